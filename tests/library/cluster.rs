@@ -67,7 +67,7 @@ impl Case {
         let control = Control {
             tile: self.tile,
             verify: Some(self.seed),
-            output: None,
+            outputs: Vec::new(),
             progress: &mut |_| {},
         };
         node.run_workload(&*self.workload, control)

@@ -1,20 +1,34 @@
 //! `pdawl run convolution`.
 
-use pdawl::cluster::space::Extent;
-use pdawl::workload::cluster::{ConvolutionWorkload, generated};
+use std::path::{Path, PathBuf};
 
+use pdawl::cluster::space::Extent;
+use pdawl::codelet::Precision;
+use pdawl::matrix::npy::{ElementType, NpyMatrix};
+use pdawl::workload::cluster::{ClusterWorkload, ConvolutionWorkload, generated, of_file};
+
+use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+use crate::cli::paths::Paths;
 
-/// Rows and columns by default.
+/// Rows and columns, rows of the filter and numbers of a pixel by default.
 const SIZE: u64 = 4096;
+const FILTER: u32 = 31;
+const CHANNELS: u32 = 3;
+
+/// Most rows of a filter and numbers of a pixel: the kernel sums all of them for a pixel.
+const MOST_FILTER: u32 = 999;
+const MOST_CHANNELS: u32 = 64;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run convolution --size 8192 --filter 31 --verify\n  \
                         mpirun -n 4 pdawl run convolution --size 16384 --filter 31\n  \
                         mpirun -n 4 pdawl run convolution --spread steal --placement random \
-                        --format json";
+                        --format json\n  \
+                        mpirun -n 4 pdawl run convolution --image a.npy --filter-file f.npy \
+                        --output b.npy";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -34,13 +48,24 @@ pub struct Args {
           requires = "rows")]
     columns: Option<u64>,
 
-    /// Rows and columns of the filter, an odd number
-    #[arg(long, value_name = "N", default_value_t = 31, value_parser = integer(1..=999_u32))]
-    filter: u32,
+    /// Rows and columns of the filter, an odd number [default: 31]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_FILTER),
+          conflicts_with = "filter_file")]
+    filter: Option<u32>,
 
-    /// Numbers of a pixel
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = integer(1..=64_u32))]
-    channels: u32,
+    /// Numbers of a pixel [default: 3]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_CHANNELS),
+          conflicts_with = "image")]
+    channels: Option<u32>,
+
+    /// Read the image from an NPY file of float32: rows, columns, and channels if it has
+    /// several; all nodes must see it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "rows", "columns"])]
+    image: Option<PathBuf>,
+
+    /// Read the filter, a square matrix, from an NPY file of float32
+    #[arg(long, value_name = "FILE")]
+    filter_file: Option<PathBuf>,
 
     /// Rows and pixels a row of a subtask's block [default: a sixteenth of the image, at
     /// most 2048, and at least what the filter reaches beyond it]
@@ -53,12 +78,43 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let square = args.size.unwrap_or(SIZE);
-    let (rows, columns) = (args.rows.unwrap_or(square), args.columns.unwrap_or(square));
-    let size = args.filter;
+    let seed = args.options.seed;
+    let extent = |rows, columns, element| Extent {
+        rows,
+        columns,
+        element,
+    };
+    let (rows, columns, channels, image) = match &args.image {
+        Some(path) => {
+            let image = files::open(path, NpyMatrix::open_image)?;
+            let (rows, columns, per) = (image.rows(), image.columns(), image.per());
+            let channels = at_most(path, "numbers of a pixel", per, MOST_CHANNELS)?;
+            (rows, columns, channels, of_file(image))
+        }
+        None => {
+            let square = args.size.unwrap_or(SIZE);
+            let (rows, columns) = (args.rows.unwrap_or(square), args.columns.unwrap_or(square));
+            let channels = args.channels.unwrap_or(CHANNELS);
+            let pixel = 4 * u64::from(channels);
+            let image = generated(extent(rows, columns, pixel), seed);
+            (rows, columns, channels, image)
+        }
+    };
+    let (size, filter) = match &args.filter_file {
+        Some(path) => {
+            let filter = files::open_square(path, NpyMatrix::open)?;
+            let size = at_most(path, "rows", filter.rows(), MOST_FILTER)?;
+            (size, of_file(filter))
+        }
+        None => {
+            let size = args.filter.unwrap_or(FILTER);
+            let extent = extent(size.into(), size.into(), 4);
+            (size, generated(extent, seed.wrapping_add(1)))
+        }
+    };
     if size.is_multiple_of(2) {
         return Err(Failure::usage(
-            format!("--filter {size}: a filter without a middle has no pixel to belong to"),
+            format!("{size} rows of the filter: one without a middle has no pixel to belong to"),
             format!("an odd number, such as {}", size + 1),
         ));
     }
@@ -71,33 +127,45 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             format!("--tile {reach} or more, or a smaller --filter"),
         ));
     }
-    let pixel = 4 * u64::from(args.channels);
-    let extent = |rows, columns, element| Extent {
-        rows,
-        columns,
-        element,
-    };
     let workload = ConvolutionWorkload {
         rows,
         columns,
-        channels: args.channels,
+        channels,
         size,
         tile,
-        placement: args.options.nodes.placement(args.options.seed),
-        image: generated(extent(rows, columns, pixel), args.options.seed),
-        filter: generated(
-            extent(size.into(), size.into(), 4),
-            args.options.seed.wrapping_add(1),
-        ),
+        placement: args.options.nodes.placement(seed),
+        image,
+        filter,
     };
+    let inputs: Vec<&Path> = [&args.image, &args.filter_file]
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
     let description = format!(
-        "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {}",
-        args.channels, args.options.seed
+        "{}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}",
+        files::named(&inputs)
     );
-    run_job(&ClusterJob::new(
-        &workload,
-        description,
-        tile,
-        &args.options,
-    ))
+    let shape = [rows, columns, channels.into()];
+    let array = ResultArray {
+        space: workload.result(),
+        // An image of one channel is a matrix.
+        shape: if channels == 1 { &shape[..2] } else { &shape },
+        element: ElementType::Real(Precision::F32),
+    };
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(args.options.output.as_deref(), &mut paths, &array)?;
+    let job = ClusterJob::new(&workload, description, tile, &args.options);
+    run_job(&job, result.into_iter().collect())
+}
+
+/// A size of a file that has a limit.
+fn at_most(path: &Path, what: &str, found: u64, most: u32) -> Result<u32, Failure> {
+    let allowed = u32::try_from(found).ok().filter(|size| *size <= most);
+    allowed.ok_or_else(|| {
+        Failure::failed(
+            format!("{}: {found} {what}", path.display()),
+            format!("at most {most}"),
+        )
+    })
 }

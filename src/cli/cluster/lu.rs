@@ -1,28 +1,50 @@
 //! `pdawl run lu`.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pdawl::cluster::space::{Block, Extent};
-use pdawl::workload::cluster::{LuWorkload, generated};
+use pdawl::codelet::Precision;
+use pdawl::matrix::npy::{ElementType, NpyMatrix};
+use pdawl::workload::cluster::{ClusterWorkload, Fill, LuWorkload, generated, of_file};
 
+use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+use crate::cli::paths::Paths;
+
+/// Rows and columns by default, and at most.
+const SIZE: u64 = 4096;
+const MOST: u64 = 1 << 20;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run lu --size 8192 --verify\n  \
-                        mpirun -n 4 pdawl run lu --size 16384 --tile 1024";
+                        mpirun -n 4 pdawl run lu --size 16384 --tile 1024\n  \
+                        mpirun -n 4 pdawl run lu --input a.npy --output lu.npy --pivots p.npy";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Rows and columns of the matrix
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1_u64 << 20))]
-    size: u64,
+    /// Rows and columns of the matrix [default: 4096]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST), conflicts_with = "input")]
+    size: Option<u64>,
+
+    /// Read the matrix from an NPY file of float32; all nodes must see it
+    ///
+    /// Rows are exchanged within diagonal blocks only, so none of these may be nearly
+    /// singular when its turn comes. A larger --tile makes that less likely; --verify tells.
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
 
     /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
+
+    /// Write the exchanges of rows to an NPY file: for each row of a diagonal block, in
+    /// their order, the row of the block that it was exchanged with
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pivots: Option<PathBuf>,
 
     #[command(flatten)]
     options: ClusterOptions,
@@ -30,19 +52,67 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let size = args.size;
+    let seed = args.options.seed;
+    let (size, matrix) = match &args.input {
+        Some(path) => {
+            let matrix = files::open_square(path, NpyMatrix::open)?;
+            (matrix.rows(), of_file(matrix))
+        }
+        None => {
+            let size = args.size.unwrap_or(SIZE);
+            (size, dominant(size, seed))
+        }
+    };
+    if size > MOST {
+        return Err(Failure::failed(
+            format!("a matrix of {size} rows"),
+            format!("at most {MOST}"),
+        ));
+    }
     let tile = args.tile.unwrap_or(size.div_ceil(16).clamp(64, 2048));
+    let workload = LuWorkload {
+        size,
+        tile,
+        placement: args.options.nodes.placement(seed),
+        matrix,
+    };
+    let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
+    let description = format!(
+        "{}{size} x {size}, blocks of {tile}, seed {seed}",
+        files::named(&inputs)
+    );
+    let factors = ResultArray {
+        space: workload.result(),
+        shape: &[size, size],
+        element: ElementType::Real(Precision::F32),
+    };
+    let pivots = ResultArray {
+        space: LuWorkload::PIVOTS,
+        shape: &[size],
+        element: ElementType::U32,
+    };
+    let mut paths = Paths::reading(inputs);
+    let files = [
+        ResultFile::prepare(args.options.output.as_deref(), &mut paths, &factors)?,
+        ResultFile::prepare(args.pivots.as_deref(), &mut paths, &pivots)?,
+    ];
+    let job = ClusterJob::new(&workload, description, tile, &args.options);
+    run_job(&job, files.into_iter().flatten().collect())
+}
+
+/// A generated matrix, whose diagonal blocks are far from singular.
+fn dominant(size: u64, seed: u64) -> Fill {
     let extent = Extent {
         rows: size,
         columns: size,
         element: 4,
     };
-    let uniform = generated(extent, args.options.seed);
+    let uniform = generated(extent, seed);
     // Rows are exchanged within blocks only, so the diagonal must be large enough that no
     // block is nearly singular. Eigenvalues of the rest are about the square root of a
     // third of the size at most.
     let more = 2.0 * (size as f32).sqrt();
-    let matrix = Arc::new(move |block: &Block, bytes: &mut [u8]| {
+    Arc::new(move |block: &Block, bytes: &mut [u8]| {
         uniform(block, bytes)?;
         for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
             let place = (row - block.rows.start) * block.width() + row - block.columns.start;
@@ -53,20 +123,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             bytes[at..at + 4].copy_from_slice(&(number + more).to_ne_bytes());
         }
         Ok(())
-    });
-    let workload = LuWorkload {
-        size,
-        tile,
-        placement: args.options.nodes.placement(args.options.seed),
-        matrix,
-    };
-    run_job(&ClusterJob::new(
-        &workload,
-        format!(
-            "{size} x {size}, blocks of {tile}, seed {}",
-            args.options.seed
-        ),
-        tile,
-        &args.options,
-    ))
+    })
 }

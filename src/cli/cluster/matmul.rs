@@ -1,17 +1,30 @@
 //! `pdawl run matmul` over several nodes.
 
+use std::path::Path;
+
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::workload::cluster::{MatmulWorkload, generated};
+use pdawl::matrix::npy::{ElementType, NpyMatrix};
+use pdawl::workload::cluster::{ClusterWorkload, MatmulWorkload, generated, of_file};
 use pdawl::workload::dense::Operation;
 
+use super::files::{self, ResultArray, ResultFile};
 use super::options::{NodeOptions, refuse};
 use super::run::{ClusterJob, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
+use crate::cli::paths::Paths;
 use crate::cli::tasks::OrderName;
 
-/// Runs a product of generated matrices.
+/// The given matrices and the file of the product.
+pub struct Files<'a> {
+    /// A and B, of singles; generated without.
+    pub given: Option<[NpyMatrix; 2]>,
+    pub output: Option<&'a Path>,
+    pub paths: Paths,
+}
+
+/// Runs a product.
 ///
 /// # Errors
 /// Options that a run over nodes does not have, and as [`run_job`].
@@ -19,6 +32,7 @@ pub fn run(
     operation: Operation,
     options: &DenseOptions,
     nodes: &NodeOptions,
+    mut files: Files,
 ) -> Result<(), Failure> {
     let Operation::Product {
         rows,
@@ -59,18 +73,37 @@ pub fn run(
         element: 4,
     };
     let seed = options.seed;
+    let (names, a, b) = match files.given.take() {
+        Some([a, b]) => {
+            let names = files::named(&[a.path(), b.path()]);
+            (names, of_file(a), of_file(b))
+        }
+        None => {
+            let a = generated(singles(rows, depth), seed);
+            let b = generated(singles(depth, columns), seed.wrapping_add(1));
+            (String::new(), a, b)
+        }
+    };
     let workload = MatmulWorkload {
         rows,
         columns,
         depth,
         tile,
         placement: nodes.placement(seed),
-        a: generated(singles(rows, depth), seed),
-        b: generated(singles(depth, columns), seed.wrapping_add(1)),
+        a,
+        b,
     };
-    run_job(&ClusterJob {
+    let array = ResultArray {
+        space: workload.result(),
+        shape: &[rows, columns],
+        element: ElementType::Real(Precision::F32),
+    };
+    let result = ResultFile::prepare(files.output, &mut files.paths, &array)?;
+    let job = ClusterJob {
         workload: &workload,
-        size: format!("{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"),
+        size: format!(
+            "{names}{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"
+        ),
         devices: machine.devices.as_deref(),
         nodes,
         tile,
@@ -78,5 +111,6 @@ pub fn run(
         verify: options.verify,
         format: options.format,
         notes: Vec::new(),
-    })
+    };
+    run_job(&job, result.into_iter().collect())
 }

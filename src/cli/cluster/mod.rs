@@ -2,6 +2,7 @@
 
 pub mod convolution;
 pub mod fft;
+mod files;
 pub mod lu;
 pub mod matmul;
 mod options;
@@ -9,4 +10,4 @@ mod run;
 pub mod sparse;
 pub mod stencil;
 
-pub use options::{NodeOptions, refuse};
+pub use options::{NodeOptions, at_rank, refuse};

@@ -144,6 +144,10 @@ pub struct ClusterOptions {
     #[arg(long, help_heading = "Output")]
     pub verify: bool,
 
+    /// Write the result to an NPY file, unless it was found wrong
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+
     /// How the report is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,

@@ -8,12 +8,13 @@ use pdawl::cluster::space::Extent;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
 use pdawl::cluster::wire::{LocalWire, Wire, join};
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::host::Host;
 use pdawl::report::cluster::{ClusterContext, ClusterReport, WorkloadDescription, report};
 use pdawl::runtime::select;
 use pdawl::workload::cluster::{Check, ClusterWorkload};
 
+use super::files::ResultFile;
 use super::options::{ClusterOptions, NodeOptions};
 use crate::cli::args::Format;
 use crate::cli::failure::{Failure, refused, wrong_devices};
@@ -60,11 +61,11 @@ impl<'a> ClusterJob<'a> {
     }
 }
 
-/// Runs a job. The first node prints the report.
+/// Runs a job. The first node prints the report, and writes results.
 ///
 /// # Errors
 /// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
-pub fn run_job(job: &ClusterJob) -> Result<(), Failure> {
+pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     let rank = Launched::detect().map_or(0, |launched| launched.rank);
     let wire: Box<dyn Wire> = match join(job.nodes.wire.as_deref(), Pulse::default()) {
@@ -74,9 +75,20 @@ pub fn run_job(job: &ClusterJob) -> Result<(), Failure> {
     };
     let rank = wire.rank();
     check_memory(job, wire.size() as u64).map_err(|failure| first(failure, rank))?;
-    match run(job, wire, stop) {
+    match run(job, wire, &mut results, stop) {
         Ok(None) => Ok(()),
-        Ok(Some(report)) => print(job, &report),
+        Ok(Some(report)) => {
+            let is_wrong = report
+                .verification
+                .as_ref()
+                .is_some_and(|found| !found.right);
+            let written = match is_wrong {
+                true => Ok(()),
+                false => results.into_iter().try_for_each(ResultFile::finish),
+            };
+            print(job, &report)?;
+            written
+        }
         Err(error) => Err(of_run(error, rank)),
     }
 }
@@ -118,6 +130,7 @@ fn alone() -> Result<Box<dyn Wire>, Failure> {
 fn run(
     job: &ClusterJob,
     wire: Box<dyn Wire>,
+    results: &mut [ResultFile],
     stop: &AtomicBool,
 ) -> Result<Option<ClusterReport>, RunError> {
     let selection = job.devices.map(str::parse).transpose();
@@ -148,10 +161,12 @@ fn run(
     let tasks = job.workload.tasks();
     let format = if is_first { job.format } else { Format::Json };
     let bar = terminal::progress(format, tasks, "tasks");
+    let outputs = results.iter_mut();
+    let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
     let control = Control {
         tile: job.tile,
         verify: job.verify.then_some(job.seed),
-        output: None,
+        outputs: outputs.collect(),
         progress: &mut |done| bar.set_position(done),
     };
     let outcome = node.run_workload(job.workload, control);

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use pdawl::codelet::Precision;
-use pdawl::matrix::{Csr, MatrixSource};
+use pdawl::matrix::npy::ElementType;
+use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
 use pdawl::workload::spmv::Form;
 
+use super::files::{ResultArray, ResultFile};
 use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
 use super::run::{ClusterJob, run_job};
 use crate::cli::args::Format;
@@ -15,6 +17,7 @@ use crate::cli::grid::PrecisionArg;
 use crate::cli::integer::integer;
 use crate::cli::interrupt;
 use crate::cli::matrix::load;
+use crate::cli::paths::Paths;
 use crate::cli::product::{Product, unsuitable};
 
 /// Blocks of spaces have no common height and width.
@@ -49,7 +52,7 @@ pub fn run_spmv(
     let steps = product.steps.into();
     let workload = SpmvWorkload::new(Arc::new(csr), form, precision, steps, product.seed);
     let workload = workload.map_err(unsuitable)?;
-    run_job(&ClusterJob {
+    let job = ClusterJob {
         workload: &workload,
         size,
         devices,
@@ -59,12 +62,13 @@ pub fn run_spmv(
         verify,
         format,
         notes,
-    })
+    };
+    run_job(&job, Vec::new())
 }
 
 const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
                         mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
-                        pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --format json";
+                        pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -133,11 +137,23 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
     let steps = args.steps.into();
     let workload = PagerankWorkload::new(&loaded.csr, args.damping, precision, steps);
     let workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
+    let inputs = match &args.matrix.origin {
+        Origin::File(path) => Some(path.as_path()),
+        _ => None,
+    };
+    let array = ResultArray {
+        space: workload.result(),
+        shape: &[loaded.csr.rows().into()],
+        element: ElementType::Real(precision),
+    };
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
     drop(loaded.csr);
-    run_job(&ClusterJob {
+    let job = ClusterJob {
         notes: loaded.notes,
-        ..ClusterJob::new(&workload as &dyn ClusterWorkload, size, NO_TILE, options)
-    })
+        ..ClusterJob::new(&workload, size, NO_TILE, options)
+    };
+    run_job(&job, result.into_iter().collect())
 }
 
 /// The form of output that decides about a bar: only the first node shows one.

@@ -37,7 +37,7 @@ pub fn run(
         steps: steps.into(),
         tile,
     };
-    run_job(&ClusterJob {
+    let job = ClusterJob {
         workload: &workload,
         size,
         devices,
@@ -47,5 +47,6 @@ pub fn run(
         verify,
         format,
         notes: Vec::new(),
-    })
+    };
+    run_job(&job, Vec::new())
 }

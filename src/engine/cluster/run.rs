@@ -21,8 +21,9 @@ pub struct Control<'a> {
     pub tile: u64,
     /// Compare the result with a reference, of numbers that this seed chooses.
     pub verify: Option<u64>,
-    /// At the first node: takes the result, unless it was found wrong.
-    pub output: Option<&'a mut dyn Sink>,
+    /// At the first node: what takes spaces of the workload, unless its result was found
+    /// wrong.
+    pub outputs: Vec<(usize, &'a mut dyn Sink)>,
     /// Told the number of tasks that have ended.
     pub progress: &'a mut dyn FnMut(u64),
 }
@@ -139,9 +140,9 @@ impl Node<'_> {
         };
         let is_wrong = |record: &NodeRecord| record.checked.is_some_and(|found| found.wrong > 0);
         let is_right = !self.records.iter().flatten().any(is_wrong);
-        if let Some(output) = control.output.as_deref_mut().filter(|_| is_right) {
+        for (space, output) in control.outputs.iter_mut().filter(|_| is_right) {
             output.begin().map_err(ClusterError::from)?;
-            self.gather(ids[workload.result()], |bytes| output.next(bytes))?;
+            self.gather(ids[*space], |bytes| output.next(bytes))?;
         }
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;

@@ -30,6 +30,9 @@ pub struct LuWorkload {
 }
 
 impl LuWorkload {
+    /// The space of the exchanges: a 32-bit number a row.
+    pub const PIVOTS: usize = 1;
+
     fn extent(&self) -> Extent {
         Extent {
             rows: self.size,

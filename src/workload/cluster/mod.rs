@@ -4,6 +4,7 @@
 mod contents;
 mod convolution;
 mod fft;
+mod file;
 mod generated;
 mod lu;
 mod matmul;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use fft::FftWorkload;
+pub use file::of_file;
 pub use generated::generated;
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
