@@ -65,8 +65,19 @@ impl<'a> ClusterJob<'a> {
 ///
 /// # Errors
 /// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
-pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Failure> {
-    let stop = interrupt::listen()?;
+pub fn run_job(job: &ClusterJob, results: Vec<ResultFile>) -> Result<(), Failure> {
+    run_until(interrupt::listen()?, job, results)
+}
+
+/// As [`run_job`], for a command that listens for Ctrl-C already.
+///
+/// # Errors
+/// As [`run_job`].
+pub fn run_until(
+    stop: &AtomicBool,
+    job: &ClusterJob,
+    mut results: Vec<ResultFile>,
+) -> Result<(), Failure> {
     let rank = Launched::detect().map_or(0, |launched| launched.rank);
     let wire: Box<dyn Wire> = match join(job.nodes.wire.as_deref(), Pulse::default()) {
         Ok(Some(wire)) => Box::new(wire),

@@ -10,7 +10,7 @@ use pdawl::workload::spmv::Form;
 
 use super::files::{ResultArray, ResultFile};
 use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, run_until};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
@@ -26,7 +26,7 @@ const NO_TILE: u64 = 1;
 /// Runs a product. Every node reads or generates the matrix.
 ///
 /// # Errors
-/// When there is no such matrix, or it cannot be iterated, and as [`run_job`].
+/// When there is no such matrix, or it cannot be iterated, and as [`run_until`].
 pub fn run_spmv(
     product: &Product,
     devices: Option<&str>,
@@ -63,7 +63,7 @@ pub fn run_spmv(
         format,
         notes,
     };
-    run_job(&job, Vec::new())
+    run_until(stop, &job, Vec::new())
 }
 
 const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
@@ -114,7 +114,7 @@ fn part(text: &str) -> Result<f64, String> {
 /// Runs `pdawl run pagerank`.
 ///
 /// # Errors
-/// When there is no such matrix, or it is not square, and as [`run_job`].
+/// When there is no such matrix, or it is not square, and as [`run_until`].
 pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
     let options = &args.options;
     (options.nodes).refuse_placement("a page rank, whose nodes have bands of vertices")?;
@@ -153,7 +153,7 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
         notes: loaded.notes,
         ..ClusterJob::new(&workload, size, NO_TILE, options)
     };
-    run_job(&job, result.into_iter().collect())
+    run_until(stop, &job, result.into_iter().collect())
 }
 
 /// The form of output that decides about a bar: only the first node shows one.
