@@ -108,13 +108,10 @@ impl Node<'_> {
         let seconds = began.elapsed().as_secs_f64();
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
-        match (control.verify, &check) {
-            (Some(seed), Check::Blocks(check)) => {
-                let result = ids[workload.result()];
-                let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
-                self.record.checked = Some(self.check_own(result, compare)?);
-            }
-            _ => {}
+        if let (Some(seed), Check::Blocks(check)) = (control.verify, &check) {
+            let result = ids[workload.result()];
+            let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
+            self.record.checked = Some(self.check_own(result, compare)?);
         }
         let record = Box::new(self.record.clone());
         let attempt = self.attempt;

@@ -65,6 +65,9 @@ pub trait ClusterWorkload: Send + Sync {
     }
 }
 
+/// A number, from the bytes of a space.
+pub type FigureOf = Box<dyn Fn(&[u8]) -> f64 + Send + Sync>;
+
 /// A number of a workload, such as an eigenvalue, from the bytes of a space.
 pub struct Figure {
     /// In reports for programs.
@@ -72,7 +75,7 @@ pub struct Figure {
     /// In reports for people.
     pub title: &'static str,
     pub space: usize,
-    pub of: Box<dyn Fn(&[u8]) -> f64 + Send + Sync>,
+    pub of: FigureOf,
 }
 
 /// Compares the bytes of a block of the result. The seed chooses numbers in large blocks.

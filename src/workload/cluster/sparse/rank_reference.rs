@@ -27,8 +27,8 @@ pub(super) fn ranks(
         Precision::F64 => 2.0 * f64::EPSILON,
         Precision::F32 => f64::from(f32::EPSILON),
     };
-    // Additions, one after the other, in the sum over all vertices: those of a slot of a
-    // band, the bands, and the slots (Higham, Accuracy and Stability of Numerical
+    // Additions, one after the other, in the sum over all vertices: those of a slot, if one
+    // band has nearly all vertices, the bands, and the slots (Higham, Accuracy and Stability of Numerical
     // Algorithms, section 4.2).
     let longest = count / f64::from(SLOTS) + bands as f64 + f64::from(SLOTS);
     let mut ranks = Ranks {
