@@ -12,13 +12,15 @@ use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::space::Spaces;
 use pdawl::cluster::task::Task;
 use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, Slowdown, simulate};
-use pdawl::machine::{ClusterFile, MachineStore};
+use pdawl::machine::{ClusterStore, MachineStore};
 use pdawl::spread::NamedSpread;
 
 use tasks::{Convolution, Equal, Product, matrix};
 
 fn cluster(name: &str, computing: Computing) -> Cluster {
-    let file = ClusterFile::open(name).expect("a shipped cluster");
+    let file = ClusterStore::of_user()
+        .find(name)
+        .expect("a shipped cluster");
     Cluster::of(&file, &MachineStore::of_user(), computing).expect("its machines")
 }
 

@@ -1,14 +1,16 @@
 //! Programs. One of ours has a program of each driver, built when it is first needed.
 
 use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use libc::c_void;
 use opencl_sys::*;
 use pdawl::graph::spec::source::{self, Divisible, KernelInfo};
 use pdawl::profile::kernels::Program as Identity;
+use pdawl_profiler::file::bounded;
 
 use crate::context::Context;
 use crate::device::Device;
@@ -21,6 +23,9 @@ pub mod compile;
 pub mod info;
 
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
+
+/// Bytes of an included file, at most.
+const MOST_INCLUDED: u64 = 16 << 20;
 
 /// A program.
 pub struct Program {
@@ -40,6 +45,9 @@ pub enum Origin {
 
 struct State {
     options: CString,
+    /// The text with the files that it includes, as they were when it was built; `None` for
+    /// a text that includes none.
+    included: Option<Arc<str>>,
     /// The drivers' programs, by domain and variant.
     natives: Vec<Native>,
     /// What profiles know the program by.
@@ -90,6 +98,7 @@ impl Program {
             origin: Origin::Source(text),
             state: Mutex::new(State {
                 options: CString::default(),
+                included: None,
                 natives: Vec::new(),
                 identity: None,
                 kernels: 0,
@@ -130,6 +139,7 @@ impl Program {
             origin: Origin::Opaque,
             state: Mutex::new(State {
                 options: CString::default(),
+                included: None,
                 natives: natives.collect(),
                 identity: None,
                 kernels: 0,
@@ -264,21 +274,30 @@ impl Program {
             return identity;
         }
         let options = state.options.to_string_lossy().into_owned();
-        let identity = match &self.origin {
-            Origin::Source(text) => Identity::new(text.as_bytes(), &options),
-            Origin::Opaque => Identity::new(&[], &options),
+        let identity = match (&state.included, &self.origin) {
+            (Some(text), _) => Identity::new(text.as_bytes(), &options),
+            (None, Origin::Source(text)) => Identity::new(text.as_bytes(), &options),
+            (None, Origin::Opaque) => Identity::new(&[], &options),
         };
         state.identity = Some(identity);
         identity
     }
 
-    /// What the text says of a kernel; `None` without a text that can be read.
-    fn facts(&self, kernel: &CStr) -> Option<(&CStr, KernelInfo)> {
+    /// The text with the files that it includes, and the options.
+    fn readable(&self) -> Option<(Arc<str>, String)> {
         let Origin::Source(text) = &self.origin else {
             return None;
         };
-        let macros = source::macros_of(&self.state().options.to_string_lossy());
-        let kernels = source::kernels(&text.to_string_lossy(), &macros).ok()?;
+        let state = self.state();
+        let included = state.included.clone();
+        let text = included.unwrap_or_else(|| text.to_string_lossy().into());
+        Some((text, state.options.to_string_lossy().into_owned()))
+    }
+
+    /// What the text says of a kernel; `None` without a text that can be read.
+    fn facts(&self, kernel: &CStr) -> Option<(Arc<str>, KernelInfo)> {
+        let (text, options) = self.readable()?;
+        let kernels = source::kernels(&text, &source::macros_of(&options)).ok()?;
         let name = kernel.to_string_lossy();
         let info = kernels.into_iter().find(|kernel| kernel.name == name)?;
         Some((text, info))
@@ -286,10 +305,7 @@ impl Program {
 
     /// Whether and how the groups of a kernel may run apart, as far as its text tells.
     pub fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
-        let Origin::Source(text) = &self.origin else {
-            return Err("its program has no text".to_owned());
-        };
-        let options = self.state().options.to_string_lossy().into_owned();
+        let (text, options) = self.readable().ok_or("its program has no text")?;
         let language = options
             .split_whitespace()
             .find_map(|o| o.strip_prefix("-cl-std="));
@@ -298,7 +314,7 @@ impl Program {
                 "its program is in {language}, which has more than OpenCL C 1.2"
             ));
         }
-        let (text, macros) = (text.to_string_lossy(), source::macros_of(&options));
+        let macros = source::macros_of(&options);
         source::divisible(&text, &macros, &kernel.to_string_lossy()).map_err(|why| why.to_string())
     }
 
@@ -317,9 +333,9 @@ impl Program {
         let Some((text, info)) = facts.filter(|(_, info)| info.accesses.len() == count) else {
             return vec![true; count];
         };
-        // A file that the text includes may define what the text's conditions ask for, so
-        // it is not known which statements count.
-        let whole = !contains(text, b"#include");
+        // A file that was not read may define what the text's conditions ask for, so it is
+        // not known which statements count.
+        let whole = !includes(&text);
         let both = info.parameters.iter().zip(&info.accesses);
         both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole))
             .collect()
@@ -327,7 +343,8 @@ impl Program {
 
     /// Whether a kernel's groups may wait for one another.
     pub fn may_wait(&self, kernel: &CStr) -> bool {
-        let waits = |(text, info): (&CStr, KernelInfo)| info.atomics || contains(text, b"volatile");
+        let waits =
+            |(text, info): (Arc<str>, KernelInfo)| info.atomics || text.contains("volatile");
         self.facts(kernel).is_none_or(waits)
     }
 
@@ -345,6 +362,10 @@ impl Program {
         }
         state.options = options.to_owned();
         state.identity = None;
+        state.included = match &self.origin {
+            Origin::Source(text) => included(&text.to_string_lossy(), &options.to_string_lossy()),
+            Origin::Opaque => None,
+        };
         // Other variants were built with other options.
         let (kept, old): (Vec<_>, Vec<_>) = std::mem::take(&mut state.natives)
             .into_iter()
@@ -474,7 +495,20 @@ impl Drop for Program {
     }
 }
 
-fn contains(text: &CStr, part: &[u8]) -> bool {
-    let mut windows = text.to_bytes().windows(part.len());
-    windows.any(|window| window == part)
+/// Whether a text includes files.
+fn includes(text: &str) -> bool {
+    let is_include = |line: &str| {
+        let rest = line.trim_start().strip_prefix('#');
+        rest.is_some_and(|rest| rest.trim_start().starts_with("include"))
+    };
+    text.lines().any(is_include)
+}
+
+/// A text with the files that it includes.
+fn included(text: &str, options: &str) -> Option<Arc<str>> {
+    let read = |path: &Path| {
+        let bytes = bounded(path, MOST_INCLUDED).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    includes(text).then(|| source::with_included(text, options, &read).into())
 }

@@ -33,6 +33,8 @@ pub enum Division {
 pub struct Settings {
     pub mapping: Mapping,
     pub division: Division,
+    /// Whether only devices whose results agree bit for bit share a launch.
+    pub exact: bool,
     /// How many devices that stand for all of them are shown; `None` shows the real ones.
     pub virtual_devices: Option<usize>,
     /// What a device that stands for several says it is.
@@ -58,6 +60,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
     let mut settings = Settings {
         mapping: Mapping::AutoFit,
         division: Division::None,
+        exact: false,
         virtual_devices: None,
         device_type: CL_DEVICE_TYPE_GPU,
         devices: Vec::new(),
@@ -76,6 +79,13 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
                 &name,
                 "off, round-robin, auto-fit, divide, divide:equal",
             ),
+        }
+    }
+    if let Some(exact) = variable("PDAWL_EXACT") {
+        match exact.as_str() {
+            "1" => settings.exact = true,
+            "0" | "" => {}
+            _ => complain("PDAWL_EXACT", &exact, "0, 1"),
         }
     }
     if let Some(count) = variable("PDAWL_VIRTUAL") {

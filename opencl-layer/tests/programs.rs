@@ -48,8 +48,12 @@ fn library() -> PathBuf {
     target.join("libpdawl_opencl.so")
 }
 
+/// The folder of the programs' sources.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/opencl-layer")
+}
+
 fn compile(name: &str) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/opencl-layer");
     let folder = target().join("opencl-programs");
     fs::create_dir_all(&folder).expect("the target folder can be written");
     let program = folder.join(Path::new(name).file_name().expect("a name"));
@@ -64,7 +68,7 @@ fn compile(name: &str) -> PathBuf {
         "-I",
     ]);
     cc.arg(include).arg("-o").arg(&program);
-    cc.arg(sources.join(format!("{name}.c")))
+    cc.arg(sources().join(format!("{name}.c")))
         .args(["-lOpenCL", "-lpthread"]);
     assert!(
         cc.status().expect("a C compiler starts").success(),
@@ -194,6 +198,7 @@ fn division() {
             .env("PDAWL_KERNELS", &kernels)
             .env("PDAWL_REPORT", &report)
             .env("PDAWL_CHECK_LEAKS", "1")
+            .current_dir(sources())
             .output()
             .expect("`timeout` starts");
         let said = text(&output);
@@ -254,6 +259,64 @@ fn division_that_pays() {
     fs::write(&profiles, kept.to_string()).expect("the file can be written");
     // A run may end before the examination does, and keeps what was found out.
     assert!((0..5).any(|_| run() == "sliced"), "it was not examined");
+}
+
+/// With `PDAWL_EXACT`, devices of one launch have had the same results.
+#[test]
+fn exact_division() {
+    let (program, library) = (compile("heavy"), library());
+    let kernels = target().join("opencl-programs/exact-kernels");
+    let _ = fs::remove_dir_all(&kernels);
+    fs::create_dir_all(&kernels).expect("the target folder can be written");
+    let report = kernels.join("report.txt");
+    let run = || {
+        let output = Command::new("timeout")
+            .arg("60")
+            .arg(&program)
+            .env("OPENCL_LAYERS", &library)
+            .env("POCL_DEVICES", "pthread pthread")
+            .env("PDAWL_VIRTUAL", "1")
+            .env("PDAWL_POLICY", "divide:equal")
+            .env("PDAWL_EXACT", "1")
+            .env("PDAWL_KERNELS", &kernels)
+            .env("PDAWL_REPORT", &report)
+            .output()
+            .expect("`timeout` starts");
+        assert!(output.status.success(), "{}", text(&output));
+        let report = fs::read(&report).expect("the layer has written a report");
+        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        let division = &report["kernels"][0]["division"][0];
+        assert_eq!(division["verdict"], "sliced", "{division}");
+        let reason = division["reason"].as_str().unwrap_or_default().to_owned();
+        (division["divided"].as_u64().expect("a number"), reason)
+    };
+    let (divided, _) = run();
+    assert_eq!(divided, 20);
+    let folder = fs::read_dir(&kernels).expect("a folder").flatten();
+    let mut files = folder.map(|entry| entry.path());
+    let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
+    let profiles = profiles.expect("the layer has written profiles");
+    let change = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+        let kept = fs::read(&profiles).expect("a file");
+        let mut kept: Value = serde_json::from_slice(&kept).expect("it is JSON");
+        let divisions = kept["divisions"].as_object_mut().expect("verdicts");
+        for division in divisions.values_mut() {
+            change(division["agreeing"].as_object_mut().expect("devices"));
+        }
+        fs::write(&profiles, kept.to_string()).expect("the file can be written");
+    };
+    change(&|devices| {
+        assert_eq!(devices.len(), 1, "{devices:?}");
+        devices
+            .values_mut()
+            .for_each(|agrees| *agrees = false.into());
+    });
+    let (divided, reason) = run();
+    assert_eq!(divided, 0);
+    assert!(reason.contains("bit for bit"), "{reason}");
+    // A device of which nothing is known is compared.
+    change(&|devices| devices.clear());
+    assert_eq!(run().0, 20);
 }
 
 /// Compares what the report says of a kernel with what its program says.

@@ -65,6 +65,22 @@ impl Failure {
         }
     }
 
+    /// The failure in words, for a node that tells another one of it.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Usage { what, remedy }
+            | Self::Failed {
+                what,
+                remedy: Some(remedy),
+            } => format!("{what}; try {remedy}"),
+            Self::Failed { what, remedy: None } => what.clone(),
+            Self::Parser(error) => error.to_string(),
+            Self::Interrupted => "it was interrupted".to_owned(),
+            Self::Program(status) => format!("its program ended with status {status}"),
+            Self::ReaderGone => "its output was closed".to_owned(),
+        }
+    }
+
     /// Prints the failure to standard error and returns the exit status.
     pub fn print(self) -> ExitCode {
         match self {

@@ -60,7 +60,7 @@ enum What {
 }
 
 /// Parses a size of copies that can be timed.
-fn copy_size(text: &str) -> Result<ByteSize, String> {
+pub fn copy_size(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize = text.parse().map_err(|e: ByteSizeError| e.to_string())?;
     match size.0 < LEAST_COPY {
         true => Err("a copy of this size is too short to be timed; give at least 1MiB".to_owned()),

@@ -17,6 +17,7 @@
 mod args;
 mod bench;
 mod cluster;
+mod clusters;
 mod dense;
 mod devices;
 mod exec;
@@ -80,6 +81,8 @@ enum Command {
     Devices(devices::Args),
     /// Measure this machine, and list or show machine files
     Machine(machine::Args),
+    /// Measure a cluster, and list or show cluster files
+    Cluster(clusters::Args),
     /// Show statistics of sparse matrices, and generate some
     Matrix(matrix::Args),
     /// List, show, check and exchange models of machines
@@ -134,6 +137,7 @@ fn program() -> ExitCode {
         .and_then(|cli| match cli.command {
             Command::Devices(args) => devices::run(&args),
             Command::Machine(args) => machine::run(&args),
+            Command::Cluster(args) => clusters::run(&args),
             Command::Matrix(args) => matrix::run(&args),
             Command::Model(args) => model::run(&args),
             Command::Spec(args) => spec::run(&args),

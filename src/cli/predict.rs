@@ -1,4 +1,5 @@
-//! `pdawl predict`: how long a workload would take on a machine, by strategy.
+//! `pdawl predict`: how long a workload would take on a machine, by strategy, or on the
+//! nodes of a described cluster.
 
 use clap::Subcommand;
 use pdawl::machine::DeviceKind;
@@ -11,6 +12,8 @@ use pdawl::runtime::opencl;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
+use super::cluster::scaling::{self, ScalingOptions};
+use super::cluster::{self, refuse};
 use super::failure::Failure;
 use super::grid::{Grid, MemoryBudget};
 use super::machine_session::NamedMachine;
@@ -23,7 +26,8 @@ use super::{interrupt, terminal, this_machine};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
-                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200"
+                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
+                        pdawl predict lu --size 32768 --cluster four --nodes 1,2,4,8"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -39,12 +43,15 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Predict the product of a sparse matrix with a vector
     Spmv(Box<Spmv>),
+    #[command(flatten)]
+    OverNodes(Box<scaling::Workload>),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
-                  pdawl predict stencil --size 20000 --machine k40 --gpu-memory 2GiB --format json"
+                  pdawl predict stencil --size 20000 --machine k40 --gpu-memory 2GiB --format json\n  \
+                  pdawl predict stencil --size 32768 --cluster four --nodes 1,2,4,8,16"
 )]
 struct Stencil {
     #[command(flatten)]
@@ -52,12 +59,33 @@ struct Stencil {
 
     #[command(flatten)]
     place: PredictionArgs,
+
+    #[command(flatten)]
+    scaling: ScalingOptions,
+}
+
+impl Stencil {
+    /// Predicts it on nodes of a described cluster.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        self.place.refuse_cluster("a stencil")?;
+        let spread = &self.scaling.spread;
+        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
+        // A cluster's memory is not this machine's.
+        let stencil = self.grid.stencil(MemoryBudget {
+            memory: ByteSize(u64::MAX),
+            grids: 2,
+        })?;
+        let seed = stencil.seed();
+        let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        scaling::predict(&prepared, &self.scaling, seed, self.place.format)
+    }
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
-                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json"
+                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json\n  \
+                  pdawl predict spmv --matrix rmat:20,16 --cluster four --nodes 1,2,4,8,16"
 )]
 struct Spmv {
     #[command(flatten)]
@@ -65,6 +93,22 @@ struct Spmv {
 
     #[command(flatten)]
     place: PredictionArgs,
+
+    #[command(flatten)]
+    scaling: ScalingOptions,
+}
+
+impl Spmv {
+    /// Predicts it on nodes of a described cluster.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        self.place.refuse_cluster("a sparse product")?;
+        let (product, format) = (&self.product, self.place.format);
+        let given = [("--irregular", product.irregular.is_some())];
+        let purpose = "a sparse product on one machine";
+        refuse(given, purpose, "the command without it")?;
+        let prepared = cluster::sparse::prepare_spmv(product, &self.scaling.spread, format)?;
+        scaling::predict(&prepared, &self.scaling, product.seed, format)
+    }
 }
 
 /// The machine that is predicted, and the model that predicts.
@@ -95,14 +139,33 @@ struct PredictionArgs {
     format: Format,
 }
 
+impl PredictionArgs {
+    /// Checks that a prediction on a cluster has none of the options of one machine.
+    fn refuse_cluster(&self, what: &str) -> Result<(), Failure> {
+        let given = [
+            ("--machine", self.machine.is_some()),
+            ("--gpu-memory", self.gpu_memory.is_some()),
+            ("--model", self.model.is_some()),
+        ];
+        let purpose = format!("{what} on one machine, and --cluster names a cluster");
+        let remedy = "the command without it, or without --cluster";
+        refuse(given, &purpose, remedy)
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (report, format) = match &args.workload {
+        Workload::OverNodes(workload) => return scaling::run(workload),
+        Workload::Stencil(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Stencil(args) => {
+            args.scaling.refuse_alone()?;
             args.grid.check()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
+        Workload::Spmv(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Spmv(args) => {
+            args.scaling.refuse_alone()?;
             let matrix = loaded(&args.product, args.place.format)?;
             let asked = product(&args.product, matrix);
             (predicted(&args.place, asked)?, &args.place)

@@ -10,7 +10,7 @@ use pdawl::report::{self, text};
 use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
-use super::cluster::{NodeOptions, refuse};
+use super::cluster::{ClusterJob, NodeOptions, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget};
@@ -62,7 +62,8 @@ enum Workload {
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
                   pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
                   pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
-                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10")]
+                  pdawl run stencil --machine k40 --fault gpu0:slow:2@10\n  \
+                  pdawl run stencil --size 32768 --cluster four --nodes 8")]
 struct Stencil {
     #[command(flatten)]
     grid: Grid,
@@ -83,7 +84,8 @@ struct Stencil {
                   pdawl run spmv --matrix like:FullChip@0.1 --strategy fixed:0.3 --verify\n  \
                   pdawl run spmv --matrix rmat:20,16 --iterate --steps 100 --format json\n  \
                   pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB\n  \
-                  mpirun -n 4 pdawl run spmv --matrix rmat:22,16 --iterate --verify"
+                  mpirun -n 4 pdawl run spmv --matrix rmat:22,16 --iterate --verify\n  \
+                  pdawl run spmv --matrix rmat:20,16 --iterate --cluster four --nodes 16"
 )]
 struct Spmv {
     #[command(flatten)]
@@ -190,15 +192,18 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.grid.check()?;
         let options = &self.options;
-        options.refuse_over_nodes(&self.sharing, "a stencil on one node")?;
+        let purpose = "a stencil on one node";
+        options.refuse_over_nodes(&self.sharing, purpose)?;
+        let spread = &self.nodes.spread;
+        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
             grids: 2,
         })?;
-        let devices = options.machine.devices.as_deref();
-        let output = (options.verify, options.format);
-        cluster::stencil::run(stencil, self.grid.steps, devices, &self.nodes, output)
+        let seed = stencil.seed();
+        let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        options.run_over_nodes(&prepared, &self.nodes, seed)
     }
 }
 
@@ -209,10 +214,10 @@ impl Spmv {
         let purpose = "a sparse product on one node";
         options.refuse_over_nodes(&self.sharing, purpose)?;
         let given = [("--irregular", self.product.irregular.is_some())];
-        refuse(given, purpose, "the run without it, or without mpirun")?;
-        let devices = options.machine.devices.as_deref();
-        let output = (options.verify, options.format);
-        cluster::sparse::run_spmv(&self.product, devices, &self.nodes, output)
+        refuse(given, purpose, "the run without it, or on one node")?;
+        let spread = &self.nodes.spread;
+        let prepared = cluster::sparse::prepare_spmv(&self.product, spread, options.format)?;
+        options.run_over_nodes(&prepared, &self.nodes, self.product.seed)
     }
 }
 
@@ -302,11 +307,29 @@ impl Options {
             ("--gpu-memory", machine.gpu_memory.is_some()),
             ("--host-memory", machine.host_memory.is_some()),
             ("--fault", !machine.fault.is_empty()),
-            ("--noise", machine.noise.is_some()),
             ("a chart or trace", self.files.wanted()),
         ];
-        let remedy = "--spread for the policy between nodes, or the run without mpirun";
+        let remedy = "--spread for the policy between nodes, or the run on one node";
         refuse(given, purpose, remedy)
+    }
+
+    /// Runs a workload over several nodes, or simulates that.
+    fn run_over_nodes(
+        &self,
+        prepared: &cluster::PreparedWorkload,
+        nodes: &NodeOptions,
+        seed: u64,
+    ) -> Result<(), Failure> {
+        let job = ClusterJob {
+            prepared,
+            devices: self.machine.devices.as_deref(),
+            nodes,
+            noise: self.machine.noise,
+            seed,
+            verify: self.verify,
+            format: self.format,
+        };
+        cluster::run_job(&job, Vec::new())
     }
 
     /// Runs a workload and reports. `request` loads what the workload needs, after

@@ -1,4 +1,5 @@
-//! The report `pdawl-saved/1` of a command that wrote a machine file or a model.
+//! The report `pdawl-saved/1` of a command that wrote a machine file, a cluster file or
+//! a model.
 
 use std::path::Path;
 
@@ -11,16 +12,16 @@ use super::terminal;
 /// The schema of this version.
 const SCHEMA: &str = "pdawl-saved/1";
 
-/// A machine or a model that was written to a file.
+/// A machine, a cluster or a model that was written to a file.
 #[derive(Debug, Serialize)]
 pub struct SavedReport<'a> {
-    /// `machine` or `model`.
+    /// `machine`, `cluster` or `model`.
     pub kind: &'static str,
     /// Its name on the command line.
     pub name: &'a str,
-    /// The machine itself, or the machine of the model.
+    /// The machine itself, the machine of the model, or that of the cluster's first node.
     pub machine: &'a str,
-    /// Whether a model was trained on simulated times; always false for a machine.
+    /// Whether a model was trained on simulated times; always false for others.
     pub simulated: bool,
     #[serde(serialize_with = "shown")]
     pub file: &'a Path,

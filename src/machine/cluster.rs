@@ -1,19 +1,17 @@
 //! Cluster files: nodes by machine file, and the network between them.
 //!
-//! The format is TOML with the header `format = "pdawl-cluster/1"`. Units are as in machine
+//! The format is TOML with the header `format = "pdawl-cluster-file/1"`. Units are as in machine
 //! files.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::store::bounded_text;
 use super::{MachineError, MachineFile, MachineStore};
 use crate::file_store::check_name;
 
 /// The header of this version of the format.
-pub const FORMAT: &str = "pdawl-cluster/1";
+pub const FORMAT: &str = "pdawl-cluster-file/1";
 
 /// Nodes that a file may have, as a rank of a node is a number of 32 bits and a run keeps a
 /// description of each.
@@ -67,19 +65,6 @@ pub struct NetworkSpec {
     pub switch_bandwidth: Option<f64>,
 }
 
-/// The clusters that ship with the program, by name.
-const SHIPPED: [(&str, &str); 3] = [
-    ("four", include_str!("../../datasets/clusters/four.toml")),
-    (
-        "thousand",
-        include_str!("../../datasets/clusters/thousand.toml"),
-    ),
-    (
-        "unicorn",
-        include_str!("../../datasets/clusters/unicorn.toml"),
-    ),
-];
-
 impl ClusterFile {
     /// Reads and checks a description; `file` is its name in messages.
     ///
@@ -104,15 +89,51 @@ impl ClusterFile {
         Ok(cluster)
     }
 
-    /// The cluster that a user names: a shipped one, or the path of a file.
+    /// The text of the file, without comments.
     ///
     /// # Errors
-    /// A file that cannot be read or is wrong.
-    pub fn open(name: &str) -> Result<Self, MachineError> {
-        match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
-            Some((_, text)) => Self::parse(text, &format!("{name}.toml (shipped)")),
-            None => Self::parse(&bounded_text(Path::new(name))?, name),
+    /// A number that TOML cannot write.
+    pub fn to_toml(&self) -> Result<String, MachineError> {
+        toml::to_string(self).map_err(|e| MachineError::Parse {
+            file: format!("{}.toml", self.name),
+            why: e.to_string(),
+        })
+    }
+
+    /// The number of nodes.
+    pub fn count(&self) -> u64 {
+        let counts = self.nodes.iter().map(|nodes| nodes.count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// The cluster with so many nodes: the first ones, or more than it has if all are alike.
+    ///
+    /// # Errors
+    /// More nodes than there are of unlike machines, and numbers that no file may have.
+    pub fn with_nodes(&self, count: u64) -> Result<Self, MachineError> {
+        let has = self.count();
+        let mut cluster = self.clone();
+        let alike =
+            |nodes: &[NodesSpec]| nodes.windows(2).all(|two| two[0].machine == two[1].machine);
+        if count <= has {
+            let mut left = count;
+            for nodes in &mut cluster.nodes {
+                nodes.count = nodes.count.min(left);
+                left -= nodes.count;
+            }
+            cluster.nodes.retain(|nodes| nodes.count > 0);
+        } else if alike(&self.nodes) {
+            cluster.nodes.truncate(1);
+            cluster.nodes[0].count = count;
+        } else {
+            return Err(MachineError::UnlikeNodes {
+                name: self.name.clone(),
+                has,
+                asked: count,
+            });
         }
+        cluster.check(&self.name)?;
+        Ok(cluster)
     }
 
     /// The machine of each node, in the order of their ranks.
@@ -128,7 +149,8 @@ impl ClusterFile {
         Ok(machines)
     }
 
-    fn check(&self, file: &str) -> Result<(), MachineError> {
+    /// Checks names and figures; `file` is its name in messages.
+    pub(super) fn check(&self, file: &str) -> Result<(), MachineError> {
         check_name("cluster", &self.name)?;
         let wrong = |key: &str, value: String, why, remedy: &str| MachineError::Value {
             file: file.to_owned(),
@@ -137,10 +159,7 @@ impl ClusterFile {
             why,
             remedy: remedy.to_owned(),
         };
-        let count = self
-            .nodes
-            .iter()
-            .fold(0u64, |sum, nodes| sum.saturating_add(nodes.count));
+        let count = self.count();
         if self.nodes.iter().any(|nodes| nodes.count == 0) || count == 0 {
             let remedy = "give each [[node]] a count of at least 1";
             return Err(wrong(
@@ -198,24 +217,15 @@ impl ClusterFile {
 mod tests {
     use super::*;
 
-    #[test]
-    fn shipped_clusters_are_right_and_have_their_names() {
-        let store = MachineStore::at("/nonexistent");
-        for (name, nodes) in [("four", 4), ("thousand", 1024), ("unicorn", 10)] {
-            let cluster = ClusterFile::open(name).unwrap();
-            assert_eq!(cluster.name, name);
-            assert_eq!(cluster.machines(&store).unwrap().len(), nodes);
-        }
-    }
+    const FOUR: &str = include_str!("../../datasets/clusters/four.toml");
 
     #[test]
     fn what_is_wrong_is_named_with_the_remedy() {
-        let right = SHIPPED[0].1;
         for (from, to, part) in [
             (
-                "pdawl-cluster/1",
+                "pdawl-cluster-file/1",
                 "pdawl-machine/1",
-                "must be `format = \"pdawl-cluster/1\"`",
+                "must be `format = \"pdawl-cluster-file/1\"`",
             ),
             ("count = 4", "count = 0", "count of at least 1"),
             ("count = 4", "count = 70000", "at most 65536"),
@@ -227,17 +237,54 @@ mod tests {
             ),
             ("full_duplex", "fullduplex", "unknown field"),
         ] {
-            assert!(right.contains(from), "{from}");
-            let error = ClusterFile::parse(&right.replace(from, to), "x").unwrap_err();
+            assert!(FOUR.contains(from), "{from}");
+            let error = ClusterFile::parse(&FOUR.replace(from, to), "x").unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
         }
-        let error = ClusterFile::open("no-such-cluster").unwrap_err();
-        assert!(error.to_string().contains("no-such-cluster"), "{error}");
-        let text = right.replace("machine = \"k40\"", "machine = \"k41\"");
+        let text = FOUR.replace("machine = \"k40\"", "machine = \"k41\"");
         let cluster = ClusterFile::parse(&text, "x").unwrap();
         let error = cluster
             .machines(&MachineStore::at("/nonexistent"))
             .unwrap_err();
         assert!(error.to_string().contains("k41"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_what_it_was_when_it_is_written_and_read() {
+        let cluster = ClusterFile::parse(FOUR, "four").unwrap();
+        let text = cluster.to_toml().unwrap();
+        assert_eq!(ClusterFile::parse(&text, "again").unwrap(), cluster);
+    }
+
+    /// The machines of the nodes, a letter each.
+    fn machines(cluster: &ClusterFile) -> String {
+        let nodes = cluster.nodes.iter();
+        nodes
+            .map(|nodes| nodes.machine.repeat(nodes.count as usize))
+            .collect()
+    }
+
+    #[test]
+    fn nodes_are_the_first_ones_or_more_of_equal_ones() {
+        let mut cluster = ClusterFile::parse(FOUR, "four").unwrap();
+        let node = |machine: &str, count| NodesSpec {
+            machine: machine.to_owned(),
+            count,
+        };
+        cluster.nodes = vec![node("a", 2), node("b", 1), node("a", 2)];
+        for count in 1..=5 {
+            let fewer = cluster.with_nodes(count).unwrap();
+            assert_eq!(machines(&fewer), &"aabaa"[..count as usize]);
+        }
+        let error = cluster.with_nodes(6).unwrap_err().to_string();
+        assert!(
+            error.contains("has 5 nodes") && error.contains("at most 5"),
+            "{error}"
+        );
+        cluster.nodes = vec![node("a", 2), node("a", 1)];
+        assert_eq!(machines(&cluster.with_nodes(7).unwrap()), "aaaaaaa");
+        let error = cluster.with_nodes(70_000).unwrap_err().to_string();
+        assert!(error.contains("at most 65536"), "{error}");
+        assert!(cluster.with_nodes(0).is_err());
     }
 }

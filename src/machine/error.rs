@@ -10,10 +10,12 @@ use crate::file_store::StoreError;
 #[derive(Debug, Error)]
 pub enum MachineError {
     #[error(
-        "{file}: cannot be read: {source}; give the path of a machine file, \
-         or a name that `pdawl machine list` shows"
+        "{file}: cannot be read: {source}; give the path of a {what} file, \
+         or a name that `pdawl {what} list` shows"
     )]
     Read {
+        /// `machine` or `cluster`.
+        what: &'static str,
         file: String,
         source: std::io::Error,
     },
@@ -42,12 +44,20 @@ pub enum MachineError {
         remedy: String,
     },
 
+    #[error(
+        "cluster {name} has {has} nodes of unlike machines, and {asked} are asked for; give at \
+         most {has}, or a file whose [[node]]s have greater counts"
+    )]
+    UnlikeNodes { name: String, has: u64, asked: u64 },
+
     #[error(transparent)]
     Store(#[from] StoreError),
 
-    #[error("{}: cannot be written: {source}; set PDAWL_MACHINES to a writable directory", .file.display())]
+    #[error("{}: cannot be written: {source}; set {variable} to a writable directory", .file.display())]
     Write {
         file: PathBuf,
         source: std::io::Error,
+        /// The environment variable that names the directory.
+        variable: &'static str,
     },
 }

@@ -6,9 +6,11 @@
 //!   and saves such files, and [`Fingerprint`] tells whether one describes this
 //!   machine.
 //! * [`ClusterFile`] is a cluster: nodes by machine file, and the network between them.
+//!   [`ClusterStore`] finds and saves such files.
 
 mod check;
 pub mod cluster;
+mod cluster_store;
 pub mod device;
 pub mod error;
 pub mod file;
@@ -21,6 +23,7 @@ mod tests;
 
 pub use crate::file_store::StoreError;
 pub use cluster::ClusterFile;
+pub use cluster_store::ClusterStore;
 pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise, PeerSpec};

@@ -111,6 +111,7 @@ impl MachineStore {
         written.map_err(|source| MachineError::Write {
             file: path.clone(),
             source,
+            variable: MACHINES.variable,
         })?;
         Ok(path)
     }
@@ -124,16 +125,18 @@ const MOST: u64 = 16 << 20;
 /// # Errors
 /// A file that cannot be read or is wrong.
 pub fn load(path: &Path) -> Result<MachineFile, MachineError> {
-    MachineFile::parse(&bounded_text(path)?, &path.display().to_string())
+    let text = bounded_text(MACHINES.what, path)?;
+    MachineFile::parse(&text, &path.display().to_string())
 }
 
-/// The text of a machine or cluster file.
-pub(super) fn bounded_text(path: &Path) -> Result<String, MachineError> {
+/// The text of a machine or cluster file; `what` is which of them, for messages.
+pub(super) fn bounded_text(what: &'static str, path: &Path) -> Result<String, MachineError> {
     let text = bounded(path, MOST).and_then(|bytes| {
         String::from_utf8(bytes)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text (UTF-8)"))
     });
     text.map_err(|source| MachineError::Read {
+        what,
         file: path.display().to_string(),
         source,
     })

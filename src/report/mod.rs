@@ -7,6 +7,8 @@
 //! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`, and
 //!   [`transformer`] has the experiments on transformers.
 //! * [`dense`] is that of a dense product or factorisation, `pdawl-dense/1`.
+//! * [`mod@cluster`] is that of a run over nodes, `pdawl-cluster/1`, and [`scaling`] is
+//!   that of simulated runs on growing numbers of nodes, `pdawl-scaling/1`.
 //! * [`tasks`] compares policies on sets of tasks that share data, `pdawl-tasks/1`.
 //! * [`exec`] is what a program did under `pdawl exec`, `pdawl-exec/1`.
 //! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
@@ -35,6 +37,7 @@ pub mod matrix;
 pub mod model;
 pub mod prediction;
 pub mod profile;
+pub mod scaling;
 pub mod schema;
 pub mod spec;
 mod style;

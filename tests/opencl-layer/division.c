@@ -67,7 +67,8 @@ static const char *sources =
 
 static void open_kernel(const char *kernel_name, const char *source, const char *verdict) {
     name = kernel_name;
-    program = source ? build(source, "") : common;
+    /* The folder of included files is the present one. */
+    program = source ? build(source, "-I.") : common;
     if (!source)
         OK(clRetainProgram(program));
     kernel = kernel_of(program, name);
@@ -278,6 +279,37 @@ static void refused(void) {
           "refused", counted, same);
     steps("prints", NULL, "refused", counted, same);
     steps("cast", NULL, "sliced", counted, same);
+}
+
+/* Parts of few work-items with offsets beyond 16 bits. */
+static void wide(void) {
+    enum { WIDE = 98304, WIDE_GROUP = 64 };
+    static int data[WIDE];
+    open_kernel("wide",
+                "kernel void wide(global int *out) { size_t i = get_global_id(0);"
+                " out[i] = (get_global_size(0) > 65535) + 2 * (i > 65535)"
+                " + 4 * (get_group_id(0) > 1000) + 8 * (get_num_groups(0) > 1100); }", "sliced");
+    cl_int code;
+    cl_mem to = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof data, NULL, &code);
+    OK(code);
+    buffer_argument(0, to);
+    size_t local = WIDE_GROUP;
+    launch(1, WIDE, 1, 1, &local);
+    OK(clEnqueueReadBuffer(queue, to, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+    int wrong = 0;
+    for (int i = 0; i < WIDE; i++)
+        wrong += data[i] != 1 + 2 * (i > 65535) + 4 * (i / WIDE_GROUP > 1000) + 8;
+    CHECK(wrong == 0);
+    OK(clReleaseMemObject(to));
+    close_kernel();
+}
+
+/* What included files have counts. */
+static void includes(void) {
+    steps("includes", "#include \"added.h\"\n" HEAD("includes") "out[i] = added(in[i]); }", "sliced",
+          counted, same);
+    steps("includes_atomics", "#include \"added.h\"\n" HEAD("includes_atomics") "put_added(&out[i], in[i]); }",
+          "refused", counted, same);
 }
 
 /* Zeros over zeros tell nothing in the first launch. */
@@ -530,6 +562,8 @@ int main(void) {
     simple();
     stray();
     refused();
+    includes();
+    wide();
     silent();
     fresh();
     factors();

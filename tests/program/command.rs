@@ -30,7 +30,12 @@ pub fn process(line: &str) -> Process {
     let mut process = Process::new(cargo_bin("pdawl"));
     process.args(line.split_whitespace());
     // Files of the user who runs the tests must not change the results.
-    for variable in ["PDAWL_MACHINES", "PDAWL_MODELS", "PDAWL_DATASETS"] {
+    for variable in [
+        "PDAWL_MACHINES",
+        "PDAWL_CLUSTERS",
+        "PDAWL_MODELS",
+        "PDAWL_DATASETS",
+    ] {
         process.env(variable, "/nonexistent/pdawl");
     }
     process
@@ -103,6 +108,7 @@ impl Home {
         let mut process = process(line);
         process.current_dir(self.folder());
         process.env("PDAWL_MACHINES", self.path("machines"));
+        process.env("PDAWL_CLUSTERS", self.path("clusters"));
         process.env("PDAWL_MODELS", self.path("models"));
         process.env("PDAWL_DATASETS", self.path("datasets"));
         process

@@ -13,6 +13,7 @@ mod adaptive;
 mod cli;
 mod cli_spmv;
 mod cluster;
+mod clusters;
 mod dense;
 mod exec;
 mod matrix;

@@ -250,6 +250,19 @@ fn machines_and_devices_are_described() {
 }
 
 #[test]
+fn clusters_are_described() {
+    let home = Home::new();
+    let real = home.json("run lu --size 64 --verify --devices host:1");
+    let simulated = home.json("run lu --size 2048 --cluster four --spread steal");
+    is_described(REPORT, &[&real, &simulated]);
+    let scaling = home.json("predict matmul --size 2048 --cluster four");
+    is_described(REPORT, &[&scaling]);
+    is_described(REPORT, &[&home.json("cluster list")]);
+    let files = ["four", "unicorn"].map(|name| home.json(&format!("cluster show {name}")));
+    is_described(REPORT, &files.each_ref());
+}
+
+#[test]
 fn profiles_and_models_are_described() {
     let home = Home::new();
     let held = "profile stencil --machine k40 --sizes 900,27000 --configurations 8 --repeats 1";

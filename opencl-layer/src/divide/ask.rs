@@ -8,7 +8,7 @@ use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_MEM_READ_WRITE, CL_OUT_OF_RES
 use pdawl::graph::spec::source::Divisible;
 
 use super::cut::{Cut, local_size};
-use super::examine::{Question, refused};
+use super::examine::{Compared, Question, refused};
 use super::fill::Numbers;
 use super::prepare::Programs;
 use super::trial::{Device, Given, Source, Trial};
@@ -18,11 +18,12 @@ use crate::argument::Argument;
 use crate::command::{Command, waits};
 use crate::event::Event;
 use crate::handle::Ref;
-use crate::kernel::Shape;
+use crate::kernel::{Set, Shape};
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
 use crate::queue::{Queue, State};
+use crate::settings::settings;
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// Begins to examine a launch's kernel at a place.
@@ -97,7 +98,7 @@ pub fn ask(
     let copied: Arc<Native> = lane.marker()?;
     check(driver!(lane.table, clFlush(lane.queue)))?;
     state.last = Some(lane);
-    let question = question(launch, trial);
+    let question = question(launch, trial, compared(queue, place));
     let entry = Arc::clone(entry);
     // The thread must not wait for what the program may still have to set.
     let taken = copied.when_ended(move || {
@@ -128,12 +129,38 @@ pub fn ask(
     }
 }
 
-fn question(launch: &Launch, trial: Trial) -> Question {
+/// The devices whose results must be compared with those of a place.
+fn compared(queue: &Queue, place: usize) -> Option<Compared> {
+    if !settings().exact {
+        return None;
+    }
+    let context = &queue.context;
+    let others = (0..context.places.len()).filter(|other| *other != place);
+    let peer = |other: usize| {
+        let (inner, place) = (context.domain(other), &context.places[other]);
+        let device = Device {
+            table: inner.table,
+            context: inner.context,
+            id: place.real.id,
+        };
+        (place.profile.clone(), device)
+    };
+    Some(Compared {
+        own: context.places[place].profile.clone(),
+        others: others.map(peer).collect(),
+    })
+}
+
+fn question(launch: &Launch, trial: Trial, compared: Option<Compared>) -> Question {
     let apart = launch.kernel.apart();
     let iterates = launch.writes().any(|index| apart.reads[index]);
-    let (merges, numbers) = match &apart.division {
-        Ok(division) => merging(launch, division, iterates),
-        Err(_) => (None, vec![None; launch.arguments.len()]),
+    let (numbers, merges) = match &apart.division {
+        Ok(division) => {
+            let numbers = replaceable(launch, division);
+            let merges = merging(launch, division, (iterates, &numbers));
+            (numbers, merges)
+        }
+        Err(_) => (vec![None; launch.arguments.len()], None),
     };
     let whole = Shape {
         local: Some(local_size(&launch.shape)),
@@ -145,58 +172,59 @@ fn question(launch: &Launch, trial: Trial) -> Question {
         whole,
         merges,
         numbers,
+        needs_others: iterates,
+        compared,
     }
 }
 
-/// Why results must be merged, and the numbers that a trial may replace. A kernel that
-/// reads what it writes may write what is there already, whichever slice it is in. Only a
-/// trial on other numbers shows such stores, so all that it reads must be replaceable.
+/// By argument: the numbers with which a trial may replace what a kernel reads.
+fn replaceable(launch: &Launch, division: &Divisible) -> Vec<Option<Numbers>> {
+    let numbers = |(index, set): (usize, &Set)| {
+        let is_read = match &set.argument {
+            Argument::Mem(_) => launch.kernel.apart().reads[index],
+            Argument::Bytes(_) => true,
+            _ => false,
+        };
+        let is_free = is_read && !division.fixed.contains(&index);
+        Numbers::of(&division.types[index]).filter(|_| is_free)
+    };
+    launch.arguments.iter().enumerate().map(numbers).collect()
+}
+
+/// Why results must be merged. A kernel that reads what it writes may write what is there
+/// already, whichever slice it is in. Only a trial on other numbers shows such stores, so
+/// all that it reads must be replaceable.
 fn merging(
     launch: &Launch,
     division: &Divisible,
-    iterates: bool,
-) -> (Option<String>, Vec<Option<Numbers>>) {
-    let mut numbers = vec![None; launch.arguments.len()];
+    (iterates, numbers): (bool, &[Option<Numbers>]),
+) -> Option<String> {
     if division.by_chance {
         let why = "which bytes it writes depends on the order of its work-items";
-        return (Some(why.to_owned()), numbers);
+        return Some(why.to_owned());
     }
     if division.is_by_data() {
         let deciding: Vec<String> = division.deciding.iter().map(usize::to_string).collect();
-        let why = match deciding.is_empty() {
+        return Some(match deciding.is_empty() {
             true => "which bytes it writes depends on data".to_owned(),
             false => format!(
                 "which bytes it writes depends on data of argument {}",
                 deciding.join(", ")
             ),
+        });
+    }
+    let mut arguments = launch.arguments.iter().enumerate();
+    arguments.find_map(|(index, set)| {
+        let what = match &set.argument {
+            Argument::Mem(_) if launch.kernel.apart().reads[index] => "data",
+            // What is fixed is part of the key.
+            Argument::Bytes(_) if !division.fixed.contains(&index) => "value",
+            _ => return None,
         };
-        return (Some(why), numbers);
-    }
-    if !iterates {
-        return (None, numbers);
-    }
-    for (index, set) in launch.arguments.iter().enumerate() {
-        let read = launch.kernel.apart().reads[index];
-        let is_fixed = division.fixed.contains(&index);
-        let known = Numbers::of(&division.types[index]).filter(|_| !is_fixed);
-        match &set.argument {
-            Argument::Mem(_) if read && known.is_none() => {
-                let why = format!(
-                    "it reads what it writes, and a trial cannot replace the data of argument {index}"
-                );
-                return (Some(why), numbers);
-            }
-            Argument::Mem(_) if read => numbers[index] = known,
-            // Others are part of the key.
-            Argument::Bytes(_) if !is_fixed && known.is_none() => {
-                let why = format!(
-                    "it reads what it writes, and a trial cannot replace the value of argument {index}"
-                );
-                return (Some(why), numbers);
-            }
-            Argument::Bytes(_) => numbers[index] = known,
-            _ => {}
-        }
-    }
-    (None, numbers)
+        (iterates && numbers[index].is_none()).then(|| {
+            format!(
+                "it reads what it writes, and a trial cannot replace the {what} of argument {index}"
+            )
+        })
+    })
 }

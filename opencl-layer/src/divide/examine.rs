@@ -13,14 +13,17 @@
 //! The third step holds for other launches only if no address of a store and no condition
 //! on which it happens depends on data, as the kernel's text tells. Results of other
 //! kernels are always merged.
+//!
+//! Where only devices with equal results may share a launch, each other device runs it
+//! whole on the same contents.
 
-use pdawl::profile::kernels::Division as Verdict;
+use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 use pdawl::residency::difference::{Twice, merge, unchanged_outside};
 
 use super::Form;
 use super::cut::Cut;
 use super::fill::{Numbers, Random};
-use super::trial::{Built, Given, Trial};
+use super::trial::{Built, Device, Given, Trial};
 use crate::kernel::Shape;
 use crate::status::Fallible;
 
@@ -37,6 +40,17 @@ pub struct Question {
     pub merges: Option<String>,
     /// By argument: the numbers with which a trial may replace what is there.
     pub numbers: Vec<Option<Numbers>>,
+    /// Whether a trial on other numbers is needed to see all stores.
+    pub needs_others: bool,
+    /// Devices, if their results are to be compared.
+    pub compared: Option<Compared>,
+}
+
+/// Devices whose results are compared, by their names in profiles, which those of one model
+/// and driver share.
+pub struct Compared {
+    pub own: String,
+    pub others: Vec<(String, Device)>,
 }
 
 /// Contents of all buffers, by argument.
@@ -52,47 +66,90 @@ impl Question {
         let base: Contents = (trial.buffers())
             .map(|(index, copy, bytes, _)| Ok((index, trial.read(copy, bytes)?)))
             .collect::<Fallible<_>>()?;
-        let plain = trial.build(Form::Whole)?;
-        let result = self.run(&plain, &base, std::slice::from_ref(&self.whole))?;
-        if self.run(&plain, &base, std::slice::from_ref(&self.whole))? != result {
+        let mut verdict = self.verdict(&base)?;
+        if let Verdict::Sliced { agreeing, .. } | Verdict::Merged { agreeing, .. } = &mut verdict {
+            if let Some(compared) = &self.compared {
+                agreeing.insert(compared.own.clone(), true);
+                for (name, other) in &compared.others {
+                    // A device that cannot run it agrees with none.
+                    let agrees = self.agrees(other, &base).unwrap_or(false);
+                    *agreeing.entry(name.clone()).or_insert(true) &= agrees;
+                }
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn verdict(&self, base: &Contents) -> Fallible<Verdict> {
+        let plain = self.trial.build(Form::Whole)?;
+        let result = self.run(&plain, base, self.whole())?;
+        if self.run(&plain, base, self.whole())? != result {
             return Ok(refused("its results differ from run to run"));
         }
         drop(plain);
         let mut reason = "it has one group along every axis".to_owned();
         let mut merged = None;
         for cut in &self.cuts {
-            let built = trial.build(cut.form())?;
-            if let Some(why) = self.differs(&built, cut, &base, &result)? {
+            let built = self.trial.build(cut.form())?;
+            if let Some(why) = self.differs(&built, cut, base, &result)? {
                 reason = why;
                 continue;
             }
             let why = match &self.merges {
                 Some(why) => Some(why.clone()),
-                None => self.strays(&built, cut, &base, &result)?,
+                None => self.strays(&built, cut, base, &result)?,
             };
             let axis = cut.axis;
             match why {
-                None => return Ok(Verdict::Sliced { axis }),
+                None => {
+                    let agreeing = Agreeing::new();
+                    return Ok(Verdict::Sliced { axis, agreeing });
+                }
                 Some(reason) => {
-                    merged.get_or_insert(Verdict::Merged { axis, reason });
+                    merged.get_or_insert(Verdict::Merged {
+                        axis,
+                        reason,
+                        agreeing: Agreeing::new(),
+                    });
                 }
             }
         }
         Ok(merged.unwrap_or(Verdict::Refused { reason }))
     }
 
+    fn whole(&self) -> &[Shape] {
+        std::slice::from_ref(&self.whole)
+    }
+
     /// The written buffers after launches on some contents.
     fn run(&self, built: &Built, contents: &Contents, shapes: &[Shape]) -> Fallible<Contents> {
-        for ((_, copy, ..), (_, bytes)) in self.trial.buffers().zip(contents) {
-            self.trial.write(copy, bytes)?;
+        let trial = built.trial;
+        for ((_, copy, ..), (_, bytes)) in trial.buffers().zip(contents) {
+            trial.write(copy, bytes)?;
         }
         for shape in shapes {
             built.launch(shape)?;
         }
-        let written = self.trial.buffers().filter(|(.., written)| *written);
-        let read =
-            written.map(|(index, copy, bytes, _)| Ok((index, self.trial.read(copy, bytes)?)));
+        let written = trial.buffers().filter(|(.., written)| *written);
+        let read = written.map(|(index, copy, bytes, _)| Ok((index, trial.read(copy, bytes)?)));
         read.collect()
+    }
+
+    /// Whether another device has the same results, on the program's contents and on
+    /// others.
+    fn agrees(&self, peer: &Device, base: &Contents) -> Fallible<bool> {
+        let peer = self.trial.at(peer)?;
+        let (here, there) = (self.trial.build(Form::Whole)?, peer.build(Form::Whole)?);
+        for round in 0..=OTHERS {
+            let contents = self.contents(&here, base, (round, true))?;
+            // The plain arguments of the other kernel.
+            self.contents(&there, base, (round, true))?;
+            let here = self.run(&here, &contents, self.whole())?;
+            if here != self.run(&there, &contents, self.whole())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Why the form for parts, or the parts together, have another result than the whole.
@@ -149,12 +206,12 @@ impl Question {
         base: &Contents,
         result: &Contents,
     ) -> Fallible<Option<String>> {
-        let others = match self.numbers.iter().any(Option::is_some) {
+        let others = match self.needs_others {
             true => OTHERS,
             false => 1,
         };
         for round in 0..=others {
-            let contents = self.contents(built, base, round)?;
+            let contents = self.contents(built, base, (round, self.needs_others))?;
             for bit in 0..cut.bits() {
                 for is_set in [true, false] {
                     let ranges = cut.with_bit(bit, is_set);
@@ -192,21 +249,27 @@ impl Question {
         Ok(None)
     }
 
-    /// The program's contents, or others. What may not be replaced stays as it is. Written
-    /// buffers that are not read have each byte turned over: a store is then seen in the
-    /// program's contents or in these.
-    fn contents(&self, built: &Built, base: &Contents, round: u64) -> Fallible<Contents> {
+    /// The program's contents, or, from round 1 on, others. Numbers are replaced if asked,
+    /// where they may be. Written buffers that are not read have each byte turned over: a
+    /// store is then seen in the program's contents or in these.
+    fn contents(
+        &self,
+        built: &Built,
+        base: &Contents,
+        (round, replaces): (u64, bool),
+    ) -> Fallible<Contents> {
         if round == 0 {
             return Ok(base.clone());
         }
         let mut random = Random(round);
+        let numbers = |index: usize| self.numbers[index].filter(|_| replaces);
         for (index, given) in self.trial.arguments.iter().enumerate() {
-            if let (Given::Bytes(bytes), Some(numbers)) = (given, self.numbers[index]) {
+            if let (Given::Bytes(bytes), Some(numbers)) = (given, numbers(index)) {
                 built.set(index, &numbers.fill(bytes.len(), &mut random))?;
             }
         }
         let other = |((index, bytes), (.., written)): (&(usize, Vec<u8>), (_, _, _, bool))| {
-            let made = match self.numbers[*index] {
+            let made = match numbers(*index) {
                 Some(numbers) => numbers.fill(bytes.len(), &mut random),
                 None if written => bytes.iter().map(|byte| !byte).collect(),
                 None => bytes.clone(),

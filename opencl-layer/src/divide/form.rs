@@ -6,6 +6,16 @@
 //! have one dimension more, of a single work-item, whose offset is the whole size along the
 //! axis. In three dimensions the size is in the text.
 
+/// An offset. PoCL 3.1 takes it to be below 65536 in a launch of fewer work-items, and drops
+/// comparisons by that, so the compiler is kept from knowing what the value is.
+const OFFSET: &str = "size_t pdawl_offset(uint d);\n\
+                      size_t pdawl_offset(uint d) {\n\
+                      size_t offset = get_global_offset(d);\n\
+                      #ifdef POCL_DEVICE_ADDRESS_BITS\n\
+                      __asm__(\"\" : \"+r\"(offset));\n\
+                      #endif\n\
+                      return offset; }\n";
+
 /// A form of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -33,7 +43,7 @@ impl Form {
         };
         let extent = match extent {
             Some(extent) => format!("(size_t){extent}"),
-            None => format!("get_global_offset({dimensions})"),
+            None => format!("pdawl_offset({dimensions})"),
         };
         let functions = [
             (
@@ -51,7 +61,7 @@ impl Form {
             (
                 "group_id(uint d)",
                 format!(
-                    "d == {axis} ? get_group_id({axis}) + get_global_offset({axis}) / \
+                    "d == {axis} ? get_group_id({axis}) + pdawl_offset({axis}) / \
                      get_local_size({axis}) : get_group_id(d)"
                 ),
             ),
@@ -62,7 +72,7 @@ impl Form {
                     .to_owned(),
             ),
         ];
-        let mut text = String::new();
+        let mut text = OFFSET.to_owned();
         for (head, body) in functions {
             text += &format!("size_t pdawl_{head};\nsize_t pdawl_{head} {{ return {body}; }}\n");
         }

@@ -63,9 +63,17 @@ pub fn begin(
         return None;
     }
     let entry = entry(launch);
+    let examined = match entry.is_new() {
+        true => verdict::examined(launch),
+        false => Vec::new(),
+    };
+    if let Some(verdict) = verdict::by_others(&examined) {
+        entry.settle(verdict);
+    }
+    let is_worth = || pays::is_worth(queue, command, launch, examined.len());
     if let Some(verdict) = entry.verdict() {
         prepare::missing(queue, state, launch, (&entry, verdict));
-    } else if (waits || pays::is_worth(queue, command, launch)) && entry.begin() {
+    } else if (waits || is_worth()) && entry.begin() {
         let place = match launch.can_run_at(state.place) {
             true => state.place,
             false => *queue
@@ -134,16 +142,26 @@ fn planned<'a>(
     entry: &'a Arc<Entry>,
     verdict: Verdict,
 ) -> Result<(Divided<'a>, bool), String> {
-    let (axis, merges) = match verdict {
-        Verdict::Sliced { axis } => (axis, false),
-        Verdict::Merged { axis, .. } => (axis, true),
+    let (axis, agreeing, merges) = match verdict {
+        Verdict::Sliced { axis, agreeing } => (axis, agreeing, false),
+        Verdict::Merged { axis, agreeing, .. } => (axis, agreeing, true),
         Verdict::Refused { reason } => return Err(reason),
     };
     let cut = Cut::all(&launch.shape)
         .into_iter()
         .find(|cut| cut.axis == axis);
     let cut = cut.ok_or("it has one group along the axis")?;
-    let places = refuse::able(queue, launch, &cut);
+    let mut places = refuse::able(queue, launch, &cut);
+    if settings().exact {
+        let agrees = |place: &usize| {
+            let profile = &queue.context.places[*place].profile;
+            agreeing.get(profile).copied().unwrap_or(false)
+        };
+        places.retain(agrees);
+        if places.len() < 2 {
+            return Err("no two devices have the same results, bit for bit".to_owned());
+        }
+    }
     let mut divided = Divided {
         command,
         launch,

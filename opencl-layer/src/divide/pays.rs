@@ -23,8 +23,8 @@ const GAIN: f64 = 0.03;
 const OVERHEAD: f64 = 30e-6;
 const MERGED: f64 = 1e9;
 
-/// Whether the examination of a kernel is worth its time.
-pub fn is_worth(queue: &Queue, command: &Command, launch: &Launch) -> bool {
+/// Whether the examination of a kernel is worth its time, after so many others of it.
+pub fn is_worth(queue: &Queue, command: &Command, launch: &Launch, others: usize) -> bool {
     let places = &queue.context.places;
     let key = launch.key();
     let able = queue
@@ -38,7 +38,7 @@ pub fn is_worth(queue: &Queue, command: &Command, launch: &Launch) -> bool {
     let bytes: usize = command.uses.iter().map(|used| used.mem.size).sum();
     let slowest = known.iter().copied().fold(0.0, f64::max);
     let cost = RUNS * (slowest + 2.0 * bytes as f64 / COPIES) + BUILDING * known.len() as f64;
-    known.len() > 1 && cost <= BUDGET * schedule::spent(places, key)
+    known.len() > 1 && (1 + others) as f64 * cost <= BUDGET * schedule::spent(places, key)
 }
 
 /// The parts that are predicted to end together, or why the launch stays whole.

@@ -72,7 +72,7 @@ impl Programs {
 fn form(cuts: &[Cut], verdict: &Verdict) -> Option<Form> {
     let axis = match verdict {
         Verdict::Refused { .. } => return None,
-        Verdict::Sliced { axis } | Verdict::Merged { axis, .. } => *axis,
+        Verdict::Sliced { axis, .. } | Verdict::Merged { axis, .. } => *axis,
     };
     let cut = cuts.iter().find(|cut| cut.axis == axis)?;
     Some(cut.form())

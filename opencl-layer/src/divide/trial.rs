@@ -12,11 +12,15 @@ use crate::kernel::Shape;
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// The device of a trial.
+#[derive(Clone, Copy)]
 pub struct Device {
     pub table: &'static cl_icd_dispatch,
     pub context: cl_context,
     pub id: cl_device_id,
 }
+
+// SAFETY: drivers' handles may be used by every thread.
+unsafe impl Send for Device {}
 
 /// An argument.
 pub enum Given {
@@ -32,6 +36,7 @@ pub enum Given {
 }
 
 /// A kernel's program.
+#[derive(Clone)]
 pub struct Source {
     pub text: CString,
     pub options: CString,
@@ -48,7 +53,7 @@ pub struct Trial {
 
 /// A kernel of a form of the program.
 pub struct Built<'a> {
-    trial: &'a Trial,
+    pub trial: &'a Trial,
     program: cl_program,
     pub kernel: cl_kernel,
 }
@@ -68,6 +73,31 @@ impl Trial {
         let (table, context, id) = (trial.device.table, trial.device.context, trial.device.id);
         check(driver!(table, clRetainContext(context)))?;
         trial.queue = driver_object!(table, clCreateCommandQueue(context, id, 0))?;
+        Ok(trial)
+    }
+
+    /// The same trial at another device, with copies without contents.
+    pub fn at(&self, device: &Device) -> Fallible<Self> {
+        let mut trial = Self::new(*device, self.source.clone(), Vec::new())?;
+        for given in &self.arguments {
+            let given = match given {
+                Given::Buffer { bytes, written, .. } => {
+                    let (context, none) = (device.context, ptr::null_mut());
+                    let copy = driver_object!(
+                        device.table,
+                        clCreateBuffer(context, CL_MEM_READ_WRITE, *bytes, none)
+                    )?;
+                    Given::Buffer {
+                        copy,
+                        bytes: *bytes,
+                        written: *written,
+                    }
+                }
+                Given::Local(bytes) => Given::Local(*bytes),
+                Given::Bytes(bytes) => Given::Bytes(bytes.clone()),
+            };
+            trial.arguments.push(given);
+        }
         Ok(trial)
     }
 

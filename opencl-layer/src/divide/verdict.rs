@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use pdawl::profile::kernels::Division as Verdict;
+use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 
 use crate::argument::Argument;
+use crate::context::Place;
 use crate::handle::{Ref, Remembered};
 use crate::kernel::Apart;
 use crate::launch::Launch;
 use crate::queue::Queue;
 use crate::schedule;
+use crate::settings::settings;
 
 /// One kernel, as far as dividing it is concerned.
 pub struct Entry {
@@ -67,7 +69,8 @@ pub fn entry(launch: &Launch) -> Arc<Entry> {
     if let Some(entry) = entries.get(&key) {
         return Arc::clone(entry);
     }
-    let kept = schedule::kept_division(&key);
+    let places = &launch.kernel.program.context.places;
+    let kept = schedule::kept_division(&key).filter(|kept| is_enough(kept, places));
     let entry = Arc::new(Entry {
         key: key.clone(),
         state: Mutex::new(State {
@@ -80,6 +83,16 @@ pub fn entry(launch: &Launch) -> Arc<Entry> {
     entry
 }
 
+/// Whether a kept verdict tells all that this process asks.
+fn is_enough(kept: &Verdict, places: &[Place]) -> bool {
+    let Some(agreeing) = kept.agreeing().filter(|_| settings().exact) else {
+        return true;
+    };
+    places
+        .iter()
+        .all(|place| agreeing.contains_key(&place.profile))
+}
+
 /// All entries whose key begins with that of a kernel in profiles.
 pub fn of_kernel(kernel: &str) -> Vec<Arc<Entry>> {
     let mut found: Vec<Arc<Entry>> = (entries().values())
@@ -90,10 +103,56 @@ pub fn of_kernel(kernel: &str) -> Vec<Arc<Entry>> {
     found
 }
 
+/// Values of a kernel's scalars with which it is examined, at most. An examination takes the
+/// time of some forty launches, and some programs have another value in each.
+const VALUES: usize = 3;
+
+/// The verdicts of a kernel with all values of its scalars.
+pub fn examined(launch: &Launch) -> Vec<Verdict> {
+    schedule::kept_divisions(&begin(launch))
+}
+
+/// The verdict of a kernel whose scalars have a value with which it was not examined, if it
+/// was with enough others. Results are merged: what parts write tells all of itself then.
+pub fn by_others(examined: &[Verdict]) -> Option<Verdict> {
+    if examined.len() < VALUES {
+        return None;
+    }
+    let mut all: Option<(usize, Agreeing)> = None;
+    for one in examined {
+        let (axis, agreeing) = match one {
+            Verdict::Refused { reason } => {
+                let reason = format!("with other values of its scalars, {reason}");
+                return Some(Verdict::Refused { reason });
+            }
+            Verdict::Sliced { axis, agreeing } | Verdict::Merged { axis, agreeing, .. } => {
+                (*axis, agreeing.clone())
+            }
+        };
+        let (_, known) = all.get_or_insert((axis, agreeing.clone()));
+        known.retain(|device, agrees| {
+            *agrees &= agreeing.get(device) == Some(&true);
+            agreeing.contains_key(device)
+        });
+    }
+    let (axis, agreeing) = all?;
+    let reason = "it was examined with other values of its scalars".to_owned();
+    Some(Verdict::Merged {
+        axis,
+        reason,
+        agreeing,
+    })
+}
+
+/// What the keys of all verdicts of a kernel begin with.
+fn begin(launch: &Launch) -> String {
+    format!("{} :", launch.key())
+}
+
 /// The kernel's key in profiles, and the values of scalars that matter. A null pointer is
 /// told from a buffer of as many bytes as a pointer.
 fn key(launch: &Launch, apart: &Apart) -> String {
-    let mut key = format!("{} :", launch.key());
+    let mut key = begin(launch);
     let Ok(division) = &apart.division else {
         return key;
     };
@@ -129,6 +188,11 @@ impl Entry {
             Stage::Known(verdict) => Some(verdict.clone()),
             _ => None,
         }
+    }
+
+    /// Whether nobody has begun to examine it.
+    pub fn is_new(&self) -> bool {
+        matches!(self.state().stage, Stage::New)
     }
 
     /// Whether nobody has begun to examine it; from now on somebody has.
@@ -183,6 +247,14 @@ impl Entry {
         }
     }
 
+    /// Says what is known without an examination, unless one has begun.
+    pub fn settle(&self, verdict: Verdict) {
+        let mut state = self.state();
+        if matches!(state.stage, Stage::New) {
+            state.stage = Stage::Known(verdict);
+        }
+    }
+
     /// Refuses it in this process, where no lock must be taken.
     pub fn refuse(&self, reason: &str) {
         let reason = reason.to_owned();
@@ -198,5 +270,42 @@ impl Entry {
     /// Notes what became of it.
     pub fn note(&self, note: impl FnOnce(&mut Figures)) {
         note(&mut self.state().figures);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sliced(devices: &[(&str, bool)]) -> Verdict {
+        let agreeing = devices
+            .iter()
+            .map(|(name, agrees)| ((*name).to_owned(), *agrees));
+        Verdict::Sliced {
+            axis: 1,
+            agreeing: agreeing.collect(),
+        }
+    }
+
+    #[test]
+    fn enough_other_values_tell_that_results_are_merged() {
+        let one = sliced(&[("a", true), ("b", true), ("c", true)]);
+        let two = sliced(&[("a", true), ("b", false)]);
+        assert_eq!(by_others(&[one.clone(), two.clone()]), None);
+        let Some(Verdict::Merged { axis, agreeing, .. }) =
+            by_others(&[one.clone(), two, one.clone()])
+        else {
+            panic!("it is merged");
+        };
+        assert_eq!(axis, 1);
+        assert_eq!(
+            agreeing,
+            [("a".to_owned(), true), ("b".to_owned(), false)].into()
+        );
+        let refused = Verdict::Refused {
+            reason: "it prints".to_owned(),
+        };
+        let all = by_others(&[one.clone(), refused, one]);
+        assert!(matches!(all, Some(Verdict::Refused { reason }) if reason.ends_with("it prints")));
     }
 }

@@ -96,8 +96,8 @@ fn division(kernel: &str) -> Vec<Division> {
             }
             None => ("refused", None, figures.whole),
             Some(Verdict::Refused { reason }) => ("refused", None, Some(reason)),
-            Some(Verdict::Sliced { axis }) => ("sliced", Some(axis), figures.whole),
-            Some(Verdict::Merged { axis, reason }) => ("merged", Some(axis), Some(reason)),
+            Some(Verdict::Sliced { axis, .. }) => ("sliced", Some(axis), figures.whole),
+            Some(Verdict::Merged { axis, reason, .. }) => ("merged", Some(axis), Some(reason)),
         };
         let known = all.iter_mut().find(|(known, _)| {
             known.verdict == verdict && known.axis == axis && known.reason == reason

@@ -36,7 +36,9 @@ use sample::Sample;
 use times::Timing;
 
 pub use device_profile::transfer_costs;
-pub use times::{duration, keep_division, kept_division, known_seconds, seconds, spent};
+pub use times::{
+    duration, keep_division, kept_division, kept_divisions, known_seconds, seconds, spent,
+};
 
 /// The first epochs of a queue, each of which may move it.
 const FIRST: u64 = 4;

@@ -1,6 +1,6 @@
 //! The times of kernels and copies at each device, measured and remembered.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::{panic, ptr};
 
@@ -39,6 +39,8 @@ struct Store {
     profiles: Option<KernelProfiles>,
     /// Times without such a folder.
     seconds: HashMap<(KernelKey, String), f64>,
+    /// Verdicts without such a folder.
+    divisions: BTreeMap<String, Division>,
     /// Launches in this process.
     launches: HashMap<(KernelKey, String), u64>,
     /// Kernels and devices for which a sample was begun in this process.
@@ -63,6 +65,7 @@ fn open() -> Store {
     Store {
         profiles,
         seconds: HashMap::new(),
+        divisions: BTreeMap::new(),
         launches: HashMap::new(),
         sampled: HashSet::new(),
     }
@@ -122,15 +125,31 @@ pub fn known_seconds(key: &KernelKey, device: &str) -> Option<f64> {
     store().seconds(key, device)
 }
 
-/// What the machine's file knows of dividing launches with this key.
+/// What was found out about dividing launches with this key, in this run or before.
 pub fn kept_division(key: &str) -> Option<Division> {
-    store().profiles.as_ref()?.division(key).cloned()
+    let store = store();
+    let profiles = store.profiles.as_ref();
+    profiles.and_then(|profiles| profiles.division(key).cloned())
+}
+
+/// What was found out about dividing launches with keys that begin so.
+pub fn kept_divisions(begin: &str) -> Vec<Division> {
+    let store = store();
+    match &store.profiles {
+        Some(profiles) => profiles.divisions(begin).cloned().collect(),
+        None => (store.divisions.range(begin.to_owned()..))
+            .take_while(|(key, _)| key.starts_with(begin))
+            .map(|(_, division)| division.clone())
+            .collect(),
+    }
 }
 
 /// Keeps what was found out about dividing launches.
 pub fn keep_division(key: &str, division: &Division) {
-    if let Some(profiles) = &mut store().profiles {
-        profiles.record_division(key, division);
+    let mut store = store();
+    match &mut store.profiles {
+        Some(profiles) => profiles.record_division(key, division),
+        None => drop(store.divisions.insert(key.to_owned(), division.clone())),
     }
 }
 

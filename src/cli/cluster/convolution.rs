@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{ClusterWorkload, ConvolutionWorkload, generated, of_file};
+use pdawl::workload::cluster::{
+    ClusterWorkload, ConvolutionWorkload, Placement, generated, of_file,
+};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
+use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -27,12 +30,13 @@ const EXAMPLES: &str = "Examples:\n  pdawl run convolution --size 8192 --filter 
                         mpirun -n 4 pdawl run convolution --size 16384 --filter 31\n  \
                         mpirun -n 4 pdawl run convolution --spread steal --placement random \
                         --format json\n  \
+                        pdawl run convolution --size 65536 --cluster unicorn --noise 0.05\n  \
                         mpirun -n 4 pdawl run convolution --image a.npy --filter-file f.npy \
                         --output b.npy";
 
+/// The sizes of an image, its filter and its blocks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct Sizes {
     /// Rows and pixels a row of a square image [default: 4096]
     #[arg(long, value_name = "N", value_parser = integer(1..=u64::from(u32::MAX)),
           conflicts_with_all = ["rows", "columns"])]
@@ -49,28 +53,33 @@ pub struct Args {
     columns: Option<u64>,
 
     /// Rows and columns of the filter, an odd number [default: 31]
-    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_FILTER),
-          conflicts_with = "filter_file")]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_FILTER))]
     filter: Option<u32>,
 
     /// Numbers of a pixel [default: 3]
-    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_CHANNELS),
-          conflicts_with = "image")]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_CHANNELS))]
     channels: Option<u32>,
-
-    /// Read the image from an NPY file of float32: rows, columns, and channels if it has
-    /// several; all nodes must see it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "rows", "columns"])]
-    image: Option<PathBuf>,
-
-    /// Read the filter, a square matrix, from an NPY file of float32
-    #[arg(long, value_name = "FILE")]
-    filter_file: Option<PathBuf>,
 
     /// Rows and pixels a row of a subtask's block [default: a sixteenth of the image, at
     /// most 2048, and at least what the filter reaches beyond it]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
+
+    /// Read the image from an NPY file of float32: rows, columns, and channels if it has
+    /// several; all nodes must see it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "rows", "columns", "channels"])]
+    image: Option<PathBuf>,
+
+    /// Read the filter, a square matrix, from an NPY file of float32
+    #[arg(long, value_name = "FILE", conflicts_with = "filter")]
+    filter_file: Option<PathBuf>,
 
     #[command(flatten)]
     options: ClusterOptions,
@@ -78,13 +87,77 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let seed = args.options.seed;
+    let options = &args.options;
+    (options.nodes).refuse_simulated([
+        ("--image", args.image.is_some()),
+        ("--filter-file", args.filter_file.is_some()),
+        ("--output", options.output.is_some()),
+    ])?;
+    let files = [&args.image, &args.filter_file].map(Option::as_deref);
+    let workload = workload(&args.sizes, files, options.placement(), options.seed)?;
+    let ConvolutionWorkload {
+        rows,
+        columns,
+        channels,
+        ..
+    } = workload;
+    let shape = [rows, columns, channels.into()];
+    let array = ResultArray {
+        space: workload.result(),
+        // An image of one channel is a matrix.
+        shape: if channels == 1 { &shape[..2] } else { &shape },
+        element: ElementType::Real(Precision::F32),
+    };
+    let inputs: Vec<&Path> = files.into_iter().flatten().collect();
+    let prepared = prepared(workload, &inputs, options.seed);
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    let job = ClusterJob::new(&prepared, options);
+    run_job(&job, result.into_iter().collect())
+}
+
+/// The convolution of a generated image.
+///
+/// # Errors
+/// A filter without a middle, and blocks that it exceeds.
+pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> Result<PreparedWorkload, Failure> {
+    let workload = workload(args, [None; 2], placement, seed)?;
+    Ok(prepared(workload, &[], seed))
+}
+
+fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> PreparedWorkload {
+    let ConvolutionWorkload {
+        rows,
+        columns,
+        channels,
+        size,
+        tile,
+        ..
+    } = workload;
+    PreparedWorkload {
+        workload: Box::new(workload),
+        size: format!(
+            "{}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}",
+            files::named(inputs)
+        ),
+        tile,
+        notes: Vec::new(),
+    }
+}
+
+/// The convolution of an image with a filter. What no file has is generated.
+fn workload(
+    args: &Sizes,
+    [image, filter]: [Option<&Path>; 2],
+    placement: Placement,
+    seed: u64,
+) -> Result<ConvolutionWorkload, Failure> {
     let extent = |rows, columns, element| Extent {
         rows,
         columns,
         element,
     };
-    let (rows, columns, channels, image) = match &args.image {
+    let (rows, columns, channels, image) = match image {
         Some(path) => {
             let image = files::open(path, NpyMatrix::open_image)?;
             let (rows, columns, per) = (image.rows(), image.columns(), image.per());
@@ -100,7 +173,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             (rows, columns, channels, image)
         }
     };
-    let (size, filter) = match &args.filter_file {
+    let (size, filter) = match filter {
         Some(path) => {
             let filter = files::open_square(path, NpyMatrix::open)?;
             let size = at_most(path, "rows", filter.rows(), MOST_FILTER)?;
@@ -127,36 +200,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             format!("--tile {reach} or more, or a smaller --filter"),
         ));
     }
-    let workload = ConvolutionWorkload {
+    Ok(ConvolutionWorkload {
         rows,
         columns,
         channels,
         size,
         tile,
-        placement: args.options.nodes.placement(seed),
+        placement,
         image,
         filter,
-    };
-    let inputs: Vec<&Path> = [&args.image, &args.filter_file]
-        .into_iter()
-        .flatten()
-        .map(PathBuf::as_path)
-        .collect();
-    let description = format!(
-        "{}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}",
-        files::named(&inputs)
-    );
-    let shape = [rows, columns, channels.into()];
-    let array = ResultArray {
-        space: workload.result(),
-        // An image of one channel is a matrix.
-        shape: if channels == 1 { &shape[..2] } else { &shape },
-        element: ElementType::Real(Precision::F32),
-    };
-    let mut paths = Paths::reading(inputs);
-    let result = ResultFile::prepare(args.options.output.as_deref(), &mut paths, &array)?;
-    let job = ClusterJob::new(&workload, description, tile, &args.options);
-    run_job(&job, result.into_iter().collect())
+    })
 }
 
 /// A size of a file that has a limit.

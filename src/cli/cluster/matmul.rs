@@ -5,11 +5,12 @@ use std::path::Path;
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{ClusterWorkload, MatmulWorkload, generated, of_file};
+use pdawl::workload::cluster::{Fill, MatmulWorkload, Placement, generated, of_file};
 use pdawl::workload::dense::Operation;
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::{NodeOptions, refuse};
+use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
@@ -52,7 +53,6 @@ pub fn run(
         ("--gpu-memory", machine.gpu_memory.is_some()),
         ("--host-memory", machine.host_memory.is_some()),
         ("--fault", !machine.fault.is_empty()),
-        ("--noise", machine.noise.is_some()),
         ("--policy", options.policy.to_string() != POLICY),
         ("--window", options.window.is_some()),
         ("--order random", options.order != OrderName::default()),
@@ -60,57 +60,84 @@ pub fn run(
         ("--precision f64", options.precision.is_some_and(is_f64)),
         ("a chart or trace", options.files.wanted()),
     ];
-    let remedy = "the run without it, or without mpirun";
+    let remedy = "the run without it, or on one node";
     refuse(given, "products on one node", remedy)?;
-    let [rows, columns, depth] = [rows, columns, depth].map(u64::from);
     let tile = match options.tile {
-        TileArg::Rows(rows) => rows.into(),
-        TileArg::Auto => rows.max(columns).div_ceil(16).clamp(1, 2048),
+        TileArg::Rows(rows) => Some(rows.into()),
+        TileArg::Auto => None,
     };
+    let seed = options.seed;
+    let placement = nodes.spread.placement(seed);
+    let size = [rows, columns, depth].map(u64::from);
+    let prepared = match files.given.take() {
+        Some([a, b]) => {
+            let names = files::named(&[a.path(), b.path()]);
+            let given = ([of_file(a), of_file(b)], names);
+            prepared(size, tile, given, placement, seed)
+        }
+        None => prepare(size, tile, placement, seed),
+    };
+    let array = ResultArray {
+        space: prepared.workload.result(),
+        shape: &[rows, columns].map(u64::from),
+        element: ElementType::Real(Precision::F32),
+    };
+    let result = ResultFile::prepare(files.output, &mut files.paths, &array)?;
+    let job = ClusterJob {
+        prepared: &prepared,
+        devices: machine.devices.as_deref(),
+        nodes,
+        noise: machine.noise,
+        seed,
+        verify: options.verify,
+        format: options.format,
+    };
+    run_job(&job, result.into_iter().collect())
+}
+
+/// The product of generated matrices. `size` has the rows and columns of the product and the
+/// columns of the first matrix; `tile` the rows and columns of a block, by default a sixteenth
+/// of the result, at most 2048.
+pub fn prepare(
+    size: [u64; 3],
+    tile: Option<u64>,
+    placement: Placement,
+    seed: u64,
+) -> PreparedWorkload {
+    let [rows, columns, depth] = size;
     let singles = |rows, columns| Extent {
         rows,
         columns,
         element: 4,
     };
-    let seed = options.seed;
-    let (names, a, b) = match files.given.take() {
-        Some([a, b]) => {
-            let names = files::named(&[a.path(), b.path()]);
-            (names, of_file(a), of_file(b))
-        }
-        None => {
-            let a = generated(singles(rows, depth), seed);
-            let b = generated(singles(depth, columns), seed.wrapping_add(1));
-            (String::new(), a, b)
-        }
-    };
-    let workload = MatmulWorkload {
-        rows,
-        columns,
-        depth,
-        tile,
-        placement: nodes.placement(seed),
-        a,
-        b,
-    };
-    let array = ResultArray {
-        space: workload.result(),
-        shape: &[rows, columns],
-        element: ElementType::Real(Precision::F32),
-    };
-    let result = ResultFile::prepare(files.output, &mut files.paths, &array)?;
-    let job = ClusterJob {
-        workload: &workload,
+    let a = generated(singles(rows, depth), seed);
+    let b = generated(singles(depth, columns), seed.wrapping_add(1));
+    prepared(size, tile, ([a, b], String::new()), placement, seed)
+}
+
+/// The product of two matrices, whose files are `names` if they have some.
+fn prepared(
+    [rows, columns, depth]: [u64; 3],
+    tile: Option<u64>,
+    ([a, b], names): ([Fill; 2], String),
+    placement: Placement,
+    seed: u64,
+) -> PreparedWorkload {
+    let tile = tile.unwrap_or_else(|| rows.max(columns).div_ceil(16).clamp(1, 2048));
+    PreparedWorkload {
+        workload: Box::new(MatmulWorkload {
+            rows,
+            columns,
+            depth,
+            tile,
+            placement,
+            a,
+            b,
+        }),
         size: format!(
             "{names}{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"
         ),
-        devices: machine.devices.as_deref(),
-        nodes,
         tile,
-        seed,
-        verify: options.verify,
-        format: options.format,
         notes: Vec::new(),
-    };
-    run_job(&job, result.into_iter().collect())
+    }
 }

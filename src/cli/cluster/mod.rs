@@ -1,4 +1,4 @@
-//! Workloads over the nodes of a cluster.
+//! Workloads over the nodes of a cluster, real and simulated.
 
 pub mod convolution;
 pub mod fft;
@@ -6,8 +6,13 @@ mod files;
 pub mod lu;
 pub mod matmul;
 mod options;
+mod prepared;
 mod run;
+pub mod scaling;
+mod simulated;
 pub mod sparse;
 pub mod stencil;
 
 pub use options::{NodeOptions, at_rank, refuse};
+pub use prepared::PreparedWorkload;
+pub use run::{ClusterJob, run_job};

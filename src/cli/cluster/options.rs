@@ -6,18 +6,17 @@ use pdawl::cluster::wire::environment::Launched;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
-use crate::cli::args::Format;
+use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 
 /// Subtasks whose data are fetched ahead: one may be late.
 const PREFETCH: u32 = 2;
 
-/// How a workload runs over the nodes of a cluster. A run has several nodes when `mpirun`
-/// starts it.
+/// How subtasks and data are spread over nodes.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Nodes")]
-pub struct NodeOptions {
+pub struct SpreadOptions {
     /// How subtasks are spread over nodes: together, oblivious, static, central or steal
     /// [default: together]
     #[arg(long, value_name = "NAME")]
@@ -31,13 +30,9 @@ pub struct NodeOptions {
     /// row-cyclic, column-cyclic or random [default: rows]
     #[arg(long, value_name = "NAME")]
     placement: Option<Placement>,
-
-    /// The library that carries messages between nodes [default: the one of MPI]
-    #[arg(long, value_name = "FILE")]
-    pub wire: Option<PathBuf>,
 }
 
-impl NodeOptions {
+impl SpreadOptions {
     pub fn spread(&self) -> NamedSpread {
         self.spread.unwrap_or_default()
     }
@@ -54,11 +49,6 @@ impl NodeOptions {
         }
     }
 
-    /// Whether the run has several nodes.
-    pub fn several(&self) -> bool {
-        self.wire.is_some() || Launched::detect().is_some_and(|launched| launched.size > 1)
-    }
-
     /// Checks that no placement is given where the workload has its own.
     ///
     /// # Errors
@@ -68,9 +58,71 @@ impl NodeOptions {
             None => Ok(()),
             Some(_) => Err(Failure::usage(
                 format!("--placement is for blocks of dense matrices and images, not for {other}"),
-                "the run without it",
+                "the command without it",
             )),
         }
+    }
+
+    /// Checks that a command which is not about several nodes has none of these options.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_alone(&self, remedy: &str) -> Result<(), Failure> {
+        let given = [
+            ("--spread", self.spread.is_some()),
+            ("--prefetch", self.prefetch.is_some()),
+            ("--placement", self.placement.is_some()),
+        ];
+        refuse(given, "a run over several nodes", remedy)
+    }
+}
+
+/// How a workload runs over the nodes of a cluster. A run has several nodes when `mpirun`
+/// starts it, and when it is simulated.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Nodes")]
+pub struct NodeOptions {
+    #[command(flatten)]
+    pub spread: SpreadOptions,
+
+    /// The library that carries messages between nodes [default: the one of MPI]
+    #[arg(long, value_name = "FILE")]
+    pub wire: Option<PathBuf>,
+
+    /// Simulate the run on a described cluster: nothing is computed, and times are virtual
+    ///
+    /// `pdawl cluster list` shows the names. The path of a cluster file works, too.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub cluster: Option<String>,
+
+    /// Nodes of the described cluster: its first ones, or more than it has if all are alike
+    /// [default: as many as it has]
+    #[arg(long = "nodes", value_name = "N", value_parser = integer(1..=u64::from(u32::MAX)),
+          requires = "cluster")]
+    pub count: Option<u64>,
+}
+
+impl NodeOptions {
+    /// Whether the run has several nodes.
+    pub fn several(&self) -> bool {
+        self.cluster.is_some()
+            || self.wire.is_some()
+            || Launched::detect().is_some_and(|launched| launched.size > 1)
+    }
+
+    /// Checks that a simulated run has none of the options of runs that compute.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_simulated<const N: usize>(
+        &self,
+        given: [(&str, bool); N],
+    ) -> Result<(), Failure> {
+        if self.cluster.is_none() {
+            return Ok(());
+        }
+        let purpose = "runs that compute, and --cluster simulates one";
+        refuse(given, purpose, "the run without it, or without --cluster")
     }
 
     /// Checks that a run on one node, which has a driver of its own, has none of these
@@ -79,16 +131,8 @@ impl NodeOptions {
     /// # Errors
     /// The first that it has.
     pub fn refuse_alone(&self) -> Result<(), Failure> {
-        let given = [
-            ("--spread", self.spread.is_some()),
-            ("--prefetch", self.prefetch.is_some()),
-            ("--placement", self.placement.is_some()),
-        ];
-        refuse(
-            given,
-            "a run over several nodes",
-            "the run with mpirun, or without it",
-        )
+        self.spread
+            .refuse_alone("the run with mpirun or --cluster, or without it")
     }
 }
 
@@ -139,6 +183,10 @@ pub struct ClusterOptions {
     #[command(flatten)]
     pub nodes: NodeOptions,
 
+    /// Relative standard deviation of a simulated cluster's times, such as 0.02
+    #[arg(long, value_name = "FRACTION", value_parser = noise, help_heading = "Nodes")]
+    pub noise: Option<f64>,
+
     /// Compare numbers of the result with a reference in double precision; a wrong one
     /// fails
     #[arg(long, help_heading = "Output")]
@@ -151,4 +199,11 @@ pub struct ClusterOptions {
     /// How the report is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,
+}
+
+impl ClusterOptions {
+    /// Where the inputs' blocks are at first.
+    pub fn placement(&self) -> Placement {
+        self.nodes.spread.placement(self.seed)
+    }
 }

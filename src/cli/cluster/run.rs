@@ -4,18 +4,19 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
-use pdawl::cluster::space::Extent;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
 use pdawl::cluster::wire::{LocalWire, Wire, join};
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::host::Host;
-use pdawl::report::cluster::{ClusterContext, ClusterReport, WorkloadDescription, report};
+use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
 use pdawl::runtime::select;
-use pdawl::workload::cluster::{Check, ClusterWorkload};
+use pdawl::workload::cluster::Check;
 
 use super::files::ResultFile;
-use super::options::{ClusterOptions, NodeOptions};
+use super::options::{ClusterOptions, NodeOptions, refuse};
+use super::prepared::PreparedWorkload;
+use super::simulated;
 use crate::cli::args::Format;
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::{graph, interrupt, terminal};
@@ -25,59 +26,42 @@ const INPUT_MEMORY: f64 = 0.3;
 
 /// What is to be computed, and how.
 pub struct ClusterJob<'a> {
-    pub workload: &'a dyn ClusterWorkload,
-    /// Its sizes, in words.
-    pub size: String,
+    pub prepared: &'a PreparedWorkload,
     pub devices: Option<&'a str>,
     pub nodes: &'a NodeOptions,
-    /// Rows and columns of blocks.
-    pub tile: u64,
+    /// Of simulated times.
+    pub noise: Option<f64>,
     pub seed: u64,
     pub verify: bool,
     pub format: Format,
-    /// Notes for the report.
-    pub notes: Vec<String>,
 }
 
 impl<'a> ClusterJob<'a> {
     /// A job with the options that several workloads share.
-    pub fn new(
-        workload: &'a dyn ClusterWorkload,
-        size: String,
-        tile: u64,
-        options: &'a ClusterOptions,
-    ) -> Self {
+    pub fn new(prepared: &'a PreparedWorkload, options: &'a ClusterOptions) -> Self {
         Self {
-            workload,
-            size,
+            prepared,
             devices: options.devices.as_deref(),
             nodes: &options.nodes,
-            tile,
+            noise: options.noise,
             seed: options.seed,
             verify: options.verify,
             format: options.format,
-            notes: Vec::new(),
         }
     }
 }
 
-/// Runs a job. The first node prints the report, and writes results.
+/// Runs a job, or simulates it. The first node prints the report, and writes results.
 ///
 /// # Errors
 /// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
-pub fn run_job(job: &ClusterJob, results: Vec<ResultFile>) -> Result<(), Failure> {
-    run_until(interrupt::listen()?, job, results)
-}
-
-/// As [`run_job`], for a command that listens for Ctrl-C already.
-///
-/// # Errors
-/// As [`run_job`].
-pub fn run_until(
-    stop: &AtomicBool,
-    job: &ClusterJob,
-    mut results: Vec<ResultFile>,
-) -> Result<(), Failure> {
+pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Failure> {
+    if let Some(cluster) = &job.nodes.cluster {
+        return simulated::run_job(job, cluster);
+    }
+    let remedy = "--cluster NAME; `pdawl cluster list` shows them";
+    refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
+    let stop = interrupt::listen()?;
     let rank = Launched::detect().map_or(0, |launched| launched.rank);
     let wire: Box<dyn Wire> = match join(job.nodes.wire.as_deref(), Pulse::default()) {
         Ok(Some(wire)) => Box::new(wire),
@@ -107,21 +91,14 @@ pub fn run_until(
 /// Checks that a node's part of all spaces, or all of them where one node compares them,
 /// fits in its memory.
 fn check_memory(job: &ClusterJob, nodes: u64) -> Result<(), Failure> {
-    let bytes = job.workload.spaces().into_iter().map(|space| {
-        let Extent {
-            rows,
-            columns,
-            element,
-        } = space.extent;
-        u128::from(rows) * u128::from(columns) * u128::from(element)
-    });
-    let all = bytes.sum::<u128>();
-    let (needed, title) = match job.workload.check() {
+    let all = job.prepared.bytes();
+    let size = &job.prepared.size;
+    let (needed, title) = match job.prepared.workload.check() {
         // The first node gets all blocks, and puts them together.
-        Check::Whole(..) if job.verify => (2 * all, format!("--verify of {}", job.size)),
+        Check::Whole(..) if job.verify => (2 * all, format!("--verify of {size}")),
         _ => (
             all.div_ceil(nodes.into()),
-            format!("a node's part of {}", job.size),
+            format!("a node's part of {size}"),
         ),
     };
     let needed = u64::try_from(needed).unwrap_or(u64::MAX);
@@ -157,65 +134,53 @@ fn run(
             false => 0,
         });
     let memory = memory.max().filter(|bytes| *bytes > 0).unwrap_or(4 << 30);
-    let (name, version) = (job.workload.name(), env!("CARGO_PKG_VERSION"));
+    let PreparedWorkload {
+        workload,
+        size,
+        tile,
+        ..
+    } = job.prepared;
+    let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
     let options = Options {
-        program: format!("pdawl {version} run {name} {}", job.size),
+        program: format!("pdawl {version} run {name} {size}"),
         devices: runtime.devices().iter().map(expected).collect(),
         settings: Settings {
-            prefetch: job.nodes.prefetch(),
+            prefetch: job.nodes.spread.prefetch(),
             ..Settings::default()
         },
         input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
     };
-    let spread = is_first.then(|| job.nodes.spread().spread(job.seed));
+    let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
     let node = Node::join(wire, runtime.as_mut(), options, spread, stop)?;
-    let tasks = job.workload.tasks();
+    let tasks = workload.tasks();
     let format = if is_first { job.format } else { Format::Json };
     let bar = terminal::progress(format, tasks, "tasks");
     let outputs = results.iter_mut();
     let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
     let control = Control {
-        tile: job.tile,
+        tile: *tile,
         verify: job.verify.then_some(job.seed),
         outputs: outputs.collect(),
         progress: &mut |done| bar.set_position(done),
     };
-    let outcome = node.run_workload(job.workload, control);
+    let outcome = node.run_workload(&**workload, control);
     bar.finish_and_clear();
     Ok(outcome?.map(|outcome| report(&outcome, context(job, &outcome, notes))))
 }
 
 fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> ClusterContext {
-    let tasks = job.workload.tasks();
-    let ids: Vec<_> = (0..)
-        .map(pdawl::cluster::space::SpaceId)
-        .take(job.workload.spaces().len())
-        .collect();
-    let (mut subtasks, mut flops) = (0, 0.0);
-    for number in 0..tasks {
-        let task = job.workload.task(number, &ids);
-        subtasks += task.count();
-        flops += (0..task.count())
-            .map(|subtask| task.cost(subtask).flops)
-            .sum::<f64>();
-    }
     let of_nodes = outcome.nodes.iter().flat_map(|node| {
         let notes = node.notes.iter();
         notes.map(|note| format!("{}: {note}", node.name))
     });
     ClusterContext {
-        workload: WorkloadDescription {
-            name: job.workload.name(),
-            size: job.size.clone(),
-            tasks,
-            subtasks,
-            flops,
-        },
-        figure: (job.workload.figure()).map(|figure| [figure.name, figure.title]),
+        workload: job.prepared.described(),
+        figure: (job.prepared.workload.figure()).map(|figure| [figure.name, figure.title]),
         simulated: false,
-        policy: job.nodes.spread().to_string(),
-        prefetch: job.nodes.prefetch(),
-        notes: (job.notes.iter().cloned())
+        cluster: None,
+        policy: job.nodes.spread.spread().to_string(),
+        prefetch: job.nodes.spread.prefetch(),
+        notes: (job.prepared.notes.iter().cloned())
             .chain(notes)
             .chain(of_nodes)
             .collect(),

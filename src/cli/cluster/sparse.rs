@@ -1,16 +1,17 @@
-//! `pdawl run spmv` over several nodes, and `pdawl run pagerank`.
+//! Sparse products over several nodes, and `pdawl run pagerank`.
 
 use std::sync::Arc;
 
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::ElementType;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
-use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
+use pdawl::workload::cluster::{PagerankWorkload, SpmvWorkload};
 use pdawl::workload::spmv::Form;
 
 use super::files::{ResultArray, ResultFile};
-use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
-use super::run::{ClusterJob, run_until};
+use super::options::{ClusterOptions, SpreadOptions, at_rank, is_first};
+use super::prepared::PreparedWorkload;
+use super::run::{ClusterJob, run_job};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
@@ -23,17 +24,16 @@ use crate::cli::product::{Product, unsuitable};
 /// Blocks of spaces have no common height and width.
 const NO_TILE: u64 = 1;
 
-/// Runs a product. Every node reads or generates the matrix.
+/// A product. Every node reads or generates the matrix.
 ///
 /// # Errors
-/// When there is no such matrix, or it cannot be iterated, and as [`run_until`].
-pub fn run_spmv(
+/// A placement, and when there is no such matrix, or it cannot be iterated.
+pub fn prepare_spmv(
     product: &Product,
-    devices: Option<&str>,
-    nodes: &NodeOptions,
-    (verify, format): (bool, Format),
-) -> Result<(), Failure> {
-    nodes.refuse_placement("a sparse product, whose nodes have bands of rows")?;
+    spread: &SpreadOptions,
+    format: Format,
+) -> Result<PreparedWorkload, Failure> {
+    spread.refuse_placement("a sparse product, whose nodes have bands of rows")?;
     let stop = interrupt::listen()?;
     let matrix = product.load(None, shown(format), stop).map_err(at_rank)?;
     let (name, csr, notes) = matrix.into_parts();
@@ -51,28 +51,22 @@ pub fn run_spmv(
     );
     let steps = product.steps.into();
     let workload = SpmvWorkload::new(Arc::new(csr), form, precision, steps, product.seed);
-    let workload = workload.map_err(unsuitable)?;
-    let job = ClusterJob {
-        workload: &workload,
+    Ok(PreparedWorkload {
+        workload: Box::new(workload.map_err(unsuitable)?),
         size,
-        devices,
-        nodes,
         tile: NO_TILE,
-        seed: product.seed,
-        verify,
-        format,
         notes,
-    };
-    run_until(stop, &job, Vec::new())
+    })
 }
 
 const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
                         mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
+                        pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16\n  \
                         pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy";
 
+/// A graph, and how its vertices are ranked.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct Ranking {
     /// The links: an entry of the matrix is a link from its row's vertex to its column's
     #[arg(long, value_name = "MATRIX", long_help = long_help())]
     matrix: MatrixSource,
@@ -92,6 +86,13 @@ pub struct Args {
     /// Neither use nor keep a binary copy beside a matrix's file
     #[arg(long)]
     no_cache: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    ranking: Ranking,
 
     #[command(flatten)]
     options: ClusterOptions,
@@ -114,46 +115,63 @@ fn part(text: &str) -> Result<f64, String> {
 /// Runs `pdawl run pagerank`.
 ///
 /// # Errors
-/// When there is no such matrix, or it is not square, and as [`run_until`].
+/// As [`prepare_pagerank`] and [`run_job`].
 pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
-    let options = &args.options;
-    (options.nodes).refuse_placement("a page rank, whose nodes have bands of vertices")?;
+    let (ranking, options) = (&args.ranking, &args.options);
+    let nodes = &options.nodes;
+    nodes.refuse_simulated([("--output", options.output.is_some())])?;
+    let prepared = prepare_pagerank(ranking, &nodes.spread, options.seed, options.format)?;
+    let inputs = match &ranking.matrix.origin {
+        Origin::File(path) => Some(path.as_path()),
+        _ => None,
+    };
+    let space = prepared.workload.result();
+    let array = ResultArray {
+        space,
+        shape: &[prepared.workload.spaces()[space].extent.columns],
+        element: ElementType::Real(ranking.precision.into()),
+    };
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    let job = ClusterJob::new(&prepared, options);
+    run_job(&job, result.into_iter().collect())
+}
+
+/// The page ranks of a graph. Every node reads or generates it.
+///
+/// # Errors
+/// A placement, and when there is no such matrix, or it is not square.
+pub fn prepare_pagerank(
+    args: &Ranking,
+    spread: &SpreadOptions,
+    seed: u64,
+    format: Format,
+) -> Result<PreparedWorkload, Failure> {
+    spread.refuse_placement("a page rank, whose nodes have bands of vertices")?;
     let stop = interrupt::listen()?;
     let source = MatrixSource {
-        seed: options.seed,
+        seed,
         cache: !args.no_cache,
         ..args.matrix.clone()
     };
-    let loaded = load::load(&source, shown(options.format), stop).map_err(at_rank)?;
+    let loaded = load::load(&source, shown(format), stop).map_err(at_rank)?;
     let precision: Precision = args.precision.into();
     let size = format!(
-        "{}, damping {}, {} steps, {}, seed {}",
+        "{}, damping {}, {} steps, {}, seed {seed}",
         sizes(&loaded.name, &loaded.csr),
         args.damping,
         args.steps,
         precision.name(),
-        options.seed
     );
     let steps = args.steps.into();
     let workload = PagerankWorkload::new(&loaded.csr, args.damping, precision, steps);
     let workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
-    let inputs = match &args.matrix.origin {
-        Origin::File(path) => Some(path.as_path()),
-        _ => None,
-    };
-    let array = ResultArray {
-        space: workload.result(),
-        shape: &[loaded.csr.rows().into()],
-        element: ElementType::Real(precision),
-    };
-    let mut paths = Paths::reading(inputs);
-    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    drop(loaded.csr);
-    let job = ClusterJob {
+    Ok(PreparedWorkload {
+        workload: Box::new(workload),
+        size,
+        tile: NO_TILE,
         notes: loaded.notes,
-        ..ClusterJob::new(&workload, size, NO_TILE, options)
-    };
-    run_until(stop, &job, result.into_iter().collect())
+    })
 }
 
 /// The form of output that decides about a bar: only the first node shows one.

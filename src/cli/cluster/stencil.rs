@@ -1,4 +1,4 @@
-//! `pdawl run stencil` over several nodes.
+//! A stencil over several nodes.
 
 use std::sync::Arc;
 
@@ -6,47 +6,27 @@ use pdawl::workload::Divisible;
 use pdawl::workload::cluster::StencilWorkload;
 use pdawl::workload::stencil::Stencil;
 
-use super::options::NodeOptions;
-use super::run::{ClusterJob, run_job};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
+use super::prepared::PreparedWorkload;
 
 /// Bands of a step. Enough that a node gets a part that suits it, few enough that their
 /// halos stay small.
 const BANDS: u64 = 64;
 
-/// Runs a stencil.
-///
-/// # Errors
-/// As [`run_job`].
-pub fn run(
-    stencil: Stencil,
-    steps: u32,
-    devices: Option<&str>,
-    nodes: &NodeOptions,
-    (verify, format): (bool, Format),
-) -> Result<(), Failure> {
+/// So many steps of a stencil.
+pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
     let units = stencil.units();
     let tile = units.div_ceil(BANDS);
     let (nx, ny, nz) = stencil.shape();
     let third = nz.map_or(String::new(), |nz| format!(" x {nz}"));
     let seed = stencil.seed();
-    let size = format!("{nx} x {ny}{third}, {steps} steps, bands of {tile}, seed {seed}");
-    let workload = StencilWorkload {
-        stencil: Arc::new(stencil),
-        steps: steps.into(),
+    PreparedWorkload {
+        size: format!("{nx} x {ny}{third}, {steps} steps, bands of {tile}, seed {seed}"),
+        workload: Box::new(StencilWorkload {
+            stencil: Arc::new(stencil),
+            steps: steps.into(),
+            tile,
+        }),
         tile,
-    };
-    let job = ClusterJob {
-        workload: &workload,
-        size,
-        devices,
-        nodes,
-        tile,
-        seed,
-        verify,
-        format,
         notes: Vec::new(),
-    };
-    run_job(&job, Vec::new())
+    }
 }

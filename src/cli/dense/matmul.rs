@@ -24,19 +24,20 @@ const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 
                         pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
                         --policy dmdar --gantt run.html\n  \
                         mpirun -n 4 pdawl run matmul --size 16384 --verify\n  \
+                        pdawl run matmul --size 65536 --cluster unicorn\n  \
                         mpirun -n 4 pdawl run matmul --a a.npy --b b.npy --output c.npy";
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+/// The sizes of generated matrices.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Sizes {
     /// Rows and columns of square matrices [default: 4096]
     #[arg(long, value_name = "N", value_parser = integer(1..=u32::MAX),
-          conflicts_with_all = ["rows", "columns", "depth", "a", "b"])]
+          conflicts_with_all = ["rows", "columns", "depth"])]
     size: Option<u32>,
 
     /// Rows of A and C
     #[arg(long, value_name = "M", value_parser = integer(1..=u32::MAX),
-          requires_all = ["columns", "depth"], conflicts_with_all = ["a", "b"])]
+          requires_all = ["columns", "depth"])]
     rows: Option<u32>,
 
     /// Columns of B and C
@@ -46,11 +47,27 @@ pub struct Args {
     /// Columns of A, rows of B
     #[arg(long, value_name = "K", value_parser = integer(1..=u32::MAX), requires = "rows")]
     depth: Option<u32>,
+}
+
+impl Sizes {
+    /// Rows and columns of the product, and columns of the first matrix.
+    pub fn shape(&self) -> [u32; 3] {
+        let square = self.size.unwrap_or(SIZE);
+        [self.rows, self.columns, self.depth].map(|given| given.unwrap_or(square))
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
 
     /// Read A from an NPY file of float32 or float64, in C or Fortran order
     ///
     /// Without files, the matrices are generated: uniform from -1 to 1.
-    #[arg(long, value_name = "FILE", requires = "b")]
+    #[arg(long, value_name = "FILE", requires = "b",
+          conflicts_with_all = ["size", "rows", "columns", "depth"])]
     a: Option<PathBuf>,
 
     /// Read B from an NPY file
@@ -74,6 +91,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let files: Vec<_> = files.map(PathBuf::as_path).collect();
     let machine = args.options.machine.machine_path();
     let paths = Paths::reading(files.iter().copied().chain(machine));
+    args.nodes.refuse_simulated([
+        ("--a", args.a.is_some()),
+        ("--b", args.b.is_some()),
+        ("--output", args.output.is_some()),
+    ])?;
     if !args.nodes.several() {
         args.nodes.refuse_alone()?;
     }
@@ -117,11 +139,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
         }
         _ => {
-            let square = args.size.unwrap_or(SIZE);
+            let [rows, columns, depth] = args.sizes.shape();
             let operation = Operation::Product {
-                rows: args.rows.unwrap_or(square),
-                columns: args.columns.unwrap_or(square),
-                depth: args.depth.unwrap_or(square),
+                rows,
+                columns,
+                depth,
             };
             if args.nodes.several() {
                 let files = over_nodes(args, paths, None);

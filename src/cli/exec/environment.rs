@@ -32,6 +32,7 @@ pub fn of(args: &Args, layer: &Layer, folder: &Path) -> Environment {
         (LAYERS, Some(layers(layer.path.as_os_str(), &others))),
         ("PDAWL_VIRTUAL", shown),
         ("PDAWL_POLICY", Some(typed(&args.policy).into())),
+        ("PDAWL_EXACT", args.exact.then(|| "1".into())),
         ("PDAWL_DEVICE_TYPE", Some(typed(&args.device_type).into())),
         ("PDAWL_DEVICES", args.devices.as_ref().map(Into::into)),
         ("PDAWL_REPORT", Some(folder.into())),

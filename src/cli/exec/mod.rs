@@ -33,7 +33,7 @@ pub use examine::examine_loader;
 #[command(after_help = "Examples:\n  pdawl exec ./program --its-own-option\n  \
                         pdawl exec --policy round-robin --report run.json ./program\n  \
                         pdawl exec --virtual 2 --devices gpu,cpu -- ./program\n  \
-                        pdawl exec --policy divide ./program\n\n\
+                        pdawl exec --policy divide --exact ./program\n\n\
                         The exit status is the program's, or 128 and the signal that ended it. \
                         It is 127 for a program that is not found, 126 for one that cannot be \
                         started, 2 for wrong usage and 1 for what fails before the start.")]
@@ -49,6 +49,12 @@ pub struct Args {
     /// How queues get devices
     #[arg(long, value_enum, default_value_t)]
     policy: Policy,
+
+    /// Divide launches only between devices whose results agree bit for bit
+    ///
+    /// Each device runs a kernel on the same data before its launches are divided.
+    #[arg(long)]
+    exact: bool,
 
     /// The type that a device says it has, if it stands for several
     #[arg(long, value_enum, default_value_t)]
@@ -119,6 +125,13 @@ fn typed(value: &impl ValueEnum) -> String {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let divides = matches!(args.policy, Policy::Divide | Policy::DivideEqually);
+    if args.exact && !divides {
+        return Err(Failure::usage(
+            "--exact is for launches that are divided",
+            "--policy divide, or no --exact",
+        ));
+    }
     let mut paths = Paths::default();
     let mut output = |path: &Option<PathBuf>| match path {
         Some(path) => paths.output(path).map(Some),
@@ -172,6 +185,7 @@ fn build(args: &Args, layer: &layer::Layer, ended: &Ended, collected: &Collected
             layer: layer.path.display().to_string(),
             virtual_devices: (args.virtual_devices > 0).then_some(args.virtual_devices),
             policy: typed(&args.policy),
+            exact: args.exact,
             device_type: typed(&args.device_type),
             devices: args.devices.clone(),
         },

@@ -1,12 +1,13 @@
 //! Messages as bytes: the length of the words, the words as JSON, and the data.
 
-use crate::cluster::protocol::Message;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Bytes of the length.
 const LENGTH: usize = size_of::<u32>();
 
 /// A message without data. Data may be appended.
-pub(super) fn encode(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut bytes = vec![0; LENGTH];
     serde_json::to_writer(&mut bytes, message)?;
     let length = (bytes.len() - LENGTH) as u32;
@@ -15,7 +16,7 @@ pub(super) fn encode(message: &Message) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 /// A message, and where its data begin. `None` if these bytes are none.
-pub(super) fn decode(bytes: &[u8]) -> Option<(Message, usize)> {
+pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Option<(M, usize)> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
     let length = u32::from_le_bytes(*length) as usize;
     let message = serde_json::from_slice(rest.get(..length)?).ok()?;
@@ -25,7 +26,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Message, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::protocol::RequestId;
+    use crate::cluster::protocol::{Message, RequestId};
     use crate::cluster::space::{Block, Part, SpaceId};
     use crate::cluster::task::TaskId;
 
@@ -54,7 +55,7 @@ mod tests {
             &[200, 0, 0, 0, b'{'],
             &[2, 0, 0, 0, b'{', b'}'],
         ] {
-            assert!(decode(bytes).is_none(), "{bytes:?}");
+            assert!(decode::<Message>(bytes).is_none(), "{bytes:?}");
         }
     }
 }

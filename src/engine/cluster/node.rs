@@ -26,10 +26,10 @@ use crate::workload::cluster::Fill;
 
 /// How long a node polls without a nap after something has happened. An answer over a fast
 /// network comes within this time.
-const AWAKE: Duration = Duration::from_micros(100);
+pub(super) const AWAKE: Duration = Duration::from_micros(100);
 
 /// A nap. It leaves its core to the workers.
-const NAP: Duration = Duration::from_micros(20);
+pub(super) const NAP: Duration = Duration::from_micros(20);
 
 /// The parts that a subtask wrote.
 pub(super) type Written = Vec<(Part, Vec<u8>)>;

@@ -11,6 +11,7 @@ use pdawl_profiler::file::bounded;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
+use super::division::EXAMINATION;
 use super::{Divisions, KernelProfilesError, KernelTimes, Profiles};
 use crate::file_store::{FileStore, StoreError, StoreKind};
 use crate::machine::Fingerprint;
@@ -35,6 +36,8 @@ static KERNELS: StoreKind = StoreKind {
 struct Written<'a> {
     format: &'a str,
     fingerprint: &'a str,
+    /// The version of the examination that found the divisions.
+    examination: u32,
     #[serde(flatten)]
     kept: &'a Kept,
 }
@@ -53,6 +56,8 @@ struct Contents {
     #[serde(rename = "fingerprint")]
     _fingerprint: String,
     kernels: Profiles,
+    #[serde(default)]
+    examination: u32,
     #[serde(default)]
     divisions: Divisions,
     #[serde(default)]
@@ -131,7 +136,10 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfile
     }
     Ok(Kept {
         kernels,
-        divisions: contents.divisions,
+        divisions: match contents.examination {
+            EXAMINATION => contents.divisions,
+            _ => Divisions::new(),
+        },
         spent: contents.spent,
     })
 }
@@ -145,6 +153,7 @@ pub(super) fn write(
     let written = Written {
         format: FORMAT,
         fingerprint,
+        examination: EXAMINATION,
         kept,
     };
     let written = atomic_file::write(path, |out| {

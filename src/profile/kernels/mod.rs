@@ -26,7 +26,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use division::Division;
+pub use division::{Agreeing, Division};
 pub use error::KernelProfilesError;
 use file::Kept;
 pub use file::path_of_user;
@@ -141,6 +141,13 @@ impl KernelProfiles {
     /// decides which bytes they write.
     pub fn division(&self, key: &str) -> Option<&Division> {
         self.divisions.get(key)
+    }
+
+    /// What is known of dividing launches with keys that begin so.
+    pub fn divisions<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a Division> {
+        let from = self.divisions.range(begin.to_owned()..);
+        from.take_while(move |(key, _)| key.starts_with(begin))
+            .map(|(_, division)| division)
     }
 
     /// Notes what was found out about dividing launches.

@@ -154,7 +154,10 @@ fn verdicts_and_times_taken_outlive_a_process() {
     let path = folder.path().join("here.json");
     let mut one = KernelProfiles::open(&path, &here()).unwrap();
     let mut two = KernelProfiles::open(&path, &here()).unwrap();
-    let sliced = Division::Sliced { axis: 1 };
+    let sliced = Division::Sliced {
+        axis: 1,
+        agreeing: [("gpu".to_owned(), true)].into(),
+    };
     let refused = Division::Refused {
         reason: "it prints".to_owned(),
     };
@@ -170,10 +173,15 @@ fn verdicts_and_times_taken_outlive_a_process() {
     assert_eq!(again.division("f : 3=05"), Some(&sliced));
     assert_eq!(again.division("g :"), Some(&refused));
     assert_eq!(again.division("f : 3=06"), None);
+    assert_eq!(again.divisions("f :").collect::<Vec<_>>(), [&sliced]);
     assert_eq!((again.spent(&key("f")), again.spent(&key("g"))), (3.0, 0.0));
     assert_eq!(two.spent(&key("f")), 3.0);
-    // What is damaged is said.
+    // What another version of the examination found is not used; times are.
     let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"examination\":", "\"examination\":9")).unwrap();
+    let other = KernelProfiles::open(&path, &here()).unwrap();
+    assert_eq!((other.division("g :"), other.spent(&key("f"))), (None, 3.0));
+    // What is damaged is said.
     std::fs::write(&path, text.replace("\"axis\":1", "\"axis\":-1")).unwrap();
     let damaged = KernelProfiles::open(&path, &here());
     assert!(matches!(damaged, Err(KernelProfilesError::Damaged { .. })));

@@ -18,6 +18,8 @@ pub struct ClusterReport {
     pub version: &'static str,
     pub workload: WorkloadDescription,
     pub simulated: bool,
+    /// The name of the simulated cluster.
+    pub cluster: Option<String>,
     pub policy: String,
     /// Subtasks beyond those that compute whose data a node fetches.
     pub prefetch: u32,
@@ -102,6 +104,8 @@ pub struct ClusterContext {
     /// The name of its figure, and that for people.
     pub figure: Option<[&'static str; 2]>,
     pub simulated: bool,
+    /// The name of the simulated cluster.
+    pub cluster: Option<String>,
     pub policy: String,
     pub prefetch: u32,
     pub notes: Vec<String>,
@@ -119,6 +123,7 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         simulated: context.simulated,
+        cluster: context.cluster,
         policy: context.policy,
         prefetch: context.prefetch,
         seconds: outcome.seconds,

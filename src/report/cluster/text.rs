@@ -28,9 +28,11 @@ impl ClusterReport {
     fn write(&self, out: &mut String) -> fmt::Result {
         let of = &self.workload;
         let (name, size) = (of.name, &of.size);
+        let of_cluster = self.cluster.as_ref();
+        let of_cluster = of_cluster.map_or(String::new(), |name| format!(" of {name}"));
         writeln!(
             out,
-            "{}, {}: {} subtasks in {} tasks on {} nodes{}\n",
+            "{}, {}: {} subtasks in {} tasks on {} nodes{of_cluster}{}\n",
             styled(STRONG, format!("{name} {size}")),
             styled(STRONG, &self.policy),
             of.subtasks,

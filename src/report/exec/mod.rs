@@ -37,6 +37,8 @@ pub struct Settings {
     /// Devices that the program sees, each of which stands for all; null: the real ones.
     pub virtual_devices: Option<u8>,
     pub policy: String,
+    /// Whether launches are divided only between devices whose results agree bit for bit.
+    pub exact: bool,
     pub device_type: String,
     /// Names of the devices to use; null: all.
     pub devices: Option<String>,
@@ -245,6 +247,7 @@ mod tests {
                 layer: "libpdawl_opencl.so".into(),
                 virtual_devices: Some(1),
                 policy: "auto-fit".into(),
+                exact: false,
                 device_type: "gpu".into(),
                 devices: None,
             },

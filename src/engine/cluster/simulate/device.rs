@@ -107,6 +107,11 @@ pub struct Device {
     copies_out: Nanos,
     /// Nanoseconds of kernels.
     pub busy: Nanos,
+    /// Nanoseconds of copies to it, and from it.
+    pub copying: [Nanos; 2],
+    /// Subtasks that it has ended, and the sum of their times.
+    pub subtasks: u64,
+    pub took: Nanos,
 }
 
 impl Device {
@@ -117,6 +122,9 @@ impl Device {
             kernels: 0,
             copies_out: 0,
             busy: 0,
+            copying: [0; 2],
+            subtasks: 0,
+            took: 0,
         }
     }
 
@@ -132,12 +140,14 @@ impl Device {
     ) -> Nanos {
         let info = &self.model.info;
         let copy = |bytes: u64| (bytes as f64 / info.link_bandwidth * 1e9) as Nanos;
-        self.copies_in = self.copies_in.max(now) + copy(reads);
+        let [copy_in, copy_out] = [reads, writes].map(copy);
+        self.copying = [self.copying[0] + copy_in, self.copying[1] + copy_out];
+        self.copies_in = self.copies_in.max(now) + copy_in;
         let seconds = (cost.flops / info.flops).max(cost.bytes / info.memory_bandwidth);
         let begin = self.kernels.max(self.copies_in) + self.model.launch;
         self.kernels = speed.end(begin, seconds * slower);
         self.busy += self.kernels - begin;
-        self.copies_out = self.copies_out.max(self.kernels) + copy(writes);
+        self.copies_out = self.copies_out.max(self.kernels) + copy_out;
         self.copies_out
     }
 }

@@ -5,23 +5,30 @@
 //! ([`network`]), and a node's driver handles one message after the other. Contents are not
 //! simulated.
 
+mod busiest;
 mod device;
 mod events;
 pub mod network;
 mod node;
+mod outcome;
+mod tasks;
 #[cfg(test)]
 mod tests;
+mod workload;
 mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tasks::{Source, Tasks};
 use thiserror::Error;
 
 pub use device::{Computing, DeviceModel, devices};
+pub use workload::simulate_workload;
 
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Settings;
+use crate::cluster::record::DevicePart;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::Task;
 use crate::machine::cluster::NetworkSpec;
@@ -118,6 +125,11 @@ pub struct NodeRow {
     pub busy: f64,
     /// Seconds of all its devices without a kernel.
     pub idle: f64,
+    /// Seconds in which a subtask was on at least one of its devices.
+    pub computing: f64,
+    pub devices: Vec<DevicePart>,
+    /// Whether it was lost.
+    pub lost: bool,
     /// Bytes that it received and sent.
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -130,9 +142,37 @@ pub struct Report {
     pub seconds: f64,
     pub nodes: Vec<NodeRow>,
     pub requests: Requests,
+    /// How often the tasks began anew since a node was lost with their data.
+    pub restarts: u64,
+    /// What was busy for the greatest part of the run; none if nothing was.
+    pub busiest: Option<Busiest>,
     pub messages: u64,
     /// Real time that node 0 took to decide.
     pub decided: Duration,
+}
+
+/// What can limit a run. Nodes are named by their rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// A device that computes.
+    Device(u32, String),
+    /// The link between a device and its node's memory, in its busier direction.
+    DeviceLink(u32, String),
+    /// A node's link to the switch, in a direction. Of a link that carries one direction at
+    /// a time, [`Self::LinkOut`] is the whole.
+    LinkOut(u32),
+    LinkIn(u32),
+    Switch,
+    /// A node's driver, which handles the messages that the node sends or receives.
+    Driver(u32),
+}
+
+/// The busiest part of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Busiest {
+    pub resource: Resource,
+    /// The part of the run in which it was busy, from 0 to 1.
+    pub share: f64,
 }
 
 /// Why a run did not come to its end.
@@ -159,6 +199,15 @@ pub fn simulate(
     tasks: &[Arc<dyn Task>],
     options: &Options,
 ) -> Result<Report, SimulateError> {
+    run(cluster, spaces, Source::Given(tasks), options)
+}
+
+fn run(
+    cluster: &Cluster,
+    spaces: &Spaces,
+    tasks: Source,
+    options: &Options,
+) -> Result<Report, SimulateError> {
     let count = cluster.nodes.len();
     let slowed = options.slowdowns.iter().map(|s| (s.node, "slow"));
     let lost = options.losses.iter().map(|loss| (loss.node, "lose"));
@@ -166,5 +215,5 @@ pub fn simulate(
         let node = node.0;
         return Err(SimulateError::Node { node, what, count });
     }
-    world::World::new(cluster, spaces, tasks, options).run()
+    world::World::new(cluster, spaces, Tasks::of(tasks), options).run()
 }

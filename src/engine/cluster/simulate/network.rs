@@ -15,10 +15,16 @@ use crate::time::Nanos;
 /// the run that is simulated.
 const EXACT: usize = 256;
 
+/// Beyond [`EXACT`], a rate stays as it is until it is wrong by this part: links with
+/// thousands of transfers would otherwise change all of them with each one that begins.
+const INEXACT: f64 = 0.01;
+
 #[derive(Clone, Debug)]
 struct Link {
     bandwidth: f64,
     flows: Vec<usize>,
+    /// Of all transfers that have begun.
+    bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -52,9 +58,17 @@ pub struct Network {
 impl Network {
     /// Adds a link of so many bytes a second.
     pub fn link(&mut self, bandwidth: f64) -> usize {
-        let flows = Vec::new();
-        self.links.push(Link { bandwidth, flows });
+        self.links.push(Link {
+            bandwidth,
+            flows: Vec::new(),
+            bytes: 0,
+        });
         self.links.len() - 1
+    }
+
+    /// Seconds that a link needs for all bytes of the transfers that have begun on it.
+    pub fn seconds(&self, link: usize) -> f64 {
+        self.links[link].bytes as f64 / self.links[link].bandwidth
     }
 
     /// Begins a transfer over links. The result is its number; `ends` gets the new ends of
@@ -76,6 +90,7 @@ impl Network {
         let number = self.free.pop().unwrap_or(self.flows.len());
         for &link in &flow.links {
             self.links[link].flows.push(number);
+            self.links[link].bytes += bytes;
         }
         let links = flow.links.clone();
         match self.flows.get_mut(number) {
@@ -106,6 +121,12 @@ impl Network {
     /// The transfers connected with links, or `None` if there are too many, and their
     /// links.
     fn connected(&self, links: &[usize]) -> Option<(Vec<usize>, Vec<usize>)> {
+        if links
+            .iter()
+            .any(|link| self.links[*link].flows.len() > EXACT)
+        {
+            return None;
+        }
         let mut links: Vec<usize> = links.to_vec();
         let mut flows: Vec<usize> = Vec::new();
         let mut seen = std::collections::HashSet::new();
@@ -129,15 +150,15 @@ impl Network {
     }
 
     fn share(&mut self, links: &[usize], now: Nanos, ends: &mut Vec<End>) {
-        let rates = match self.connected(links) {
-            Some((flows, links)) => self.fair(&flows, &links),
-            None => self.equal(links),
+        let (rates, allowed) = match self.connected(links) {
+            Some((flows, links)) => (self.fair(&flows, &links), 0.0),
+            None => (self.equal(links), INEXACT),
         };
         for (number, rate) in rates {
             let Some(flow) = &mut self.flows[number] else {
                 continue;
             };
-            if flow.rate == rate {
+            if (flow.rate - rate).abs() <= allowed * flow.rate {
                 continue;
             }
             flow.left -= flow.rate * (now - flow.since) as f64 * 1e-9;
@@ -197,21 +218,17 @@ impl Network {
 
     /// Equal parts for all transfers on links.
     fn equal(&self, links: &[usize]) -> Vec<(usize, f64)> {
-        let mut numbers: Vec<usize> = Vec::new();
-        for &link in links {
-            numbers.extend(&self.links[link].flows);
-        }
-        numbers.sort_unstable();
-        numbers.dedup();
+        // A transfer on two of the links is here twice, with the same rate.
+        let numbers = links.iter().flat_map(|link| &self.links[*link].flows);
         let part = |&link: &usize| self.links[link].bandwidth / self.links[link].flows.len() as f64;
-        let rate = |number: usize| {
+        let rate = |&number: &usize| {
             let flow = self.flows[number].as_ref()?;
             Some((
                 number,
                 flow.links.iter().map(part).fold(f64::INFINITY, f64::min),
             ))
         };
-        numbers.into_iter().filter_map(rate).collect()
+        numbers.filter_map(rate).collect()
     }
 }
 

@@ -4,16 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::busiest::busiest;
 use super::events::{Events, Happens};
 use super::network::{End, Network};
 use super::node::Node;
+use super::tasks::Tasks;
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
     Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
+use crate::cluster::record::DevicePart;
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::{Task, TaskId};
+use crate::cluster::task::TaskId;
 use crate::codelet::Cost;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::sim::noise::Noise;
@@ -27,12 +30,13 @@ enum Brings {
 
 pub(super) struct World<'a> {
     spec: &'a NetworkSpec,
-    tasks: &'a [Arc<dyn Task>],
+    tasks: Tasks<'a>,
     options: &'a Options,
     first_spaces: &'a Spaces,
     spaces: Spaces,
     /// How many tasks' results the spaces have, and how many restarts they have seen.
-    recorded: usize,
+    recorded: u64,
+    restarts: u64,
     lost: HashSet<NodeId>,
     nodes: Vec<Node>,
     network: Network,
@@ -58,7 +62,7 @@ impl<'a> World<'a> {
     pub fn new(
         cluster: &'a Cluster,
         spaces: &'a Spaces,
-        tasks: &'a [Arc<dyn Task>],
+        tasks: Tasks<'a>,
         options: &'a Options,
     ) -> Self {
         let spec = &cluster.network;
@@ -78,6 +82,7 @@ impl<'a> World<'a> {
             first_spaces: spaces,
             spaces: spaces.clone(),
             recorded: 0,
+            restarts: 0,
             lost: HashSet::new(),
             nodes,
             network,
@@ -119,7 +124,7 @@ impl<'a> World<'a> {
             if let Some(why) = self.failed {
                 return Err(SimulateError::Failed(why));
             }
-            let ended = |node: &Node| node.next == self.tasks.len() && !node.computes;
+            let ended = |node: &Node| node.next == self.tasks.count() && !node.computes;
             if self.now == self.ended && self.nodes.iter().all(|n| !n.alive || ended(n)) {
                 return Ok(self.report());
             }
@@ -132,14 +137,23 @@ impl<'a> World<'a> {
     fn report(self) -> Report {
         let seconds = (self.ended - self.began.unwrap_or(0)) as f64 * 1e-9;
         let requests = self.nodes[0].machine.requests();
+        let busiest = busiest(&self.nodes, &self.network, self.switch, seconds);
         let rows = self.nodes.into_iter().map(|node| {
             let busy = node
                 .devices
                 .iter()
                 .map(|device| device.busy as f64 * 1e-9)
                 .sum();
+            let devices = node.devices.iter().map(|device| DevicePart {
+                name: device.model.info.name.clone(),
+                subtasks: device.subtasks,
+                seconds: device.took as f64 * 1e-9,
+            });
             NodeRow {
                 busy,
+                computing: node.computing(self.ended),
+                lost: !node.alive,
+                devices: devices.collect(),
                 idle: (seconds * node.devices.len() as f64 - busy).max(0.0),
                 given_back: node.row.given_back - node.row.copied,
                 ..node.row
@@ -149,6 +163,8 @@ impl<'a> World<'a> {
             seconds,
             nodes: rows.collect(),
             requests,
+            restarts: self.restarts,
+            busiest,
             messages: self.messages,
             decided: self.decided,
         }
@@ -176,11 +192,15 @@ impl<'a> World<'a> {
                 device,
                 subtask,
                 began,
-            } => Event::Done {
-                device,
-                subtask,
-                took: now - began,
-            },
+            } => {
+                self.nodes[index].ends(device.0 as usize, began, now);
+                let took = now - began;
+                Event::Done {
+                    device,
+                    subtask,
+                    took,
+                }
+            }
             Happens::Begin => return self.begin(index),
             Happens::Lost => {
                 self.nodes[index].alive = false;
@@ -215,10 +235,11 @@ impl<'a> World<'a> {
             return self.ended = self.now;
         };
         node.next += 1;
+        node.task = Some(Arc::clone(&task));
         node.computes = true;
         self.began.get_or_insert(self.now);
         self.tell(index, |machine, spaces, now, actions| {
-            machine.begin(Arc::clone(task), spaces, now, actions);
+            machine.begin(task, spaces, now, actions);
         });
     }
 
@@ -238,7 +259,8 @@ impl<'a> World<'a> {
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
                 let node = &self.nodes[index];
-                let bytes = self.bytes(&self.tasks[node.next - 1].writes(0));
+                let written = node.task.as_ref().map(|task| task.writes(0));
+                let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
                 self.transfer(index, to.index(), bytes, Brings::Partial(task));
             }
@@ -286,9 +308,11 @@ impl<'a> World<'a> {
         let overhead = self.spec.message_ns;
         let sender = &mut self.nodes[from];
         sender.sends = sender.sends.max(self.now) + overhead;
+        sender.handling[0] += overhead;
         let arrives = sender.sends + self.spec.latency_ns;
         let receiver = &mut self.nodes[to];
         receiver.receives = receiver.receives.max(arrives) + overhead;
+        receiver.handling[1] += overhead;
         let at = receiver.receives;
         self.at(at, to, Happens::Event(event));
     }
@@ -312,7 +336,7 @@ impl<'a> World<'a> {
     fn plan_ends(&mut self) {
         let mut ends = std::mem::take(&mut self.ends);
         for end in ends.drain(..) {
-            self.at(end.at, 0, Happens::Transferred(end));
+            self.events.plan_end(end);
         }
         self.ends = ends;
     }
@@ -335,8 +359,9 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) {
-        let node = &self.nodes[index];
-        let task = &self.tasks[node.next - 1];
+        let Some(task) = &self.nodes[index].task else {
+            return;
+        };
         let cost = task.cost(subtask);
         let cost = Cost {
             flops: cost.flops / self.options.efficiency,
@@ -351,6 +376,7 @@ impl<'a> World<'a> {
             .factor(subtask * self.nodes.len() as u64 + index as u64);
         let now = self.now;
         let node = &mut self.nodes[index];
+        node.starts(now);
         let end = node.devices[device.0 as usize].start(cost, copied, slower, &node.speed, now);
         let began = now;
         let happens = Happens::Done {
@@ -367,12 +393,12 @@ impl<'a> World<'a> {
         node.computes = false;
         let mine = results.iter().filter(|(_, node)| *node == me);
         node.row.subtasks += mine.map(|(run, _)| run.end - run.start).sum::<u64>();
-        if self.recorded < next {
+        if let Some(task) = node.task.as_ref().filter(|_| self.recorded < next) {
             self.recorded = next;
-            self.spaces.record(&*self.tasks[next - 1], results);
+            self.spaces.record(&**task, results);
         }
         self.ended = self.now;
-        if next < self.tasks.len() {
+        if next < self.tasks.count() {
             self.at(self.now + PREPARES, index, Happens::Begin);
         }
     }
@@ -381,6 +407,7 @@ impl<'a> World<'a> {
     fn restart(&mut self, index: usize, lost: NodeId) {
         if self.lost.insert(lost) {
             self.recorded = 0;
+            self.restarts += 1;
             self.spaces = self.first_spaces.clone();
             for node in (0..self.nodes.len() as u32).map(NodeId) {
                 let heir = self.nodes[index].machine.heir(node);

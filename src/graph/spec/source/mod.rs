@@ -10,7 +10,7 @@
 //!
 //! `division` tells whether a kernel's groups may run apart, and what their stores depend
 //! on. `macros` replaces macros, except those that join tokens or take any number of
-//! arguments.
+//! arguments. `include` puts files in place of directives.
 //!
 //! A pointer that cannot be followed (into an unknown function, or such a macro) counts as
 //! read and written.
@@ -20,6 +20,7 @@ mod condition;
 mod division;
 mod facts;
 mod function;
+mod include;
 mod macros;
 mod preprocess;
 mod token;
@@ -30,6 +31,7 @@ use std::collections::BTreeMap;
 pub use brackets::Unclosed;
 pub use division::{Divisible, Indivisible, divisible};
 pub use function::Parameter;
+pub use include::with_included;
 pub use usage::Access;
 
 use function::Function;

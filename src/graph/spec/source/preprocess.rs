@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::condition;
 use super::macros::{Macro, Macros, defined_as, expanded};
-use super::token::{JOINED, Token, tokens, without_comments};
+use super::token::{JOINED, Strings, Token, tokens, without_comments};
 
 /// The state of an `#if`.
 struct Branch {
@@ -40,7 +40,7 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     // extend over several lines.
     let mut since: Vec<(Token, usize)> = Vec::new();
     let mut number = 1;
-    for line in without_comments(text).split('\n') {
+    for line in without_comments(text, Strings::Emptied).split('\n') {
         let here = number;
         number += 1 + line.matches(JOINED).count();
         let taken = branches.last().is_none_or(|branch| branch.taken);

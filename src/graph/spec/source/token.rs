@@ -12,9 +12,17 @@ const SIGNS: [&str; 24] = [
 /// Marks a line that continues in the next one, so that lines can be counted.
 pub(super) const JOINED: char = '\u{b}';
 
+/// What becomes of string literals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strings {
+    /// They are empty, as they are not code.
+    Emptied,
+    Kept,
+}
+
 /// The text without comments and with continued lines joined. A line break within a
 /// comment ends the line.
-pub(super) fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str, strings: Strings) -> String {
     let joined = JOINED.to_string();
     let text = (text.replace("\r\n", "\n").replace(JOINED, " ")).replace("\\\n", &joined);
     let breaks = |c: &char| matches!(*c, '\n' | JOINED);
@@ -30,8 +38,11 @@ pub(super) fn without_comments(text: &str) -> String {
             plain.push(' ');
             plain.extend(rest[..end].chars().filter(breaks));
             end
+        } else if strings == Strings::Kept && (c == '"' || c == '\'') {
+            let end = quoted(rest, c);
+            plain.push_str(&rest[..end]);
+            end
         } else if c == '"' || c == '\'' {
-            // A string literal is not code.
             plain.push_str(if c == '"' { "\"\"" } else { "0" });
             let end = quoted(rest, c);
             plain.extend(rest[..end].chars().filter(breaks));

@@ -82,8 +82,13 @@ pub(super) fn follow<'a>(
             for (at, token) in function.body.iter().enumerate() {
                 let member = at > 0 && matches!(function.body[at - 1].as_str(), "." | "->");
                 if names.contains(token.as_str()) && !member {
-                    let seen = one(&function.body, at, known, followed, &mut names);
-                    access.and(seen);
+                    let mut follower = Follower {
+                        body: &function.body,
+                        known,
+                        followed,
+                        names: &mut names,
+                    };
+                    access.and(follower.pointer(at, at + 1));
                 }
             }
             all[index] = access;
@@ -100,54 +105,174 @@ pub(super) fn follow<'a>(
     all
 }
 
-/// How a pointer is used at `at`.
-fn one<'a>(
+/// Follows a pointer through the expressions of a body. What it finds is never less than
+/// what happens; what it cannot follow counts as read and written.
+struct Follower<'a, 'b> {
     body: &'a [Token],
-    at: usize,
-    known: &Known<'a>,
-    followed: &mut Followed<'a>,
-    names: &mut BTreeSet<&'a str>,
-) -> Access {
-    let next = |i: usize| body.get(i).map_or("", String::as_str);
-    let before = |i: usize| i.checked_sub(1).map_or("", |i| body[i].as_str());
-    if matches!(next(at + 1), "[" | "->") {
-        let mut end = at + 1;
-        while matches!(next(end), "[" | "." | "->") {
-            end = if next(end) == "[" {
-                behind(body, end)
-            } else {
-                end + 2
-            };
-        }
-        let address = before(at) == "&" && !is_operand(before(at - 1));
-        return match address {
-            true => passed(body, at - 1, known, followed, names),
-            false => done(before(at), next(end)),
-        };
-    }
-    // `*p`, or `*(p + i)`.
-    if before(at) == "*" && !is_operand(before(at - 1)) {
-        return done(before(at - 1), next(at + 1));
-    }
-    if let Some(open) = enclosing(body, at)
-        && body[open] == "("
-        && before(open) == "*"
-        && !is_operand(before(open - 1))
-    {
-        return done(before(open - 1), next(behind(body, open)));
-    }
-    if let Some(open) = enclosing(body, at)
-        && body[open] == "("
-        && next(behind(body, open)) == "["
-    {
-        // `(p + i)[j]`
-        let index = behind(body, open);
-        return done(before(open), next(behind(body, index)));
-    }
-    passed(body, at, known, followed, names)
+    known: &'b Known<'a>,
+    followed: &'b mut Followed<'a>,
+    /// Other names that the pointer is given.
+    names: &'b mut BTreeSet<&'a str>,
 }
 
-/// How a value between these two tokens is used.
+impl<'a> Follower<'a, '_> {
+    fn token(&self, at: usize) -> &'a str {
+        self.body.get(at).map_or("", String::as_str)
+    }
+
+    fn before(&self, at: usize) -> &'a str {
+        at.checked_sub(1).map_or("", |at| self.token(at))
+    }
+
+    /// How the pointer is used that is the value of the tokens from `start` to `end`.
+    fn pointer(&mut self, mut start: usize, mut end: usize) -> Access {
+        let mut stored = false;
+        loop {
+            if matches!(self.token(end), "[" | "->") {
+                return self.element(start, end);
+            }
+            start = self.without_casts(start);
+            match self.before(start) {
+                // A pointer is no factor, so this loads or stores, but for `T *p`.
+                "*" if !self.declares(start - 1) => return self.element(start - 1, end),
+                // The pointer's own address.
+                "&" => return Access::ASSUMED,
+                _ => {}
+            }
+            // A pointer that is stored in brackets, as in `(q = p)`, has two values.
+            stored |= self.store(start);
+            match self.group(start) {
+                Some(open) => (start, end) = (open, behind(self.body, open)),
+                None => break,
+            }
+        }
+        if let Some(open) = enclosing(self.body, start).filter(|open| self.body[*open] == "(")
+            && self.is_call(open)
+        {
+            let position = self.position(open, start);
+            let call = position
+                .map(|position| called(&self.body[open - 1], position, self.known, self.followed));
+            return call.unwrap_or(Access::ASSUMED);
+        }
+        // `p++` and `p += n` move the pointer itself; a comparison reads no memory.
+        let after = self.token(end);
+        let moved =
+            matches!(after, "++" | "--" | "==" | "!=" | "=") || ASSIGNMENTS.contains(&after);
+        match stored || moved {
+            true => Access::default(),
+            false => Access::ASSUMED,
+        }
+    }
+
+    /// Whether a star is that of a declaration, behind the name of a type.
+    fn declares(&self, star: usize) -> bool {
+        let before = self.before(star);
+        is_name(before) && is_operand(before)
+    }
+
+    /// How the element is used that is the value of the tokens from `start` to `end`, or of
+    /// more after them.
+    fn element(&mut self, mut start: usize, mut end: usize) -> Access {
+        loop {
+            while matches!(self.token(end), "[" | "." | "->") {
+                end = match self.token(end) {
+                    "[" => behind(self.body, end),
+                    _ => end + 2,
+                };
+            }
+            match self.group(start) {
+                Some(open) if open + 1 == start && self.token(end) == ")" => {
+                    (start, end) = (open, end + 1);
+                }
+                _ => break,
+            }
+        }
+        let (before, after) = (self.before(start), self.token(end));
+        if before != "&" {
+            return done(before, after);
+        }
+        let sign = start - 1;
+        let mut access = Access::default();
+        // After brackets with a word, the sign may be of an address or of a number.
+        let may_be_cast = self.without_casts(sign) < sign;
+        if !is_operand(self.before(sign)) || may_be_cast {
+            access.and(self.pointer(sign, end));
+        }
+        if is_operand(self.before(sign)) {
+            access.and(done(before, after));
+        }
+        access
+    }
+
+    /// The position before what may be casts in front of `start`: brackets with words and
+    /// stars alone, which are no arguments.
+    fn without_casts(&self, mut start: usize) -> usize {
+        while self.before(start) == ")" {
+            let open = (0..start - 1)
+                .rev()
+                .find(|open| self.body[*open] == "(" && behind(self.body, *open) == start);
+            let Some(open) = open.filter(|open| !self.is_call(*open)) else {
+                break;
+            };
+            let inside = &self.body[open + 1..start - 1];
+            if inside.is_empty() || !inside.iter().all(|token| token == "*" || is_name(token)) {
+                break;
+            }
+            start = open;
+        }
+        start
+    }
+
+    /// The bracket around `at`, if it only groups.
+    fn group(&self, at: usize) -> Option<usize> {
+        let open = enclosing(self.body, at)?;
+        let is_condition = matches!(self.before(open), "if" | "while" | "for" | "switch");
+        (self.body[open] == "(" && !self.is_call(open) && !is_condition).then_some(open)
+    }
+
+    /// Whether a bracket has arguments.
+    fn is_call(&self, open: usize) -> bool {
+        let callee = self.before(open);
+        is_name(callee) && !is_keyword(callee) && !matches!(callee, "else" | "do" | "case")
+    }
+
+    /// Among the arguments behind a bracket, the one that `at` is in.
+    fn position(&self, open: usize, at: usize) -> Option<usize> {
+        let end = close(self.body, open)?;
+        let mut begin = open + 1;
+        for (position, part) in parts(&self.body[open + 1..end]).iter().enumerate() {
+            if (begin..begin + part.len()).contains(&at) {
+                return Some(position);
+            }
+            begin += part.len() + 1;
+        }
+        None
+    }
+
+    /// Notes the name that a pointer at `at` is assigned to, as in `q = p + i`, and tells
+    /// whether there is one.
+    fn store(&mut self, at: usize) -> bool {
+        let ends = |token: &Token| matches!(token.as_str(), ";" | "{" | "}");
+        let begin = enclosing(self.body, at)
+            .map(|open| open + 1)
+            .or_else(|| self.body[..at].iter().rposition(ends).map(|i| i + 1));
+        let sign = (begin.unwrap_or(0)..at)
+            .rev()
+            .take_while(|i| !ends(&self.body[*i]))
+            .find(|i| self.body[*i] == "=");
+        let Some(name) = sign.and_then(|i| i.checked_sub(1)) else {
+            return false;
+        };
+        // Memory and members of structures are not followed.
+        let is_plain = is_name(self.token(name)) && !matches!(self.before(name), "." | "->");
+        if is_plain {
+            self.names.insert(self.token(name));
+        }
+        is_plain
+    }
+}
+
+/// How an element between these two tokens is used.
 fn done(before: &str, after: &str) -> Access {
     match after {
         "=" => Access::WRITE,
@@ -155,51 +280,6 @@ fn done(before: &str, after: &str) -> Access {
         other if ASSIGNMENTS.contains(&other) => Access::BOTH,
         _ if matches!(before, "++" | "--") => Access::BOTH,
         _ => Access::READ,
-    }
-}
-
-/// How a pointer is used that is passed to a function or assigned to a name.
-fn passed<'a>(
-    body: &'a [Token],
-    at: usize,
-    known: &Known<'a>,
-    followed: &mut Followed<'a>,
-    names: &mut BTreeSet<&'a str>,
-) -> Access {
-    let call = enclosing(body, at).filter(|open| {
-        let callee = open.checked_sub(1).map(|i| body[i].as_str());
-        body[*open] == "(" && callee.is_some_and(|name| is_name(name) && !is_keyword(name))
-    });
-    if let Some(open) = call
-        && let Some(end) = close(body, open)
-    {
-        let inside = &body[open + 1..end];
-        let mut begin = open + 1;
-        let mut position = 0;
-        for (index, part) in parts(inside).iter().enumerate() {
-            if (begin..begin + part.len()).contains(&at) {
-                position = index;
-            }
-            begin += part.len() + 1;
-        }
-        return called(&body[open - 1], position, known, followed);
-    }
-    // `q = p + i`: q is another name of the pointer.
-    let statement = (body[..at].iter()).rposition(|t| matches!(t.as_str(), ";" | "{" | "}"));
-    let begin = statement.map_or(0, |i| i + 1);
-    let sign = (begin..at).rev().find(|i| body[*i] == "=");
-    if let Some(name) = sign.and_then(|i| body.get(i.checked_sub(1)?))
-        && is_name(name)
-    {
-        names.insert(name);
-        return Access::default();
-    }
-    // `p++` and `p += n` move the pointer itself; a comparison reads no memory.
-    let after = body.get(at + 1).map_or("", String::as_str);
-    let moved = matches!(after, "++" | "--" | "==" | "!=" | "=") || ASSIGNMENTS.contains(&after);
-    match moved {
-        true => Access::default(),
-        false => Access::ASSUMED,
     }
 }
 
@@ -257,4 +337,92 @@ pub(super) fn is_operand(token: &str) -> bool {
     let keyword = matches!(token, "return" | "else" | "do" | "case");
     let word = token.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.');
     (word && !keyword) || matches!(token, ")" | "]")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::Access;
+    use crate::graph::spec::source::kernels;
+
+    /// How a kernel with this body uses its pointer `p`.
+    fn of_body(body: &str) -> Access {
+        let text = format!(
+            "void put(global int *to, int x) {{ *to = x; }}\n\
+             int get(global int *from) {{ return from[0]; }}\n\
+             kernel void k(global int *p, int i, int c) {{ int x; {body} }}"
+        );
+        kernels(&text, &BTreeMap::new()).unwrap()[0].accesses[0]
+    }
+
+    #[test]
+    fn stores_are_seen_in_every_form() {
+        let stores = [
+            "p[i] = 1;",
+            "(p[i]) = 1;",
+            "((p)[i]) = 1;",
+            "((p + 1))[i] = 1;",
+            "*p = 1;",
+            "(*p) = 1;",
+            "*(p + i) = 1;",
+            "*((p + i)) = 1;",
+            "*(global int *)(p + i) = 1;",
+            "((global char *)p)[i] = 1;",
+            "(c ? p : p + 1)[i] = 1;",
+            "if (c) *p = 1;",
+            "p[i]++;",
+            "--(p[i]);",
+            "(p[i]) += 2;",
+            "put(p, 1);",
+            "put(&p[i], 1);",
+            "put(&(p[i]), 1);",
+            "put((global int *)&p[i], 1);",
+            "put((p + i), 1);",
+            "x = get(((p))); put((p), x);",
+            "global int *q = p; q[i] = 1;",
+            "global int *q = (p + i); *q = 1;",
+            "global int *q = &p[i]; *q = 1;",
+            "global int *q = &(p[i]); (*q) = 1;",
+            "global int *q; if ((q = p + 1)[0]) q[0] = 1;",
+            "global int *q, *r; r = (q = p); *r = 1;",
+            "global int **q = &p; (*q)[i] = 1;",
+            "global int *q[2] = {p, p}; q[1][i] = 1;",
+            "struct S s; s.q = p; s.q[i] = 1;",
+            "vstore4(x, i, (p));",
+            "atomic_add(&(p[i]), 1);",
+            "unknown(&(p[i]));",
+        ];
+        for body in stores {
+            assert!(of_body(body).written, "{body}");
+        }
+    }
+
+    #[test]
+    fn loads_are_seen_and_are_no_stores() {
+        let loads = [
+            "x = p[i];",
+            "x = (p[i]);",
+            "x = *p;",
+            "x = *(p + i);",
+            "x = *(global int *)(p + i);",
+            "x = ((p + i))[1];",
+            "x = c & p[i];",
+            "x = c * (p + i)[0];",
+            "if (p[i]) x = 1;",
+            "while (c < p[i]) c++;",
+            "x = get(p);",
+            "x = get(&(p[i]));",
+            "global int *q = p; x = q[i];",
+            "x = (int)(p[i]);",
+            "int2 y = (int2)(p[0], p[1]);",
+            "x = i == p[i] ? 1 : 2;",
+        ];
+        for body in loads {
+            let access = of_body(body);
+            assert!(access.read && !access.written, "{body}: {access:?}");
+        }
+        // Either an address or a number.
+        assert!(of_body("x = (c) & p[i];").read);
+    }
 }

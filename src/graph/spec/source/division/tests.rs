@@ -176,11 +176,6 @@ fn kernels_whose_groups_talk_are_refused() {
         ("global int *o", "o[i] = get_work_dim();", Dimensions(k())),
         ("global int *o", "unknown(o);", Argument(0)),
         (
-            "global float *o",
-            "*(global int *)(o + i) = 1;",
-            Argument(0),
-        ),
-        (
             "global int *o",
             "goto end; o[i] = 1; end: ;",
             Unreadable(k()),

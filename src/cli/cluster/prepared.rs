@@ -1,0 +1,67 @@
+//! A workload that was made from the command line.
+
+use pdawl::cluster::space::{Extent, SpaceId};
+use pdawl::report::cluster::WorkloadDescription;
+use pdawl::workload::cluster::ClusterWorkload;
+
+/// A workload over nodes.
+pub struct PreparedWorkload {
+    pub workload: Box<dyn ClusterWorkload>,
+    /// Its sizes, in words.
+    pub size: String,
+    /// Rows and columns of blocks.
+    pub tile: u64,
+    /// Notes for the report.
+    pub notes: Vec<String>,
+}
+
+impl PreparedWorkload {
+    /// Bytes of all spaces.
+    pub fn bytes(&self) -> u128 {
+        let bytes = self.workload.spaces().into_iter().map(|space| {
+            let Extent {
+                rows,
+                columns,
+                element,
+            } = space.extent;
+            u128::from(rows) * u128::from(columns) * u128::from(element)
+        });
+        bytes.sum()
+    }
+
+    /// The ids that its spaces have where there are no others.
+    fn spaces(&self) -> Vec<SpaceId> {
+        let count = self.workload.spaces().len() as u32;
+        (0..count).map(SpaceId).collect()
+    }
+
+    /// The subtasks of its largest task. The first three tasks have one of each kind, and
+    /// later ones are not larger.
+    pub fn most_subtasks(&self) -> u64 {
+        let ids = self.spaces();
+        let first = 0..self.workload.tasks().min(3);
+        let counts = first.map(|number| self.workload.task(number, &ids).count());
+        counts.max().unwrap_or(0)
+    }
+
+    /// What is computed, for reports.
+    pub fn described(&self) -> WorkloadDescription {
+        let tasks = self.workload.tasks();
+        let ids = self.spaces();
+        let (mut subtasks, mut flops) = (0, 0.0);
+        for number in 0..tasks {
+            let task = self.workload.task(number, &ids);
+            subtasks += task.count();
+            flops += (0..task.count())
+                .map(|subtask| task.cost(subtask).flops)
+                .sum::<f64>();
+        }
+        WorkloadDescription {
+            name: self.workload.name(),
+            size: self.size.clone(),
+            tasks,
+            subtasks,
+            flops,
+        }
+    }
+}

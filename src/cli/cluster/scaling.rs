@@ -1,0 +1,254 @@
+//! Predictions on growing numbers of a described cluster's nodes.
+
+use clap::Subcommand;
+use pdawl::machine::ClusterFile;
+use pdawl::report::scaling::{SCHEMA, ScalingReport, runs};
+use pdawl::workload::cluster::Placement;
+
+use super::options::SpreadOptions;
+use super::prepared::PreparedWorkload;
+use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launched};
+use super::{convolution, fft, lu, matmul, sparse};
+use crate::cli::args::{Format, noise};
+use crate::cli::dense::matmul::Sizes as MatmulSizes;
+use crate::cli::failure::Failure;
+use crate::cli::integer::integer;
+use crate::cli::terminal;
+
+/// The cluster that is simulated, and how.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Nodes")]
+pub struct ScalingOptions {
+    /// Simulate runs on a described cluster
+    ///
+    /// `pdawl cluster list` shows the names. The path of a cluster file works, too.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub cluster: Option<String>,
+
+    /// Numbers of nodes: the cluster's first ones, or more than it has if all are alike
+    /// [default: powers of two, and all that it has]
+    #[arg(long, value_name = "LIST", value_delimiter = ',',
+          value_parser = integer(1..=u64::from(u32::MAX)), requires = "cluster")]
+    nodes: Vec<u64>,
+
+    /// Relative standard deviation of subtasks' times, such as 0.02
+    #[arg(long, value_name = "FRACTION", value_parser = noise, requires = "cluster")]
+    noise: Option<f64>,
+
+    #[command(flatten)]
+    pub spread: SpreadOptions,
+}
+
+impl ScalingOptions {
+    /// Checks that a prediction on one machine has no options of several nodes.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_alone(&self) -> Result<(), Failure> {
+        self.spread
+            .refuse_alone("--cluster NAME, or the command without it")
+    }
+}
+
+/// A workload that only clusters predict.
+#[derive(Debug, Subcommand)]
+pub enum Workload {
+    /// Predict a convolution on a described cluster
+    #[command(
+        after_help = "Example:\n  pdawl predict convolution --size 65536 --cluster unicorn --nodes 1,2,4,8,16"
+    )]
+    Convolution {
+        #[command(flatten)]
+        sizes: convolution::Sizes,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Predict a product of dense matrices on a described cluster
+    #[command(after_help = "Example:\n  pdawl predict matmul --size 32768 --cluster unicorn")]
+    Matmul {
+        #[command(flatten)]
+        sizes: MatmulSizes,
+        /// Rows and columns of a block [default: a sixteenth of the result, at most 2048]
+        #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
+        tile: Option<u64>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Predict an LU factorisation on a described cluster
+    #[command(
+        after_help = "Example:\n  pdawl predict lu --size 32768 --cluster four --nodes 1,2,4,8"
+    )]
+    Lu {
+        #[command(flatten)]
+        sizes: lu::Sizes,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Predict a 2-D Fourier transform on a described cluster
+    #[command(
+        after_help = "Example:\n  pdawl predict fft --size 16384 --cluster four --format json"
+    )]
+    Fft {
+        #[command(flatten)]
+        sizes: fft::Sizes,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Predict the page ranks of a graph on a described cluster
+    #[command(after_help = "Example:\n  pdawl predict pagerank --matrix rmat:20,16 --cluster four")]
+    Pagerank {
+        #[command(flatten)]
+        ranking: sparse::Ranking,
+        #[command(flatten)]
+        options: Options,
+    },
+}
+
+/// The options that these workloads share.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Seed of generated graphs, of random placements and of the simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    seed: u64,
+
+    #[command(flatten)]
+    scaling: ScalingOptions,
+
+    /// How the predictions are printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+}
+
+impl Options {
+    fn placement(&self) -> Placement {
+        self.scaling.spread.placement(self.seed)
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(workload: &Workload) -> Result<(), Failure> {
+    let (prepared, options) = match workload {
+        Workload::Convolution { sizes, options } => {
+            let placement = options.placement();
+            let prepared = convolution::prepare(sizes, placement, options.seed)?;
+            (prepared, options)
+        }
+        Workload::Matmul {
+            sizes,
+            tile,
+            options,
+        } => {
+            let (shape, placement) = (sizes.shape().map(u64::from), options.placement());
+            let prepared = matmul::prepare(shape, *tile, placement, options.seed);
+            (prepared, options)
+        }
+        Workload::Lu { sizes, options } => {
+            let prepared = lu::prepare(sizes, options.placement(), options.seed);
+            (prepared, options)
+        }
+        Workload::Fft { sizes, options } => {
+            let prepared = fft::prepare(sizes, options.placement(), options.seed);
+            (prepared, options)
+        }
+        Workload::Pagerank { ranking, options } => {
+            let spread = &options.scaling.spread;
+            let (seed, format) = (options.seed, options.format);
+            let prepared = sparse::prepare_pagerank(ranking, spread, seed, format)?;
+            (prepared, options)
+        }
+    };
+    predict(&prepared, &options.scaling, options.seed, options.format)
+}
+
+/// Simulates a workload on each number of nodes, and prints the report.
+///
+/// # Errors
+/// No cluster, one that is not known or wrong, and what [`DescribedCluster`] refuses.
+pub fn predict(
+    prepared: &PreparedWorkload,
+    options: &ScalingOptions,
+    seed: u64,
+    format: Format,
+) -> Result<(), Failure> {
+    let Some(cluster) = &options.cluster else {
+        let name = prepared.workload.name();
+        return Err(Failure::usage(
+            format!("{name} is predicted on a described cluster, and none is named"),
+            "--cluster NAME; `pdawl cluster list` shows them",
+        ));
+    };
+    refuse_launched()?;
+    let file = find(cluster)?;
+    let counts = counts(&options.nodes, &file);
+    let spread = &options.spread;
+    let simulation = Simulation {
+        spread,
+        noise: options.noise,
+        seed,
+    };
+    // What is refused for one number of nodes is refused before any is simulated.
+    let clusters = counts.iter().map(|count| {
+        let described = DescribedCluster::of(&file, *count)?;
+        described.check(prepared).map(|()| described)
+    });
+    let clusters: Vec<DescribedCluster> = clusters.collect::<Result<_, _>>()?;
+    let bar = terminal::progress(format, counts.len() as u64, "numbers of nodes");
+    let simulated = clusters.iter().map(|described| {
+        let report = described.simulate(prepared, &simulation)?;
+        bar.inc(1);
+        Ok(report)
+    });
+    let simulated = simulated.collect::<Result<Vec<_>, Failure>>();
+    bar.finish_and_clear();
+    let workload = prepared.described();
+    let most = counts.last().copied().unwrap_or(0);
+    let report = ScalingReport {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        simulated: true,
+        runs: runs(&simulated?, workload.flops),
+        workload,
+        cluster: file.name.clone(),
+        policy: spread.spread().to_string(),
+        prefetch: spread.prefetch(),
+        seed,
+        noise: simulation.noise(),
+        notes: notes(prepared, &file, most),
+    };
+    terminal::print_report(format, &report, ScalingReport::render)
+}
+
+/// The numbers of nodes, ascending, each once.
+fn counts(asked: &[u64], file: &ClusterFile) -> Vec<u64> {
+    let all = file.count();
+    let mut counts = match asked {
+        [] => {
+            let powers = (0..u64::BITS).map(|exponent| 1 << exponent);
+            powers
+                .take_while(|power| *power < all)
+                .chain([all])
+                .collect()
+        }
+        asked => asked.to_vec(),
+    };
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use pdawl::machine::ClusterStore;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_nodes_are_powers_of_two_and_all_or_as_asked() {
+        let file = ClusterStore::at("/nonexistent").find("unicorn").unwrap();
+        assert_eq!(counts(&[], &file), [1, 2, 4, 8, 10]);
+        assert_eq!(counts(&[3, 1, 3], &file), [1, 3]);
+        let eight = file.with_nodes(8).unwrap();
+        assert_eq!(counts(&[], &eight), [1, 2, 4, 8]);
+        assert_eq!(counts(&[], &file.with_nodes(1).unwrap()), [1]);
+    }
+}

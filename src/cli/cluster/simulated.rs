@@ -1,0 +1,189 @@
+//! Runs on described clusters, in virtual time.
+
+use pdawl::cluster::protocol::Settings;
+use pdawl::cluster::wire::environment::Launched;
+use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, simulate_workload};
+use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
+use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
+
+use super::options::{SpreadOptions, refuse};
+use super::prepared::PreparedWorkload;
+use super::run::ClusterJob;
+use crate::cli::failure::Failure;
+use crate::cli::{graph, terminal};
+
+/// How a run is simulated.
+pub struct Simulation<'a> {
+    pub spread: &'a SpreadOptions,
+    pub noise: Option<f64>,
+    pub seed: u64,
+}
+
+impl Simulation<'_> {
+    /// The relative standard deviation of subtasks' times.
+    pub fn noise(&self) -> f64 {
+        self.noise.unwrap_or(0.0)
+    }
+}
+
+/// Subtasks of a task that are simulated. So many take a minute, as a subtask takes
+/// tens of microseconds, and policies keep some hundred bytes for each.
+const MOST_SUBTASKS: u64 = 1_000_000;
+
+/// A cluster of a file.
+pub struct DescribedCluster {
+    pub file: ClusterFile,
+    /// By rank.
+    machines: Vec<MachineFile>,
+}
+
+/// Simulates a job and prints its report.
+///
+/// # Errors
+/// Options of runs that compute, and what [`DescribedCluster`] refuses.
+pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
+    job.nodes.refuse_simulated([
+        ("--verify", job.verify),
+        ("--devices", job.devices.is_some()),
+        ("--wire", job.nodes.wire.is_some()),
+    ])?;
+    refuse_launched()?;
+    let file = find(cluster)?;
+    let described = DescribedCluster::of(&file, job.nodes.count.unwrap_or(file.count()))?;
+    let spread = &job.nodes.spread;
+    let simulation = Simulation {
+        spread,
+        noise: job.noise,
+        seed: job.seed,
+    };
+    let simulated = described.simulate(job.prepared, &simulation)?;
+    let workload = job.prepared.described();
+    let names: Vec<String> = described.machines.into_iter().map(|m| m.name).collect();
+    let outcome = simulated.outcome(&names, workload.tasks);
+    let context = ClusterContext {
+        workload,
+        figure: None,
+        simulated: true,
+        policy: spread.spread().to_string(),
+        prefetch: spread.prefetch(),
+        notes: notes(job.prepared, &file, names.len() as u64),
+        cluster: Some(file.name),
+    };
+    let report = report(&outcome, context);
+    terminal::print_report(job.format, &report, ClusterReport::render)
+}
+
+/// Checks that the process is alone: one simulates all nodes.
+///
+/// # Errors
+/// When a launcher has started several.
+pub fn refuse_launched() -> Result<(), Failure> {
+    let launched = Launched::detect().filter(|launched| launched.size > 1);
+    // What all processes refuse, the first one prints.
+    if launched.is_some_and(|launched| launched.rank > 0) {
+        return Err(Failure::Program(2));
+    }
+    refuse(
+        [("mpirun", launched.is_some())],
+        "real clusters, and one process simulates all nodes of --cluster",
+        "the command without mpirun, or without --cluster",
+    )
+}
+
+/// The cluster of a name or a path.
+///
+/// # Errors
+/// When there is no such file, or it is wrong.
+pub fn find(name: &str) -> Result<ClusterFile, Failure> {
+    ClusterStore::of_user().find(name).map_err(Failure::of)
+}
+
+/// What a reader of simulated times on so many nodes must know.
+pub fn notes(prepared: &PreparedWorkload, file: &ClusterFile, most: u64) -> Vec<String> {
+    let has = file.count();
+    let more = (most > has).then(|| {
+        format!(
+            "cluster {} has {has} nodes; more are simulated as equal ones on the same network",
+            file.name
+        )
+    });
+    let rates = "every time is simulated: kernels reach the operations and bytes a second of \
+                 the machine files"
+        .to_owned();
+    let own = prepared.notes.iter().cloned();
+    own.chain([rates]).chain(more).collect()
+}
+
+impl DescribedCluster {
+    /// So many nodes of a cluster.
+    ///
+    /// # Errors
+    /// Nodes that it cannot have, and machines that are not known or wrong.
+    pub fn of(file: &ClusterFile, count: u64) -> Result<Self, Failure> {
+        let file = file.with_nodes(count).map_err(Failure::of)?;
+        let machines = file.machines(&MachineStore::of_user());
+        Ok(Self {
+            machines: machines.map_err(Failure::of)?,
+            file,
+        })
+    }
+
+    /// Simulates all tasks of a workload.
+    ///
+    /// # Errors
+    /// A workload that the nodes' memory does not have room for, or of too many subtasks.
+    pub fn simulate(
+        &self,
+        prepared: &PreparedWorkload,
+        simulation: &Simulation,
+    ) -> Result<Report, Failure> {
+        self.check(prepared)?;
+        let store = MachineStore::of_user();
+        let cluster = Cluster::of(&self.file, &store, Computing::All).map_err(Failure::of)?;
+        let options = Options {
+            spread: simulation.spread.spread(),
+            settings: Settings {
+                prefetch: simulation.spread.prefetch(),
+                ..Settings::default()
+            },
+            noise: simulation.noise(),
+            seed: simulation.seed,
+            ..Options::default()
+        };
+        simulate_workload(&cluster, &*prepared.workload, prepared.tile, &options)
+            .map_err(Failure::of)
+    }
+
+    /// Checks that a workload's subtasks are not too many, and that a node's part of all
+    /// spaces fits in the memory of each node.
+    ///
+    /// # Errors
+    /// Names what is too much.
+    pub fn check(&self, prepared: &PreparedWorkload) -> Result<(), Failure> {
+        let most = prepared.most_subtasks();
+        if most > MOST_SUBTASKS {
+            return Err(Failure::failed(
+                format!(
+                    "{} of {}: a task has {most} subtasks, and at most {MOST_SUBTASKS} are simulated",
+                    prepared.workload.name(),
+                    prepared.size
+                ),
+                "a greater --tile, or a smaller size",
+            ));
+        }
+        let count = self.machines.len() as u128;
+        let part = prepared.bytes().div_ceil(count);
+        let part = u64::try_from(part).unwrap_or(u64::MAX);
+        let least = self
+            .machines
+            .iter()
+            .min_by_key(|machine| machine.host.memory);
+        let Some(least) = least else { return Ok(()) };
+        let title = format!(
+            "a node's part, 1/{count} of {}, on cluster {}",
+            prepared.size, self.file.name
+        );
+        let needed = (part, least.host.memory);
+        graph::host_memory(&title, needed, "", "a smaller size, or more --nodes")
+    }
+}

@@ -1,0 +1,213 @@
+//! A rank that does what rank 0 orders, and answers the others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::super::encode::{decode, encode};
+use super::super::node::{AWAKE, NAP};
+use super::talk::Talk;
+use super::{ClusterError, ThisMachine};
+use crate::cluster::wire::{Arrived, Wire};
+use crate::time::Nanos;
+
+/// Round trips of a pair. The median of so many is not disturbed by a few.
+const TRIPS: usize = 101;
+
+/// Messages of a flood, many more than are on the way at once.
+const FLOOD: u32 = 2000;
+
+/// Time for the last messages to leave.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A rank.
+pub(super) struct Peer<'w, 'm> {
+    wire: &'w mut dyn Wire,
+    this: ThisMachine<'m>,
+    stop: &'w AtomicBool,
+    /// Until when it polls without naps.
+    awake_until: Instant,
+    /// When the last ping left, and the round trips so far.
+    pinged: Instant,
+    trips: Vec<Nanos>,
+    /// When the data that it sends left.
+    sent: Instant,
+    /// When the first message of a flood arrived.
+    flooded: Option<Instant>,
+}
+
+impl<'w, 'm> Peer<'w, 'm> {
+    pub fn new(wire: &'w mut dyn Wire, this: ThisMachine<'m>, stop: &'w AtomicBool) -> Self {
+        let now = Instant::now();
+        Self {
+            wire,
+            this,
+            stop,
+            awake_until: now,
+            pinged: now,
+            trips: Vec::new(),
+            sent: now,
+            flooded: None,
+        }
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.wire.size()
+    }
+
+    /// Tells rank 0 of this rank.
+    pub fn introduce(&mut self) -> Result<(), ClusterError> {
+        let here = Talk::Here {
+            host: self.wire.host_name().to_owned(),
+            fingerprint: self.this.fingerprint.clone(),
+            file: (self.this.known)(&self.this.fingerprint).map(Box::new),
+        };
+        self.tell(0, &here)
+    }
+
+    /// Does what rank 0 orders until it says that all is measured.
+    pub fn follow(&mut self) -> Result<(), ClusterError> {
+        loop {
+            match self.told() {
+                Ok((_, Talk::End { .. })) => return Ok(()),
+                Ok(_) => {}
+                Err(ClusterError::Stopped(why)) => return Err(ClusterError::Stopped(why)),
+                Err(error) => {
+                    // Rank 0 would wait for this rank. If it cannot be told, it notices
+                    // the loss.
+                    let why = Some(format!("node {}: {error}", self.wire.rank()));
+                    let _ = self.tell(0, &Talk::End { why });
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Tells the other ranks that the measurement ends.
+    pub fn dismiss(&mut self, why: Option<String>) -> Result<(), ClusterError> {
+        tell_all(self.wire, why)
+    }
+
+    pub fn tell(&mut self, to: usize, talk: &Talk) -> Result<(), ClusterError> {
+        Ok(self.wire.send(to, encode(talk)?)?)
+    }
+
+    /// Orders something of a rank, and waits until it is done.
+    pub fn ordered(&mut self, rank: usize, order: &Talk) -> Result<Nanos, ClusterError> {
+        self.tell(rank, order)?;
+        self.took()
+    }
+
+    /// How long something took that was ordered.
+    pub fn took(&mut self) -> Result<Nanos, ClusterError> {
+        loop {
+            if let (_, Talk::Took { ns }) = self.told()? {
+                return Ok(ns);
+            }
+        }
+    }
+
+    /// The next message that is more than an order or an answer, which it deals with itself.
+    pub fn told(&mut self) -> Result<(usize, Talk), ClusterError> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(ClusterError::Interrupted);
+            }
+            match self.wire.poll()? {
+                Some(Arrived::Lost { rank, why }) => {
+                    let why = format!("node {rank} was lost: {why}; start the measurement again");
+                    return Err(ClusterError::Stopped(why));
+                }
+                Some(Arrived::Message { from, bytes }) => {
+                    self.awake_until = Instant::now() + AWAKE;
+                    let Some((talk, _)) = decode::<Talk>(&bytes) else {
+                        let from = format!("node {from}");
+                        return Err(ClusterError::NoMessage { from });
+                    };
+                    match self.answer(from, talk)? {
+                        Some(Talk::End { why: Some(why) }) => {
+                            return Err(ClusterError::Stopped(why));
+                        }
+                        Some(talk) => return Ok((from, talk)),
+                        None => {}
+                    }
+                }
+                // As nodes do that run tasks.
+                None if Instant::now() < self.awake_until => std::thread::yield_now(),
+                None => std::thread::sleep(NAP),
+            }
+        }
+    }
+
+    /// Obeys an order or answers a message; the result is a message that is neither.
+    fn answer(&mut self, from: usize, talk: Talk) -> Result<Option<Talk>, ClusterError> {
+        match talk {
+            Talk::MeasureMachine => {
+                let measured = match (self.this.measure)() {
+                    Ok(file) => Talk::Machine {
+                        file: Box::new(file),
+                    },
+                    Err(why) => Talk::NoMachine { why },
+                };
+                self.tell(0, &measured)?;
+            }
+            Talk::PingPong { to } => {
+                self.trips.clear();
+                self.ping(to)?;
+            }
+            Talk::Ping => self.tell(from, &Talk::Pong)?,
+            Talk::Pong => {
+                self.trips.push(self.pinged.elapsed().as_nanos() as Nanos);
+                if self.trips.len() < TRIPS {
+                    self.ping(from)?;
+                } else {
+                    self.trips.sort_unstable();
+                    let ns = self.trips[TRIPS / 2];
+                    self.tell(0, &Talk::Took { ns })?;
+                }
+            }
+            Talk::Flood { to } => {
+                for left in (0..FLOOD).rev() {
+                    self.tell(to, &Talk::Drop { left })?;
+                }
+            }
+            Talk::Drop { left } => {
+                let began = *self.flooded.get_or_insert_with(Instant::now);
+                if left == 0 {
+                    self.flooded = None;
+                    // The first one began the time, so it is not in it.
+                    let ns = began.elapsed().as_nanos() as Nanos / u64::from(FLOOD - 1);
+                    self.tell(0, &Talk::Took { ns })?;
+                }
+            }
+            Talk::Send { to, bytes } => {
+                let mut message = encode(&Talk::Bulk)?;
+                // Numbers other than 0, so that the memory is there before the time begins.
+                message.resize(message.len() + bytes as usize, 1);
+                self.sent = Instant::now();
+                self.wire.send(to, message)?;
+            }
+            Talk::Bulk => self.tell(from, &Talk::Taken)?,
+            Talk::Taken => {
+                let ns = self.sent.elapsed().as_nanos() as Nanos;
+                self.tell(0, &Talk::Took { ns })?;
+            }
+            other => return Ok(Some(other)),
+        }
+        Ok(None)
+    }
+
+    fn ping(&mut self, to: usize) -> Result<(), ClusterError> {
+        self.pinged = Instant::now();
+        self.tell(to, &Talk::Ping)
+    }
+}
+
+/// At rank 0: tells the other ranks that the measurement ends, and why if it was refused.
+pub(super) fn tell_all(wire: &mut dyn Wire, why: Option<String>) -> Result<(), ClusterError> {
+    let message = encode(&Talk::End { why })?;
+    for rank in 1..wire.size() {
+        wire.send(rank, message.clone())?;
+    }
+    Ok(wire.flush(LAST_WORDS)?)
+}

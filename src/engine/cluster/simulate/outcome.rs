@@ -1,0 +1,42 @@
+//! A simulated run in the form of a real one.
+
+use super::Report;
+use crate::cluster::record::{ClusterOutcome, NodeRecord};
+
+impl Report {
+    /// What the nodes of a real run would have told. `names` are those of the nodes'
+    /// machines, by rank. The figures of a lost node are left out, as nobody tells them.
+    pub fn outcome(&self, names: &[String], tasks: u64) -> ClusterOutcome {
+        let nodes = self.nodes.iter().zip(names);
+        let nodes = nodes.map(|(row, name)| match row.lost {
+            true => NodeRecord {
+                name: name.clone(),
+                lost: true,
+                ..NodeRecord::default()
+            },
+            false => NodeRecord {
+                name: name.clone(),
+                devices: row.devices.clone(),
+                subtasks: row.subtasks,
+                copied: row.copied,
+                given_back: row.given_back,
+                lost: false,
+                busy_seconds: row.computing,
+                idle_seconds: (self.seconds - row.computing).max(0.0),
+                received_bytes: row.bytes_in,
+                sent_bytes: row.bytes_out,
+                checked: None,
+                notes: Vec::new(),
+            },
+        });
+        let requests = self.requests;
+        ClusterOutcome {
+            seconds: self.seconds,
+            tasks,
+            restarts: self.restarts,
+            nodes: nodes.collect(),
+            figure: None,
+            requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
+        }
+    }
+}

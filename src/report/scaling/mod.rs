@@ -1,0 +1,167 @@
+//! The report of a workload on growing numbers of nodes, simulated: JSON of schema
+//! `pdawl-scaling/1`, and text.
+
+mod text;
+
+use serde::Serialize;
+
+use super::cluster::WorkloadDescription;
+use crate::engine::cluster::simulate::{Busiest, Report, Resource};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "pdawl-scaling/1";
+
+/// Simulated runs of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScalingReport {
+    pub schema: &'static str,
+    /// Of the program.
+    pub version: &'static str,
+    /// Always true.
+    pub simulated: bool,
+    pub workload: WorkloadDescription,
+    pub cluster: String,
+    pub policy: String,
+    pub prefetch: u32,
+    pub seed: u64,
+    /// Relative standard deviation of subtasks' times.
+    pub noise: f64,
+    /// By the number of nodes, ascending.
+    pub runs: Vec<ScalingRun>,
+    pub notes: Vec<String>,
+}
+
+/// A run on some nodes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScalingRun {
+    pub nodes: u64,
+    pub seconds: f64,
+    pub gflops: f64,
+    /// Seconds of the first run over those of this one.
+    pub speedup: f64,
+    /// The speed-up, divided by how many times as many nodes as the first run has.
+    pub efficiency: f64,
+    /// Data of spaces that nodes sent.
+    pub sent_bytes: u64,
+    /// The part of the time in which no device of a node computed, the mean of all nodes.
+    pub idle: f64,
+    pub busiest: Option<BusiestPart>,
+}
+
+/// What was busy for the greatest part of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusiestPart {
+    /// `device`, `device_link`, `link_out`, `link_in`, `switch` or `driver`.
+    pub kind: &'static str,
+    /// The node that has it; the switch belongs to none.
+    pub node: Option<u32>,
+    /// The name of the device, or of the device that the link is of.
+    pub device: Option<String>,
+    /// The part of the run, from 0 to 1.
+    pub share: f64,
+}
+
+impl From<Busiest> for BusiestPart {
+    fn from(busiest: Busiest) -> Self {
+        let (kind, node, device) = match busiest.resource {
+            Resource::Device(node, name) => ("device", Some(node), Some(name)),
+            Resource::DeviceLink(node, name) => ("device_link", Some(node), Some(name)),
+            Resource::LinkOut(node) => ("link_out", Some(node), None),
+            Resource::LinkIn(node) => ("link_in", Some(node), None),
+            Resource::Switch => ("switch", None, None),
+            Resource::Driver(node) => ("driver", Some(node), None),
+        };
+        Self {
+            kind,
+            node,
+            device,
+            share: busiest.share,
+        }
+    }
+}
+
+/// The rows of runs of so many operations, in the order of their numbers of nodes.
+pub fn runs(simulated: &[Report], flops: f64) -> Vec<ScalingRun> {
+    let Some(first) = simulated.first() else {
+        return Vec::new();
+    };
+    let row = |report: &Report| {
+        let count = report.nodes.len() as f64;
+        let computing: f64 = report.nodes.iter().map(|node| node.computing).sum();
+        let speedup = first.seconds / report.seconds;
+        ScalingRun {
+            nodes: report.nodes.len() as u64,
+            seconds: report.seconds,
+            gflops: flops / report.seconds / 1e9,
+            speedup,
+            efficiency: speedup * first.nodes.len() as f64 / count,
+            sent_bytes: report.nodes.iter().map(|node| node.bytes_out).sum(),
+            idle: (1.0 - computing / (count * report.seconds)).clamp(0.0, 1.0),
+            busiest: report.busiest.clone().map(BusiestPart::from),
+        }
+    };
+    simulated.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::cluster::simulate::NodeRow;
+    use crate::spread::Requests;
+
+    /// Nodes that compute for half of the time and send 10 bytes each.
+    fn run(nodes: usize, seconds: f64) -> Report {
+        let row = NodeRow {
+            computing: seconds / 2.0,
+            bytes_out: 10,
+            ..NodeRow::default()
+        };
+        Report {
+            seconds,
+            nodes: vec![row; nodes],
+            requests: Requests::default(),
+            restarts: 0,
+            busiest: Some(Busiest {
+                resource: Resource::LinkIn(1),
+                share: 0.75,
+            }),
+            messages: 0,
+            decided: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn speed_ups_and_efficiencies_are_over_the_first_run() {
+        let rows = runs(&[run(2, 12.0), run(4, 6.0), run(16, 3.0)], 24e9);
+        let figures: Vec<_> = rows
+            .iter()
+            .map(|row| (row.nodes, row.speedup, row.efficiency, row.gflops))
+            .collect();
+        assert_eq!(
+            figures,
+            [(2, 1.0, 1.0, 2.0), (4, 2.0, 1.0, 4.0), (16, 4.0, 0.5, 8.0)]
+        );
+        assert!(rows.iter().all(|row| row.idle == 0.5));
+        assert_eq!(rows[2].sent_bytes, 160);
+        assert_eq!(runs(&[], 1.0), []);
+    }
+
+    #[test]
+    fn the_busiest_part_is_named_in_words() {
+        let device = Busiest {
+            resource: Resource::DeviceLink(3, "gpu0".to_owned()),
+            share: 0.5,
+        };
+        assert_eq!(
+            BusiestPart::from(device).in_words(),
+            "node 3, link of gpu0 50.0 %"
+        );
+        let switch = Busiest {
+            resource: Resource::Switch,
+            share: 1.0,
+        };
+        assert!(BusiestPart::from(switch).in_words().starts_with("switch"));
+    }
+}

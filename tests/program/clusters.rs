@@ -1,0 +1,258 @@
+//! Described clusters: runs and predictions in virtual time, and cluster files.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use crate::command::{Home, json, pdawl};
+
+const WORKLOADS: [&str; 7] = [
+    "convolution --size 2048",
+    "matmul --size 2048",
+    "lu --size 2048",
+    "fft --size 2048",
+    "stencil --size 2048 --steps 3",
+    "spmv --matrix rmat:14,8 --steps 2 --iterate",
+    "pagerank --matrix uniform:20000,8 --steps 2",
+];
+
+fn sum(report: &Value, field: &str) -> u64 {
+    let nodes = report["nodes"].as_array().unwrap().iter();
+    nodes.map(|node| node[field].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn every_workload_is_simulated_on_a_described_cluster() {
+    for workload in WORKLOADS {
+        let line = format!("run {workload} --cluster four --noise 0.05");
+        let report = json(&line);
+        assert_eq!(report["schema"], "pdawl-cluster/1", "{workload}");
+        assert_eq!(report["simulated"], true);
+        assert_eq!(report["cluster"], "four");
+        assert_eq!(report["nodes"].as_array().unwrap().len(), 4);
+        assert_eq!(report["nodes"][3]["name"], "k40");
+        assert_eq!(sum(&report, "subtasks"), report["workload"]["subtasks"]);
+        assert_eq!(json(&line), report, "virtual times repeat: {workload}");
+    }
+    pdawl("run lu --size 2048 --cluster four --nodes 6")
+        .assert()
+        .success()
+        .stdout(contains("on 6 nodes of four simulated").and(contains("has 4 nodes")));
+}
+
+#[test]
+fn noise_and_policy_are_those_that_were_asked_for() {
+    let seconds = |more: &str| {
+        let report = json(&format!("run lu --size 2048 --cluster four {more}"));
+        report["seconds"].as_f64().unwrap()
+    };
+    let plain = seconds("");
+    for other in [
+        "--noise 0.3",
+        "--spread static",
+        "--placement central",
+        "--nodes 2",
+    ] {
+        assert_ne!(seconds(other), plain, "{other}");
+    }
+    assert_eq!(seconds("--noise 0"), plain);
+}
+
+#[test]
+fn options_of_runs_that_compute_are_refused_by_name() {
+    for (options, part) in [
+        ("lu --verify", "--verify is for"),
+        ("lu --devices host", "--devices is for"),
+        ("fft --wire x.so", "--wire is for"),
+        ("matmul --verify", "--verify is for"),
+        ("matmul --policy eager", "--policy is for"),
+        ("matmul --output c.npy", "--output is for"),
+        ("matmul --a a.npy --b b.npy", "--a is for"),
+        ("lu --input a.npy", "--input is for"),
+        ("lu --pivots p.npy", "--pivots is for"),
+        ("fft --input a.npy", "--input is for"),
+        ("convolution --image a.npy", "--image is for"),
+        ("convolution --filter-file f.npy", "--filter-file is for"),
+        (
+            "pagerank --matrix rmat:8,4 --output r.npy",
+            "--output is for",
+        ),
+        ("pagerank --matrix rmat:8,4 --verify", "--verify is for"),
+        ("spmv --matrix rmat:8,4 --verify", "--verify is for"),
+        (
+            "spmv --matrix rmat:8,4 --irregular 0.2",
+            "--irregular is for",
+        ),
+        (
+            "spmv --matrix rmat:8,4 --placement rows",
+            "--placement is for",
+        ),
+        ("stencil --placement rows", "--placement is for"),
+        ("stencil --verify", "--verify is for"),
+        ("stencil --machine k40", "--machine is for"),
+        ("stencil --adaptive", "--adaptive is for"),
+    ] {
+        pdawl(&format!("run {options} --cluster four"))
+            .assert()
+            .code(2)
+            .stderr(contains(part).and(contains("try:")));
+    }
+    pdawl("run lu --noise 0.1")
+        .assert()
+        .code(2)
+        .stderr(contains("--noise is for simulated runs").and(contains("--cluster NAME")));
+    pdawl("run lu --nodes 3")
+        .assert()
+        .code(2)
+        .stderr(contains("--cluster"));
+    pdawl("run lu --cluster four")
+        .env("OMPI_COMM_WORLD_RANK", "0")
+        .env("OMPI_COMM_WORLD_SIZE", "2")
+        .assert()
+        .code(2)
+        .stderr(contains("mpirun"));
+}
+
+#[test]
+fn what_nodes_have_no_room_for_is_refused() {
+    pdawl("run matmul --size 100000 --cluster four")
+        .assert()
+        .code(1)
+        .stderr(contains("a node's part, 1/4 of 100000").and(contains("more --nodes")));
+    pdawl("predict matmul --size 40000 --cluster four --nodes 8,1")
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(contains("1/1 of 40000"));
+    pdawl("run lu --size 100000 --tile 16 --cluster thousand")
+        .assert()
+        .code(1)
+        .stderr(contains("at most 1000000 are simulated").and(contains("--tile")));
+}
+
+#[test]
+fn more_nodes_are_predicted_to_be_faster() {
+    for workload in WORKLOADS {
+        let line = format!("predict {workload} --cluster four --nodes 4,1,2,2");
+        let report = json(&line);
+        assert_eq!(report["schema"], "pdawl-scaling/1", "{workload}");
+        assert_eq!(report["simulated"], true);
+        let runs = report["runs"].as_array().unwrap();
+        let nodes: Vec<_> = runs
+            .iter()
+            .map(|run| run["nodes"].as_u64().unwrap())
+            .collect();
+        assert_eq!(nodes, [1, 2, 4], "{workload}");
+        assert_eq!(runs[0]["sent_bytes"], 0);
+        assert_eq!(runs[0]["speedup"], 1.0);
+        for run in runs {
+            let figure = |name: &str| run[name].as_f64().unwrap();
+            let ratio = figure("speedup") / figure("nodes");
+            assert!((ratio - figure("efficiency")).abs() < 1e-9, "{workload}");
+            assert!((0.0..=1.0).contains(&figure("idle")), "{workload}");
+            let share = run["busiest"]["share"].as_f64().unwrap();
+            assert!(share > 0.0 && share <= 1.0, "{workload}");
+        }
+        let run = json(&format!("run {workload} --cluster four --nodes 2"));
+        assert_eq!(run["seconds"], runs[1]["seconds"], "{workload}");
+    }
+    let report = json("predict convolution --size 8192 --cluster four");
+    assert_eq!(report["runs"].as_array().unwrap().len(), 3);
+    let speedup = &report["runs"][2]["speedup"];
+    assert!(speedup.as_f64().unwrap() > 2.0, "{speedup}");
+}
+
+#[test]
+fn predictions_without_a_cluster_are_told() {
+    pdawl("predict lu")
+        .assert()
+        .code(2)
+        .stderr(contains("--cluster NAME"));
+    pdawl("predict stencil --spread static")
+        .assert()
+        .code(2)
+        .stderr(contains("--spread is for").and(contains("--cluster NAME")));
+    for (line, part) in [
+        (
+            "stencil --model k40",
+            "--model is for a stencil on one machine",
+        ),
+        ("stencil --placement rows", "--placement is for"),
+        ("spmv --matrix rmat:8,4 --machine k40", "--machine is for"),
+        (
+            "spmv --matrix rmat:8,4 --irregular 0.2",
+            "--irregular is for",
+        ),
+        (
+            "pagerank --matrix rmat:8,4 --placement rows",
+            "--placement is for",
+        ),
+    ] {
+        pdawl(&format!("predict {line} --cluster four"))
+            .assert()
+            .code(2)
+            .stderr(contains(part).and(contains("try:")));
+    }
+}
+
+#[test]
+fn unlike_nodes_are_taken_in_their_order() {
+    let home = Home::new();
+    let text = include_str!("../../datasets/clusters/four.toml");
+    let two = "count = 1\n\n[[node]]\nmachine = \"m2070x2\"\ncount = 2";
+    std::fs::write(home.path("mixed.toml"), text.replace("count = 4", two)).unwrap();
+    let names = |nodes: u32| -> Vec<String> {
+        let line = format!("run fft --size 1024 --cluster mixed.toml --nodes {nodes}");
+        let report = home.json(&line);
+        let nodes = report["nodes"].as_array().unwrap().iter();
+        nodes
+            .map(|node| node["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(1), ["k40"]);
+    assert_eq!(names(3), ["k40", "m2070x2", "m2070x2"]);
+    home.pdawl("predict fft --size 1024 --cluster mixed.toml --nodes 1,4")
+        .assert()
+        .code(1)
+        .stderr(contains("has 3 nodes of unlike machines").and(contains("at most 3")));
+}
+
+#[test]
+fn clusters_are_listed_shown_and_found() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("clusters")).unwrap();
+    let text = include_str!("../../datasets/clusters/four.toml");
+    let mine = text.replace("name = \"four\"", "name = \"mine\"");
+    std::fs::write(home.path("clusters/mine.toml"), mine).unwrap();
+    let listing = home.json("cluster list");
+    let clusters = listing["clusters"].as_array().unwrap();
+    let names: Vec<_> = clusters
+        .iter()
+        .map(|c| c["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["four", "mine", "thousand", "unicorn"]);
+    let shown = home.json("cluster show mine");
+    assert_eq!(shown["network"]["bandwidth"], 1.25e9);
+    home.pdawl("cluster show mine")
+        .assert()
+        .success()
+        .stdout(contains("pdawl-cluster-file/1"));
+    let report = home.json("run fft --size 1024 --cluster mine");
+    assert_eq!(report["cluster"], "mine");
+    home.pdawl("run fft --cluster five")
+        .assert()
+        .code(1)
+        .stderr(contains("known are four, mine, thousand, unicorn"));
+    home.pdawl("run fft --cluster ./five.toml")
+        .assert()
+        .code(1)
+        .stderr(contains("cluster file"));
+}
+
+#[test]
+fn a_lone_process_measures_no_cluster() {
+    pdawl("cluster measure mine")
+        .assert()
+        .code(1)
+        .stderr(contains("started alone").and(contains("mpirun")));
+}
