@@ -74,7 +74,23 @@ impl AtomicFile {
         })
     }
 
-    /// The same for who wants the file itself, and takes care that its content
+    /// The file, before it is in its place.
+    pub fn file_mut(&mut self) -> &mut fs::File {
+        self.file.as_file_mut()
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn finish(self) -> io::Result<()> {
+        // Without this a power cut after the rename may leave an empty file.
+        self.file.as_file().sync_all()?;
+        self.file.persist(self.place).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// As [`Self::write`] for who wants the file itself, and takes care that its content
     /// is on the disk where that matters.
     ///
     /// # Errors

@@ -6,12 +6,16 @@ use super::failure::Failure;
 use super::terminal;
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static LISTENS: AtomicBool = AtomicBool::new(false);
 
-/// Installs the handler and returns the flag that it sets.
+/// Installs the handler, at the first call, and returns the flag that it sets.
 ///
 /// # Errors
 /// When the system refuses a handler.
 pub fn listen() -> Result<&'static AtomicBool, Failure> {
+    if LISTENS.swap(true, Ordering::Relaxed) {
+        return Ok(&STOP);
+    }
     ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);

@@ -2,7 +2,7 @@
 //! whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use pdawl_profiler::atomic_file::{AtomicFile, folder};
@@ -20,8 +20,9 @@ pub struct Output {
 enum Target {
     /// A temporary file, renamed when it is complete.
     AtomicFile(AtomicFile),
-    /// Something that is no regular file, such as `/dev/null`.
-    Direct(File),
+    /// Something that is no regular file, such as `/dev/null`. What was written to it
+    /// cannot be taken back.
+    Direct { file: File, is_begun: bool },
 }
 
 impl Output {
@@ -47,7 +48,7 @@ impl Output {
     ) -> Result<(), Failure> {
         let written = match self.target {
             Target::AtomicFile(file) => file.write(contents),
-            Target::Direct(file) => {
+            Target::Direct { file, .. } => {
                 let mut writer = BufWriter::new(file);
                 contents(&mut writer).and_then(|()| writer.flush())
             }
@@ -56,11 +57,58 @@ impl Output {
     }
 }
 
+impl Output {
+    /// Forgets what was written, if anything was.
+    ///
+    /// # Errors
+    /// Those of the file system, and when that is not possible.
+    pub fn begin(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::AtomicFile(file) => {
+                file.file_mut().rewind()?;
+                file.file_mut().set_len(0)
+            }
+            Target::Direct { is_begun, .. } if *is_begun => Err(io::Error::other(
+                "the result began anew, and only a file can be written again",
+            )),
+            Target::Direct { is_begun, .. } => {
+                *is_begun = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes more.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.target {
+            Target::AtomicFile(file) => file.file_mut().write_all(bytes),
+            Target::Direct { file, .. } => file.write_all(bytes),
+        }
+    }
+
+    /// Moves the file to its path.
+    ///
+    /// # Errors
+    /// When that is not possible. A file that was there before then stays.
+    pub fn finish(self) -> Result<(), Failure> {
+        match self.target {
+            Target::AtomicFile(file) => file.finish().map_err(|error| refused(&self.path, &error)),
+            Target::Direct { .. } => Ok(()),
+        }
+    }
+}
+
 fn target(path: &Path) -> io::Result<Target> {
     match fs::metadata(path) {
         Ok(existing) if !existing.is_file() && !existing.is_dir() => {
             let file = OpenOptions::new().write(true).open(path)?;
-            Ok(Target::Direct(file))
+            Ok(Target::Direct {
+                file,
+                is_begun: false,
+            })
         }
         _ => AtomicFile::create(path).map(Target::AtomicFile),
     }
@@ -123,6 +171,24 @@ mod tests {
         assert!(message(failed.unwrap_err()).contains("a.json"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(names(folder.path()), ["a.json"]);
+    }
+
+    #[test]
+    fn a_file_that_begins_again_has_only_what_came_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let mut output = Output::prepare(&path).unwrap();
+        for bytes in [&b"longer"[..], b"new"] {
+            output.begin().unwrap();
+            output.append(bytes).unwrap();
+            assert!(!path.exists());
+        }
+        output.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(names(folder.path()), ["a.npy"]);
+        let mut null = Output::prepare(Path::new("/dev/null")).unwrap();
+        null.begin().unwrap();
+        assert!(null.begin().is_err());
     }
 
     #[test]

@@ -44,7 +44,7 @@ enum Workload {
     /// Predict the product of a sparse matrix with a vector
     Spmv(Box<Spmv>),
     #[command(flatten)]
-    OverNodes(scaling::Workload),
+    OverNodes(Box<scaling::Workload>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -67,18 +67,9 @@ struct Stencil {
 impl Stencil {
     /// Predicts it on nodes of a described cluster.
     fn over_nodes(&self) -> Result<(), Failure> {
-        let place = &self.place;
-        let given = [
-            ("--machine", place.machine.is_some()),
-            ("--gpu-memory", place.gpu_memory.is_some()),
-            ("--model", place.model.is_some()),
-        ];
-        let purpose = "a stencil on one machine, and --cluster names a cluster";
-        refuse(
-            given,
-            purpose,
-            "the command without it, or without --cluster",
-        )?;
+        self.place.refuse_cluster("a stencil")?;
+        let spread = &self.scaling.spread;
+        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
         // A cluster's memory is not this machine's.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -86,14 +77,15 @@ impl Stencil {
         })?;
         let seed = stencil.seed();
         let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
-        scaling::predict(&prepared, &self.scaling, seed, place.format)
+        scaling::predict(&prepared, &self.scaling, seed, self.place.format)
     }
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
-                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json"
+                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json\n  \
+                  pdawl predict spmv --matrix rmat:20,16 --cluster four --nodes 1,2,4,8,16"
 )]
 struct Spmv {
     #[command(flatten)]
@@ -101,6 +93,22 @@ struct Spmv {
 
     #[command(flatten)]
     place: PredictionArgs,
+
+    #[command(flatten)]
+    scaling: ScalingOptions,
+}
+
+impl Spmv {
+    /// Predicts it on nodes of a described cluster.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        self.place.refuse_cluster("a sparse product")?;
+        let (product, format) = (&self.product, self.place.format);
+        let given = [("--irregular", product.irregular.is_some())];
+        let purpose = "a sparse product on one machine";
+        refuse(given, purpose, "the command without it")?;
+        let prepared = cluster::sparse::prepare_spmv(product, &self.scaling.spread, format)?;
+        scaling::predict(&prepared, &self.scaling, product.seed, format)
+    }
 }
 
 /// The machine that is predicted, and the model that predicts.
@@ -131,19 +139,33 @@ struct PredictionArgs {
     format: Format,
 }
 
+impl PredictionArgs {
+    /// Checks that a prediction on a cluster has none of the options of one machine.
+    fn refuse_cluster(&self, what: &str) -> Result<(), Failure> {
+        let given = [
+            ("--machine", self.machine.is_some()),
+            ("--gpu-memory", self.gpu_memory.is_some()),
+            ("--model", self.model.is_some()),
+        ];
+        let purpose = format!("{what} on one machine, and --cluster names a cluster");
+        let remedy = "the command without it, or without --cluster";
+        refuse(given, &purpose, remedy)
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (report, format) = match &args.workload {
         Workload::OverNodes(workload) => return scaling::run(workload),
         Workload::Stencil(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Stencil(args) => {
-            args.scaling
-                .spread
-                .refuse_alone("--cluster NAME, or the command without it")?;
+            args.scaling.refuse_alone()?;
             args.grid.check()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
+        Workload::Spmv(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Spmv(args) => {
+            args.scaling.refuse_alone()?;
             let matrix = loaded(&args.product, args.place.format)?;
             let asked = product(&args.product, matrix);
             (predicted(&args.place, asked)?, &args.place)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
+use pdawl::codelet::Precision;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::{Parameters, SpmvParameters, Workload};
@@ -106,6 +107,18 @@ impl Product {
         })
     }
 
+    /// What each step computes.
+    pub fn form(&self) -> Form {
+        match self.iterate {
+            true => Form::Iteration,
+            false => Form::Product,
+        }
+    }
+
+    pub fn precision(&self) -> Precision {
+        self.precision.into()
+    }
+
     /// The product. A budget for two grids is a budget for one matrix and its
     /// vectors.
     ///
@@ -113,19 +126,14 @@ impl Product {
     /// When the matrix cannot be iterated, or does not fit.
     pub fn spmv(&self, matrix: Matrix, budget: MemoryBudget) -> Result<Spmv, Failure> {
         let options = Options {
-            form: match self.iterate {
-                true => Form::Iteration,
-                false => Form::Product,
-            },
-            precision: self.precision.into(),
+            form: self.form(),
+            precision: self.precision(),
             seed: self.seed,
             irregular: self.irregular.unwrap_or(arrange::IRREGULAR),
             unit_weight: None,
         };
         let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);
-        let spmv = spmv.map_err(|error @ SpmvError::NotSquare { .. }| {
-            Failure::usage(error, "the same without --iterate, which computes y = A x")
-        })?;
+        let spmv = spmv.map_err(unsuitable)?;
         let copies = budget.grids.div_ceil(2);
         let needed = needed(&spmv).saturating_mul(copies);
         if needed > budget.memory.0 {
@@ -164,6 +172,22 @@ impl Product {
             }),
         }
     }
+}
+
+impl Matrix {
+    /// Its name, itself, and notes.
+    pub fn into_parts(self) -> (String, Csr, Vec<String>) {
+        (self.name, self.csr, self.notes)
+    }
+}
+
+/// The failure of a matrix that does not suit.
+pub fn unsuitable(error: SpmvError) -> Failure {
+    let remedy = match error {
+        SpmvError::NotSquare { .. } => "the same without --iterate, which computes y = A x",
+        SpmvError::Empty { .. } => "a matrix with rows and columns",
+    };
+    Failure::usage(error, remedy)
 }
 
 /// Bytes of the matrix in the form that devices compute, and of its vectors.

@@ -54,6 +54,8 @@ enum Workload {
     Lu(Box<cluster::lu::Args>),
     /// A 2-D Fourier transform, over the nodes of a cluster
     Fft(Box<cluster::fft::Args>),
+    /// The page ranks of a graph, over the nodes of a cluster
+    Pagerank(Box<cluster::sparse::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,7 +83,9 @@ struct Stencil {
     after_help = "Examples:\n  pdawl run spmv --matrix memplus.mtx.gz --adaptive\n  \
                   pdawl run spmv --matrix like:FullChip@0.1 --strategy fixed:0.3 --verify\n  \
                   pdawl run spmv --matrix rmat:20,16 --iterate --steps 100 --format json\n  \
-                  pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB"
+                  pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB\n  \
+                  mpirun -n 4 pdawl run spmv --matrix rmat:22,16 --iterate --verify\n  \
+                  pdawl run spmv --matrix rmat:20,16 --iterate --cluster four --nodes 16"
 )]
 struct Spmv {
     #[command(flatten)]
@@ -92,6 +96,9 @@ struct Spmv {
 
     #[command(flatten)]
     options: Options,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -185,22 +192,10 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.grid.check()?;
         let options = &self.options;
-        let machine = &options.machine;
-        let given = [
-            ("--strategy", self.sharing.strategy.is_some()),
-            ("--adaptive", self.sharing.adaptive),
-            (
-                "--model",
-                self.sharing.model.choice() != ModelChoice::Fitting,
-            ),
-            ("--machine", machine.machine.is_some()),
-            ("--gpu-memory", machine.gpu_memory.is_some()),
-            ("--host-memory", machine.host_memory.is_some()),
-            ("--fault", !machine.fault.is_empty()),
-            ("a chart or trace", options.files.wanted()),
-        ];
-        let remedy = "--spread for the policy between nodes, or the run on one node";
-        refuse(given, "a stencil on one node", remedy)?;
+        let purpose = "a stencil on one node";
+        options.refuse_over_nodes(&self.sharing, purpose)?;
+        let spread = &self.nodes.spread;
+        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -208,15 +203,21 @@ impl Stencil {
         })?;
         let seed = stencil.seed();
         let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
-        cluster::run_job(&ClusterJob {
-            prepared: &prepared,
-            devices: machine.devices.as_deref(),
-            nodes: &self.nodes,
-            noise: machine.noise,
-            seed,
-            verify: options.verify,
-            format: options.format,
-        })
+        options.run_over_nodes(&prepared, &self.nodes, seed)
+    }
+}
+
+impl Spmv {
+    /// Runs it over several nodes.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        let options = &self.options;
+        let purpose = "a sparse product on one node";
+        options.refuse_over_nodes(&self.sharing, purpose)?;
+        let given = [("--irregular", self.product.irregular.is_some())];
+        refuse(given, purpose, "the run without it, or on one node")?;
+        let spread = &self.nodes.spread;
+        let prepared = cluster::sparse::prepare_spmv(&self.product, spread, options.format)?;
+        options.run_over_nodes(&prepared, &self.nodes, self.product.seed)
     }
 }
 
@@ -239,7 +240,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Convolution(args) => cluster::convolution::run(args),
         Workload::Lu(args) => cluster::lu::run(args),
         Workload::Fft(args) => cluster::fft::run(args),
+        Workload::Pagerank(args) => cluster::sparse::run_pagerank(args),
+        Workload::Spmv(args) if args.nodes.several() => args.over_nodes(),
         Workload::Spmv(args) => {
+            args.nodes.refuse_alone()?;
             let choice = args.sharing.choice()?;
             let paths = (args.options).reading(&[args.sharing.model.path(), args.product.path()]);
             let stop = interrupt::listen()?;
@@ -290,6 +294,42 @@ impl Options {
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
         let machine = self.machine.machine_path();
         Paths::reading(files.iter().copied().chain([machine]).flatten())
+    }
+
+    /// Checks that a run over several nodes has none of the options of one node's runs.
+    fn refuse_over_nodes(&self, sharing: &Sharing, purpose: &str) -> Result<(), Failure> {
+        let machine = &self.machine;
+        let given = [
+            ("--strategy", sharing.strategy.is_some()),
+            ("--adaptive", sharing.adaptive),
+            ("--model", sharing.model.choice() != ModelChoice::Fitting),
+            ("--machine", machine.machine.is_some()),
+            ("--gpu-memory", machine.gpu_memory.is_some()),
+            ("--host-memory", machine.host_memory.is_some()),
+            ("--fault", !machine.fault.is_empty()),
+            ("a chart or trace", self.files.wanted()),
+        ];
+        let remedy = "--spread for the policy between nodes, or the run on one node";
+        refuse(given, purpose, remedy)
+    }
+
+    /// Runs a workload over several nodes, or simulates that.
+    fn run_over_nodes(
+        &self,
+        prepared: &cluster::PreparedWorkload,
+        nodes: &NodeOptions,
+        seed: u64,
+    ) -> Result<(), Failure> {
+        let job = ClusterJob {
+            prepared,
+            devices: self.machine.devices.as_deref(),
+            nodes,
+            noise: self.machine.noise,
+            seed,
+            verify: self.verify,
+            format: self.format,
+        };
+        cluster::run_job(&job, Vec::new())
     }
 
     /// Runs a workload and reports. `request` loads what the workload needs, after

@@ -48,6 +48,8 @@ pub struct ClusterOutcome {
     /// How often the tasks began anew since a node was lost with their data.
     pub restarts: u64,
     pub nodes: Vec<NodeRecord>,
+    /// The workload's figure, if it has one.
+    pub figure: Option<f64>,
     /// Requests of nodes for others' work, and those that brought some, if the policy
     /// makes such.
     pub requests: Option<[u64; 2]>,

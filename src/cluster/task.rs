@@ -56,6 +56,12 @@ pub type Combine = fn(sum: &mut [u8], other: &[u8]);
 
 /// A task that can be computed.
 pub trait Computed: Task {
+    /// Whether the parts of one space that a subtask reads, where they follow one another,
+    /// are one argument, a part after the other. Otherwise each part is one.
+    fn gathers(&self) -> bool {
+        false
+    }
+
     /// How a subtask is computed.
     fn launch(&self, subtask: u64) -> SubtaskLaunch;
 

@@ -3,7 +3,7 @@
 //!
 //! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
 //! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
-//! vector, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
+//! vector, [`sums`] over parts of vectors, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
 //! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
 //! computation whose result shows wrong orders and copies, [`copy`] the measure of
 //! memory bandwidth, [`zeros`] the first contents of outputs that a kernel writes in
@@ -25,6 +25,7 @@ mod precision;
 pub mod softmax;
 pub mod spmv;
 pub mod stencil;
+pub mod sums;
 pub mod tile;
 pub mod transpose;
 pub mod zeros;
@@ -37,6 +38,7 @@ pub use kernel::{
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;
 pub use precision::Precision;
+pub(crate) use precision::Real;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -84,6 +84,23 @@ impl Csr {
         Ok(matrix)
     }
 
+    /// A matrix of arrays that are known to be one.
+    pub(super) fn of_checked(
+        rows: u32,
+        columns: u32,
+        row_starts: Vec<u64>,
+        column_of: Vec<u32>,
+        values: Vec<f64>,
+    ) -> Self {
+        Self {
+            rows,
+            columns,
+            row_starts,
+            column_of,
+            values,
+        }
+    }
+
     pub fn rows(&self) -> u32 {
         self.rows
     }

@@ -8,7 +8,7 @@
 //! * [`npy`] reads dense matrices from NPY files, tile by tile, and writes them.
 //! * `assemble` sorts entries into rows, `rows` divides a matrix's arrays among
 //!   threads, and `parallel` runs these. `memory` checks that a matrix fits,
-//!   `checksum` detects changed files, and [`control`] is progress and interruption.
+//!   `checksum` detects changed files, `transpose` exchanges rows and columns, and [`control`] is progress and interruption.
 
 mod assemble;
 mod cache;
@@ -24,6 +24,7 @@ mod parallel;
 mod rows;
 pub mod source;
 pub mod stats;
+mod transpose;
 
 #[cfg(test)]
 mod fixtures;

@@ -38,9 +38,21 @@ pub struct Data {
     fetched: Vec<Bits>,
 }
 
+/// Most bytes that this takes: a small part of a node's memory.
+const MOST_BYTES: usize = 1 << 29;
+
+/// Bytes of a block, with its place in a hash table that may be half empty.
+const BLOCK_BYTES: usize = 128;
+
 impl Data {
-    /// Asks each subtask of a task what it reads.
-    pub fn of(task: &dyn Task, spaces: &Spaces, nodes: usize) -> Self {
+    /// Asks each subtask of a task what it reads. None if that are too many blocks to keep,
+    /// as where each subtask reads a column, and each row is a block. Policies then do not
+    /// know where data are.
+    pub fn of(task: &dyn Task, spaces: &Spaces, nodes: usize) -> Option<Self> {
+        Self::within(MOST_BYTES, task, spaces, nodes)
+    }
+
+    fn within(most: usize, task: &dyn Task, spaces: &Spaces, nodes: usize) -> Option<Self> {
         let mut numbers: HashMap<Part, u32> = HashMap::new();
         let mut data = Self {
             blocks: Vec::new(),
@@ -62,11 +74,19 @@ impl Data {
                         blocks.push((bytes, holder.node));
                         blocks.len() as u32 - 1
                     }));
+                    if data.memory() > most {
+                        return None;
+                    }
                 }
             }
             data.begins.push(data.reads.len());
         }
-        data
+        Some(data)
+    }
+
+    /// Bytes that this takes, about.
+    fn memory(&self) -> usize {
+        self.reads.len() * size_of::<u32>() + self.blocks.len() * BLOCK_BYTES
     }
 
     fn reads(&self, subtask: u64) -> &[u32] {
@@ -120,5 +140,66 @@ impl Data {
         for (_, holder) in self.blocks.iter_mut().filter(|(_, holder)| *holder == node) {
             *holder = heir;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::space::{Block, Extent, SpaceId};
+    use crate::codelet::Cost;
+
+    /// Each subtask reads a column.
+    struct Columns(SpaceId);
+
+    const SIDE: u64 = 20;
+
+    impl Task for Columns {
+        fn name(&self) -> &str {
+            "columns"
+        }
+
+        fn count(&self) -> u64 {
+            SIDE
+        }
+
+        fn reads(&self, subtask: u64) -> Vec<Part> {
+            let block = Block::new(0..SIDE, subtask..subtask + 1);
+            let space = self.0;
+            vec![Part { space, block }]
+        }
+
+        fn writes(&self, _subtask: u64) -> Vec<Part> {
+            Vec::new()
+        }
+
+        fn cost(&self, _subtask: u64) -> Cost {
+            Cost {
+                flops: 1.0,
+                bytes: 1.0,
+            }
+        }
+    }
+
+    #[test]
+    fn more_blocks_than_the_limit_are_not_kept() {
+        let extent = Extent {
+            rows: SIDE,
+            columns: SIDE,
+            element: 8,
+        };
+        // A block is a row: three quarters of them on node 1.
+        let rows = (0..SIDE).map(|row| {
+            let node = NodeId(u32::from(row % 4 != 0));
+            (Block::new(row..row + 1, 0..SIDE), node)
+        });
+        let mut spaces = Spaces::default();
+        let task = Columns(spaces.add(extent, rows));
+        let data = Data::of(&task, &spaces, 2).unwrap();
+        assert_eq!(data.home(7), Some(NodeId(1)));
+        assert_eq!(data.missing(7, NodeId(1)), SIDE / 4 * 8);
+        assert_eq!(data.memory(), (SIDE * SIDE) as usize * (4 + BLOCK_BYTES));
+        assert!(Data::within(data.memory(), &task, &spaces, 2).is_some());
+        assert!(Data::within(data.memory() - 1, &task, &spaces, 2).is_none());
     }
 }

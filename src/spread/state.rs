@@ -81,7 +81,7 @@ impl TaskState {
         Self {
             mean,
             ledger: Ledger::new(weights.collect(), nodes.len()),
-            data: spaces.map(|spaces| Data::of(&*task, spaces, nodes.len())),
+            data: spaces.and_then(|spaces| Data::of(&*task, spaces, nodes.len())),
             task,
             nodes,
             working,

@@ -1,6 +1,7 @@
 //! Workloads over nodes that are threads of this process: every workload, policy and
 //! placement, on simulated devices that carry data, with messages in an order of chance.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -11,15 +12,17 @@ use pdawl::cluster::space::{Block, Extent};
 use pdawl::cluster::wire::local::{Faults, Options as WireOptions};
 use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::Precision;
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::MachineStore;
+use pdawl::matrix::{MatrixSource, control};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::{
-    Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload,
-    Placement, StencilWorkload, generated,
+    Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, FillError, LuWorkload,
+    MatmulWorkload, PagerankWorkload, Placement, SpmvWorkload, StencilWorkload, generated,
 };
+use pdawl::workload::spmv::Form;
 use pdawl::workload::stencil::Stencil;
 
 use crate::pocl;
@@ -31,6 +34,22 @@ struct Case {
     prefetch: u32,
     nodes: usize,
     seed: u64,
+}
+
+/// A result, as a file would have it.
+#[derive(Default)]
+struct Gathered(Vec<u8>);
+
+impl Sink for Gathered {
+    fn begin(&mut self) -> io::Result<()> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
 }
 
 type Ran = Result<Option<ClusterOutcome>, ClusterError>;
@@ -62,12 +81,32 @@ impl Case {
         };
         let spread = is_first.then(|| self.spread.spread(self.seed));
         let node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
+        let mut gathered = Gathered::default();
+        let sink: &mut dyn Sink = &mut gathered;
         let control = Control {
             tile: self.tile,
             verify: Some(self.seed),
+            outputs: vec![(self.workload.result(), sink)],
             progress: &mut |_| {},
         };
-        node.run_workload(&*self.workload, control)
+        let ran = node.run_workload(&*self.workload, control)?;
+        if ran.is_some() {
+            self.check(gathered.0);
+        }
+        Ok(ran)
+    }
+
+    /// Checks a result that was brought to the first node.
+    fn check(&self, bytes: Vec<u8>) {
+        let (workload, result) = (&self.workload, self.workload.result());
+        let extent = workload.spaces()[result].extent;
+        assert_eq!(bytes.len() as u64, extent.bytes(&extent.whole()));
+        let checked = match workload.check() {
+            Check::Blocks(check) => check(&extent.whole(), &bytes, self.seed),
+            Check::Whole(spaces, check) if spaces == [result] => check(&[bytes], self.seed),
+            Check::Whole(..) => return,
+        };
+        assert_eq!(checked.wrong, 0, "{}: {checked:?}", workload.name());
     }
 
     /// All ranks. `disturb` runs beside them.
@@ -116,17 +155,18 @@ fn singles(rows: u64, columns: u64, element: u64, seed: u64) -> Fill {
 fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let diagonal = singles(45, 45, 4, seed);
     let dominant: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
-        diagonal(block, bytes);
+        diagonal(block, bytes)?;
         for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
             let place = (row - block.rows.start) * block.width() + row - block.columns.start;
             let at = 4 * place as usize;
             let number = f32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
             bytes[at..at + 4].copy_from_slice(&(number + 12.0).to_ne_bytes());
         }
+        Ok(())
     });
     let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
     let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
-    vec![
+    let dense: Vec<(Arc<dyn ClusterWorkload>, u64)> = vec![
         (
             Arc::new(ConvolutionWorkload {
                 rows: 37,
@@ -187,7 +227,37 @@ fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, 
             }),
             3,
         ),
-    ]
+    ];
+    dense.into_iter().chain(sparse(seed)).collect()
+}
+
+/// Products and page ranks, whose tiles do not count.
+fn sparse(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
+    let matrix = |source: &str| {
+        let source: MatrixSource = source.parse().expect("a source");
+        let source = MatrixSource { seed, ..source };
+        Arc::new(
+            control::quietly(|control| source.load(control))
+                .expect("it is small")
+                .csr,
+        )
+    };
+    let spmv = |source, form, precision, steps| -> Arc<dyn ClusterWorkload> {
+        let workload = SpmvWorkload::new(matrix(source), form, precision, steps, seed);
+        Arc::new(workload.expect("it suits"))
+    };
+    let pagerank = |source, precision, steps| -> Arc<dyn ClusterWorkload> {
+        let workload = PagerankWorkload::new(&matrix(source), 0.85, precision, steps);
+        Arc::new(workload.expect("it suits"))
+    };
+    let all = [
+        spmv("uniform:300,4", Form::Product, Precision::F64, 2),
+        spmv("rmat:11,9", Form::Iteration, Precision::F32, 3),
+        spmv("banded:3000,3", Form::Iteration, Precision::F64, 4),
+        pagerank("rmat:11,6", Precision::F64, 5),
+        pagerank("web:2000", Precision::F32, 4),
+    ];
+    all.into_iter().map(|workload| (workload, 1)).collect()
 }
 
 const PLACEMENTS: [Placement; 5] = [
@@ -255,8 +325,8 @@ fn wrong_results_are_seen() {
                     let extent = &extents[workload.result()];
                     check(&extent.whole(), &of_bytes(extent, byte), 5)
                 }
-                Check::Whole(check) => {
-                    let spaces = extents.iter().map(|extent| of_bytes(extent, byte));
+                Check::Whole(which, check) => {
+                    let spaces = which.iter().map(|space| of_bytes(&extents[*space], byte));
                     check(&spaces.collect::<Vec<_>>(), 5)
                 }
             };
@@ -330,5 +400,43 @@ fn a_lost_node_does_not_change_the_result() {
             Err(ClusterError::Stopped(why)) => assert!(why.contains("before the run"), "{why}"),
             Err(other) => panic!("{name}, node {victim} lost: {other}"),
         }
+    }
+}
+
+/// A node that cannot read an input ends the run, and all others are told which one and why.
+#[test]
+fn an_input_that_cannot_be_read_ends_the_run() {
+    let whole = singles(40, 9, 4, 1);
+    let a: Fill = Arc::new(
+        move |block: &Block, bytes: &mut [u8]| match block.rows.end {
+            // The rows of the last of four nodes.
+            40 => Err(FillError("a.npy: cannot be read".to_owned())),
+            _ => whole(block, bytes),
+        },
+    );
+    let case = Case {
+        workload: Arc::new(MatmulWorkload {
+            rows: 40,
+            columns: 30,
+            depth: 9,
+            tile: 8,
+            placement: Placement::Rows,
+            a,
+            b: singles(9, 30, 4, 2),
+        }),
+        tile: 8,
+        spread: NamedSpread::default(),
+        prefetch: 2,
+        nodes: 4,
+        seed: 6,
+    };
+    let errors = case
+        .run(|_| {})
+        .into_iter()
+        .map(|ran| ran.expect_err("it cannot go on"));
+    let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+    assert_eq!(errors[3], "a.npy: cannot be read");
+    for other in &errors[..3] {
+        assert_eq!(other, "node 3: a.npy: cannot be read");
     }
 }

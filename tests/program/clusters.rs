@@ -6,12 +6,14 @@ use serde_json::Value;
 
 use crate::command::{Home, json, pdawl};
 
-const WORKLOADS: [&str; 5] = [
+const WORKLOADS: [&str; 7] = [
     "convolution --size 2048",
     "matmul --size 2048",
     "lu --size 2048",
     "fft --size 2048",
     "stencil --size 2048 --steps 3",
+    "spmv --matrix rmat:14,8 --steps 2 --iterate",
+    "pagerank --matrix uniform:20000,8 --steps 2",
 ];
 
 fn sum(report: &Value, field: &str) -> u64 {
@@ -64,7 +66,28 @@ fn options_of_runs_that_compute_are_refused_by_name() {
         ("fft --wire x.so", "--wire is for"),
         ("matmul --verify", "--verify is for"),
         ("matmul --policy eager", "--policy is for"),
-        ("matmul --output c.npy", "are not written"),
+        ("matmul --output c.npy", "--output is for"),
+        ("matmul --a a.npy --b b.npy", "--a is for"),
+        ("lu --input a.npy", "--input is for"),
+        ("lu --pivots p.npy", "--pivots is for"),
+        ("fft --input a.npy", "--input is for"),
+        ("convolution --image a.npy", "--image is for"),
+        ("convolution --filter-file f.npy", "--filter-file is for"),
+        (
+            "pagerank --matrix rmat:8,4 --output r.npy",
+            "--output is for",
+        ),
+        ("pagerank --matrix rmat:8,4 --verify", "--verify is for"),
+        ("spmv --matrix rmat:8,4 --verify", "--verify is for"),
+        (
+            "spmv --matrix rmat:8,4 --irregular 0.2",
+            "--irregular is for",
+        ),
+        (
+            "spmv --matrix rmat:8,4 --placement rows",
+            "--placement is for",
+        ),
+        ("stencil --placement rows", "--placement is for"),
         ("stencil --verify", "--verify is for"),
         ("stencil --machine k40", "--machine is for"),
         ("stencil --adaptive", "--adaptive is for"),
@@ -149,10 +172,27 @@ fn predictions_without_a_cluster_are_told() {
         .assert()
         .code(2)
         .stderr(contains("--spread is for").and(contains("--cluster NAME")));
-    pdawl("predict stencil --cluster four --model k40")
-        .assert()
-        .code(2)
-        .stderr(contains("--model is for a stencil on one machine"));
+    for (line, part) in [
+        (
+            "stencil --model k40",
+            "--model is for a stencil on one machine",
+        ),
+        ("stencil --placement rows", "--placement is for"),
+        ("spmv --matrix rmat:8,4 --machine k40", "--machine is for"),
+        (
+            "spmv --matrix rmat:8,4 --irregular 0.2",
+            "--irregular is for",
+        ),
+        (
+            "pagerank --matrix rmat:8,4 --placement rows",
+            "--placement is for",
+        ),
+    ] {
+        pdawl(&format!("predict {line} --cluster four"))
+            .assert()
+            .code(2)
+            .stderr(contains(part).and(contains("try:")));
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod synthetic_models;
 mod adaptive;
 mod cli;
 mod cli_spmv;
+mod cluster;
 mod clusters;
 mod dense;
 mod exec;

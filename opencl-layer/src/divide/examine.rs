@@ -67,14 +67,14 @@ impl Question {
             .map(|(index, copy, bytes, _)| Ok((index, trial.read(copy, bytes)?)))
             .collect::<Fallible<_>>()?;
         let mut verdict = self.verdict(&base)?;
-        if let Verdict::Sliced { agreeing, .. } | Verdict::Merged { agreeing, .. } = &mut verdict {
-            if let Some(compared) = &self.compared {
-                agreeing.insert(compared.own.clone(), true);
-                for (name, other) in &compared.others {
-                    // A device that cannot run it agrees with none.
-                    let agrees = self.agrees(other, &base).unwrap_or(false);
-                    *agreeing.entry(name.clone()).or_insert(true) &= agrees;
-                }
+        if let Verdict::Sliced { agreeing, .. } | Verdict::Merged { agreeing, .. } = &mut verdict
+            && let Some(compared) = &self.compared
+        {
+            agreeing.insert(compared.own.clone(), true);
+            for (name, other) in &compared.others {
+                // A device that cannot run it agrees with none.
+                let agrees = self.agrees(other, &base).unwrap_or(false);
+                *agreeing.entry(name.clone()).or_insert(true) &= agrees;
             }
         }
         Ok(verdict)

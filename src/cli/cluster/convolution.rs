@@ -1,22 +1,38 @@
 //! `pdawl run convolution`.
 
-use pdawl::cluster::space::Extent;
-use pdawl::workload::cluster::{ConvolutionWorkload, Placement, generated};
+use std::path::{Path, PathBuf};
 
+use pdawl::cluster::space::Extent;
+use pdawl::codelet::Precision;
+use pdawl::matrix::npy::{ElementType, NpyMatrix};
+use pdawl::workload::cluster::{
+    ClusterWorkload, ConvolutionWorkload, Placement, generated, of_file,
+};
+
+use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+use crate::cli::paths::Paths;
 
-/// Rows and columns by default.
+/// Rows and columns, rows of the filter and numbers of a pixel by default.
 const SIZE: u64 = 4096;
+const FILTER: u32 = 31;
+const CHANNELS: u32 = 3;
+
+/// Most rows of a filter and numbers of a pixel: the kernel sums all of them for a pixel.
+const MOST_FILTER: u32 = 999;
+const MOST_CHANNELS: u32 = 64;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run convolution --size 8192 --filter 31 --verify\n  \
                         mpirun -n 4 pdawl run convolution --size 16384 --filter 31\n  \
                         mpirun -n 4 pdawl run convolution --spread steal --placement random \
                         --format json\n  \
-                        pdawl run convolution --size 65536 --cluster unicorn --noise 0.05";
+                        pdawl run convolution --size 65536 --cluster unicorn --noise 0.05\n  \
+                        mpirun -n 4 pdawl run convolution --image a.npy --filter-file f.npy \
+                        --output b.npy";
 
 /// The sizes of an image, its filter and its blocks.
 #[derive(Debug, clap::Args)]
@@ -36,13 +52,13 @@ pub struct Sizes {
           requires = "rows")]
     columns: Option<u64>,
 
-    /// Rows and columns of the filter, an odd number
-    #[arg(long, value_name = "N", default_value_t = 31, value_parser = integer(1..=999_u32))]
-    filter: u32,
+    /// Rows and columns of the filter, an odd number [default: 31]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_FILTER))]
+    filter: Option<u32>,
 
-    /// Numbers of a pixel
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = integer(1..=64_u32))]
-    channels: u32,
+    /// Numbers of a pixel [default: 3]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST_CHANNELS))]
+    channels: Option<u32>,
 
     /// Rows and pixels a row of a subtask's block [default: a sixteenth of the image, at
     /// most 2048, and at least what the filter reaches beyond it]
@@ -56,14 +72,48 @@ pub struct Args {
     #[command(flatten)]
     sizes: Sizes,
 
+    /// Read the image from an NPY file of float32: rows, columns, and channels if it has
+    /// several; all nodes must see it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "rows", "columns", "channels"])]
+    image: Option<PathBuf>,
+
+    /// Read the filter, a square matrix, from an NPY file of float32
+    #[arg(long, value_name = "FILE", conflicts_with = "filter")]
+    filter_file: Option<PathBuf>,
+
     #[command(flatten)]
     options: ClusterOptions,
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let prepared = prepare(&args.sizes, args.options.placement(), args.options.seed)?;
-    run_job(&ClusterJob::new(&prepared, &args.options))
+    let options = &args.options;
+    (options.nodes).refuse_simulated([
+        ("--image", args.image.is_some()),
+        ("--filter-file", args.filter_file.is_some()),
+        ("--output", options.output.is_some()),
+    ])?;
+    let files = [&args.image, &args.filter_file].map(Option::as_deref);
+    let workload = workload(&args.sizes, files, options.placement(), options.seed)?;
+    let ConvolutionWorkload {
+        rows,
+        columns,
+        channels,
+        ..
+    } = workload;
+    let shape = [rows, columns, channels.into()];
+    let array = ResultArray {
+        space: workload.result(),
+        // An image of one channel is a matrix.
+        shape: if channels == 1 { &shape[..2] } else { &shape },
+        element: ElementType::Real(Precision::F32),
+    };
+    let inputs: Vec<&Path> = files.into_iter().flatten().collect();
+    let prepared = prepared(workload, &inputs, options.seed);
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    let job = ClusterJob::new(&prepared, options);
+    run_job(&job, result.into_iter().collect())
 }
 
 /// The convolution of a generated image.
@@ -71,12 +121,73 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// # Errors
 /// A filter without a middle, and blocks that it exceeds.
 pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> Result<PreparedWorkload, Failure> {
-    let square = args.size.unwrap_or(SIZE);
-    let (rows, columns) = (args.rows.unwrap_or(square), args.columns.unwrap_or(square));
-    let size = args.filter;
+    let workload = workload(args, [None; 2], placement, seed)?;
+    Ok(prepared(workload, &[], seed))
+}
+
+fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> PreparedWorkload {
+    let ConvolutionWorkload {
+        rows,
+        columns,
+        channels,
+        size,
+        tile,
+        ..
+    } = workload;
+    PreparedWorkload {
+        workload: Box::new(workload),
+        size: format!(
+            "{}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}",
+            files::named(inputs)
+        ),
+        tile,
+        notes: Vec::new(),
+    }
+}
+
+/// The convolution of an image with a filter. What no file has is generated.
+fn workload(
+    args: &Sizes,
+    [image, filter]: [Option<&Path>; 2],
+    placement: Placement,
+    seed: u64,
+) -> Result<ConvolutionWorkload, Failure> {
+    let extent = |rows, columns, element| Extent {
+        rows,
+        columns,
+        element,
+    };
+    let (rows, columns, channels, image) = match image {
+        Some(path) => {
+            let image = files::open(path, NpyMatrix::open_image)?;
+            let (rows, columns, per) = (image.rows(), image.columns(), image.per());
+            let channels = at_most(path, "numbers of a pixel", per, MOST_CHANNELS)?;
+            (rows, columns, channels, of_file(image))
+        }
+        None => {
+            let square = args.size.unwrap_or(SIZE);
+            let (rows, columns) = (args.rows.unwrap_or(square), args.columns.unwrap_or(square));
+            let channels = args.channels.unwrap_or(CHANNELS);
+            let pixel = 4 * u64::from(channels);
+            let image = generated(extent(rows, columns, pixel), seed);
+            (rows, columns, channels, image)
+        }
+    };
+    let (size, filter) = match filter {
+        Some(path) => {
+            let filter = files::open_square(path, NpyMatrix::open)?;
+            let size = at_most(path, "rows", filter.rows(), MOST_FILTER)?;
+            (size, of_file(filter))
+        }
+        None => {
+            let size = args.filter.unwrap_or(FILTER);
+            let extent = extent(size.into(), size.into(), 4);
+            (size, generated(extent, seed.wrapping_add(1)))
+        }
+    };
     if size.is_multiple_of(2) {
         return Err(Failure::usage(
-            format!("--filter {size}: a filter without a middle has no pixel to belong to"),
+            format!("{size} rows of the filter: one without a middle has no pixel to belong to"),
             format!("an odd number, such as {}", size + 1),
         ));
     }
@@ -89,28 +200,25 @@ pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> Result<Prepared
             format!("--tile {reach} or more, or a smaller --filter"),
         ));
     }
-    let pixel = 4 * u64::from(args.channels);
-    let extent = |rows, columns, element| Extent {
+    Ok(ConvolutionWorkload {
         rows,
         columns,
-        element,
-    };
-    let workload = ConvolutionWorkload {
-        rows,
-        columns,
-        channels: args.channels,
+        channels,
         size,
         tile,
         placement,
-        image: generated(extent(rows, columns, pixel), seed),
-        filter: generated(extent(size.into(), size.into(), 4), seed.wrapping_add(1)),
-    };
-    Ok(PreparedWorkload {
-        workload: Box::new(workload),
-        size: format!(
-            "{rows} x {columns} x {} with {size} x {size}, blocks of {tile}, seed {seed}",
-            args.channels
-        ),
-        tile,
+        image,
+        filter,
+    })
+}
+
+/// A size of a file that has a limit.
+fn at_most(path: &Path, what: &str, found: u64, most: u32) -> Result<u32, Failure> {
+    let allowed = u32::try_from(found).ok().filter(|size| *size <= most);
+    allowed.ok_or_else(|| {
+        Failure::failed(
+            format!("{}: {found} {what}", path.display()),
+            format!("at most {most}"),
+        )
     })
 }

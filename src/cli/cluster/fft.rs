@@ -1,24 +1,34 @@
 //! `pdawl run fft`.
 
-use pdawl::cluster::space::Extent;
-use pdawl::workload::cluster::{FftWorkload, Placement, generated};
+use std::path::{Path, PathBuf};
 
+use pdawl::cluster::space::Extent;
+use pdawl::matrix::npy::{ElementType, NpyMatrix};
+use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file};
+
+use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+use crate::cli::paths::Paths;
+
+/// Rows and columns by default, and at most.
+const SIZE: u64 = 4096;
+const MOST: u64 = 1 << 20;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run fft --size 4096 --verify\n  \
                         mpirun -n 4 pdawl run fft --size 16384 --tile 256\n  \
-                        pdawl run fft --size 32768 --cluster four";
+                        pdawl run fft --size 32768 --cluster four\n  \
+                        mpirun -n 4 pdawl run fft --input a.npy --output b.npy";
 
 /// The sizes of a matrix and its subtasks.
 #[derive(Debug, clap::Args)]
 pub struct Sizes {
-    /// Rows and columns of the matrix of complex numbers
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = integer(1..=1_u64 << 20))]
-    size: u64,
+    /// Rows and columns of the matrix of complex numbers [default: 4096]
+    #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
+    size: Option<u64>,
 
     /// Rows or columns of a subtask [default: a thirty-second of the matrix]
     #[arg(long, value_name = "N", value_parser = integer(1..=65536_u64))]
@@ -31,35 +41,85 @@ pub struct Args {
     #[command(flatten)]
     sizes: Sizes,
 
+    /// Read the matrix from an NPY file of complex64; all nodes must see it
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
+    input: Option<PathBuf>,
+
     #[command(flatten)]
     options: ClusterOptions,
 }
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let prepared = prepare(&args.sizes, args.options.placement(), args.options.seed);
-    run_job(&ClusterJob::new(&prepared, &args.options))
+    let options = &args.options;
+    (options.nodes).refuse_simulated([
+        ("--input", args.input.is_some()),
+        ("--output", options.output.is_some()),
+    ])?;
+    let seed = options.seed;
+    let (shape, matrix) = match &args.input {
+        Some(path) => {
+            let matrix = files::open(path, NpyMatrix::open_complex)?;
+            ([matrix.rows(), matrix.columns()], of_file(matrix))
+        }
+        None => random(&args.sizes, seed),
+    };
+    let [rows, columns] = shape;
+    if rows.max(columns) > MOST {
+        return Err(Failure::failed(
+            format!("a matrix of {rows} x {columns}"),
+            format!("at most {MOST} rows and columns"),
+        ));
+    }
+    let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
+    let given = (shape, matrix, files::named(&inputs));
+    let prepared = prepared(&args.sizes, given, options.placement(), seed);
+    let array = ResultArray {
+        space: prepared.workload.result(),
+        shape: &shape,
+        element: ElementType::Complex,
+    };
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    let job = ClusterJob::new(&prepared, options);
+    run_job(&job, result.into_iter().collect())
 }
 
 /// The transform of a generated matrix.
 pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> PreparedWorkload {
-    let size = args.size;
-    let tile = args.tile.unwrap_or(size.div_ceil(32));
+    let (shape, matrix) = random(args, seed);
+    prepared(args, (shape, matrix, String::new()), placement, seed)
+}
+
+/// A generated matrix, with its rows and columns.
+fn random(args: &Sizes, seed: u64) -> ([u64; 2], Fill) {
+    let size = args.size.unwrap_or(SIZE);
     let extent = Extent {
         rows: size,
         columns: size,
         element: 8,
     };
-    let workload = FftWorkload {
-        rows: size,
-        columns: size,
-        tile,
-        placement,
-        matrix: generated(extent, seed),
-    };
+    ([size; 2], generated(extent, seed))
+}
+
+/// The transform of a matrix, whose file is `name` if it has one.
+fn prepared(
+    args: &Sizes,
+    ([rows, columns], matrix, name): ([u64; 2], Fill, String),
+    placement: Placement,
+    seed: u64,
+) -> PreparedWorkload {
+    let tile = args.tile.unwrap_or(rows.max(columns).div_ceil(32));
     PreparedWorkload {
-        workload: Box::new(workload),
-        size: format!("{size} x {size}, {tile} lines a subtask, seed {seed}"),
+        workload: Box::new(FftWorkload {
+            rows,
+            columns,
+            tile,
+            placement,
+            matrix,
+        }),
+        size: format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}"),
         tile,
+        notes: Vec::new(),
     }
 }

@@ -1,18 +1,31 @@
 //! `pdawl run matmul` over several nodes.
 
+use std::path::Path;
+
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::workload::cluster::{MatmulWorkload, Placement, generated};
+use pdawl::matrix::npy::{ElementType, NpyMatrix};
+use pdawl::workload::cluster::{Fill, MatmulWorkload, Placement, generated, of_file};
 use pdawl::workload::dense::Operation;
 
+use super::files::{self, ResultArray, ResultFile};
 use super::options::{NodeOptions, refuse};
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
+use crate::cli::paths::Paths;
 use crate::cli::tasks::OrderName;
 
-/// Runs a product of generated matrices.
+/// The given matrices and the file of the product.
+pub struct Files<'a> {
+    /// A and B, of singles; generated without.
+    pub given: Option<[NpyMatrix; 2]>,
+    pub output: Option<&'a Path>,
+    pub paths: Paths,
+}
+
+/// Runs a product.
 ///
 /// # Errors
 /// Options that a run over nodes does not have, and as [`run_job`].
@@ -20,6 +33,7 @@ pub fn run(
     operation: Operation,
     options: &DenseOptions,
     nodes: &NodeOptions,
+    mut files: Files,
 ) -> Result<(), Failure> {
     let Operation::Product {
         rows,
@@ -53,9 +67,23 @@ pub fn run(
         TileArg::Auto => None,
     };
     let seed = options.seed;
-    let shape = [rows, columns, depth].map(u64::from);
-    let prepared = prepare(shape, tile, nodes.spread.placement(seed), seed);
-    run_job(&ClusterJob {
+    let placement = nodes.spread.placement(seed);
+    let size = [rows, columns, depth].map(u64::from);
+    let prepared = match files.given.take() {
+        Some([a, b]) => {
+            let names = files::named(&[a.path(), b.path()]);
+            let given = ([of_file(a), of_file(b)], names);
+            prepared(size, tile, given, placement, seed)
+        }
+        None => prepare(size, tile, placement, seed),
+    };
+    let array = ResultArray {
+        space: prepared.workload.result(),
+        shape: &[rows, columns].map(u64::from),
+        element: ElementType::Real(Precision::F32),
+    };
+    let result = ResultFile::prepare(files.output, &mut files.paths, &array)?;
+    let job = ClusterJob {
         prepared: &prepared,
         devices: machine.devices.as_deref(),
         nodes,
@@ -63,35 +91,53 @@ pub fn run(
         seed,
         verify: options.verify,
         format: options.format,
-    })
+    };
+    run_job(&job, result.into_iter().collect())
 }
 
-/// The product of generated matrices, `rows x depth` and `depth x columns`, by blocks of
-/// `tile` rows and columns; by default a sixteenth of the result, at most 2048.
+/// The product of generated matrices. `size` has the rows and columns of the product and the
+/// columns of the first matrix; `tile` the rows and columns of a block, by default a sixteenth
+/// of the result, at most 2048.
 pub fn prepare(
-    [rows, columns, depth]: [u64; 3],
+    size: [u64; 3],
     tile: Option<u64>,
     placement: Placement,
     seed: u64,
 ) -> PreparedWorkload {
-    let tile = tile.unwrap_or_else(|| rows.max(columns).div_ceil(16).clamp(1, 2048));
+    let [rows, columns, depth] = size;
     let singles = |rows, columns| Extent {
         rows,
         columns,
         element: 4,
     };
-    let workload = MatmulWorkload {
-        rows,
-        columns,
-        depth,
-        tile,
-        placement,
-        a: generated(singles(rows, depth), seed),
-        b: generated(singles(depth, columns), seed.wrapping_add(1)),
-    };
+    let a = generated(singles(rows, depth), seed);
+    let b = generated(singles(depth, columns), seed.wrapping_add(1));
+    prepared(size, tile, ([a, b], String::new()), placement, seed)
+}
+
+/// The product of two matrices, whose files are `names` if they have some.
+fn prepared(
+    [rows, columns, depth]: [u64; 3],
+    tile: Option<u64>,
+    ([a, b], names): ([Fill; 2], String),
+    placement: Placement,
+    seed: u64,
+) -> PreparedWorkload {
+    let tile = tile.unwrap_or_else(|| rows.max(columns).div_ceil(16).clamp(1, 2048));
     PreparedWorkload {
-        workload: Box::new(workload),
-        size: format!("{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"),
+        workload: Box::new(MatmulWorkload {
+            rows,
+            columns,
+            depth,
+            tile,
+            placement,
+            a,
+            b,
+        }),
+        size: format!(
+            "{names}{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"
+        ),
         tile,
+        notes: Vec::new(),
     }
 }

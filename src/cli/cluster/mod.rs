@@ -2,6 +2,7 @@
 
 pub mod convolution;
 pub mod fft;
+mod files;
 pub mod lu;
 pub mod matmul;
 mod options;
@@ -9,7 +10,9 @@ mod prepared;
 mod run;
 pub mod scaling;
 mod simulated;
+pub mod sparse;
 pub mod stencil;
 
-pub use options::{NodeOptions, refuse};
+pub use options::{NodeOptions, at_rank, refuse};
+pub use prepared::PreparedWorkload;
 pub use run::{ClusterJob, run_job};

@@ -49,6 +49,20 @@ impl SpreadOptions {
         }
     }
 
+    /// Checks that no placement is given where the workload has its own.
+    ///
+    /// # Errors
+    /// When one is.
+    pub fn refuse_placement(&self, other: &str) -> Result<(), Failure> {
+        match self.placement {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(
+                format!("--placement is for blocks of dense matrices and images, not for {other}"),
+                "the command without it",
+            )),
+        }
+    }
+
     /// Checks that a command which is not about several nodes has none of these options.
     ///
     /// # Errors
@@ -96,6 +110,21 @@ impl NodeOptions {
             || Launched::detect().is_some_and(|launched| launched.size > 1)
     }
 
+    /// Checks that a simulated run has none of the options of runs that compute.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_simulated<const N: usize>(
+        &self,
+        given: [(&str, bool); N],
+    ) -> Result<(), Failure> {
+        if self.cluster.is_none() {
+            return Ok(());
+        }
+        let purpose = "runs that compute, and --cluster simulates one";
+        refuse(given, purpose, "the run without it, or without --cluster")
+    }
+
     /// Checks that a run on one node, which has a driver of its own, has none of these
     /// options.
     ///
@@ -104,6 +133,24 @@ impl NodeOptions {
     pub fn refuse_alone(&self) -> Result<(), Failure> {
         self.spread
             .refuse_alone("the run with mpirun or --cluster, or without it")
+    }
+}
+
+/// Whether this process prints for all nodes.
+pub fn is_first() -> bool {
+    Launched::detect().is_none_or(|launched| launched.rank == 0)
+}
+
+/// The failure of what a node does by itself, such as reading a file: it names the node.
+pub fn at_rank(failure: Failure) -> Failure {
+    match (Launched::detect(), failure) {
+        (Some(launched), Failure::Failed { what, remedy }) if launched.size > 1 => {
+            Failure::Failed {
+                what: format!("node {}: {what}", launched.rank),
+                remedy,
+            }
+        }
+        (_, failure) => failure,
     }
 }
 
@@ -144,6 +191,10 @@ pub struct ClusterOptions {
     /// fails
     #[arg(long, help_heading = "Output")]
     pub verify: bool,
+
+    /// Write the result to an NPY file, unless it was found wrong
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
 
     /// How the report is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

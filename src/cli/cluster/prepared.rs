@@ -11,6 +11,8 @@ pub struct PreparedWorkload {
     pub size: String,
     /// Rows and columns of blocks.
     pub tile: u64,
+    /// Notes for the report.
+    pub notes: Vec<String>,
 }
 
 impl PreparedWorkload {

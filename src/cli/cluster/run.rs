@@ -7,12 +7,13 @@ use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
 use pdawl::cluster::wire::{LocalWire, Wire, join};
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, expected};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::host::Host;
 use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
 use pdawl::runtime::select;
 use pdawl::workload::cluster::Check;
 
+use super::files::ResultFile;
 use super::options::{ClusterOptions, NodeOptions, refuse};
 use super::prepared::PreparedWorkload;
 use super::simulated;
@@ -50,11 +51,11 @@ impl<'a> ClusterJob<'a> {
     }
 }
 
-/// Runs a job, or simulates it. The first node prints the report.
+/// Runs a job, or simulates it. The first node prints the report, and writes results.
 ///
 /// # Errors
 /// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
-pub fn run_job(job: &ClusterJob) -> Result<(), Failure> {
+pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Failure> {
     if let Some(cluster) = &job.nodes.cluster {
         return simulated::run_job(job, cluster);
     }
@@ -69,9 +70,20 @@ pub fn run_job(job: &ClusterJob) -> Result<(), Failure> {
     };
     let rank = wire.rank();
     check_memory(job, wire.size() as u64).map_err(|failure| first(failure, rank))?;
-    match run(job, wire, stop) {
+    match run(job, wire, &mut results, stop) {
         Ok(None) => Ok(()),
-        Ok(Some(report)) => print(job, &report),
+        Ok(Some(report)) => {
+            let is_wrong = report
+                .verification
+                .as_ref()
+                .is_some_and(|found| !found.right);
+            let written = match is_wrong {
+                true => Ok(()),
+                false => results.into_iter().try_for_each(ResultFile::finish),
+            };
+            print(job, &report)?;
+            written
+        }
         Err(error) => Err(of_run(error, rank)),
     }
 }
@@ -83,7 +95,7 @@ fn check_memory(job: &ClusterJob, nodes: u64) -> Result<(), Failure> {
     let size = &job.prepared.size;
     let (needed, title) = match job.prepared.workload.check() {
         // The first node gets all blocks, and puts them together.
-        Check::Whole(_) if job.verify => (2 * all, format!("--verify of {size}")),
+        Check::Whole(..) if job.verify => (2 * all, format!("--verify of {size}")),
         _ => (
             all.div_ceil(nodes.into()),
             format!("a node's part of {size}"),
@@ -106,6 +118,7 @@ fn alone() -> Result<Box<dyn Wire>, Failure> {
 fn run(
     job: &ClusterJob,
     wire: Box<dyn Wire>,
+    results: &mut [ResultFile],
     stop: &AtomicBool,
 ) -> Result<Option<ClusterReport>, RunError> {
     let selection = job.devices.map(str::parse).transpose();
@@ -125,6 +138,7 @@ fn run(
         workload,
         size,
         tile,
+        ..
     } = job.prepared;
     let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
     let options = Options {
@@ -141,9 +155,12 @@ fn run(
     let tasks = workload.tasks();
     let format = if is_first { job.format } else { Format::Json };
     let bar = terminal::progress(format, tasks, "tasks");
+    let outputs = results.iter_mut();
+    let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
     let control = Control {
         tile: *tile,
         verify: job.verify.then_some(job.seed),
+        outputs: outputs.collect(),
         progress: &mut |done| bar.set_position(done),
     };
     let outcome = node.run_workload(&**workload, control);
@@ -158,11 +175,15 @@ fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> Cl
     });
     ClusterContext {
         workload: job.prepared.described(),
+        figure: (job.prepared.workload.figure()).map(|figure| [figure.name, figure.title]),
         simulated: false,
         cluster: None,
         policy: job.nodes.spread.spread().to_string(),
         prefetch: job.nodes.spread.prefetch(),
-        notes: notes.into_iter().chain(of_nodes).collect(),
+        notes: (job.prepared.notes.iter().cloned())
+            .chain(notes)
+            .chain(of_nodes)
+            .collect(),
     }
 }
 

@@ -8,7 +8,7 @@ use pdawl::workload::cluster::Placement;
 use super::options::SpreadOptions;
 use super::prepared::PreparedWorkload;
 use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launched};
-use super::{convolution, fft, lu, matmul};
+use super::{convolution, fft, lu, matmul, sparse};
 use crate::cli::args::{Format, noise};
 use crate::cli::dense::matmul::Sizes as MatmulSizes;
 use crate::cli::failure::Failure;
@@ -37,6 +37,17 @@ pub struct ScalingOptions {
 
     #[command(flatten)]
     pub spread: SpreadOptions,
+}
+
+impl ScalingOptions {
+    /// Checks that a prediction on one machine has no options of several nodes.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_alone(&self) -> Result<(), Failure> {
+        self.spread
+            .refuse_alone("--cluster NAME, or the command without it")
+    }
 }
 
 /// A workload that only clusters predict.
@@ -83,12 +94,20 @@ pub enum Workload {
         #[command(flatten)]
         options: Options,
     },
+    /// Predict the page ranks of a graph on a described cluster
+    #[command(after_help = "Example:\n  pdawl predict pagerank --matrix rmat:20,16 --cluster four")]
+    Pagerank {
+        #[command(flatten)]
+        ranking: sparse::Ranking,
+        #[command(flatten)]
+        options: Options,
+    },
 }
 
 /// The options that these workloads share.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Seed of random placements and of the simulation's noise
+    /// Seed of generated graphs, of random placements and of the simulation's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
@@ -129,6 +148,12 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
         }
         Workload::Fft { sizes, options } => {
             let prepared = fft::prepare(sizes, options.placement(), options.seed);
+            (prepared, options)
+        }
+        Workload::Pagerank { ranking, options } => {
+            let spread = &options.scaling.spread;
+            let (seed, format) = (options.seed, options.format);
+            let prepared = sparse::prepare_pagerank(ranking, spread, seed, format)?;
             (prepared, options)
         }
     };
@@ -188,7 +213,7 @@ pub fn predict(
         prefetch: spread.prefetch(),
         seed,
         noise: simulation.noise(),
-        notes: notes(&file, most),
+        notes: notes(prepared, &file, most),
     };
     terminal::print_report(format, &report, ScalingReport::render)
 }

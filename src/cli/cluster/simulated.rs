@@ -42,13 +42,11 @@ pub struct DescribedCluster {
 /// # Errors
 /// Options of runs that compute, and what [`DescribedCluster`] refuses.
 pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
-    let given = [
+    job.nodes.refuse_simulated([
         ("--verify", job.verify),
         ("--devices", job.devices.is_some()),
         ("--wire", job.nodes.wire.is_some()),
-    ];
-    let purpose = "runs that compute, and --cluster simulates one";
-    refuse(given, purpose, "the run without it, or without --cluster")?;
+    ])?;
     refuse_launched()?;
     let file = find(cluster)?;
     let described = DescribedCluster::of(&file, job.nodes.count.unwrap_or(file.count()))?;
@@ -64,10 +62,11 @@ pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
     let outcome = simulated.outcome(&names, workload.tasks);
     let context = ClusterContext {
         workload,
+        figure: None,
         simulated: true,
         policy: spread.spread().to_string(),
         prefetch: spread.prefetch(),
-        notes: notes(&file, names.len() as u64),
+        notes: notes(job.prepared, &file, names.len() as u64),
         cluster: Some(file.name),
     };
     let report = report(&outcome, context);
@@ -100,7 +99,7 @@ pub fn find(name: &str) -> Result<ClusterFile, Failure> {
 }
 
 /// What a reader of simulated times on so many nodes must know.
-pub fn notes(file: &ClusterFile, most: u64) -> Vec<String> {
+pub fn notes(prepared: &PreparedWorkload, file: &ClusterFile, most: u64) -> Vec<String> {
     let has = file.count();
     let more = (most > has).then(|| {
         format!(
@@ -111,7 +110,8 @@ pub fn notes(file: &ClusterFile, most: u64) -> Vec<String> {
     let rates = "every time is simulated: kernels reach the operations and bytes a second of \
                  the machine files"
         .to_owned();
-    std::iter::once(rates).chain(more).collect()
+    let own = prepared.notes.iter().cloned();
+    own.chain([rates]).chain(more).collect()
 }
 
 impl DescribedCluster {

@@ -27,5 +27,6 @@ pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
             tile,
         }),
         tile,
+        notes: Vec::new(),
     }
 }

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use pdawl::codelet::Precision;
+use pdawl::matrix::npy::NpyMatrix;
 use pdawl::workload::dense::{Inputs, Operation};
 
 use super::input;
 use super::options::DenseOptions;
 use super::run_job::{DenseJob, run_job};
+use crate::cli::cluster::matmul::Files;
 use crate::cli::cluster::{self, NodeOptions};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -21,7 +24,8 @@ const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 
                         pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
                         --policy dmdar --gantt run.html\n  \
                         mpirun -n 4 pdawl run matmul --size 16384 --verify\n  \
-                        pdawl run matmul --size 65536 --cluster unicorn";
+                        pdawl run matmul --size 65536 --cluster unicorn\n  \
+                        mpirun -n 4 pdawl run matmul --a a.npy --b b.npy --output c.npy";
 
 /// The sizes of generated matrices.
 #[derive(Clone, Debug, clap::Args)]
@@ -87,18 +91,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let files: Vec<_> = files.map(PathBuf::as_path).collect();
     let machine = args.options.machine.machine_path();
     let paths = Paths::reading(files.iter().copied().chain(machine));
-    if args.nodes.several() && (!files.is_empty() || args.output.is_some()) {
-        return Err(Failure::usage(
-            "products of several nodes are of generated matrices, and are not written",
-            "--verify to compare the result, or the run on one node",
-        ));
-    }
+    args.nodes.refuse_simulated([
+        ("--a", args.a.is_some()),
+        ("--b", args.b.is_some()),
+        ("--output", args.output.is_some()),
+    ])?;
     if !args.nodes.several() {
         args.nodes.refuse_alone()?;
     }
     let job = match files[..] {
         [a, b] => {
-            let (a, b) = (input::open(a)?, input::open(b)?);
+            let open = |path| input::open(path).map_err(cluster::at_rank);
+            let (a, b) = (open(a)?, open(b)?);
             let precision = input::precision(&[&a, &b], args.options.precision)?;
             let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
             if depth != b_rows {
@@ -116,6 +120,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 columns,
                 depth,
             };
+            if args.nodes.several() {
+                if precision == Precision::F64 {
+                    return Err(Failure::failed(
+                        "the files have float64, and products over nodes are of float32",
+                        "matrix.astype(\"float32\") converts; or the run without mpirun",
+                    ));
+                }
+                let files = over_nodes(args, paths, Some([a, b]));
+                return cluster::matmul::run(operation, &args.options, &args.nodes, files);
+            }
             DenseJob {
                 name: "matmul",
                 operation,
@@ -132,10 +146,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 depth,
             };
             if args.nodes.several() {
-                return cluster::matmul::run(operation, &args.options, &args.nodes);
+                let files = over_nodes(args, paths, None);
+                return cluster::matmul::run(operation, &args.options, &args.nodes, files);
             }
             DenseJob::generated("matmul", operation, &args.options)?
         }
     };
     run_job(job, &args.options, paths, args.output.as_deref())
+}
+
+fn over_nodes(args: &Args, paths: Paths, given: Option<[NpyMatrix; 2]>) -> Files<'_> {
+    Files {
+        given,
+        output: args.output.as_deref(),
+        paths,
+    }
 }

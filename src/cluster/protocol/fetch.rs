@@ -102,8 +102,11 @@ impl Fetches {
     ) {
         let mut needs = BTreeSet::new();
         let mut lacks: BTreeMap<NodeId, Vec<Part>> = BTreeMap::new();
-        for part in task.reads(subtask) {
+        let parts = task.reads(subtask).into_iter();
+        for part in parts.filter(|part| !spaces.is_made(part.space)) {
             let directory = spaces.directory(part.space);
+            // A directory's blocks have no elements in common.
+            let mut found = Vec::new();
             for (block, holder) in directory.holders(&part.block) {
                 let holder = self.holder(holder.node);
                 if holder == self.me {
@@ -120,16 +123,20 @@ impl Fetches {
                             .collect();
                     }
                 }
-                let parts = lacks.entry(holder).or_default();
-                // Two blocks that a subtask reads may have elements in common.
-                for known in parts.iter().filter(|known| known.space == part.space) {
+                // Two blocks that a subtask reads may have.
+                let before = lacks.get(&holder).into_iter().flatten();
+                for known in before.filter(|known| known.space == part.space) {
                     rest = rest
                         .iter()
                         .flat_map(|piece| piece.without(&known.block))
                         .collect();
                 }
                 let space = part.space;
-                parts.extend(rest.into_iter().map(|block| Part { space, block }));
+                let rest = rest.into_iter().map(|block| Part { space, block });
+                found.extend(rest.map(|part| (holder, part)));
+            }
+            for (holder, part) in found {
+                lacks.entry(holder).or_default().push(part);
             }
         }
         for (holder, parts) in lacks.into_iter().filter(|(_, parts)| !parts.is_empty()) {

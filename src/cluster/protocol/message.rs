@@ -85,8 +85,10 @@ pub enum Message {
         heir: NodeId,
         restart: bool,
     },
-    /// A part's bytes follow, for the first node. `attempt` says how often the tasks have
-    /// begun.
+    /// From the first node, after the last task: asks for a part. `attempt` says how often
+    /// the tasks have begun.
+    Collect { attempt: u64, part: Part },
+    /// Answers [`Message::Collect`]. The part's bytes follow.
     Piece { attempt: u64, part: Part },
     /// To the first node: this node's part of the run.
     Summary {

@@ -6,6 +6,7 @@
 
 mod block;
 mod directory;
+mod pieces;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 pub use block::Block;
 pub use directory::{Directory, Holder};
+pub use pieces::pieces;
 
 use super::NodeId;
 use super::task::Task;
@@ -52,7 +54,15 @@ pub struct Part {
 /// All spaces, with the nodes that have their blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Spaces {
-    all: Vec<Option<(Extent, Directory)>>,
+    all: Vec<Option<Entry>>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    extent: Extent,
+    directory: Directory,
+    /// Whether every node makes what it reads, so that nothing travels.
+    is_made: bool,
 }
 
 impl Spaces {
@@ -62,6 +72,25 @@ impl Spaces {
         &mut self,
         extent: Extent,
         placement: impl IntoIterator<Item = (Block, NodeId)>,
+    ) -> SpaceId {
+        self.insert(extent, placement, false)
+    }
+
+    /// Adds a space of which every node makes what its subtasks read, and which no task
+    /// writes. `placement` says where subtasks that read a block should run.
+    pub fn add_made(
+        &mut self,
+        extent: Extent,
+        placement: impl IntoIterator<Item = (Block, NodeId)>,
+    ) -> SpaceId {
+        self.insert(extent, placement, true)
+    }
+
+    fn insert(
+        &mut self,
+        extent: Extent,
+        placement: impl IntoIterator<Item = (Block, NodeId)>,
+        is_made: bool,
     ) -> SpaceId {
         let id = SpaceId(self.all.len() as u32);
         let mut directory = Directory::default();
@@ -74,7 +103,11 @@ impl Spaces {
                 },
             );
         }
-        self.all.push(Some((extent, directory)));
+        self.all.push(Some(Entry {
+            extent,
+            directory,
+            is_made,
+        }));
         id
     }
 
@@ -88,13 +121,21 @@ impl Spaces {
     /// # Panics
     /// When the space was removed or never added.
     pub fn extent(&self, space: SpaceId) -> Extent {
-        self.entry(space).0
+        self.entry(space).extent
+    }
+
+    /// Whether every node makes what it reads of a space.
+    ///
+    /// # Panics
+    /// When the space was removed or never added.
+    pub fn is_made(&self, space: SpaceId) -> bool {
+        self.entry(space).is_made
     }
 
     /// # Panics
     /// When the space was removed or never added.
     pub fn directory(&self, space: SpaceId) -> &Directory {
-        &self.entry(space).1
+        &self.entry(space).directory
     }
 
     /// The bytes of a part.
@@ -105,16 +146,16 @@ impl Spaces {
         self.extent(part.space).bytes(&part.block)
     }
 
-    fn entry(&self, space: SpaceId) -> &(Extent, Directory) {
+    fn entry(&self, space: SpaceId) -> &Entry {
         let entry = self.all.get(space.0 as usize).and_then(Option::as_ref);
         entry.unwrap_or_else(|| panic!("space {} does not exist", space.0))
     }
 
     /// Notes that a node has the new contents of a part, and no other node has them.
     pub fn written(&mut self, part: &Part, node: NodeId) {
-        if let Some(Some((_, directory))) = self.all.get_mut(part.space.0 as usize) {
+        if let Some(Some(entry)) = self.all.get_mut(part.space.0 as usize) {
             let initial = false;
-            directory.set(&part.block, Holder { node, initial });
+            entry.directory.set(&part.block, Holder { node, initial });
         }
     }
 
@@ -135,7 +176,7 @@ impl Spaces {
     /// them again. The result is whether other blocks were lost with it.
     pub fn lost(&mut self, node: NodeId, heir: NodeId) -> bool {
         let spaces = self.all.iter_mut().flatten();
-        let lost = spaces.map(|(_, directory)| directory.lost(node, heir));
+        let lost = spaces.map(|entry| entry.directory.lost(node, heir));
         lost.fold(false, |any, lost| any | lost)
     }
 }

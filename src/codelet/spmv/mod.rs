@@ -42,6 +42,7 @@
 //! | 12 | `scale` | f64 or f32 | a factor of every sum |
 //! | 13 | `squares` | u32 | 1 if `sums` is to have squares, else 0 |
 
+pub mod band;
 pub mod host;
 pub mod opencl;
 

@@ -7,7 +7,7 @@ use super::error::ClusterError;
 use super::node::{Node, Written};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, DeviceIndex, Event, Message, RequestId};
-use crate::cluster::space::{Block, Part, SpaceId};
+use crate::cluster::space::{Part, SpaceId, pieces};
 use crate::cluster::task::TaskId;
 use crate::parallel;
 
@@ -115,18 +115,15 @@ impl Node<'_> {
         let extent = self.spaces.extent(part.space);
         let block = &part.block;
         let mut data = vec![0; extent.bytes(block) as usize];
-        let length = (extent.element * block.width()).max(1);
-        let rows = (PIECE / length).max(1);
-        let pieces = data.chunks_mut((rows * length) as usize);
-        let first = block.rows.clone().step_by(rows as usize);
-        let jobs: Vec<(Block, &mut [u8])> = first
-            .zip(pieces)
-            .map(|(row, piece)| {
-                let rows = row..(row + rows).min(block.rows.end);
-                (Block::new(rows, block.columns.clone()), piece)
-            })
-            .collect();
-        parallel::map(jobs, |(block, piece)| fill(&block, piece));
+        let mut rest = &mut data[..];
+        let mut jobs = Vec::new();
+        for piece in pieces(extent, block, PIECE) {
+            let (bytes, behind) = rest.split_at_mut(extent.bytes(&piece) as usize);
+            jobs.push((piece, bytes));
+            rest = behind;
+        }
+        let filled = parallel::map(jobs, |(block, piece)| fill(&block, piece));
+        filled.into_iter().collect::<Result<(), _>>()?;
         self.store.insert(part, data);
         Ok(())
     }
@@ -200,7 +197,8 @@ impl Node<'_> {
         self.lost[node.index()] = true;
         let mut inherited = Vec::new();
         if heir == self.me() {
-            for space in (0..self.fills.len() as u32).map(SpaceId) {
+            let spaces = (0..self.fills.len() as u32).map(SpaceId);
+            for space in spaces.filter(|space| !self.spaces.is_made(*space)) {
                 let whole = self.spaces.extent(space).whole();
                 let holders = self.spaces.directory(space).holders(&whole);
                 let of_node = holders.filter(|(_, holder)| holder.node == node && holder.initial);

@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::wire::WireError;
 use crate::runtime::RuntimeError;
+use crate::workload::cluster::FillError;
 
 /// An error of a run over a cluster.
 #[derive(Debug, Error)]
@@ -21,6 +22,12 @@ pub enum ClusterError {
         block.rows.start, block.rows.end, block.columns.start, block.columns.end, space.0
     )]
     Missing { space: SpaceId, block: Block },
+
+    #[error(transparent)]
+    Input(#[from] FillError),
+
+    #[error("the result cannot be written: {0}")]
+    Output(#[from] std::io::Error),
 
     #[error("{0}")]
     Stopped(String),

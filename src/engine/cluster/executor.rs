@@ -56,7 +56,7 @@ struct Running {
     device: usize,
     task: TaskId,
     subtask: u64,
-    /// The host memory of each part that it reads.
+    /// The host memory of each argument that it reads.
     inputs: Vec<HostMemoryId>,
     outputs: Vec<Output>,
     /// Commands that have not ended.
@@ -125,11 +125,15 @@ impl Executor {
         reads.retain(|part| !writes.contains(part));
         let mut forgotten = Vec::new();
         let mut inputs = Vec::with_capacity(reads.len());
-        for part in &reads {
+        let arguments: Vec<&[Part]> = match task.gathers() {
+            true => reads.chunk_by(|a, b| a.space == b.space).collect(),
+            false => reads.chunks(1).collect(),
+        };
+        for parts in &arguments {
             let (pool, from) = (&mut self.pool, (store, spaces));
             inputs.push(
                 self.inputs
-                    .take(runtime, pool, from, part, &mut forgotten)?,
+                    .take(runtime, pool, from, parts, &mut forgotten)?,
             );
         }
         self.forget(runtime, &forgotten);
@@ -139,11 +143,7 @@ impl Executor {
             let memory = self.pool.take(runtime, bytes)?;
             if is_changed {
                 let to = runtime.host_range(memory, 0..bytes)?;
-                let copied = store.copy(spaces, &part, to);
-                copied.map_err(|block| ClusterError::Missing {
-                    space: part.space,
-                    block,
-                })?;
+                store.copy(spaces, &part, to)?;
             }
             outputs.push(Output {
                 part,
@@ -160,11 +160,11 @@ impl Executor {
         let mut commands = Vec::new();
         let mut memories = Vec::new();
         let mut events = Vec::new();
-        for (part, memory) in reads.iter().zip(&inputs) {
+        for (parts, memory) in arguments.iter().zip(&inputs) {
             memories.push(match &mut device.memory {
                 None => Memory::Host(*memory),
                 Some(own) => {
-                    let bytes = spaces.bytes(part);
+                    let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
                     let (buffer, event, is_new) = own.input(runtime, device.id, *memory, bytes)?;
                     if is_new {
                         let event = runtime.enqueue(

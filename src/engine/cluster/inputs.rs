@@ -39,10 +39,10 @@ impl HostPool {
     }
 }
 
-/// A part in host memory.
+/// An argument in host memory: a part, or several, one after the other.
 #[derive(Debug)]
 struct Input {
-    part: Part,
+    parts: Vec<Part>,
     bytes: u64,
     /// Subtasks in flight that read it.
     users: usize,
@@ -55,7 +55,7 @@ struct Input {
 /// until their room is needed or they are written (Unicorn, section IV.A).
 #[derive(Debug)]
 pub(super) struct Inputs {
-    found: HashMap<Part, HostMemoryId>,
+    found: HashMap<Vec<Part>, HostMemoryId>,
     all: HashMap<HostMemoryId, Input>,
     bytes: u64,
     /// Bytes beyond which parts without users are forgotten.
@@ -74,25 +74,25 @@ impl Inputs {
         }
     }
 
-    /// Memory with a part's bytes, for one more user. The list gets the memory that
+    /// Memory with the bytes of parts, one after the other, for one more user. The list gets the memory that
     /// parts had which were forgotten for it.
     pub fn take(
         &mut self,
         runtime: &mut dyn Runtime,
         pool: &mut HostPool,
         (store, spaces): (&Store, &Spaces),
-        part: &Part,
+        parts: &[Part],
         forgotten: &mut Vec<HostMemoryId>,
     ) -> Result<HostMemoryId, ClusterError> {
         self.clock += 1;
-        if let Some(memory) = self.found.get(part)
+        if let Some(memory) = self.found.get(parts)
             && let Some(input) = self.all.get_mut(memory)
         {
             input.users += 1;
             input.used = self.clock;
             return Ok(*memory);
         }
-        let bytes = spaces.bytes(part);
+        let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
         while self.bytes + bytes > self.most {
             let unused = self.all.iter().filter(|(_, input)| input.users == 0);
             let oldest = unused.min_by_key(|(_, input)| input.used);
@@ -103,17 +103,14 @@ impl Inputs {
         }
         let memory = pool.take(runtime, bytes)?;
         let to = runtime.host_range(memory, 0..bytes)?;
-        if let Err(block) = store.copy(spaces, part, to) {
+        if let Err(error) = assemble(store, spaces, parts, to) {
             pool.give_back(memory, bytes);
-            return Err(ClusterError::Missing {
-                space: part.space,
-                block,
-            });
+            return Err(error);
         }
         self.bytes += bytes;
-        self.found.insert(part.clone(), memory);
+        self.found.insert(parts.to_vec(), memory);
         let input = Input {
-            part: part.clone(),
+            parts: parts.to_vec(),
             bytes,
             users: 1,
             used: self.clock,
@@ -146,10 +143,10 @@ impl Inputs {
         forgotten: &mut Vec<HostMemoryId>,
         is_old: impl Fn(&Part) -> bool,
     ) {
-        self.found.retain(|part, _| !is_old(part));
+        self.found.retain(|parts, _| !parts.iter().any(&is_old));
         let mut unused = Vec::new();
         for (memory, input) in &mut self.all {
-            input.is_old |= is_old(&input.part);
+            input.is_old |= input.parts.iter().any(&is_old);
             if input.is_old && input.users == 0 {
                 unused.push(*memory);
             }
@@ -167,11 +164,27 @@ impl Inputs {
     ) {
         if let Some(input) = self.all.remove(&memory) {
             self.bytes -= input.bytes;
-            if self.found.get(&input.part) == Some(&memory) {
-                self.found.remove(&input.part);
+            if self.found.get(&input.parts) == Some(&memory) {
+                self.found.remove(&input.parts);
             }
             pool.give_back(memory, input.bytes);
             forgotten.push(memory);
         }
     }
+}
+
+/// Writes parts one after the other.
+fn assemble(
+    store: &Store,
+    spaces: &Spaces,
+    parts: &[Part],
+    to: &mut [u8],
+) -> Result<(), ClusterError> {
+    let mut rest = to;
+    for part in parts {
+        let (part_of, behind) = rest.split_at_mut(spaces.bytes(part) as usize);
+        store.copy(spaces, part, part_of)?;
+        rest = behind;
+    }
+    Ok(())
 }

@@ -4,8 +4,9 @@
 //! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
-//! bytes of messages, and `run` takes a workload from its spaces to its report. [`measure`]
-//! measures a cluster for its cluster file, and [`simulate`] drives the same protocol in a simulated cluster.
+//! bytes of messages, `run` takes a workload from its spaces to its report, and `gather`
+//! brings its result to the first node. [`measure`] measures a cluster for its cluster file,
+//! and [`simulate`] drives the same protocol in a simulated cluster.
 
 mod act;
 mod device_memory;
@@ -13,6 +14,7 @@ mod encode;
 mod error;
 mod executor;
 mod expected;
+mod gather;
 mod inputs;
 pub mod measure;
 mod node;
@@ -24,4 +26,4 @@ pub use error::ClusterError;
 pub use expected::expected;
 pub use node::{Node, Options};
 
-pub use run::Control;
+pub use run::{Control, Sink};

@@ -97,7 +97,7 @@ pub struct Node<'a> {
     /// Requests for blocks of a lost node, of whose loss this node has not been told yet.
     pub(super) unserved: Vec<(NodeId, RequestId, Vec<Part>)>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
-    pub(super) pieces: Vec<(Part, Vec<u8>, usize)>,
+    pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
     /// How often the tasks have begun.
     pub(super) attempt: u64,
     /// Whether the first node has said that all is done.
@@ -160,7 +160,7 @@ impl<'a> Node<'a> {
             record,
             records: vec![None; nodes],
             unserved: Vec::new(),
-            pieces: Vec::new(),
+            pieces: HashMap::new(),
             attempt: 0,
             is_finished: false,
         };
@@ -352,7 +352,7 @@ impl<'a> Node<'a> {
             }
             Message::Piece { attempt, part } => {
                 if attempt == self.attempt {
-                    self.pieces.push((part, bytes, at));
+                    self.pieces.insert(part, (bytes, at));
                 }
                 Ok(())
             }
@@ -364,6 +364,11 @@ impl<'a> Node<'a> {
     fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
+            Message::Collect { attempt, part } => {
+                if attempt == self.attempt {
+                    return self.send_piece(from, part);
+                }
+            }
             Message::Summary { attempt, record } => {
                 if attempt == self.attempt {
                     self.records[from.index()] = Some(*record);

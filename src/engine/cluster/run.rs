@@ -1,15 +1,15 @@
 //! A workload over a cluster: its spaces, its tasks one after the other, and the comparison
 //! of its result.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::store::Store;
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{Message, RequestId};
+use crate::cluster::protocol::Message;
 use crate::cluster::record::{Checked, ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::parallel;
@@ -21,8 +21,26 @@ pub struct Control<'a> {
     pub tile: u64,
     /// Compare the result with a reference, of numbers that this seed chooses.
     pub verify: Option<u64>,
+    /// At the first node: what takes spaces of the workload, unless its result was found
+    /// wrong.
+    pub outputs: Vec<(usize, &'a mut dyn Sink)>,
     /// Told the number of tasks that have ended.
     pub progress: &'a mut dyn FnMut(u64),
+}
+
+/// Takes a result by rows.
+pub trait Sink {
+    /// The result begins. What came before is not wanted: the tasks began anew meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn begin(&mut self) -> io::Result<()>;
+
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn next(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
 impl Node<'_> {
@@ -90,14 +108,10 @@ impl Node<'_> {
         let seconds = began.elapsed().as_secs_f64();
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
-        match (control.verify, &check) {
-            (Some(seed), Check::Blocks(check)) => {
-                let result = ids[workload.result()];
-                let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
-                self.record.checked = Some(self.check_own(result, compare)?);
-            }
-            (Some(_), Check::Whole(_)) => self.send_all(&ids)?,
-            (None, _) => {}
+        if let (Some(seed), Check::Blocks(check)) = (control.verify, &check) {
+            let result = ids[workload.result()];
+            let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
+            self.record.checked = Some(self.check_own(result, compare)?);
         }
         let record = Box::new(self.record.clone());
         let attempt = self.attempt;
@@ -107,20 +121,35 @@ impl Node<'_> {
             return Ok(None);
         }
         self.until(|node| node.has_all_records())?;
-        if let (Some(seed), Check::Whole(check)) = (control.verify, &check) {
-            let checked = self.check_all(&ids, |spaces| check(spaces, seed))?;
+        if let (Some(seed), Check::Whole(spaces, check)) = (control.verify, &check) {
+            let mut whole = Vec::new();
+            for space in spaces {
+                whole.push(self.whole(ids[*space])?);
+            }
+            let checked = check(&whole, seed);
             if let Some(first) = &mut self.records[0] {
                 first.checked = Some(checked);
             }
         }
+        let figure = match workload.figure() {
+            Some(figure) => Some((figure.of)(&self.whole(ids[figure.space])?)),
+            None => None,
+        };
+        let is_wrong = |record: &NodeRecord| record.checked.is_some_and(|found| found.wrong > 0);
+        let is_right = !self.records.iter().flatten().any(is_wrong);
+        for (space, output) in control.outputs.iter_mut().filter(|_| is_right) {
+            output.begin().map_err(ClusterError::from)?;
+            self.gather(ids[*space], |bytes| output.next(bytes))?;
+        }
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;
         }
-        Ok(Some(self.outcome(seconds, workload.tasks())))
+        let outcome = self.outcome(seconds, workload.tasks());
+        Ok(Some(ClusterOutcome { figure, ..outcome }))
     }
 
     /// Waits for something, unless the tasks must begin anew.
-    fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
+    pub(super) fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
         loop {
             self.check_restart()?;
             // What the node has told itself may be that they do.
@@ -154,20 +183,27 @@ impl Node<'_> {
 
     /// Makes a space, with this node's blocks of its first contents.
     fn add_space(&mut self, space: &NewSpace, tile: u64) -> Result<SpaceId, ClusterError> {
-        let Some((placement, fill)) = &space.contents else {
+        let Some(contents) = &space.contents else {
             self.fills.push(None);
             return Ok(self.spaces.add(space.extent, []));
         };
-        let blocks = placement.blocks(space.extent, [tile, tile], self.size());
+        let blocks = contents
+            .layout
+            .blocks(space.extent, [tile, tile], self.size());
         let machine = &self.machine;
         let blocks = blocks
             .into_iter()
             .map(|(block, node)| (block, machine.heir(node)));
         let blocks: Vec<(Block, NodeId)> = blocks.collect();
+        self.fills.push(Some(Arc::clone(&contents.fill)));
+        if contents.is_made {
+            let id = self.spaces.add_made(space.extent, blocks);
+            self.store.make(id, Arc::clone(&contents.fill));
+            return Ok(id);
+        }
         let own = blocks.iter().filter(|(_, node)| *node == self.me());
         let own: Vec<Block> = own.map(|(block, _)| block.clone()).collect();
         let id = self.spaces.add(space.extent, blocks);
-        self.fills.push(Some(Arc::clone(fill)));
         for block in own {
             self.fill(Part { space: id, block })?;
         }
@@ -198,68 +234,13 @@ impl Node<'_> {
                     block: block.clone(),
                 };
                 let mut bytes = vec![0; self.spaces.bytes(&part) as usize];
-                let copied = self.store.copy(&self.spaces, &part, &mut bytes);
-                copied.map_err(|block| ClusterError::Missing { space, block })?;
+                self.store.copy(&self.spaces, &part, &mut bytes)?;
                 jobs.push((block, bytes));
             }
             let found = parallel::map(jobs, |(block, bytes)| check(block, &bytes));
             found.iter().for_each(|one| checked.add(one));
         }
         Ok(checked)
-    }
-
-    /// Sends this node's blocks of spaces to the first node.
-    fn send_all(&mut self, spaces: &[SpaceId]) -> Result<(), ClusterError> {
-        if self.me() == NodeId::FIRST {
-            return Ok(());
-        }
-        for space in spaces {
-            for block in self.own_blocks(*space) {
-                let part = Part {
-                    space: *space,
-                    block,
-                };
-                let message = Message::Piece {
-                    attempt: self.attempt,
-                    part: part.clone(),
-                };
-                let mut bytes = encode(&message)?;
-                let appended = self.store.append(&self.spaces, &[part], &mut bytes);
-                appended.map_err(|(part, block)| ClusterError::Missing {
-                    space: part.space,
-                    block,
-                })?;
-                self.wire.send(NodeId::FIRST.index(), bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// At the first node: compares all spaces, whose blocks it has now.
-    fn check_all(
-        &mut self,
-        ids: &[SpaceId],
-        check: impl FnOnce(&[Vec<u8>]) -> Checked,
-    ) -> Result<Checked, ClusterError> {
-        for (number, (part, bytes, at)) in (0..).zip(std::mem::take(&mut self.pieces)) {
-            // Requests of this node are numbered from the other end.
-            let request = RequestId(u64::MAX - number);
-            self.store
-                .receive(&self.spaces, request, vec![part], bytes, at);
-        }
-        let mut spaces = Vec::new();
-        for id in ids {
-            let extent = self.spaces.extent(*id);
-            let part = Part {
-                space: *id,
-                block: extent.whole(),
-            };
-            let mut bytes = vec![0; extent.bytes(&part.block) as usize];
-            let copied = self.store.copy(&self.spaces, &part, &mut bytes);
-            copied.map_err(|block| ClusterError::Missing { space: *id, block })?;
-            spaces.push(bytes);
-        }
-        Ok(check(&spaces))
     }
 
     /// At the first node: what all nodes told.
@@ -280,6 +261,7 @@ impl Node<'_> {
             tasks,
             restarts: 0,
             nodes: nodes.collect(),
+            figure: None,
             requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
         }
     }

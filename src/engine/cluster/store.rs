@@ -1,10 +1,14 @@
 //! The blocks of spaces that a node has, as bytes by rows without gaps.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::workload::cluster::Fill;
+
+use super::error::ClusterError;
 
 /// A block's bytes.
 #[derive(Debug)]
@@ -14,9 +18,10 @@ struct Piece {
 }
 
 /// What a node has of all spaces.
-#[derive(Debug)]
 pub(super) struct Store {
     me: NodeId,
+    /// How to make what no node sends.
+    makes: BTreeMap<SpaceId, Fill>,
     /// The node's own blocks, the newest last.
     own: BTreeMap<SpaceId, Vec<Piece>>,
     /// What others have sent, for the present task.
@@ -35,9 +40,15 @@ impl Store {
     pub fn new(me: NodeId) -> Self {
         Self {
             me,
+            makes: BTreeMap::new(),
             own: BTreeMap::new(),
             fetched: BTreeMap::new(),
         }
+    }
+
+    /// Makes the contents of a space whenever they are asked for.
+    pub fn make(&mut self, space: SpaceId, fill: Fill) {
+        self.makes.insert(space, fill);
     }
 
     /// Takes a block's bytes.
@@ -87,9 +98,22 @@ impl Store {
 
     /// Writes a part to `to`, which has its length: what this node has by the directory
     /// from its own blocks, and the rest from what others have sent. An own block may be
-    /// older than what another node has. The result is a block that is not here, if there
-    /// is one.
-    pub fn copy(&self, spaces: &Spaces, part: &Part, to: &mut [u8]) -> Result<(), Block> {
+    /// older than what another node has.
+    ///
+    /// # Errors
+    /// A block that is not here, and one that cannot be made.
+    pub fn copy(&self, spaces: &Spaces, part: &Part, to: &mut [u8]) -> Result<(), ClusterError> {
+        if let Some(fill) = self.makes.get(&part.space) {
+            return Ok(fill(&part.block, to)?);
+        }
+        self.copy_kept(spaces, part, to)
+            .map_err(|block| ClusterError::Missing {
+                space: part.space,
+                block,
+            })
+    }
+
+    fn copy_kept(&self, spaces: &Spaces, part: &Part, to: &mut [u8]) -> Result<(), Block> {
         let element = spaces.extent(part.space).element as usize;
         let mut found = 0;
         for (block, holder) in spaces.directory(part.space).holders(&part.block) {
@@ -140,14 +164,23 @@ impl Store {
         spaces: &Spaces,
         parts: &[Part],
         message: &mut Vec<u8>,
-    ) -> Result<(), (Part, Block)> {
+    ) -> Result<(), ClusterError> {
         for part in parts {
             let begin = message.len();
             message.resize(begin + spaces.bytes(part) as usize, 0);
-            let copied = self.copy(spaces, part, &mut message[begin..]);
-            copied.map_err(|block| (part.clone(), block))?;
+            self.copy(spaces, part, &mut message[begin..])?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let mut shown = f.debug_struct("Store");
+        shown.field("me", &self.me).field("own", &self.own);
+        shown
+            .field("fetched", &self.fetched)
+            .finish_non_exhaustive()
     }
 }
 

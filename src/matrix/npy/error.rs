@@ -18,18 +18,28 @@ pub enum NpyError {
     Header { path: PathBuf, why: String },
 
     #[error(
-        "{}: has numbers of type {found}, and float32 (<f4) or float64 (<f8) are needed; convert \
-         them with matrix.astype(\"float32\")",
+        "{}: has numbers of type {found}, and {needed} are needed; convert them with \
+         matrix.astype(\"{target}\")",
         path.display()
     )]
-    Type { path: PathBuf, found: String },
+    Type {
+        path: PathBuf,
+        found: String,
+        needed: &'static str,
+        /// The type to convert to.
+        target: &'static str,
+    },
 
     #[error(
-        "{}: has an array of {} dimensions, shape {found:?}, and a matrix of 2 is needed",
+        "{}: has an array of {} dimensions, shape {found:?}, and {needed}",
         path.display(),
         found.len()
     )]
-    Dimensions { path: PathBuf, found: Vec<u64> },
+    Dimensions {
+        path: PathBuf,
+        found: Vec<u64>,
+        needed: &'static str,
+    },
 
     #[error(
         "{}: is truncated: its header says {} x {} numbers of type {type_name}, and {has} bytes \

@@ -1,25 +1,31 @@
 //! Dense matrices in NPY files, the format of `numpy.save`.
 //!
 //! `npyz` reads and writes headers. Numbers are read where they are needed, in pieces, so
-//! that a matrix is never in memory twice. Both C and Fortran order are read; C order is
+//! that a matrix is never in memory twice. `element` says what the elements may be, `write`
+//! writes headers. Both C and Fortran order are read; C order is
 //! written.
 //!
 //! Source: `numpy.lib.format`, NumPy's documentation of the format.
 
+mod element;
 mod error;
+mod write;
 
 #[cfg(test)]
 mod tests;
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Seek};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use npyz::{AutoSerialize, NpyHeader, Order, WriteOptions, WriterBuilder};
+use npyz::{NpyHeader, Order};
 
 pub use error::NpyError;
+pub use write::{ElementType, write_array_header, write_header};
+
+use element::{Elements, Wanted, Wrong};
 
 use crate::codelet::Precision;
 use crate::parallel;
@@ -40,6 +46,8 @@ pub struct NpyMatrix {
     first: u64,
     rows: u64,
     columns: u64,
+    /// Numbers of an element: 1, but for complex ones and pixels.
+    per: u64,
     precision: Precision,
     /// Whether it is stored by columns.
     by_columns: bool,
@@ -52,6 +60,27 @@ impl NpyMatrix {
     /// When it cannot be read, is no NPY file, has another type or another number of
     /// dimensions, or is shorter than its header says.
     pub fn open(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Matrix)
+    }
+
+    /// Opens a file with an image: a matrix, or an array of rows, columns and channels in C
+    /// order.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_image(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Image)
+    }
+
+    /// Opens a file with a matrix of complex singles.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_complex(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Complex)
+    }
+
+    fn open_as(path: &Path, wanted: Wanted) -> Result<Self, NpyError> {
         let failed = |source| NpyError::Read {
             path: path.to_owned(),
             source,
@@ -65,17 +94,27 @@ impl NpyMatrix {
             why: error.to_string(),
         })?;
         let first = reader.stream_position().map_err(failed)?;
-        let precision = precision(&header).ok_or_else(|| NpyError::Type {
-            path: path.to_owned(),
-            found: header.dtype().descr(),
-        })?;
-        let [rows, columns] = *header.shape() else {
-            return Err(NpyError::Dimensions {
+        let elements = wanted.elements(&header).map_err(|wrong| match wrong {
+            Wrong::Type => NpyError::Type {
+                path: path.to_owned(),
+                found: header.dtype().descr(),
+                needed: wanted.types(),
+                target: wanted.target(),
+            },
+            Wrong::Dimensions => NpyError::Dimensions {
                 path: path.to_owned(),
                 found: header.shape().to_vec(),
-            });
-        };
+                needed: wanted.dimensions(),
+            },
+        })?;
+        let Elements {
+            rows,
+            columns,
+            per,
+            precision,
+        } = elements;
         let needed = (rows.checked_mul(columns))
+            .and_then(|elements| elements.checked_mul(per))
             .and_then(|numbers| numbers.checked_mul(precision.bytes()))
             .and_then(|bytes| bytes.checked_add(first));
         if needed.is_none_or(|needed| needed > length) {
@@ -93,6 +132,7 @@ impl NpyMatrix {
             first,
             rows,
             columns,
+            per,
             precision,
             by_columns: header.order() == Order::Fortran,
         })
@@ -110,11 +150,20 @@ impl NpyMatrix {
         self.columns
     }
 
+    /// Numbers of an element.
+    pub fn per(&self) -> u64 {
+        self.per
+    }
+
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// Reads the numbers of these rows and columns, which the matrix has, into `to`, by
+    fn element_bytes(&self) -> u64 {
+        self.per * self.precision.bytes()
+    }
+
+    /// Reads the elements of these rows and columns, which the matrix has, into `to`, by
     /// rows.
     ///
     /// # Errors
@@ -138,7 +187,7 @@ impl NpyMatrix {
     /// A piece of the rows a core: most of the time goes into copies out of the cache of
     /// files.
     fn read_rows(&self, rows: Range<u64>, columns: Range<u64>, to: &mut [u8]) -> io::Result<()> {
-        let bytes = self.precision.bytes();
+        let bytes = self.element_bytes();
         let width = ((columns.end - columns.start) * bytes).max(1) as usize;
         let piece = PIECE.div_ceil(width);
         let read = parallel::pieces(to, piece * width, |index, to| {
@@ -153,7 +202,7 @@ impl NpyMatrix {
     }
 
     fn read_columns(&self, rows: Range<u64>, columns: Range<u64>, to: &mut [u8]) -> io::Result<()> {
-        let bytes = self.precision.bytes() as usize;
+        let bytes = self.element_bytes() as usize;
         let width = (columns.end - columns.start) as usize * bytes;
         let mut one = vec![0; (rows.end - rows.start) as usize * bytes];
         for (place, column) in columns.enumerate() {
@@ -168,33 +217,4 @@ impl NpyMatrix {
         }
         Ok(())
     }
-}
-
-/// The precision of a file's numbers, if it is one of ours in this machine's byte order.
-fn precision(header: &NpyHeader) -> Option<Precision> {
-    let found = header.dtype();
-    let known = [
-        (f32::default_dtype(), Precision::F32),
-        (f64::default_dtype(), Precision::F64),
-    ];
-    let mut known = known.into_iter();
-    known.find_map(|(dtype, precision)| (dtype == found).then_some(precision))
-}
-
-/// Writes the header of a matrix in C order. Its numbers follow, by rows.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn write_header(
-    out: &mut dyn Write,
-    (rows, columns): (u64, u64),
-    precision: Precision,
-) -> io::Result<()> {
-    let dtype = match precision {
-        Precision::F32 => f32::default_dtype(),
-        Precision::F64 => f64::default_dtype(),
-    };
-    let header = WriteOptions::new_header_only().dtype(dtype);
-    let header = header.shape(&[rows, columns]).writer(out);
-    header.write_header_only().map(|_| ())
 }

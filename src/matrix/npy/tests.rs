@@ -59,6 +59,58 @@ fn what_was_written_is_read() {
     assert_eq!(bytemuck::pod_collect_to_vec::<u8, f64>(&read), all);
 }
 
+/// The pixels of an image, and complex numbers, are elements of several numbers.
+#[test]
+fn elements_may_have_several_numbers() {
+    let all = numbers(0..24);
+    let (_folder, path) = file(&header("<f4", false, "(2, 4, 3)"), &all);
+    let image = NpyMatrix::open_image(&path).unwrap();
+    assert_eq!((image.rows(), image.columns(), image.per()), (2, 4, 3));
+    let mut part = vec![0; 24];
+    image.read(1..2, 1..3, &mut part).unwrap();
+    assert_eq!(part, all[15 * 4..21 * 4]);
+    let error = NpyMatrix::open_complex(&path).unwrap_err().to_string();
+    assert!(error.contains("complex64 (<c8) are needed"), "{error}");
+
+    for (fortran, begin) in [(false, 6), (true, 4)] {
+        let (_folder, path) = file(&header("<c8", fortran, "(2, 3)"), &numbers(0..12));
+        let complex = NpyMatrix::open_complex(&path).unwrap();
+        assert_eq!(
+            (complex.rows(), complex.columns(), complex.per()),
+            (2, 3, 2)
+        );
+        let mut one = vec![0; 8];
+        // Row 1 begins after three elements by rows; column 1 after two by columns.
+        let column = if fortran { 1 } else { 0 };
+        let row = if fortran { 0 } else { 1 };
+        complex
+            .read(row..row + 1, column..column + 1, &mut one)
+            .unwrap();
+        assert_eq!(one, numbers(begin..begin + 2), "{fortran}");
+        assert!(NpyMatrix::open(&path).is_err());
+    }
+
+    let (_folder, path) = file(&header("<f4", true, "(2, 4, 3)"), &all);
+    let error = NpyMatrix::open_image(&path).unwrap_err().to_string();
+    assert!(error.contains("ascontiguousarray"), "{error}");
+}
+
+#[test]
+fn headers_of_all_types_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.npy");
+    let mut bytes = Vec::new();
+    write_array_header(&mut bytes, &[1, 2], ElementType::Complex).unwrap();
+    bytes.extend(numbers(0..4));
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(NpyMatrix::open_complex(&path).unwrap().columns(), 2);
+    let mut bytes = Vec::new();
+    write_array_header(&mut bytes, &[7], ElementType::U32).unwrap();
+    let header = NpyHeader::from_reader(&bytes[..]).unwrap();
+    assert_eq!(header.shape(), [7]);
+    assert_eq!(header.dtype().descr(), "'<u4'");
+}
+
 #[test]
 fn wrong_files_are_told() {
     let four = numbers(0..4);

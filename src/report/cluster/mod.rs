@@ -29,6 +29,8 @@ pub struct ClusterReport {
     pub restarts: u64,
     pub requests: Option<Requests>,
     pub nodes: Vec<ClusterNode>,
+    /// A number of the workload, if it has one.
+    pub figure: Option<ClusterFigure>,
     pub verification: Option<ClusterVerification>,
     pub notes: Vec<String>,
 }
@@ -72,6 +74,17 @@ pub struct ClusterNode {
     pub devices: Vec<DevicePart>,
 }
 
+/// A number of the workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterFigure {
+    pub name: &'static str,
+    /// `None` if it is not finite.
+    pub value: Option<f64>,
+    /// Its name for people.
+    #[serde(skip)]
+    pub title: &'static str,
+}
+
 /// The check of the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClusterVerification {
@@ -88,6 +101,8 @@ pub struct ClusterVerification {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterContext {
     pub workload: WorkloadDescription,
+    /// The name of its figure, and that for people.
+    pub figure: Option<[&'static str; 2]>,
     pub simulated: bool,
     /// The name of the simulated cluster.
     pub cluster: Option<String>,
@@ -118,6 +133,11 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
             .requests
             .map(|[asked, brought]| Requests { asked, brought }),
         nodes: outcome.nodes.iter().map(node).collect(),
+        figure: (context.figure.zip(outcome.figure)).map(|([name, title], value)| ClusterFigure {
+            name,
+            value: value.is_finite().then_some(value),
+            title,
+        }),
         verification,
         notes: context.notes,
         workload: context.workload,

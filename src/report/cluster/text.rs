@@ -52,6 +52,12 @@ impl ClusterReport {
                 format!("{asked}, of which {brought} brought work"),
             )?;
         }
+        if let Some(figure) = &self.figure {
+            let value = figure
+                .value
+                .map_or("not finite".to_owned(), |value| format!("{value:e}"));
+            line(out, figure.title, value)?;
+        }
         if let Some(verification) = &self.verification {
             let right = match verification.right {
                 true => styled(MAIN, "right"),

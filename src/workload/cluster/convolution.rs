@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::verify::{positions, single};
-use super::{Check, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
@@ -70,11 +70,14 @@ impl ClusterWorkload for ConvolutionWorkload {
         vec![
             NewSpace {
                 extent: self.extent(),
-                contents: Some((self.placement, Arc::clone(&self.image))),
+                contents: Some(Contents::placed(self.placement, Arc::clone(&self.image))),
             },
             NewSpace {
                 extent: self.filter_extent(),
-                contents: Some((Placement::Central, Arc::clone(&self.filter))),
+                contents: Some(Contents::placed(
+                    Placement::Central,
+                    Arc::clone(&self.filter),
+                )),
             },
             NewSpace {
                 extent: self.extent(),
@@ -113,13 +116,13 @@ impl ConvolutionWorkload {
         let channels = u64::from(self.channels);
         let whole = self.filter_extent().whole();
         let mut filter = vec![0; 4 * whole.elements() as usize];
-        (self.filter)(&whole, &mut filter);
+        Contents::again(&self.filter, &whole, &mut filter);
         let mut checked = Checked::default();
         for [row, column] in positions(block, seed) {
             let pixel = Block::new(row..row + 1, column..column + 1);
             let around = self.halo(&pixel);
             let mut image = vec![0; 4 * (around.elements() * channels) as usize];
-            (self.image)(&around, &mut image);
+            Contents::again(&self.image, &around, &mut image);
             for channel in 0..channels {
                 let (mut sum, mut magnitude) = (0.0, 0.0);
                 for (y, x) in around

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::verify::{positions, single};
-use super::{Check, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
@@ -48,7 +48,7 @@ impl ClusterWorkload for FftWorkload {
             contents: None,
         };
         let given = NewSpace {
-            contents: Some((self.placement, Arc::clone(&self.matrix))),
+            contents: Some(Contents::placed(self.placement, Arc::clone(&self.matrix))),
             ..empty()
         };
         vec![given, empty(), empty()]
@@ -104,7 +104,7 @@ impl FftWorkload {
             |a: [f64; 2], b: [f64; 2]| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
         for row in 0..self.rows {
             let whole = Block::new(row..row + 1, 0..self.columns);
-            (self.matrix)(&whole, &mut line);
+            Contents::again(&self.matrix, &whole, &mut line);
             let mut parts = vec![[0.0; 2]; places.len()];
             for column in 0..self.columns {
                 let x =

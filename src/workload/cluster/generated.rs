@@ -21,6 +21,7 @@ pub fn generated(extent: Extent, seed: u64) -> Fill {
             let number = 2.0 * uniform(seed, place) - 1.0;
             to.copy_from_slice(&(number as f32).to_ne_bytes());
         }
+        Ok(())
     })
 }
 
@@ -38,10 +39,10 @@ mod tests {
         };
         let fill = generated(extent, 3);
         let mut whole = vec![0; 5 * 7 * 8];
-        fill(&extent.whole(), &mut whole);
+        fill(&extent.whole(), &mut whole).expect("it is generated");
         let block = Block::new(2..4, 3..6);
         let mut part = vec![0; 2 * 3 * 8];
-        fill(&block, &mut part);
+        fill(&block, &mut part).expect("it is generated");
         for (row, line) in (2..4).zip(part.chunks(3 * 8)) {
             assert_eq!(line, &whole[(row * 7 + 3) * 8..][..3 * 8]);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::verify::{positions, single};
-use super::{Check, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
@@ -30,6 +30,9 @@ pub struct LuWorkload {
 }
 
 impl LuWorkload {
+    /// The space of the exchanges: a 32-bit number a row.
+    pub const PIVOTS: usize = 1;
+
     fn extent(&self) -> Extent {
         Extent {
             rows: self.size,
@@ -65,7 +68,7 @@ impl ClusterWorkload for LuWorkload {
         vec![
             NewSpace {
                 extent: self.extent(),
-                contents: Some((self.placement, Arc::clone(&self.matrix))),
+                contents: Some(Contents::placed(self.placement, Arc::clone(&self.matrix))),
             },
             NewSpace {
                 extent: self.pivots(),
@@ -103,7 +106,10 @@ impl ClusterWorkload for LuWorkload {
     }
 
     fn check(&self) -> Check<'_> {
-        Check::Whole(Box::new(|spaces, seed| self.compare(spaces, seed)))
+        Check::Whole(
+            vec![0, 1],
+            Box::new(|spaces, seed| self.compare(spaces, seed)),
+        )
     }
 }
 
@@ -140,7 +146,7 @@ impl LuWorkload {
                 }
                 let mut right = [0; 4];
                 let element = Block::new(from..from + 1, column..column + 1);
-                (self.matrix)(&element, &mut right);
+                Contents::again(&self.matrix, &element, &mut right);
                 let right = f64::from(f32::from_ne_bytes(right));
                 let rounding = 2.0 * self.size as f64 * f64::from(f32::EPSILON);
                 checked.number(sum, right, rounding * (magnitude + 1.0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::verify::{positions, single};
-use super::{Check, ClusterWorkload, Fill, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
@@ -40,7 +40,7 @@ impl ClusterWorkload for MatmulWorkload {
     fn spaces(&self) -> Vec<NewSpace> {
         let given = |extent: Extent, fill: &Fill| NewSpace {
             extent,
-            contents: Some((self.placement, Arc::clone(fill))),
+            contents: Some(Contents::placed(self.placement, Arc::clone(fill))),
         };
         vec![
             given(singles(self.rows, self.depth), &self.a),
@@ -85,8 +85,8 @@ impl MatmulWorkload {
         for [row, column] in positions(block, seed) {
             let line = Block::new(row..row + 1, 0..self.depth);
             let pile = Block::new(0..self.depth, column..column + 1);
-            (self.a)(&line, &mut a);
-            (self.b)(&pile, &mut b);
+            Contents::again(&self.a, &line, &mut a);
+            Contents::again(&self.b, &pile, &mut b);
             let (mut sum, mut magnitude) = (0.0, 0.0);
             for at in 0..self.depth {
                 let a = f64::from(single(&line, &a, [row, at], 1, 0));

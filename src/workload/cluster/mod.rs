@@ -1,39 +1,42 @@
 //! Workloads over the nodes of a cluster: spaces, and tasks one after the other. Nodes and
 //! the simulated cluster run the same ones.
 
+mod contents;
 mod convolution;
 mod fft;
+mod file;
 mod generated;
 mod lu;
 mod matmul;
 mod placement;
+mod sparse;
 mod stencil;
 mod tiles;
 mod verify;
 
 use std::sync::Arc;
 
+pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use fft::FftWorkload;
+pub use file::of_file;
 pub use generated::generated;
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
+pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 
 use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, SpaceId};
 use crate::cluster::task::Computed;
 
-/// Computes the first contents of a block: elements by rows without gaps.
-pub type Fill = Arc<dyn Fn(&Block, &mut [u8]) + Send + Sync>;
-
 /// A space of a workload.
 #[derive(Clone)]
 pub struct NewSpace {
     pub extent: Extent,
-    /// Its first contents, and which nodes have them; none if a task writes it first.
-    pub contents: Option<(Placement, Fill)>,
+    /// Its first contents; none if a task writes it first.
+    pub contents: Option<Contents>,
 }
 
 /// What the nodes of a cluster compute.
@@ -55,18 +58,36 @@ pub trait ClusterWorkload: Send + Sync {
 
     /// How its result is compared with a reference.
     fn check(&self) -> Check<'_>;
+
+    /// A number that its report has beside the times.
+    fn figure(&self) -> Option<Figure> {
+        None
+    }
+}
+
+/// A number, from the bytes of a space.
+pub type FigureOf = Box<dyn Fn(&[u8]) -> f64 + Send + Sync>;
+
+/// A number of a workload, such as an eigenvalue, from the bytes of a space.
+pub struct Figure {
+    /// In reports for programs.
+    pub name: &'static str,
+    /// In reports for people.
+    pub title: &'static str,
+    pub space: usize,
+    pub of: FigureOf,
 }
 
 /// Compares the bytes of a block of the result. The seed chooses numbers in large blocks.
 pub type CheckBlock<'a> = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Sync + 'a>;
 
-/// Compares all spaces, each by rows without gaps.
+/// Compares spaces, each by rows without gaps.
 pub type CheckWhole<'a> = Box<dyn Fn(&[Vec<u8>], u64) -> Checked + Send + Sync + 'a>;
 
 /// A comparison with a reference.
 pub enum Check<'a> {
     /// A node compares its own blocks.
     Blocks(CheckBlock<'a>),
-    /// The first node compares everything.
-    Whole(CheckWhole<'a>),
+    /// The first node compares these spaces of the workload, whole.
+    Whole(Vec<usize>, CheckWhole<'a>),
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::verify::positions;
-use super::{Check, ClusterWorkload, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Contents, NewSpace, Placement};
 use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
@@ -52,11 +52,12 @@ impl ClusterWorkload for StencilWorkload {
                 stencil.initial(unit..unit + 1, of_unit);
                 to.copy_from_slice(of_unit);
             }
+            Ok(())
         };
         vec![
             NewSpace {
                 extent: self.extent(),
-                contents: Some((Placement::Rows, Arc::new(fill))),
+                contents: Some(Contents::placed(Placement::Rows, Arc::new(fill))),
             },
             NewSpace {
                 extent: self.extent(),
@@ -98,14 +99,17 @@ impl ClusterWorkload for StencilWorkload {
             true => Check::Blocks(Box::new(|block, bytes, seed| {
                 self.compare(block, bytes, seed)
             })),
-            false => Check::Whole(Box::new(|spaces, _| {
-                let result = &spaces[self.result()];
-                // Bytes of a block have no alignment; numbers have.
-                let aligned: Vec<u64> = bytemuck::pod_collect_to_vec(result);
-                let result = &bytemuck::cast_slice(&aligned)[..result.len()];
-                let (_, is_same) = self.stencil.verify(self.steps as u32, result);
-                same(is_same)
-            })),
+            false => Check::Whole(
+                vec![self.result()],
+                Box::new(|spaces, _| {
+                    let result = &spaces[0];
+                    // Bytes of a block have no alignment; numbers have.
+                    let aligned: Vec<u64> = bytemuck::pod_collect_to_vec(result);
+                    let result = &bytemuck::cast_slice(&aligned)[..result.len()];
+                    let (_, is_same) = self.stencil.verify(self.steps as u32, result);
+                    same(is_same)
+                }),
+            ),
         }
     }
 }

@@ -14,7 +14,7 @@ pub mod arrange;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod readers;
-mod reference;
+pub(crate) mod reference;
 mod write;
 
 use std::ops::Range;
@@ -71,6 +71,10 @@ impl Default for Options {
 pub enum SpmvError {
     #[error("the matrix has {rows} rows and {columns} columns; only a square one can be iterated")]
     NotSquare { rows: u32, columns: u32 },
+    #[error(
+        "the matrix has {rows} rows and {columns} columns; without either there is nothing to compute"
+    )]
+    Empty { rows: u32, columns: u32 },
 }
 
 /// A matrix with its arrangement, and the vector that it is multiplied with.

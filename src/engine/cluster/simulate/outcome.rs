@@ -35,6 +35,7 @@ impl Report {
             tasks,
             restarts: self.restarts,
             nodes: nodes.collect(),
+            figure: None,
             requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
         }
     }

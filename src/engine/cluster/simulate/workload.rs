@@ -20,9 +20,15 @@ pub fn simulate_workload(
     let mut spaces = Spaces::default();
     let nodes = cluster.nodes.len() as u32;
     let ids = workload.spaces().into_iter().map(|space| {
-        let placed = space.contents.map(|(placement, _)| placement);
-        let blocks = placed.map(|placement| placement.blocks(space.extent, [tile, tile], nodes));
-        spaces.add(space.extent, blocks.unwrap_or_default())
+        let Some(contents) = space.contents else {
+            return spaces.add(space.extent, []);
+        };
+        let layout = contents.layout;
+        let blocks = layout.blocks(space.extent, [tile, tile], nodes);
+        match contents.is_made {
+            true => spaces.add_made(space.extent, blocks),
+            false => spaces.add(space.extent, blocks),
+        }
     });
     let ids = ids.collect();
     let tasks = Source::Workload {
@@ -43,11 +49,13 @@ mod tests {
     use crate::codelet::Precision;
     use crate::engine::cluster::simulate::{DeviceModel, Resource, simulate};
     use crate::machine::cluster::NetworkSpec;
+    use crate::matrices::matrix;
     use crate::spread::NamedSpread;
     use crate::workload::cluster::{
-        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
-        StencilWorkload,
+        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, PagerankWorkload,
+        Placement, SpmvWorkload, StencilWorkload,
     };
+    use crate::workload::spmv::Form;
     use crate::workload::stencil::Stencil;
 
     /// Equal nodes of a device, which computes so many operations a second.
@@ -101,6 +109,16 @@ mod tests {
         }
     }
 
+    fn spmv(form: Form) -> SpmvWorkload {
+        let square = Arc::new(matrix(500, &[30; 500], 1));
+        SpmvWorkload::new(square, form, Precision::F64, 3, 1).unwrap()
+    }
+
+    fn pagerank() -> PagerankWorkload {
+        let links = matrix(300, &[4; 300], 2);
+        PagerankWorkload::new(&links, 0.85, Precision::F32, 3).unwrap()
+    }
+
     fn workloads() -> Vec<(Box<dyn ClusterWorkload>, u64)> {
         let stencil = Stencil::new(40, 50, None, Precision::F64, 1).unwrap();
         vec![
@@ -136,6 +154,8 @@ mod tests {
                 }),
                 12,
             ),
+            (Box::new(spmv(Form::Iteration)), 1),
+            (Box::new(pagerank()), 1),
         ]
     }
 
@@ -150,7 +170,8 @@ mod tests {
                 };
                 let cluster = cluster(3, 1e6, true);
                 let report = simulate_workload(&cluster, &*workload, tile, &options).unwrap();
-                let ids: Vec<_> = (0..3).map(SpaceId).collect();
+                let spaces = workload.spaces().len() as u32;
+                let ids: Vec<_> = (0..spaces).map(SpaceId).collect();
                 let tasks = (0..workload.tasks()).map(|number| workload.task(number, &ids));
                 let all: u64 = tasks.map(|task| task.count()).sum();
                 let names = ["a", "b", "c"].map(str::to_owned);
@@ -186,7 +207,7 @@ mod tests {
         for space in workload.spaces() {
             let blocks = space
                 .contents
-                .map(|(p, _)| p.blocks(space.extent, [4, 4], 4));
+                .map(|contents| contents.layout.blocks(space.extent, [4, 4], 4));
             spaces.add(space.extent, blocks.unwrap_or_default());
         }
         let ids: Vec<_> = (0..3).map(SpaceId).collect();
@@ -208,6 +229,32 @@ mod tests {
         // columns, of which it has a quarter.
         for node in &report.nodes {
             assert_eq!((node.subtasks, node.bytes_in), (8, 64 * 64 * 8 / 4 * 3 / 4));
+        }
+    }
+
+    #[test]
+    fn contents_that_every_node_makes_do_not_travel() {
+        let workload = spmv(Form::Product);
+        let (nodes, spaces) = (4, workload.spaces());
+        let bytes = |made: bool| -> u64 {
+            let contents = spaces
+                .iter()
+                .filter_map(|space| Some((space.extent, space.contents.as_ref()?.is_made)));
+            let some = contents.filter(|(_, is_made)| *is_made == made);
+            some.map(|(extent, _)| extent.bytes(&extent.whole())).sum()
+        };
+        for spread in NamedSpread::all() {
+            let options = Options {
+                spread,
+                ..Options::default()
+            };
+            let cluster = cluster(nodes as usize, 1e6, true);
+            let report = simulate_workload(&cluster, &workload, 1, &options).unwrap();
+            let fetched: u64 = report.nodes.iter().map(|node| node.bytes_in).sum();
+            // In each task a node fetches what it lacks of the vector and the sums, once.
+            let most = nodes * workload.tasks() * bytes(false);
+            assert!(fetched > 0 && fetched <= most, "{spread}: {fetched}");
+            assert!(most < bytes(true));
         }
     }
 

@@ -1,0 +1,138 @@
+//! Files of runs over nodes: inputs, which every node reads in part, and results, which the
+//! first node writes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pdawl::codelet::Precision;
+use pdawl::engine::cluster::Sink;
+use pdawl::matrix::npy::{ElementType, NpyError, NpyMatrix, write_array_header};
+
+use super::options::{at_rank, is_first};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::paths::Paths;
+
+/// Opens a file of singles.
+///
+/// # Errors
+/// When it cannot be read or has other numbers, or none. The error names the node.
+pub fn open(
+    path: &Path,
+    open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
+) -> Result<NpyMatrix, Failure> {
+    opened(path, open).map_err(at_rank)
+}
+
+fn opened(
+    path: &Path,
+    open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
+) -> Result<NpyMatrix, Failure> {
+    let matrix = open(path).map_err(Failure::of)?;
+    if matrix.rows() == 0 || matrix.columns() == 0 {
+        return Err(Failure::failed(
+            format!("{}: has no numbers", path.display()),
+            "a file with rows and columns",
+        ));
+    }
+    if matrix.precision() != Precision::F32 {
+        return Err(Failure::failed(
+            format!(
+                "{}: has float64, and nodes compute in float32",
+                path.display()
+            ),
+            "matrix.astype(\"float32\") converts",
+        ));
+    }
+    Ok(matrix)
+}
+
+/// Opens a square matrix.
+///
+/// # Errors
+/// As [`open`], and when it is not square.
+pub fn open_square(
+    path: &Path,
+    from: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
+) -> Result<NpyMatrix, Failure> {
+    let matrix = open(path, from)?;
+    let (rows, columns) = (matrix.rows(), matrix.columns());
+    match rows == columns {
+        true => Ok(matrix),
+        false => Err(Failure::failed(
+            format!("{}: has {rows} rows and {columns} columns", path.display()),
+            "a square matrix",
+        )),
+    }
+}
+
+/// The names of given files, for descriptions: all nodes must be given the same ones.
+pub fn named(files: &[&Path]) -> String {
+    let names = files.iter().map(|path| format!("{}, ", path.display()));
+    names.collect()
+}
+
+/// A result that the first node writes: a space of the workload, to a file.
+pub struct ResultFile {
+    pub space: usize,
+    path: PathBuf,
+    output: Output,
+    header: Vec<u8>,
+}
+
+/// What a result is.
+pub struct ResultArray<'a> {
+    pub space: usize,
+    pub shape: &'a [u64],
+    pub element: ElementType,
+}
+
+impl ResultFile {
+    /// Tries the path of a result; only at the first node.
+    ///
+    /// # Errors
+    /// When it is that of an input or another output, or cannot be written.
+    pub fn prepare(
+        path: Option<&Path>,
+        paths: &mut Paths,
+        array: &ResultArray,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(path) = path.filter(|_| is_first()) else {
+            return Ok(None);
+        };
+        let mut header = Vec::new();
+        write_array_header(&mut header, array.shape, array.element)
+            .map_err(|error| Failure::failed(error, "a report of this fault"))?;
+        Ok(Some(Self {
+            space: array.space,
+            path: path.to_owned(),
+            output: paths.output(path)?,
+            header,
+        }))
+    }
+
+    /// Moves the file to its path.
+    ///
+    /// # Errors
+    /// When that is not possible. A file that was there before then stays.
+    pub fn finish(self) -> Result<(), Failure> {
+        self.output.finish()
+    }
+
+    fn told(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl Sink for ResultFile {
+    fn begin(&mut self) -> io::Result<()> {
+        let begun = self.output.begin();
+        let begun = begun.and_then(|()| self.output.append(&self.header));
+        begun.map_err(|error| self.told(&error))
+    }
+
+    fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let appended = self.output.append(bytes);
+        appended.map_err(|error| self.told(&error))
+    }
+}

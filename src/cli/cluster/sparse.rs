@@ -1,0 +1,192 @@
+//! Sparse products over several nodes, and `pdawl run pagerank`.
+
+use std::sync::Arc;
+
+use pdawl::codelet::Precision;
+use pdawl::matrix::npy::ElementType;
+use pdawl::matrix::{Csr, MatrixSource, Origin};
+use pdawl::workload::cluster::{PagerankWorkload, SpmvWorkload};
+use pdawl::workload::spmv::Form;
+
+use super::files::{ResultArray, ResultFile};
+use super::options::{ClusterOptions, SpreadOptions, at_rank, is_first};
+use super::prepared::PreparedWorkload;
+use super::run::{ClusterJob, run_job};
+use crate::cli::args::Format;
+use crate::cli::failure::Failure;
+use crate::cli::grid::PrecisionArg;
+use crate::cli::integer::integer;
+use crate::cli::interrupt;
+use crate::cli::matrix::load;
+use crate::cli::paths::Paths;
+use crate::cli::product::{Product, unsuitable};
+
+/// Blocks of spaces have no common height and width.
+const NO_TILE: u64 = 1;
+
+/// A product. Every node reads or generates the matrix.
+///
+/// # Errors
+/// A placement, and when there is no such matrix, or it cannot be iterated.
+pub fn prepare_spmv(
+    product: &Product,
+    spread: &SpreadOptions,
+    format: Format,
+) -> Result<PreparedWorkload, Failure> {
+    spread.refuse_placement("a sparse product, whose nodes have bands of rows")?;
+    let stop = interrupt::listen()?;
+    let matrix = product.load(None, shown(format), stop).map_err(at_rank)?;
+    let (name, csr, notes) = matrix.into_parts();
+    let (form, precision) = (product.form(), product.precision());
+    let what = match form {
+        Form::Product => "y = A x",
+        Form::Iteration => "x = A x / |A x|",
+    };
+    let size = format!(
+        "{}, {what}, {} steps, {}, seed {}",
+        sizes(&name, &csr),
+        product.steps,
+        precision.name(),
+        product.seed
+    );
+    let steps = product.steps.into();
+    let workload = SpmvWorkload::new(Arc::new(csr), form, precision, steps, product.seed);
+    Ok(PreparedWorkload {
+        workload: Box::new(workload.map_err(unsuitable)?),
+        size,
+        tile: NO_TILE,
+        notes,
+    })
+}
+
+const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
+                        mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
+                        pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16\n  \
+                        pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy";
+
+/// A graph, and how its vertices are ranked.
+#[derive(Debug, clap::Args)]
+pub struct Ranking {
+    /// The links: an entry of the matrix is a link from its row's vertex to its column's
+    #[arg(long, value_name = "MATRIX", long_help = long_help())]
+    matrix: MatrixSource,
+
+    /// The probability that a visitor follows a link
+    #[arg(long, value_name = "PART", default_value_t = 0.85, value_parser = part)]
+    damping: f64,
+
+    /// Steps from equal ranks
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX))]
+    steps: u32,
+
+    /// Floating-point type
+    #[arg(long, value_enum, default_value_t)]
+    precision: PrecisionArg,
+
+    /// Neither use nor keep a binary copy beside a matrix's file
+    #[arg(long)]
+    no_cache: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    ranking: Ranking,
+
+    #[command(flatten)]
+    options: ClusterOptions,
+}
+
+fn long_help() -> String {
+    format!(
+        "The links: an entry of the matrix is a link from its row's vertex to its column's, \
+         whatever its value is. {}",
+        load::SOURCES
+    )
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    (text.parse().ok())
+        .filter(|part| (0.0..1.0).contains(part))
+        .ok_or_else(|| "this is a probability from 0 to less than 1, such as 0.85".to_owned())
+}
+
+/// Runs `pdawl run pagerank`.
+///
+/// # Errors
+/// As [`prepare_pagerank`] and [`run_job`].
+pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
+    let (ranking, options) = (&args.ranking, &args.options);
+    let nodes = &options.nodes;
+    nodes.refuse_simulated([("--output", options.output.is_some())])?;
+    let prepared = prepare_pagerank(ranking, &nodes.spread, options.seed, options.format)?;
+    let inputs = match &ranking.matrix.origin {
+        Origin::File(path) => Some(path.as_path()),
+        _ => None,
+    };
+    let space = prepared.workload.result();
+    let array = ResultArray {
+        space,
+        shape: &[prepared.workload.spaces()[space].extent.columns],
+        element: ElementType::Real(ranking.precision.into()),
+    };
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    let job = ClusterJob::new(&prepared, options);
+    run_job(&job, result.into_iter().collect())
+}
+
+/// The page ranks of a graph. Every node reads or generates it.
+///
+/// # Errors
+/// A placement, and when there is no such matrix, or it is not square.
+pub fn prepare_pagerank(
+    args: &Ranking,
+    spread: &SpreadOptions,
+    seed: u64,
+    format: Format,
+) -> Result<PreparedWorkload, Failure> {
+    spread.refuse_placement("a page rank, whose nodes have bands of vertices")?;
+    let stop = interrupt::listen()?;
+    let source = MatrixSource {
+        seed,
+        cache: !args.no_cache,
+        ..args.matrix.clone()
+    };
+    let loaded = load::load(&source, shown(format), stop).map_err(at_rank)?;
+    let precision: Precision = args.precision.into();
+    let size = format!(
+        "{}, damping {}, {} steps, {}, seed {seed}",
+        sizes(&loaded.name, &loaded.csr),
+        args.damping,
+        args.steps,
+        precision.name(),
+    );
+    let steps = args.steps.into();
+    let workload = PagerankWorkload::new(&loaded.csr, args.damping, precision, steps);
+    let workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
+    Ok(PreparedWorkload {
+        workload: Box::new(workload),
+        size,
+        tile: NO_TILE,
+        notes: loaded.notes,
+    })
+}
+
+/// The form of output that decides about a bar: only the first node shows one.
+fn shown(format: Format) -> Format {
+    match is_first() {
+        true => format,
+        false => Format::Json,
+    }
+}
+
+fn sizes(name: &str, csr: &Csr) -> String {
+    format!(
+        "{name}, {} x {} with {} entries",
+        csr.rows(),
+        csr.columns(),
+        csr.nonzeros()
+    )
+}

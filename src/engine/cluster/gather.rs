@@ -1,0 +1,114 @@
+//! The result at the first node: it asks the others for their blocks, a piece of the space
+//! after the other, so that no node has more of them in flight than two pieces.
+
+use std::io;
+
+use super::encode::encode;
+use super::error::ClusterError;
+use super::node::{Interruption, Node};
+use crate::cluster::NodeId;
+use crate::cluster::protocol::{Message, RequestId};
+use crate::cluster::space::{Block, Part, SpaceId, pieces};
+
+/// Bytes of a piece: enough that a network or a disk is not slowed down by their number.
+const PIECE: u64 = 16 << 20;
+
+impl Node<'_> {
+    /// Gives all bytes of a space to `take`, by rows.
+    ///
+    /// # Errors
+    /// What `take` refuses, and elements that no task has written.
+    pub(super) fn gather(
+        &mut self,
+        space: SpaceId,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Interruption> {
+        let extent = self.spaces.extent(space);
+        let pieces = pieces(extent, &extent.whole(), PIECE);
+        let mut bytes = Vec::new();
+        let mut asked = match pieces.first() {
+            Some(first) => self.collect(space, first)?,
+            None => Vec::new(),
+        };
+        for (number, block) in pieces.iter().enumerate() {
+            let waiting = match pieces.get(number + 1) {
+                Some(next) => std::mem::replace(&mut asked, self.collect(space, next)?),
+                None => std::mem::take(&mut asked),
+            };
+            let is_here = |node: &Self| waiting.iter().all(|part| node.pieces.contains_key(part));
+            self.until(is_here)?;
+            bytes.resize(extent.bytes(block) as usize, 0);
+            let part = Part {
+                space,
+                block: block.clone(),
+            };
+            self.put_together(&part, waiting, &mut bytes)?;
+            take(&bytes).map_err(ClusterError::from)?;
+        }
+        Ok(())
+    }
+
+    /// All bytes of a space.
+    pub(super) fn whole(&mut self, space: SpaceId) -> Result<Vec<u8>, Interruption> {
+        let mut all = Vec::new();
+        self.gather(space, |bytes| {
+            all.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Asks the other nodes for what they have of a block, and tells the parts.
+    fn collect(&mut self, space: SpaceId, block: &Block) -> Result<Vec<Part>, ClusterError> {
+        let me = self.me();
+        let directory = self.spaces.directory(space);
+        let foreign = (directory.holders(block)).filter(|(_, holder)| holder.node != me);
+        let foreign: Vec<(Block, NodeId)> = foreign
+            .map(|(block, holder)| (block, holder.node))
+            .collect();
+        let mut parts = Vec::new();
+        for (block, node) in foreign {
+            let part = Part { space, block };
+            let message = Message::Collect {
+                attempt: self.attempt,
+                part: part.clone(),
+            };
+            self.send(node, message)?;
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
+    /// Writes a part of which this node has some, and has got the others.
+    fn put_together(
+        &mut self,
+        part: &Part,
+        got: Vec<Part>,
+        to: &mut [u8],
+    ) -> Result<(), ClusterError> {
+        let count = got.len() as u64;
+        // Requests of tasks are numbered from the other end.
+        let request = |number| RequestId(u64::MAX - number);
+        for (number, part) in (0..).zip(got) {
+            if let Some((bytes, at)) = self.pieces.remove(&part) {
+                let parts = vec![part];
+                self.store
+                    .receive(&self.spaces, request(number), parts, bytes, at);
+            }
+        }
+        let copied = self.store.copy(&self.spaces, part, to);
+        (0..count).for_each(|number| self.store.release(request(number)));
+        copied
+    }
+
+    /// Sends a part to the node that collects it.
+    pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
+        let message = Message::Piece {
+            attempt: self.attempt,
+            part: part.clone(),
+        };
+        let mut bytes = encode(&message)?;
+        self.store.append(&self.spaces, &[part], &mut bytes)?;
+        Ok(self.wire.send(to.index(), bytes)?)
+    }
+}

@@ -1,0 +1,172 @@
+//! Page rank: the part of its time that a visitor spends at each vertex of a graph who
+//! follows a link with probability `damping`, and goes anywhere otherwise and where there is
+//! no link.
+//!
+//! Source: Brin and Page, "The anatomy of a large-scale hypertextual Web search engine",
+//! WWW 1998, section 2.1.1; vertices without links as in Langville and Meyer, "Deeper inside
+//! PageRank", Internet Mathematics 2004, section 3.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::bands::Bands;
+use super::rank_reference::{Ranks, ranks};
+use super::{Iteration, Spaces, TOTALS, numbers, read};
+use crate::cluster::record::Checked;
+use crate::cluster::space::{Extent, SpaceId};
+use crate::cluster::task::Computed;
+use crate::codelet::Precision;
+use crate::codelet::spmv::band::Affine;
+use crate::codelet::sums::{Sums, totals};
+use crate::matrix::Csr;
+use crate::workload::cluster::{Check, ClusterWorkload, Contents, Figure, NewSpace};
+
+/// Why there are no ranks.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RankError {
+    #[error("the matrix has {rows} rows and {columns} columns; links need a square one")]
+    NotSquare { rows: u32, columns: u32 },
+    #[error("the matrix has no rows, so the graph has no vertices")]
+    Empty,
+}
+
+/// The ranks of a graph's vertices, which are equal at first and sum to 1.
+#[derive(Clone)]
+pub struct PagerankWorkload {
+    iteration: Iteration,
+    is_dangling: Arc<[bool]>,
+    damping: f64,
+    steps: u64,
+}
+
+impl PagerankWorkload {
+    /// The graph of a matrix: an entry is a link from its row's vertex to its column's,
+    /// whatever its value is.
+    ///
+    /// # Errors
+    /// When the matrix is not square, or has no rows.
+    pub fn new(
+        matrix: &Csr,
+        damping: f64,
+        precision: Precision,
+        steps: u64,
+    ) -> Result<Self, RankError> {
+        let (rows, columns) = (matrix.rows(), matrix.columns());
+        if rows != columns {
+            return Err(RankError::NotSquare { rows, columns });
+        }
+        if rows == 0 {
+            return Err(RankError::Empty);
+        }
+        let is_dangling = (0..rows).map(|row| matrix.row_length(row) == 0).collect();
+        let links = matrix.transposed(|row, _| 1.0 / matrix.row_length(row) as f64);
+        Ok(Self {
+            iteration: Iteration::new(Bands::of(Arc::new(links), precision), Sums::Ranks),
+            is_dangling,
+            damping,
+            steps,
+        })
+    }
+
+    fn vertices(&self) -> u64 {
+        self.is_dangling.len() as u64
+    }
+
+    fn precision(&self) -> Precision {
+        self.iteration.bands.precision()
+    }
+
+    fn compare(&self, bytes: &[u8]) -> Checked {
+        let bands = &self.iteration.bands;
+        let Ranks { values, errors } = ranks(
+            bands.matrix(),
+            &self.is_dangling,
+            self.damping,
+            self.steps,
+            (self.precision(), bands.count()),
+        );
+        let found = read(bytes, self.precision());
+        let mut checked = Checked::default();
+        for ((found, value), error) in found.iter().zip(values).zip(&errors) {
+            checked.number(*found, value, *error);
+        }
+        // The ranks sum to 1.
+        checked.number(found.iter().sum(), 1.0, errors.iter().sum());
+        checked
+    }
+}
+
+/// The place of the factors that choose vertices without links, among the spaces.
+const DANGLING: usize = 6;
+
+impl ClusterWorkload for PagerankWorkload {
+    fn name(&self) -> &'static str {
+        "pagerank"
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let (vertices, precision) = (self.vertices(), self.precision());
+        let equal = 1.0 / vertices as f64;
+        let without = self.is_dangling.iter().filter(|is| **is).count();
+        let mut spaces = (self.iteration).spaces(move |_| equal, without as f64 * equal);
+        let is_dangling = Arc::clone(&self.is_dangling);
+        let factor = move |vertex| f64::from(u8::from(is_dangling[vertex as usize]));
+        let layout = self.iteration.bands.vector_layout(vertices);
+        spaces.push(NewSpace {
+            extent: Extent {
+                rows: 1,
+                columns: vertices,
+                element: precision.bytes(),
+            },
+            contents: Some(Contents::made(layout, numbers(precision, factor))),
+        });
+        spaces
+    }
+
+    /// A product and its sums, for each step.
+    fn tasks(&self) -> u64 {
+        2 * self.steps
+    }
+
+    fn task(&self, number: u64, ids: &[SpaceId]) -> Arc<dyn Computed> {
+        let spaces = Spaces::of(ids);
+        let [one, other] = spaces.vectors;
+        let [from, to] = match number / 2 % 2 {
+            0 => [one, other],
+            _ => [other, one],
+        };
+        if number % 2 == 1 {
+            return self.iteration.reduce(spaces, vec![to, from, ids[DANGLING]]);
+        }
+        let vertices = self.vertices() as f64;
+        let affine = Affine {
+            scale: self.damping,
+            base: (1.0 - self.damping) / vertices,
+            share: self.damping / vertices,
+            normalises: false,
+        };
+        self.iteration.product(affine, spaces, [from, to])
+    }
+
+    fn result(&self) -> usize {
+        (self.steps % 2) as usize
+    }
+
+    fn check(&self) -> Check<'_> {
+        Check::Whole(
+            vec![self.result()],
+            Box::new(|spaces, _| self.compare(&spaces[0])),
+        )
+    }
+
+    fn figure(&self) -> Option<Figure> {
+        let precision = self.precision();
+        Some(Figure {
+            name: "change",
+            title: "Last change",
+            space: TOTALS,
+            of: Box::new(move |bytes| totals(bytes, precision)[1]),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! `y = A x`, the same in each step, or `x = A x / |A x|`, from one step to the next.
+
+use std::sync::Arc;
+
+use super::bands::Bands;
+use super::{Iteration, Spaces, TOTALS, read};
+use crate::cluster::record::Checked;
+use crate::cluster::space::{Block, SpaceId};
+use crate::cluster::task::Computed;
+use crate::codelet::Precision;
+use crate::codelet::spmv::band::Affine;
+use crate::codelet::sums::{Sums, totals};
+use crate::matrix::Csr;
+use crate::random::uniform;
+use crate::workload::cluster::verify::positions;
+use crate::workload::cluster::{Check, ClusterWorkload, Figure, NewSpace};
+use crate::workload::spmv::reference::{self, Expected};
+use crate::workload::spmv::{Form, SpmvError};
+
+/// A product over nodes. The numbers of the first vector are uniform in [0, 1), as on one
+/// node.
+#[derive(Clone)]
+pub struct SpmvWorkload {
+    iteration: Iteration,
+    form: Form,
+    steps: u64,
+    seed: u64,
+    /// The squared length of the first vector.
+    squares: f64,
+}
+
+impl SpmvWorkload {
+    /// Cuts the matrix into bands.
+    ///
+    /// # Errors
+    /// When the matrix has no rows or columns, or the iteration of one is asked for that is
+    /// not square.
+    pub fn new(
+        matrix: Arc<Csr>,
+        form: Form,
+        precision: Precision,
+        steps: u64,
+        seed: u64,
+    ) -> Result<Self, SpmvError> {
+        let (rows, columns) = (matrix.rows(), matrix.columns());
+        if rows == 0 || columns == 0 {
+            return Err(SpmvError::Empty { rows, columns });
+        }
+        if form == Form::Iteration && rows != columns {
+            return Err(SpmvError::NotSquare { rows, columns });
+        }
+        let numbers = (0..columns.into()).map(|column| uniform(seed, column));
+        Ok(Self {
+            squares: numbers.map(|number| number * number).sum(),
+            iteration: Iteration::new(Bands::of(matrix, precision), Sums::Squares),
+            form,
+            steps,
+            seed,
+        })
+    }
+
+    fn precision(&self) -> Precision {
+        self.iteration.bands.precision()
+    }
+
+    fn matrix(&self) -> &Csr {
+        self.iteration.bands.matrix()
+    }
+
+    fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
+        let found = read(bytes, self.precision());
+        let x = |column| uniform(self.seed, u64::from(column));
+        let mut checked = Checked::default();
+        for [_, row] in positions(block, seed) {
+            // Rows have 32 bits.
+            let (value, error) = reference::of_row(self.matrix(), row as u32, x, self.precision());
+            let place = (row - block.columns.start) as usize;
+            number(&mut checked, found[place], value, error);
+        }
+        checked
+    }
+
+    fn compare_all(&self, bytes: &[u8]) -> Checked {
+        let columns = 0..u64::from(self.matrix().columns());
+        let x: Vec<f64> = columns.map(|column| uniform(self.seed, column)).collect();
+        // Steps are counted in 32 bits on the command line.
+        let steps = u32::try_from(self.steps).unwrap_or(u32::MAX);
+        let (expected, _) = reference::iterate(self.matrix(), &x, steps, self.precision());
+        let mut found = read(bytes, self.precision());
+        let length = found.iter().map(|number| number * number).sum::<f64>();
+        let scale = reference::scale_of(length.sqrt());
+        found.iter_mut().for_each(|number| *number *= scale);
+        let Expected { values, errors } = expected;
+        let mut checked = Checked::default();
+        for ((found, value), error) in found.into_iter().zip(values).zip(errors) {
+            number(&mut checked, found, value, error);
+        }
+        checked
+    }
+}
+
+/// Compares a number. Those that are not finite must be the same.
+fn number(checked: &mut Checked, found: f64, right: f64, error: f64) {
+    let is_same = found == right || (found.is_nan() && right.is_nan());
+    match right.is_finite() {
+        // Where nothing is added, no error is allowed.
+        true => checked.number(found, right, error + f64::MIN_POSITIVE),
+        false => checked.number(f64::from(u8::from(!is_same)), 0.0, 0.5),
+    }
+}
+
+impl ClusterWorkload for SpmvWorkload {
+    fn name(&self) -> &'static str {
+        "spmv"
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let seed = self.seed;
+        (self.iteration).spaces(move |column| uniform(seed, column), self.squares)
+    }
+
+    /// An iteration's sums follow each product.
+    fn tasks(&self) -> u64 {
+        match self.form {
+            Form::Product => self.steps,
+            Form::Iteration => 2 * self.steps,
+        }
+    }
+
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        let spaces = Spaces::of(spaces);
+        let [one, other] = spaces.vectors;
+        if self.form == Form::Product {
+            return self
+                .iteration
+                .product(Affine::PRODUCT, spaces, [one, other]);
+        }
+        let vectors = match number / 2 % 2 {
+            0 => [one, other],
+            _ => [other, one],
+        };
+        let affine = Affine {
+            normalises: true,
+            ..Affine::PRODUCT
+        };
+        match number % 2 {
+            0 => self.iteration.product(affine, spaces, vectors),
+            _ => self.iteration.reduce(spaces, vec![vectors[1]]),
+        }
+    }
+
+    fn result(&self) -> usize {
+        match self.form {
+            Form::Product => 1,
+            Form::Iteration => (self.steps % 2) as usize,
+        }
+    }
+
+    fn check(&self) -> Check<'_> {
+        match self.form {
+            Form::Product => Check::Blocks(Box::new(|block, bytes, seed| {
+                self.compare(block, bytes, seed)
+            })),
+            Form::Iteration => Check::Whole(
+                vec![self.result()],
+                Box::new(|spaces, _| self.compare_all(&spaces[0])),
+            ),
+        }
+    }
+
+    fn figure(&self) -> Option<Figure> {
+        let precision = self.precision();
+        (self.form == Form::Iteration).then(|| Figure {
+            name: "eigenvalue",
+            title: "Eigenvalue",
+            space: TOTALS,
+            of: Box::new(move |bytes| totals(bytes, precision)[0].sqrt()),
+        })
+    }
+}

@@ -1,0 +1,181 @@
+//! `pdawl run` as on a cluster, with one node: files of inputs and results, page ranks, and
+//! options that runs over nodes do not have.
+
+use std::fs;
+use std::path::Path;
+
+use predicates::str::contains;
+
+use crate::command::{Home, json, pdawl};
+
+/// Writes an NPY file of version 1 with these numbers.
+fn write(path: &Path, descr: &str, shape: &str, numbers: &[f32]) {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    fs::write(path, bytes).unwrap();
+}
+
+/// The header and the numbers of a file, by the size of a number.
+fn read<const SIZE: usize>(path: &Path) -> (String, Vec<[u8; SIZE]>) {
+    let bytes = fs::read(path).unwrap();
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let header = String::from_utf8(bytes[10..10 + length].to_vec()).unwrap();
+    let numbers = bytes[10 + length..].as_chunks();
+    assert!(numbers.1.is_empty());
+    (header, numbers.0.to_vec())
+}
+
+fn singles(path: &Path, shape: &str) -> Vec<f32> {
+    let (header, numbers) = read(path);
+    assert!(header.contains(shape), "{header}");
+    numbers.into_iter().map(f32::from_le_bytes).collect()
+}
+
+#[test]
+fn an_image_of_a_file_is_convolved_into_a_file() {
+    let home = Home::new();
+    let image: Vec<f32> = (0..7 * 9 * 2).map(|at| (at * 5 % 11) as f32).collect();
+    write(&home.path("a.npy"), "<f4", "(7, 9, 2)", &image);
+    // The filter takes the pixel on the right.
+    let mut filter = [0.0; 9];
+    filter[5] = 1.0;
+    write(&home.path("f.npy"), "<f4", "(3, 3)", &filter);
+    let line = "run convolution --image a.npy --filter-file f.npy --output b.npy --tile 4 --verify";
+    let report = home.json(&format!("{line} --devices host:1"));
+    assert_eq!(report["verification"]["right"], true);
+    let found = singles(&home.path("b.npy"), "(7, 9, 2");
+    for row in 0..7_usize {
+        for column in 0..9 {
+            for channel in 0..2 {
+                let at = |column| (row * 9 + column) * 2 + channel;
+                let right = if column == 8 {
+                    0.0
+                } else {
+                    image[at(column + 1)]
+                };
+                assert_eq!(found[at(column)], right);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transform_and_factors_of_files_are_written() {
+    let home = Home::new();
+    let mut point = [0.0; 2 * 8 * 16];
+    point[0] = 3.0;
+    write(&home.path("a.npy"), "<c8", "(8, 16)", &point);
+    let line = "run fft --input a.npy --output b.npy --verify --devices host:1";
+    assert_eq!(home.json(line)["verification"]["right"], true);
+    let (header, found) = read::<8>(&home.path("b.npy"));
+    assert!(
+        header.contains("<c8") && header.contains("(8, 16"),
+        "{header}"
+    );
+    let three = [3.0f32.to_le_bytes(), [0; 4]].concat();
+    assert!(found.iter().all(|number| number[..4] == three[..4]));
+
+    let matrix = [0.0, 2.0, 4.0, 1.0];
+    write(&home.path("m.npy"), "<f4", "(2, 2)", &matrix);
+    let line = "run lu --input m.npy --output lu.npy --pivots p.npy --verify --devices host:1";
+    assert_eq!(home.json(line)["verification"]["right"], true);
+    assert_eq!(singles(&home.path("lu.npy"), "(2, 2"), [4.0, 1.0, 0.0, 2.0]);
+    let (header, pivots) = read::<4>(&home.path("p.npy"));
+    assert!(
+        header.contains("<u4") && header.contains("(2, "),
+        "{header}"
+    );
+    assert_eq!(pivots, [1u32, 1].map(u32::to_le_bytes));
+}
+
+#[test]
+fn page_ranks_are_right_and_written() {
+    let home = Home::new();
+    // A star: the last vertex has no link.
+    let star = "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 3\n2 3\n";
+    fs::write(home.path("star.mtx"), star).unwrap();
+    let line = "run pagerank --matrix star.mtx --damping 0.5 --steps 60 --output r.npy";
+    let report = home.json(&format!("{line} --no-cache --verify --devices host:1"));
+    assert_eq!(report["verification"]["right"], true);
+    assert_eq!(report["workload"]["name"], "pagerank");
+    assert_eq!(report["figure"]["name"], "change");
+    assert!(report["figure"]["value"].as_f64().unwrap() < 1e-15);
+    let (header, numbers) = read::<8>(&home.path("r.npy"));
+    assert!(
+        header.contains("<f8") && header.contains("(3, "),
+        "{header}"
+    );
+    for (number, right) in numbers.into_iter().zip([0.25, 0.25, 0.5]) {
+        assert!((f64::from_le_bytes(number) - right).abs() < 1e-14);
+    }
+    let generated = json("run pagerank --matrix rmat:10,8 --precision f32 --steps 5 --verify");
+    assert_eq!(generated["verification"]["right"], true);
+}
+
+#[test]
+fn wrong_files_and_options_are_told() {
+    let home = Home::new();
+    write(&home.path("a.npy"), "<f4", "(2, 3)", &[1.0; 6]);
+    write(&home.path("even.npy"), "<f4", "(2, 2)", &[1.0; 4]);
+    write(&home.path("d.npy"), "<f8", "(2, 1)", &[1.0; 4]);
+    for (line, status, part) in [
+        ("lu --input a.npy", 1, "a.npy: has 2 rows and 3 columns"),
+        ("lu --input d.npy", 1, "d.npy: has float64"),
+        ("fft --input a.npy", 1, "complex64 (<c8) are needed"),
+        ("lu --input missing.npy", 1, "missing.npy: cannot be read"),
+        ("lu --input even.npy --size 3", 2, "--input"),
+        (
+            "lu --input even.npy --output even.npy",
+            2,
+            "is read by this command",
+        ),
+        (
+            "lu --size 9 --output x.npy --pivots x.npy",
+            2,
+            "two outputs",
+        ),
+        (
+            "convolution --image even.npy --filter-file even.npy",
+            2,
+            "without a middle",
+        ),
+        (
+            "pagerank --matrix uniform:9,2 --damping 1",
+            2,
+            "a probability",
+        ),
+        (
+            "pagerank --matrix uniform:9,2 --placement rows",
+            2,
+            "--placement",
+        ),
+        ("spmv --matrix uniform:9,2 --spread steal", 2, "--spread"),
+    ] {
+        let mut command = home.pdawl(&format!("run {line}"));
+        command.assert().code(status).stderr(contains(part));
+    }
+}
+
+/// As `mpirun` starts it.
+#[test]
+fn options_of_one_node_are_refused_over_several() {
+    for (options, part) in [
+        ("--irregular 0.5", "--irregular"),
+        ("--strategy cpu", "--strategy"),
+        ("--machine k40", "--machine"),
+        ("--placement central", "--placement"),
+        ("--host-memory 1GiB", "--host-memory"),
+    ] {
+        let mut command = pdawl(&format!("run spmv --matrix uniform:9,2 {options}"));
+        command.env("OMPI_COMM_WORLD_RANK", "0");
+        command.env("OMPI_COMM_WORLD_SIZE", "2");
+        command.assert().code(2).stderr(contains(part));
+    }
+    let mut command = pdawl("run pagerank --matrix none.mtx");
+    command.env("OMPI_COMM_WORLD_RANK", "1");
+    command.env("OMPI_COMM_WORLD_SIZE", "2");
+    command.assert().code(1).stderr(contains("node 1: "));
+}
