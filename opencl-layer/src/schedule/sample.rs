@@ -4,7 +4,7 @@
 //! varies slowest, so that sources stay as they are (the published code makes kernels of
 //! one work-group, section 5.3.2). What the kernel may write is copied first, so that its
 //! data stay as they are, too. Samples are worth their time: beyond the first one, at the
-//! place where the kernel will run otherwise, they may cost a twentieth of the time that
+//! place where the kernel will run otherwise, they may cost a hundredth of the time that
 //! the kernel has taken and will take.
 
 use std::ptr;
@@ -30,7 +30,7 @@ use crate::status::{Fallible, check, driver, driver_object};
 use super::{advance, times};
 
 /// The part of a kernel's time that samples of it may cost.
-const BUDGET: f64 = 0.05;
+const BUDGET: f64 = 0.01;
 /// Bytes a second and seconds that are assumed of a copy to a device and of preparing a
 /// kernel there.
 const COPIES: f64 = 4e9;
@@ -38,7 +38,7 @@ const PREPARING: [f64; 2] = [2e-3, 50e-3];
 /// Bytes that are copied for a sample without asking what it costs.
 const FREE: u64 = 64 << 10;
 /// The groups of a sample, as a part of all and by compute unit.
-const PART: usize = 16;
+const PART: usize = 128;
 const GROUPS: usize = 4;
 /// How many times slower than the first device another one may be: a CPU beside another
 /// device (EP of NPB, 16 cores beside an H200), and others.
@@ -301,17 +301,17 @@ mod tests {
     #[test]
     fn a_part_keeps_the_device_busy_and_is_within_the_range() {
         let part = |global: &[usize], local, units| part(global, local, units, 1.0).unwrap();
-        // A sixteenth of 4096 groups is more than 4 for each of 8 units.
-        assert_eq!(part(&[4096 * 64], Some(&[64]), 8), (vec![256 * 64], 16.0));
+        // Of 8192 groups, 64 are enough for 4 for each of 8 units.
+        assert_eq!(part(&[8192 * 64], Some(&[64]), 8), (vec![64 * 64], 128.0));
         // 132 units need 528 groups.
         assert_eq!(
             part(&[4096 * 64], Some(&[64]), 132),
             (vec![528 * 64], 4096.0 / 528.0)
         );
-        // Rows of 100 groups: a sixteenth of 10000 groups is 7 rows.
+        // Rows of 100 groups: 528 are 6 rows.
         assert_eq!(
             part(&[1600, 1000], Some(&[16, 10]), 132),
-            (vec![1600, 70], 1000.0 / 70.0)
+            (vec![1600, 60], 1000.0 / 60.0)
         );
         assert_eq!(
             part(&[64, 1, 1], Some(&[64, 1, 1]), 8),
@@ -324,7 +324,7 @@ mod tests {
     fn a_part_is_no_larger_than_it_may_be() {
         let range = [4096 * 64];
         let part = |units, most| part(&range, Some(&[64]), units, most);
-        assert_eq!(part(8, 0.01), Some((vec![40 * 64], 102.4)));
+        assert_eq!(part(8, 0.005), Some((vec![20 * 64], 204.8)));
         assert_eq!(part(8, 8.0 / 4096.0), Some((vec![8 * 64], 512.0)));
         assert_eq!(part(8, 7.0 / 4096.0), None);
     }
