@@ -1,13 +1,13 @@
 //! Kernel launches.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use opencl_sys::*;
 use pdawl::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
 use crate::command::{Action, Command, Use, Waits, submit};
-use crate::divide::Form;
+use crate::divide::{self, Entry, Form};
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set, Shape};
 use crate::queue::{Lane, Queue};
@@ -20,9 +20,15 @@ pub struct Launch {
     pub arguments: Vec<Set>,
     pub shape: Shape,
     key: OnceLock<KernelKey>,
+    division: OnceLock<Arc<Entry>>,
 }
 
 impl Launch {
+    /// What is known of dividing it.
+    pub fn division(&self) -> &Arc<Entry> {
+        self.division.get_or_init(|| divide::entry(self))
+    }
+
     /// What its time depends on.
     pub fn key(&self) -> &KernelKey {
         self.key.get_or_init(|| self.make_key())
@@ -194,6 +200,7 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
                 local,
             },
             key: OnceLock::new(),
+            division: OnceLock::new(),
         };
         let kind = CL_COMMAND_NDRANGE_KERNEL;
         // SAFETY: OpenCL's promises about the events.

@@ -40,11 +40,10 @@ use crate::status::Fallible;
 
 use cut::Cut;
 use parts::{Divided, Part};
-use verdict::entry;
 
 pub use form::Form;
 pub use rates::{PartTiming, note};
-pub use verdict::{Entry, of_kernel};
+pub use verdict::{Entry, entry, of_kernel};
 
 /// Has a launch's kernel examined if it must be. Returns what the launch waits for.
 pub fn begin(
@@ -62,8 +61,10 @@ pub fn begin(
     if refuse::reason(queue, command, launch).is_some() {
         return None;
     }
-    let entry = entry(launch);
-    let examined = match entry.is_new() {
+    let entry = launch.division();
+    // Asking at each launch would take longer than some launches.
+    let is_asked = entry.is_new() && (entry.is_due() || waits);
+    let examined = match is_asked {
         true => verdict::examined(launch),
         false => Vec::new(),
     };
@@ -72,8 +73,8 @@ pub fn begin(
     }
     let is_worth = || pays::is_worth(queue, command, launch, examined.len());
     if let Some(verdict) = entry.verdict() {
-        prepare::missing(queue, state, launch, (&entry, verdict));
-    } else if (waits || is_worth()) && entry.begin() {
+        prepare::missing(queue, state, launch, (entry, verdict));
+    } else if (waits || (is_asked && is_worth())) && entry.begin() {
         let place = match launch.can_run_at(state.place) {
             true => state.place,
             false => *queue
@@ -81,14 +82,14 @@ pub fn begin(
                 .iter()
                 .find(|place| launch.can_run_at(**place))?,
         };
-        if let Err(code) = ask::ask(queue, state, command, launch, (place, &entry)) {
+        if let Err(code) = ask::ask(queue, state, command, launch, (place, entry)) {
             let why = format!("a driver refused copies for its examination with code {code}");
             entry.refuse(&why);
         }
     }
     (waits && entry.is_examined()).then(|| {
         entry.wake(queue);
-        entry
+        Arc::clone(entry)
     })
 }
 
@@ -103,7 +104,7 @@ pub fn issue(
         return None;
     }
     note(&mut state.plan.parts);
-    let entry = entry(launch);
+    let entry = launch.division();
     let verdict = match refuse::reason(queue, command, launch) {
         Some(why) => Err(why),
         None => match entry.verdict() {
@@ -115,7 +116,7 @@ pub fn issue(
             None => Err(UNKNOWN.to_owned()),
         },
     };
-    let planned = verdict.and_then(|verdict| planned(queue, command, launch, &entry, verdict));
+    let planned = verdict.and_then(|verdict| planned(queue, command, launch, entry, verdict));
     match planned {
         Err(reason) => {
             entry.note(|figures| figures.whole = Some(reason));

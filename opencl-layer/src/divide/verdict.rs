@@ -27,6 +27,8 @@ pub struct Entry {
 #[derive(Default)]
 struct State {
     stage: Stage,
+    /// How often somebody has asked whether to examine it.
+    asked: u64,
     /// Queues that want to go on when it is known.
     waiting: Vec<Remembered<Queue>>,
     figures: Figures,
@@ -193,6 +195,13 @@ impl Entry {
     /// Whether nobody has begun to examine it.
     pub fn is_new(&self) -> bool {
         matches!(self.state().stage, Stage::New)
+    }
+
+    /// Whether it is time to ask again whether to examine it: ever more rarely.
+    pub fn is_due(&self) -> bool {
+        let mut state = self.state();
+        state.asked += 1;
+        state.asked.is_power_of_two()
     }
 
     /// Whether nobody has begun to examine it; from now on somebody has.

@@ -92,15 +92,21 @@ pub fn begin(
         true => state.place,
         false => able[0],
     };
+    let worth = |place: usize| worth(queue, command, key, home, place);
+    let is_known = |place: usize| times::seconds(&queue.context.places[place], key).is_some();
+    let mut others = able.iter().copied().filter(|place| *place != home);
+    if !others.any(|place| is_known(place) || worth(place).is_some()) {
+        // There is nothing to choose from. The launch itself tells its time at home.
+        return Vec::new();
+    }
     let mut samples = Vec::new();
     for place in able {
-        let known = times::seconds(&queue.context.places[place], key).is_some();
-        if known || times::was_sampled(&queue.context.places[place], key) {
+        if is_known(place) || times::was_sampled(&queue.context.places[place], key) {
             continue;
         }
         let most = match place == home {
             true => Some(1.0),
-            false => worth(queue, command, key, home, place),
+            false => worth(place),
         };
         let shape = launch.shape_at(place);
         let real = &queue.context.places[place].real;
