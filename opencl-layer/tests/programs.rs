@@ -217,132 +217,121 @@ fn division() {
     }
 }
 
-/// A kernel is examined once its launches have taken long enough, and no run waits for it.
-#[test]
-fn division_that_pays() {
-    let (program, library) = (compile("heavy"), library());
-    let kernels = target().join("opencl-programs/heavy-kernels");
-    let _ = fs::remove_dir_all(&kernels);
-    fs::create_dir_all(&kernels).expect("the target folder can be written");
-    let report = kernels.join("report.txt");
-    let run = || {
+/// Runs of `heavy` on two devices, with kernel profiles of their own.
+struct Heavy {
+    program: PathBuf,
+    library: PathBuf,
+    kernels: PathBuf,
+}
+
+impl Heavy {
+    /// Runs that know nothing yet.
+    fn new(name: &str) -> Self {
+        let kernels = target().join("opencl-programs").join(name);
+        let _ = fs::remove_dir_all(&kernels);
+        fs::create_dir_all(&kernels).expect("the target folder can be written");
+        Self {
+            program: compile("heavy"),
+            library: library(),
+            kernels,
+        }
+    }
+
+    /// The report of a run.
+    fn run(&self, environment: &[(&str, &str)]) -> Value {
+        let report = self.kernels.join("report.txt");
         let output = Command::new("timeout")
             .arg("60")
-            .arg(&program)
-            .env("OPENCL_LAYERS", &library)
+            .arg(&self.program)
+            .env("OPENCL_LAYERS", &self.library)
             .env("POCL_DEVICES", "pthread pthread")
             .env("PDAWL_VIRTUAL", "1")
-            .env("PDAWL_POLICY", "divide")
-            .env("PDAWL_KERNELS", &kernels)
+            .env("PDAWL_KERNELS", &self.kernels)
             .env("PDAWL_REPORT", &report)
+            .envs(environment.iter().copied())
             .output()
             .expect("`timeout` starts");
         assert!(output.status.success(), "{}", text(&output));
         let report = fs::read(&report).expect("the layer has written a report");
-        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
-        let verdict = &report["kernels"][0]["division"][0]["verdict"];
-        verdict.as_str().expect("a verdict").to_owned()
-    };
-    // Seconds are too few for an examination.
-    assert_eq!(run(), "unknown");
-    let file = fs::read_dir(&kernels).expect("a folder").flatten();
-    let mut files = file.map(|entry| entry.path());
-    let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
-    let profiles = profiles.expect("the layer has written profiles");
-    let mut kept: Value = serde_json::from_slice(&fs::read(&profiles).expect("a file")).unwrap();
-    let spent = kept["spent"]
-        .as_object_mut()
-        .expect("times that were taken");
-    for seconds in spent.values_mut() {
-        *seconds = 1e5.into();
+        serde_json::from_slice(&report).expect("it is JSON")
     }
-    fs::write(&profiles, kept.to_string()).expect("the file can be written");
+
+    /// Changes the kernel profiles.
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        let files = fs::read_dir(&self.kernels).expect("a folder").flatten();
+        let mut files = files.map(|entry| entry.path());
+        let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
+        let profiles = profiles.expect("the layer has written profiles");
+        let kept = fs::read(&profiles).expect("a file");
+        let mut kept: Value = serde_json::from_slice(&kept).expect("it is JSON");
+        change(&mut kept);
+        fs::write(&profiles, kept.to_string()).expect("the file can be written");
+    }
+}
+
+/// A kernel is examined once its launches have taken long enough, and no run waits for it.
+#[test]
+fn division_that_pays() {
+    let heavy = Heavy::new("heavy-kernels");
+    let verdict =
+        || heavy.run(&[("PDAWL_POLICY", "divide")])["kernels"][0]["division"][0]["verdict"].clone();
+    // Seconds are too few for an examination.
+    assert_eq!(verdict(), "unknown");
+    heavy.change(|kept| {
+        let spent = kept["spent"]
+            .as_object_mut()
+            .expect("times that were taken");
+        spent.values_mut().for_each(|seconds| *seconds = 1e5.into());
+    });
     // A run may end before the examination does, and keeps what was found out.
-    assert!((0..5).any(|_| run() == "sliced"), "it was not examined");
+    assert!((0..5).any(|_| verdict() == "sliced"), "it was not examined");
 }
 
 /// With `PDAWL_EXACT`, devices of one launch have had the same results.
 #[test]
 fn exact_division() {
-    let (program, library) = (compile("heavy"), library());
-    let kernels = target().join("opencl-programs/exact-kernels");
-    let _ = fs::remove_dir_all(&kernels);
-    fs::create_dir_all(&kernels).expect("the target folder can be written");
-    let report = kernels.join("report.txt");
-    let run = || {
-        let output = Command::new("timeout")
-            .arg("60")
-            .arg(&program)
-            .env("OPENCL_LAYERS", &library)
-            .env("POCL_DEVICES", "pthread pthread")
-            .env("PDAWL_VIRTUAL", "1")
-            .env("PDAWL_POLICY", "divide:equal")
-            .env("PDAWL_EXACT", "1")
-            .env("PDAWL_KERNELS", &kernels)
-            .env("PDAWL_REPORT", &report)
-            .output()
-            .expect("`timeout` starts");
-        assert!(output.status.success(), "{}", text(&output));
-        let report = fs::read(&report).expect("the layer has written a report");
-        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
-        let division = &report["kernels"][0]["division"][0];
+    let heavy = Heavy::new("exact-kernels");
+    let division = || {
+        let report = heavy.run(&[("PDAWL_POLICY", "divide:equal"), ("PDAWL_EXACT", "1")]);
+        let division = report["kernels"][0]["division"][0].clone();
         assert_eq!(division["verdict"], "sliced", "{division}");
-        let reason = division["reason"].as_str().unwrap_or_default().to_owned();
-        (division["divided"].as_u64().expect("a number"), reason)
+        division
     };
-    let (divided, _) = run();
-    assert_eq!(divided, 20);
-    let folder = fs::read_dir(&kernels).expect("a folder").flatten();
-    let mut files = folder.map(|entry| entry.path());
-    let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
-    let profiles = profiles.expect("the layer has written profiles");
     let change = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
-        let kept = fs::read(&profiles).expect("a file");
-        let mut kept: Value = serde_json::from_slice(&kept).expect("it is JSON");
-        let divisions = kept["divisions"].as_object_mut().expect("verdicts");
-        for division in divisions.values_mut() {
-            change(division["agreeing"].as_object_mut().expect("devices"));
-        }
-        fs::write(&profiles, kept.to_string()).expect("the file can be written");
+        heavy.change(|kept| {
+            let divisions = kept["divisions"].as_object_mut().expect("verdicts");
+            for division in divisions.values_mut() {
+                change(division["agreeing"].as_object_mut().expect("devices"));
+            }
+        });
     };
+    assert_eq!(division()["divided"], 20);
     change(&|devices| {
         assert_eq!(devices.len(), 1, "{devices:?}");
         devices
             .values_mut()
             .for_each(|agrees| *agrees = false.into());
     });
-    let (divided, reason) = run();
-    assert_eq!(divided, 0);
+    let whole = division();
+    assert_eq!(whole["divided"], 0);
+    let reason = whole["reason"].as_str().expect("a reason");
     assert!(reason.contains("bit for bit"), "{reason}");
     // A device of which nothing is known is compared.
     change(&|devices| devices.clear());
-    assert_eq!(run().0, 20);
+    assert_eq!(division()["divided"], 20);
 }
 
 /// Queues have the devices that the user says.
 #[test]
 fn map() {
-    let (program, library) = (compile("heavy"), library());
-    let report = target().join("opencl-programs/map-report.txt");
-    for (map, device) in [
+    let heavy = Heavy::new("map-kernels");
+    let devices = [
         ("0,1", "opencl0.0"),
         ("1,0", "opencl0.1"),
         ("7", "opencl0.0"),
-    ] {
-        let output = Command::new("timeout")
-            .arg("60")
-            .arg(&program)
-            .env("OPENCL_LAYERS", &library)
-            .env("POCL_DEVICES", "pthread pthread")
-            .env("PDAWL_VIRTUAL", "1")
-            .env("PDAWL_POLICY", "auto-fit")
-            .env("PDAWL_MAP", map)
-            .env("PDAWL_REPORT", &report)
-            .output()
-            .expect("`timeout` starts");
-        assert!(output.status.success(), "{}", text(&output));
-        let report = fs::read(&report).expect("the layer has written a report");
-        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+    ];
+    for (map, device) in devices {
+        let report = heavy.run(&[("PDAWL_POLICY", "auto-fit"), ("PDAWL_MAP", map)]);
         assert_eq!(report["queues"][0]["device"], device, "{map}");
     }
 }
