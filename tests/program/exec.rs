@@ -109,9 +109,17 @@ fn native() -> String {
 #[test]
 fn every_policy_gives_the_programs_output() {
     let expected = native();
-    for policy in ["off", "round-robin", "auto-fit", "divide", "divide:equal"] {
+    for policy in [
+        "--policy off",
+        "--policy round-robin",
+        "--policy auto-fit",
+        "--policy divide",
+        "--policy divide:equal",
+        "--policy divide:equal --exact",
+        "--map 1,0",
+    ] {
         for devices in [0, 1, 2] {
-            let options = format!("--policy {policy} --virtual {devices}");
+            let options = format!("{policy} --virtual {devices}");
             let folder = Folder::new();
             folder
                 .exec(&options, "")
@@ -272,6 +280,15 @@ fn what_fails_before_the_start_is_named() {
     wrong
         .stdout("")
         .stderr(contains("no OpenCL device is called opencl9.9"));
+    for (options, said) in [
+        ("--exact", "--policy divide"),
+        ("--policy off --exact", "--policy divide"),
+        ("--map 0,x", "--map"),
+        ("--map 0,1 --policy off", "--policy"),
+    ] {
+        let wrong = folder.exec(options, "").assert().code(2);
+        wrong.stdout("").stderr(contains(said));
+    }
     let absent = folder.exec("--layer absent.so", "").assert().code(1);
     absent
         .stdout("")
