@@ -1,16 +1,13 @@
 //! Programs. One of ours has a program of each driver, built when it is first needed.
 
 use std::ffi::{CStr, CString};
-use std::path::Path;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use libc::c_void;
 use opencl_sys::*;
-use pdawl::graph::spec::source::{self, Divisible, KernelInfo};
 use pdawl::profile::kernels::Program as Identity;
-use pdawl_profiler::file::bounded;
 
 use crate::context::Context;
 use crate::device::Device;
@@ -21,11 +18,9 @@ use crate::status::{Fallible, check, driver, driver_object};
 pub mod calls;
 pub mod compile;
 pub mod info;
+mod text;
 
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
-
-/// Bytes of an included file, at most.
-const MOST_INCLUDED: u64 = 16 << 20;
 
 /// A program.
 pub struct Program {
@@ -283,71 +278,6 @@ impl Program {
         identity
     }
 
-    /// The text with the files that it includes, and the options.
-    fn readable(&self) -> Option<(Arc<str>, String)> {
-        let Origin::Source(text) = &self.origin else {
-            return None;
-        };
-        let state = self.state();
-        let included = state.included.clone();
-        let text = included.unwrap_or_else(|| text.to_string_lossy().into());
-        Some((text, state.options.to_string_lossy().into_owned()))
-    }
-
-    /// What the text says of a kernel; `None` without a text that can be read.
-    fn facts(&self, kernel: &CStr) -> Option<(Arc<str>, KernelInfo)> {
-        let (text, options) = self.readable()?;
-        let kernels = source::kernels(&text, &source::macros_of(&options)).ok()?;
-        let name = kernel.to_string_lossy();
-        let info = kernels.into_iter().find(|kernel| kernel.name == name)?;
-        Some((text, info))
-    }
-
-    /// Whether and how the groups of a kernel may run apart, as far as its text tells.
-    pub fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
-        let (text, options) = self.readable().ok_or("its program has no text")?;
-        let language = options
-            .split_whitespace()
-            .find_map(|o| o.strip_prefix("-cl-std="));
-        if let Some(language) = language.filter(|name| !name.starts_with("CL1.")) {
-            return Err(format!(
-                "its program is in {language}, which has more than OpenCL C 1.2"
-            ));
-        }
-        let macros = source::macros_of(&options);
-        source::divisible(&text, &macros, &kernel.to_string_lossy()).map_err(|why| why.to_string())
-    }
-
-    /// By argument of a kernel: whether it may read through it.
-    pub fn read_by(&self, kernel: &CStr) -> Vec<bool> {
-        let info = self.facts(kernel).map(|(_, info)| info);
-        let accesses = info.into_iter().flat_map(|info| info.accesses);
-        accesses
-            .map(|access| access.read || access.guessed)
-            .collect()
-    }
-
-    /// By argument of a kernel: whether it may write through it.
-    pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
-        let facts = self.facts(kernel);
-        let Some((text, info)) = facts.filter(|(_, info)| info.accesses.len() == count) else {
-            return vec![true; count];
-        };
-        // A file that was not read may define what the text's conditions ask for, so it is
-        // not known which statements count.
-        let whole = !includes(&text);
-        let both = info.parameters.iter().zip(&info.accesses);
-        both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole))
-            .collect()
-    }
-
-    /// Whether a kernel's groups may wait for one another.
-    pub fn may_wait(&self, kernel: &CStr) -> bool {
-        let waits =
-            |(text, info): (Arc<str>, KernelInfo)| info.atomics || text.contains("volatile");
-        self.facts(kernel).is_none_or(waits)
-    }
-
     /// Notes that a kernel was made, or that one is gone.
     pub fn count_kernels(&self, change: isize) {
         let mut state = self.state();
@@ -363,7 +293,9 @@ impl Program {
         state.options = options.to_owned();
         state.identity = None;
         state.included = match &self.origin {
-            Origin::Source(text) => included(&text.to_string_lossy(), &options.to_string_lossy()),
+            Origin::Source(text) => {
+                text::included(&text.to_string_lossy(), &options.to_string_lossy())
+            }
             Origin::Opaque => None,
         };
         // Other variants were built with other options.
@@ -493,22 +425,4 @@ impl Drop for Program {
             release(&self.context, native);
         }
     }
-}
-
-/// Whether a text includes files.
-fn includes(text: &str) -> bool {
-    let is_include = |line: &str| {
-        let rest = line.trim_start().strip_prefix('#');
-        rest.is_some_and(|rest| rest.trim_start().starts_with("include"))
-    };
-    text.lines().any(is_include)
-}
-
-/// A text with the files that it includes.
-fn included(text: &str, options: &str) -> Option<Arc<str>> {
-    let read = |path: &Path| {
-        let bytes = bounded(path, MOST_INCLUDED).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    includes(text).then(|| source::with_included(text, options, &read).into())
 }
