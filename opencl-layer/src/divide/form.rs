@@ -6,15 +6,7 @@
 //! have one dimension more, of a single work-item, whose offset is the whole size along the
 //! axis. In three dimensions the size is in the text.
 
-/// An offset. PoCL 3.1 takes it to be below 65536 in a launch of fewer work-items, and drops
-/// comparisons by that, so the compiler is kept from knowing what the value is.
-const OFFSET: &str = "size_t pdawl_offset(uint d);\n\
-                      size_t pdawl_offset(uint d) {\n\
-                      size_t offset = get_global_offset(d);\n\
-                      #ifdef POCL_DEVICE_ADDRESS_BITS\n\
-                      __asm__(\"\" : \"+r\"(offset));\n\
-                      #endif\n\
-                      return offset; }\n";
+use pdawl::workload::kernel::OFFSET;
 
 /// A form of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

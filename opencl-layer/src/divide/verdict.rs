@@ -111,7 +111,10 @@ const VALUES: usize = 3;
 
 /// The verdicts of a kernel with all values of its scalars.
 pub fn examined(launch: &Launch) -> Vec<Verdict> {
-    schedule::kept_divisions(&begin(launch))
+    let places = &launch.kernel.program.context.places;
+    let mut kept = schedule::kept_divisions(&begin(launch));
+    kept.retain(|kept| is_enough(kept, places));
+    kept
 }
 
 /// The verdict of a kernel whose scalars have a value with which it was not examined, if it

@@ -26,6 +26,9 @@ impl Program {
             return Err(CL_INVALID_OPERATION);
         }
         state.options = options.to_owned();
+        // Included files are programs, or what the driver finds: their text is not known.
+        state.included = None;
+        state.identity = None;
         let mut by_domain = Vec::new();
         for domain in 0..self.context.domains.len() {
             // A program may include itself; its state is locked already.

@@ -108,11 +108,13 @@ pub fn begin(
             true => Some(1.0),
             false => worth(place),
         };
+        let Some(most) = most else {
+            continue;
+        };
         let shape = launch.shape_at(place);
         let real = &queue.context.places[place].real;
         let units = compute_units(real.driver.table, real.id);
-        let part = most.and_then(|most| part(&shape.global, shape.local.as_deref(), units, most));
-        let Some(part) = part else {
+        let Some(part) = part(&shape.global, shape.local.as_deref(), units, most) else {
             continue;
         };
         if times::first_sample(&queue.context.places[place], key)

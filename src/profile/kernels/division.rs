@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the examination. What an older one found out is not used.
+/// The version of the examination (`opencl-layer/src/divide/examine.rs`) and of what a text
+/// tells before it. What another version found out is not used.
 pub(super) const EXAMINATION: u32 = 2;
 
 /// Whether and how the launches of a kernel are divided.

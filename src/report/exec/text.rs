@@ -22,8 +22,16 @@ fn write(out: &mut String, report: &ExecReport) -> fmt::Result {
         (_, Some(signal)) => format!("signal {signal}"),
         (status, None) => format!("status {}", status.unwrap_or_default()),
     };
-    let policy = &report.settings.policy;
-    let heading = format!("pdawl exec {}, {policy}", report.command.join(" "));
+    let settings = &report.settings;
+    let map: Vec<String> = settings.map.iter().map(u8::to_string).collect();
+    let mut how = match map.is_empty() {
+        true => settings.policy.clone(),
+        false => format!("map {}", map.join(",")),
+    };
+    if settings.exact {
+        how += ", exact";
+    }
+    let heading = format!("pdawl exec {}, {how}", report.command.join(" "));
     writeln!(out, "\n{}", styled(STRONG, heading))?;
     line(out, "Time", format!("{}, {ended}", Seconds(report.seconds)))?;
     for process in &report.processes {

@@ -27,6 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use axis::{Axis, MOST_UNITS};
+pub use preamble::OFFSET;
 pub use sink::Sink;
 
 use super::Divisible;

@@ -5,12 +5,19 @@
 //! number of groups, the global size and the linear id are those of the part, and the
 //! offset is not 0. The functions here correct these values by the offset, so one
 //! program is enough for all parts. They precede the macros that replace the originals.
-//!
-//! PoCL 3.1 takes an offset to be below 65536 in a launch of fewer work-items, and drops
-//! comparisons by that. Where PoCL compiles, the compiler is kept from knowing that the
-//! value is an offset.
 
 use std::path::Path;
+
+/// A function for the offset of a launch. PoCL 3.1 takes it to be below 65536 in a launch of
+/// fewer work-items, and drops comparisons by that. Where PoCL compiles, the compiler is
+/// kept from knowing what the value is.
+pub const OFFSET: &str = "size_t pdawl_offset(uint d);\n\
+                          size_t pdawl_offset(uint d) {\n\
+                          size_t offset = get_global_offset(d);\n\
+                          #ifdef POCL_DEVICE_ADDRESS_BITS\n\
+                          __asm__(\"\" : \"+r\"(offset));\n\
+                          #endif\n\
+                          return offset; }\n";
 
 /// The source of a launch over `global` work-items in groups of `local`, with the line
 /// numbers of the original file.
@@ -27,12 +34,7 @@ pub(super) fn before(text: &str, file: &Path, global: &[u64], local: Option<&[u6
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.replace(['"', '\\', '\n'], "_");
     format!(
-        "size_t pdawl_offset(uint d);\n\
-         size_t pdawl_offset(uint d) {{ size_t offset = get_global_offset(d);\n\
-         #ifdef POCL_DEVICE_ADDRESS_BITS\n\
-         __asm__(\"\" : \"+r\"(offset));\n\
-         #endif\n\
-         return offset; }}\n\
+        "{OFFSET}\
          size_t pdawl_global_size(uint d);\n\
          size_t pdawl_global_size(uint d) {{ return {size}; }}\n\
          size_t pdawl_num_groups(uint d);\n\
