@@ -94,13 +94,14 @@ impl Data {
         &self.reads[self.begins[subtask]..self.begins[subtask + 1]]
     }
 
-    /// The bytes that a subtask reads and a node neither has nor fetches for another one.
-    pub fn missing(&self, subtask: u64, node: NodeId) -> u64 {
+    /// The bytes and holders of the blocks that a subtask reads and a node neither has nor
+    /// fetches for another one.
+    pub fn missing(&self, subtask: u64, node: NodeId) -> impl Iterator<Item = (u64, NodeId)> + '_ {
         let fetched = &self.fetched[node.index()];
-        let lacks =
-            |block: &&u32| self.blocks[**block as usize].1 != node && !fetched.contains(**block);
-        let lacked = self.reads(subtask).iter().filter(lacks);
-        lacked.map(|&block| self.blocks[block as usize].0).sum()
+        let blocks = self.reads(subtask).iter();
+        let lacked = blocks.filter(|&&block| !fetched.contains(block));
+        let lacked = lacked.map(|&block| self.blocks[block as usize]);
+        lacked.filter(move |&(_, holder)| holder != node)
     }
 
     /// The bytes that a subtask reads.
@@ -197,7 +198,8 @@ mod tests {
         let task = Columns(spaces.add(extent, rows));
         let data = Data::of(&task, &spaces, 2).unwrap();
         assert_eq!(data.home(7), Some(NodeId(1)));
-        assert_eq!(data.missing(7, NodeId(1)), SIDE / 4 * 8);
+        let missing = data.missing(7, NodeId(1));
+        assert_eq!(missing.map(|(bytes, _)| bytes).sum::<u64>(), SIDE / 4 * 8);
         assert_eq!(data.memory(), (SIDE * SIDE) as usize * (4 + BLOCK_BYTES));
         assert!(Data::within(data.memory(), &task, &spaces, 2).is_some());
         assert!(Data::within(data.memory() - 1, &task, &spaces, 2).is_none());

@@ -8,6 +8,7 @@
 mod central;
 mod data;
 mod ledger;
+mod links;
 mod named;
 mod paces;
 pub mod rate;
@@ -18,6 +19,8 @@ mod steal;
 mod together;
 
 use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 pub use central::Central;
 pub use ledger::{Completion, Ledger};
@@ -31,6 +34,17 @@ pub use together::Together;
 use crate::cluster::NodeId;
 use crate::time::Nanos;
 
+/// What a device does when it has ended a subtask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Next {
+    /// It computes another one.
+    Computes,
+    /// It waits: other nodes' data have not come.
+    Waits,
+    /// Its node has no more subtasks.
+    Nothing,
+}
+
 /// A subtask is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finished {
@@ -40,8 +54,7 @@ pub struct Finished {
     pub subtask: u64,
     /// The device's time.
     pub took: Nanos,
-    /// How many subtasks the node has not begun.
-    pub waiting: u64,
+    pub next: Next,
     /// Whether this result counts, as no other node was faster.
     pub counts: bool,
 }

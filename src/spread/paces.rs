@@ -6,7 +6,7 @@ use crate::cluster::NodeId;
 use crate::time::Nanos;
 
 use super::rate::Rate;
-use super::{Finished, TaskState};
+use super::{Finished, Next, TaskState};
 
 /// Subtasks that a device should have in its node's queue beside those on it, so that
 /// their data arrive while it computes.
@@ -26,17 +26,18 @@ const LEAST_LOOK: Nanos = 1_000_000;
 struct Device {
     rate: Rate,
     depth: usize,
-    /// Since when it computes the subtask that it will report next.
-    since: Nanos,
+    /// Since when it computes the subtask that it will report next, if that is known. A
+    /// device that waits for data is not late.
+    since: Option<Nanos>,
     /// Whether it has reported that its node's queue is empty.
     idle: bool,
 }
 
 impl Device {
     fn busy(&self, now: Nanos) -> f64 {
-        match self.idle {
-            true => 0.0,
-            false => now.saturating_sub(self.since) as f64 * 1e-9,
+        match self.since {
+            Some(since) if !self.idle => now.saturating_sub(since) as f64 * 1e-9,
+            _ => 0.0,
         }
     }
 
@@ -87,7 +88,7 @@ impl Paces {
                 .map(|(index, device)| Device {
                     rate: Rate::new(device, state.mean()).corrected(correction(node, index)),
                     depth: device.depth.max(1) as usize,
-                    since: state.now(),
+                    since: None,
                     idle: true,
                 });
             devices.collect()
@@ -121,19 +122,23 @@ impl Paces {
     fn note(&mut self, node: NodeId, state: &TaskState) {
         let devices = &self.nodes[node.index()];
         let pace = |device: usize| 1.0 / devices[device].seconds(state.now());
-        let pace = state.devices(node).map(pace).sum();
+        // The sum of nothing would be -0, and a time divided by it before all others.
+        let pace = state
+            .devices(node)
+            .map(pace)
+            .fold(0.0, |sum, pace| sum + pace);
         self.all += pace - self.paces[node.index()];
         self.paces[node.index()] = pace;
     }
 
     /// A node has been given subtasks: its devices compute.
     pub fn given(&mut self, node: NodeId, state: &TaskState) {
-        for device in self.nodes[node.index()]
-            .iter_mut()
-            .filter(|device| device.idle)
-        {
+        let devices = &mut self.nodes[node.index()];
+        let busy = devices.iter().filter(|device| !device.idle).count();
+        let idle = devices.iter_mut().filter(|device| device.idle);
+        for (place, device) in (busy..).zip(idle) {
             device.idle = false;
-            device.since = state.now();
+            device.since = (place < state.local(node)).then_some(state.now());
         }
     }
 
@@ -146,10 +151,8 @@ impl Paces {
         };
         let weight = state.ledger().weight(finished.subtask);
         device.rate.done(weight, finished.took, state.now());
-        device.since = state.now();
-        // With two subtasks on it, the other one runs.
-        let busy = device.depth > 1 && state.ledger().queue(node).len() > 1;
-        device.idle = finished.waiting == 0 && !busy;
+        device.idle = finished.next == Next::Nothing;
+        device.since = (finished.next == Next::Computes).then_some(state.now());
         self.note(node, state);
     }
 
@@ -227,6 +230,14 @@ impl Paces {
         }
         let mean = (load + more as f64) / count as f64;
         end * mean
+    }
+
+    /// Seconds until a node would have fetched a subtask and computed it on a device of
+    /// mean speed, if it had nothing else to compute.
+    pub fn fetched(&self, subtask: u64, node: NodeId, state: &TaskState) -> f64 {
+        let devices = state.devices(node).count() as f64;
+        let compute = devices / self.pace(node) * state.ledger().weight(subtask);
+        state.arrival(subtask, node) + compute
     }
 
     /// The time that the fastest device of all takes for a subtask.

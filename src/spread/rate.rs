@@ -43,6 +43,8 @@ pub struct Rate {
     correction: f64,
     work: f64,
     seconds: f64,
+    /// The part of these that counts when another subtask is done.
+    remembered: f64,
     last: Option<Nanos>,
 }
 
@@ -54,6 +56,7 @@ impl Rate {
             correction: 1.0,
             work: 0.0,
             seconds: 0.0,
+            remembered: REMEMBERED,
             last: None,
         }
     }
@@ -77,8 +80,13 @@ impl Rate {
     /// between them, and then it is longer than `took`.
     pub fn done(&mut self, weight: f64, took: Nanos, now: Nanos) {
         let since = self.last.map_or(took, |last| now.saturating_sub(last));
-        self.work = self.work * REMEMBERED + weight;
-        self.seconds = self.seconds * REMEMBERED + took.min(since) as f64 * 1e-9;
+        self.work = self.work * self.remembered + weight;
+        self.seconds = self.seconds * self.remembered + took.min(since) as f64 * 1e-9;
+        self.remembered = match self.last {
+            // What it took while others overlapped it says little.
+            None => 0.0,
+            Some(_) => REMEMBERED,
+        };
         self.last = Some(now);
     }
 
@@ -107,7 +115,7 @@ impl Rate {
         if busy <= expected {
             return expected;
         }
-        (self.seconds * REMEMBERED + busy) / (self.work * REMEMBERED + 1.0)
+        (self.seconds * self.remembered + busy) / (self.work * self.remembered + 1.0)
     }
 }
 

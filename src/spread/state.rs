@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::data::Data;
 use super::ledger::{Completion, Ledger};
+use super::links::Links;
 use super::rate::{mean_cost, weight};
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
@@ -60,6 +61,9 @@ pub struct TaskState {
     working: Vec<Vec<bool>>,
     ledger: Ledger,
     data: Option<Data>,
+    links: Links,
+    /// The subtasks whose data were not where they were given last.
+    fetched: Vec<bool>,
     network: Network,
     now: Nanos,
     orders: Vec<Order>,
@@ -82,6 +86,8 @@ impl TaskState {
             mean,
             ledger: Ledger::new(weights.collect(), nodes.len()),
             data: spaces.and_then(|spaces| Data::of(&*task, spaces, nodes.len())),
+            links: Links::new(nodes.len(), network),
+            fetched: vec![false; task.count() as usize],
             task,
             nodes,
             working,
@@ -139,9 +145,17 @@ impl TaskState {
 
     /// Bytes that a node would have to fetch for a subtask; 0 where nothing is known.
     pub fn missing(&self, subtask: u64, node: NodeId) -> u64 {
-        self.data
-            .as_ref()
-            .map_or(0, |data| data.missing(subtask, node))
+        let data = self.data.iter();
+        let blocks = data.flat_map(|data| data.missing(subtask, node));
+        blocks.map(|(bytes, _)| bytes).sum()
+    }
+
+    /// Seconds until a node would have what it lacks for a subtask, if it asked for it now;
+    /// 0 if it lacks nothing, and where nothing is known.
+    pub fn arrival(&self, subtask: u64, node: NodeId) -> f64 {
+        let data = self.data.iter();
+        let blocks = data.flat_map(|data| data.missing(subtask, node));
+        self.links.arrival(node, blocks, self.now)
     }
 
     /// Bytes that a subtask reads; 0 where nothing is known.
@@ -152,6 +166,12 @@ impl TaskState {
     /// The node that has most of what a subtask reads.
     pub fn home(&self, subtask: u64) -> Option<NodeId> {
         self.data.as_ref().and_then(|data| data.home(subtask))
+    }
+
+    /// How many of a node's subtasks lacked nothing when they were given to it.
+    pub fn local(&self, node: NodeId) -> usize {
+        let queue = self.ledger.queue(node).iter();
+        queue.filter(|&&s| !self.fetched[s as usize]).count()
     }
 
     /// What is known of the wires.
@@ -190,7 +210,10 @@ impl TaskState {
     }
 
     fn note_fetch(&mut self, subtask: u64, node: NodeId) {
+        self.fetched[subtask as usize] = self.missing(subtask, node) > 0;
         if let Some(data) = &mut self.data {
+            let blocks = data.missing(subtask, node);
+            self.links.fetch(node, blocks, self.now);
             data.fetch(subtask, node);
         }
     }

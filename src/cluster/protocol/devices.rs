@@ -148,6 +148,12 @@ impl Devices {
         self.devices[device.0 as usize].rate.done(weight, took, now);
     }
 
+    /// Whether anything is on a device.
+    pub fn computes(&self, device: DeviceIndex) -> bool {
+        let device = self.devices.get(device.0 as usize);
+        device.is_some_and(|device| !device.running.is_empty())
+    }
+
     /// Whether a subtask of a task is on a device, wanted or not.
     pub fn runs(&self, task: TaskId, subtask: u64) -> bool {
         let running = self.devices.iter().flat_map(|device| &device.running);

@@ -74,11 +74,6 @@ impl Fetches {
         self.next
     }
 
-    /// Whether what a subtask reads was asked for.
-    pub fn has(&self, subtask: u64) -> bool {
-        self.needs.contains_key(&subtask)
-    }
-
     /// Whether all that a subtask reads is here.
     pub fn is_here(&self, subtask: u64) -> bool {
         let needs = self.needs.get(&subtask);
@@ -92,14 +87,15 @@ impl Fetches {
         node
     }
 
-    /// Asks for what a subtask reads and this node neither has nor has asked for.
+    /// Asks for what a subtask reads and this node neither has nor has asked for. The
+    /// result is whether it reads what other nodes have.
     pub fn fetch(
         &mut self,
         subtask: u64,
         task: &Arc<dyn Task>,
         spaces: &Spaces,
         actions: &mut Vec<Action>,
-    ) {
+    ) -> bool {
         let mut needs = BTreeSet::new();
         let mut lacks: BTreeMap<NodeId, Vec<Part>> = BTreeMap::new();
         let parts = task.reads(subtask).into_iter();
@@ -145,7 +141,9 @@ impl Fetches {
         for number in &needs {
             self.used(*number);
         }
+        let needed = !needs.is_empty();
         self.needs.insert(subtask, needs);
+        needed
     }
 
     fn ask(

@@ -11,6 +11,7 @@ use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::record::NodeRecord;
 use crate::cluster::space::Part;
 use crate::cluster::task::TaskId;
+use crate::spread::Next;
 use crate::time::Nanos;
 
 /// Parts of spaces.
@@ -47,14 +48,14 @@ pub enum Message {
     /// From the coordinator: another node has the result of a subtask. [`Self::Revoked`]
     /// answers.
     Cancel { task: TaskId, subtask: u64 },
-    /// To the coordinator: a subtask is computed. `took` is its device's time, and
-    /// `waiting` the number of subtasks that this node has not begun.
+    /// To the coordinator: a subtask is computed. `took` is its device's time, and `next`
+    /// what the device does now.
     Done {
         task: TaskId,
         subtask: u64,
         device: u32,
         took: Nanos,
-        waiting: u64,
+        next: Next,
     },
     /// From the coordinator, in tasks that reduce: the result of this subtask counts.
     Accept { task: TaskId, subtask: u64 },

@@ -12,6 +12,7 @@ mod devices;
 mod fetch;
 mod message;
 mod node;
+mod queue;
 mod work;
 
 #[cfg(test)]

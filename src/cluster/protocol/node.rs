@@ -190,7 +190,7 @@ impl NodeMachine {
                 device,
                 subtask,
                 took,
-            } => self.done(device, subtask, took, now, actions),
+            } => self.done(device, subtask, took, (now, spaces), actions),
             Event::DeviceLost { device, .. } => {
                 let lost = self.devices.lost(device);
                 let message = Message::DeviceLost { device: device.0 };
@@ -229,7 +229,7 @@ impl NodeMachine {
         device: DeviceIndex,
         subtask: u64,
         took: Nanos,
-        now: Nanos,
+        (now, spaces): (Nanos, &Spaces),
         actions: &mut Vec<Action>,
     ) {
         let Some(running) = self.devices.done(device, subtask, now) else {
@@ -239,7 +239,12 @@ impl NodeMachine {
         let work = self.work.as_mut().filter(|work| work.id == running.task);
         if let Some(work) = work {
             self.devices.learn(device, work.weight(subtask), took, now);
-            work.done(running, device, took, actions);
+            if work.done(running, actions) {
+                // What the device does next is part of the report.
+                let prefetch = self.settings.prefetch;
+                work.advance(&mut self.devices, prefetch, spaces, now, actions);
+                work.report(subtask, device, took, &self.devices, actions);
+            }
         }
     }
 
@@ -368,14 +373,14 @@ impl NodeMachine {
                 subtask,
                 device,
                 took,
-                waiting,
+                next,
             } => {
                 let finished = Finished {
                     node,
                     device: device as usize,
                     subtask,
                     took,
-                    waiting,
+                    next,
                     counts: true,
                 };
                 coordinator.done(task, finished, now, actions);

@@ -1,17 +1,19 @@
 //! A node's part in a task: its queue, what it fetches, and what runs.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::combine::Combining;
 use super::devices::{Devices, Running};
 use super::fetch::Fetches;
+use super::queue::Queue;
 use super::{Action, DeviceIndex, Message, RequestId};
 use crate::cluster::NodeId;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, TaskId, extend_runs};
 use crate::codelet::Cost;
+use crate::spread::Next;
 use crate::spread::rate::{mean_cost, weight};
 use crate::time::Nanos;
 
@@ -20,8 +22,7 @@ pub(super) struct Work {
     pub id: TaskId,
     pub task: Arc<dyn Task>,
     mean: Cost,
-    /// What has not begun, in the order in which it was given.
-    queue: VecDeque<u64>,
+    queue: Queue,
     /// Subtasks whose results this node has.
     done: BTreeSet<u64>,
     pub fetches: Fetches,
@@ -39,7 +40,7 @@ impl Work {
             id,
             mean: mean_cost(&*task),
             task,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             done: BTreeSet::new(),
             fetches,
             combining: Combining::default(),
@@ -71,7 +72,7 @@ impl Work {
 
     fn give_all_back(&mut self, actions: &mut Vec<Action>) {
         let mut subtasks = Vec::new();
-        for subtask in std::mem::take(&mut self.queue) {
+        for subtask in self.queue.take() {
             self.fetches.leave(subtask, actions);
             extend_runs(&mut subtasks, subtask);
         }
@@ -88,9 +89,8 @@ impl Work {
     pub fn revoke(&mut self, subtasks: Vec<Range<u64>>, actions: &mut Vec<Action>) {
         let asked: BTreeSet<u64> = subtasks.into_iter().flatten().collect();
         let (mut back, mut kept) = (Vec::new(), Vec::new());
-        let waiting: BTreeSet<u64> = self.queue.iter().copied().collect();
-        for &subtask in &asked {
-            match waiting.contains(&subtask) {
+        for subtask in asked {
+            match self.queue.remove(subtask) {
                 true => {
                     self.fetches.leave(subtask, actions);
                     extend_runs(&mut back, subtask);
@@ -98,7 +98,6 @@ impl Work {
                 false => extend_runs(&mut kept, subtask),
             }
         }
-        self.queue.retain(|subtask| !asked.contains(subtask));
         let message = Message::Revoked {
             task: self.id,
             subtasks: back,
@@ -112,8 +111,7 @@ impl Work {
     pub fn cancel(&mut self, subtask: u64, devices: &mut Devices, actions: &mut Vec<Action>) {
         if self.done.remove(&subtask) {
             actions.push(Action::Discard { subtask });
-        } else if let Some(place) = self.queue.iter().position(|&other| other == subtask) {
-            self.queue.remove(place);
+        } else if self.queue.remove(subtask) {
             self.fetches.leave(subtask, actions);
         } else if let Some(device) = devices.cancel(self.id, subtask) {
             actions.push(Action::Abort { device, subtask });
@@ -134,30 +132,46 @@ impl Work {
         }
     }
 
-    /// A device has ended a subtask of this task.
-    pub fn done(
-        &mut self,
-        running: Running,
-        device: DeviceIndex,
-        took: Nanos,
-        actions: &mut Vec<Action>,
-    ) {
+    /// A device has ended a subtask of this task. The result is whether anybody wants it.
+    pub fn done(&mut self, running: Running, actions: &mut Vec<Action>) -> bool {
         let subtask = running.subtask;
         self.fetches.leave(subtask, actions);
         if running.cancelled {
             actions.push(Action::Discard { subtask });
-            return;
+            return false;
         }
         self.done.insert(subtask);
         if !self.task.reduces() {
             actions.push(Action::Keep { subtask });
         }
+        true
+    }
+
+    /// Tells the coordinator that a subtask is done, and what its device does now.
+    pub fn report(
+        &self,
+        subtask: u64,
+        device: DeviceIndex,
+        took: Nanos,
+        devices: &Devices,
+        actions: &mut Vec<Action>,
+    ) {
+        let waits = self
+            .queue
+            .ready(|subtask| self.fetches.is_here(subtask))
+            .is_none();
+        let next = match devices.computes(device) {
+            true => Next::Computes,
+            false if waits && self.queue.len() > 0 => Next::Waits,
+            // The node's other devices do the rest sooner, if there is any.
+            false => Next::Nothing,
+        };
         let message = Message::Done {
             task: self.id,
             subtask,
             device: device.0,
             took,
-            waiting: self.queue.len() as u64,
+            next,
         };
         send(message, actions);
     }
@@ -170,7 +184,7 @@ impl Work {
         actions: &mut Vec<Action>,
     ) {
         for subtask in running {
-            self.queue.push_front(subtask);
+            self.queue.again(subtask);
         }
         if devices.working() == 0 {
             self.give_all_back(actions);
@@ -191,30 +205,28 @@ impl Work {
         now: Nanos,
         actions: &mut Vec<Action>,
     ) {
-        let mut started = true;
-        while started {
-            started = false;
-            let ahead = prefetch as usize * devices.working();
-            let window = devices.free_slots(self.id) + ahead;
-            let mut ready = None;
-            for (place, &subtask) in self.queue.iter().take(window).enumerate() {
-                if !self.fetches.has(subtask) {
-                    self.fetches.fetch(subtask, &self.task, spaces, actions);
-                }
-                // A cancelled run of it must end first: its result is told apart by nothing.
-                let runs = || devices.runs(self.id, subtask);
-                if ready.is_none() && self.fetches.is_here(subtask) && !runs() {
-                    ready = Some(place);
-                }
-            }
-            if let Some(place) = ready
+        loop {
+            // A cancelled run of it must end first: its result is told apart by nothing.
+            let ready = self
+                .queue
+                .ready(|subtask| self.fetches.is_here(subtask) && !devices.runs(self.id, subtask));
+            if let Some(subtask) = ready
                 && let Some(device) = devices.next(self.id, self.queue.len(), now)
-                && let Some(subtask) = self.queue.remove(place)
             {
+                self.queue.remove(subtask);
                 devices.start(device, self.id, subtask, now);
                 let device = DeviceIndex(device as u32);
                 actions.push(Action::Start { device, subtask });
-                started = true;
+                continue;
+            }
+            let ahead = prefetch as usize * devices.working();
+            let window = devices.free_slots(self.id) + ahead;
+            match self.queue.next_unasked() {
+                Some(subtask) if self.queue.fetched() < window => {
+                    let needs = self.fetches.fetch(subtask, &self.task, spaces, actions);
+                    self.queue.asked(needs);
+                }
+                _ => return,
             }
         }
     }

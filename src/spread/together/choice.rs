@@ -42,10 +42,20 @@ impl Choice {
         }
     }
 
+    /// Free subtasks of which a node has most.
+    pub fn waiting(&self, node: NodeId) -> usize {
+        self.homes[node.index()].len() as usize
+    }
+
     /// Takes the free subtask for which a node must fetch least, of the first ones for
-    /// which it has most and the first ones of all, or the first for which it must fetch
-    /// little.
-    pub fn take(&mut self, node: NodeId, state: &TaskState) -> Option<u64> {
+    /// which it has most and the first ones of all that it `may` compute, or the first for
+    /// which it must fetch little.
+    pub fn take(
+        &mut self,
+        node: NodeId,
+        state: &TaskState,
+        may: impl Fn(&Self, u64, NodeId) -> bool,
+    ) -> Option<u64> {
         let free = state.ledger().free();
         if !self.by_data {
             return free.first();
@@ -54,9 +64,14 @@ impl Choice {
         let mut best: Option<(u64, u64)> = None;
         for subtask in home.chain(free.iter().take(COMPARED)) {
             let missing = state.missing(subtask, node);
-            if best.is_none_or(|(least, _)| missing < least) {
-                best = Some((missing, subtask));
+            if best.is_some_and(|(least, _)| missing >= least) {
+                continue;
             }
+            let home = state.home(subtask).filter(|&home| home != node);
+            if home.is_some_and(|home| !may(self, subtask, home)) {
+                continue;
+            }
+            best = Some((missing, subtask));
             if missing as f64 <= BORDER * state.reads(subtask) as f64 {
                 break;
             }

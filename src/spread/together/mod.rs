@@ -67,12 +67,25 @@ impl Together {
         }
         // A quarter more, so that not each report is answered by a message.
         while state.ledger().load(node) < 1.25 * enough && !self.declines(node, state) {
-            let Some(subtask) = self.choice.take(node, state) else {
+            let Some(subtask) = self.take(node, state) else {
                 return;
             };
             state.assign(node, [subtask]);
             self.paces.given(node, state);
         }
+    }
+
+    /// Takes a free subtask for a node. If another node has most of what it reads, that one
+    /// must not be expected to have done it sooner.
+    fn take(&mut self, node: NodeId, state: &TaskState) -> Option<u64> {
+        let paces = &self.paces;
+        let end = |subtask, node, more| {
+            let computed = paces.finish(node, more, state);
+            computed.max(paces.fetched(subtask, node, state))
+        };
+        self.choice.take(node, state, |choice, subtask, home| {
+            end(subtask, node, 1) < end(subtask, home, choice.waiting(home))
+        })
     }
 
     /// Gives free subtasks to all nodes that have too few, one by one to the node that
@@ -91,8 +104,8 @@ impl Together {
         }
         while let Some(Reverse((_, place))) = ends.pop() {
             let (node, enough) = hungry[place];
-            let Some(subtask) = self.choice.take(node, state) else {
-                return;
+            let Some(subtask) = self.take(node, state) else {
+                continue;
             };
             state.assign(node, [subtask]);
             self.paces.given(node, state);
@@ -119,30 +132,30 @@ impl Together {
         let able = others.filter(|&other| state.ledger().revoking(other).is_empty());
         let last = able.map(ends).max_by(|a, b| a.0.total_cmp(&b.0));
         let Some((end, last)) = last else { return };
-        let mine = self.paces.finish(node, 1, state) + self.paces.round_trip(state);
-        if mine < end && self.revoke(last, node, state) {
-            return;
+        if !self.revoke(last, end, node, state) {
+            self.copy(node, state);
         }
-        self.copy(node, state);
     }
 
-    /// Asks for so many of the waiting subtasks of one node that it and another one finish
-    /// together. The result is whether there are any.
-    fn revoke(&mut self, from: NodeId, to: NodeId, state: &mut TaskState) -> bool {
+    /// Asks a node that would finish in `end` seconds for those of its waiting subtasks that
+    /// another one would finish sooner. The result is whether there are any.
+    fn revoke(&mut self, from: NodeId, end: f64, to: NodeId, state: &mut TaskState) -> bool {
         let ledger = state.ledger();
-        let (give, take) = (self.paces.pace(from), self.paces.pace(to));
-        let even = (ledger.load(from) * take - ledger.load(to) * give) / (give + take);
         let begun = self.paces.slots(from, state);
-        let queue = ledger.queue(from);
-        let waiting = queue.iter().skip(begun).rev();
+        let waiting = ledger.queue(from).iter().skip(begun).rev();
         let waiting = waiting.filter(|&&subtask| !ledger.is_copied(subtask));
-        let mut sum = 0.0;
+        let (mut weight, mut bytes) = (0.0, 0);
         let mut moved = Vec::new();
         for &subtask in waiting {
-            sum += ledger.weight(subtask);
-            if sum > even && !moved.is_empty() {
+            let there = end - weight / self.paces.pace(from);
+            let fetched = bytes as f64 / state.network().bandwidth;
+            let computed = self.paces.finish(to, moved.len() + 1, state);
+            let here = computed.max(fetched + self.paces.fetched(subtask, to, state));
+            if here + self.paces.round_trip(state) >= there {
                 break;
             }
+            weight += ledger.weight(subtask);
+            bytes += state.missing(subtask, to);
             moved.push(subtask);
         }
         moved.reverse();
@@ -175,7 +188,7 @@ impl Together {
 
     /// Seconds until a copy has ended at a node's free device.
     fn copied_in(&self, seconds: f64, node: NodeId, subtask: u64, state: &TaskState) -> f64 {
-        let fetch = state.missing(subtask, node) as f64 / state.network().bandwidth;
+        let fetch = state.arrival(subtask, node);
         seconds * state.ledger().weight(subtask) + fetch + self.paces.round_trip(state)
     }
 

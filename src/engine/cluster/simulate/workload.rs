@@ -271,7 +271,12 @@ mod tests {
     fn the_busiest_part_limits_the_run() {
         let busiest = |cluster: &Cluster, placement| {
             let workload = matmul(64, 16, placement);
-            let report = simulate_workload(cluster, &workload, 16, &Options::default());
+            // Others fetch whatever it costs.
+            let options = Options {
+                spread: NamedSpread::Static,
+                ..Options::default()
+            };
+            let report = simulate_workload(cluster, &workload, 16, &options);
             report.unwrap().busiest.unwrap()
         };
         let slow = busiest(&cluster(2, 1e4, true), Placement::Rows);
