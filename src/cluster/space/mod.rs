@@ -42,6 +42,12 @@ impl Extent {
     pub fn bytes(&self, block: &Block) -> u64 {
         block.elements() * self.element
     }
+
+    /// Where the bytes of a block begin, by rows without gaps. They follow one another if
+    /// it is of one row, or has all columns.
+    pub fn offset(&self, block: &Block) -> u64 {
+        (block.rows.start * self.columns + block.columns.start) * self.element
+    }
 }
 
 /// A block of a space.

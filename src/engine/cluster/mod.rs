@@ -23,6 +23,7 @@ pub mod simulate;
 mod store;
 
 pub use error::ClusterError;
+pub use executor::DEPTH;
 pub use expected::expected;
 pub use node::{Node, Options};
 

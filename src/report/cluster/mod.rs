@@ -25,7 +25,8 @@ pub struct ClusterReport {
     pub prefetch: u32,
     /// From the first task's begin to the last one's end.
     pub seconds: f64,
-    pub gflops: f64,
+    /// `None` if the operations are not known.
+    pub gflops: Option<f64>,
     pub restarts: u64,
     pub requests: Option<Requests>,
     pub nodes: Vec<ClusterNode>,
@@ -45,6 +46,7 @@ pub struct WorkloadDescription {
     pub tasks: u64,
     /// Subtasks of all tasks.
     pub subtasks: u64,
+    /// Zero if they are not known.
     pub flops: f64,
 }
 
@@ -127,7 +129,8 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         policy: context.policy,
         prefetch: context.prefetch,
         seconds: outcome.seconds,
-        gflops: context.workload.flops / outcome.seconds / 1e9,
+        gflops: (context.workload.flops > 0.0)
+            .then(|| context.workload.flops / outcome.seconds / 1e9),
         restarts: outcome.restarts,
         requests: outcome
             .requests

@@ -41,8 +41,10 @@ impl ClusterReport {
             origin(self.simulated)
         )?;
         let origin = origin(self.simulated);
-        let rate = styled(MAIN, Count(self.gflops * 1e9, "flop/s"));
-        line(out, "Rate", format!("{rate}{origin}"))?;
+        if let Some(gflops) = self.gflops {
+            let rate = styled(MAIN, Count(gflops * 1e9, "flop/s"));
+            line(out, "Rate", format!("{rate}{origin}"))?;
+        }
         line(out, "Time", format!("{}{origin}", Seconds(self.seconds)))?;
         if let Some(requests) = &self.requests {
             let (asked, brought) = (requests.asked, requests.brought);
