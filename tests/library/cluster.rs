@@ -14,7 +14,7 @@ use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::MachineStore;
-use pdawl::matrix::{MatrixSource, control};
+use pdawl::matrix::{Csr, MatrixSource, control};
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::spread::NamedSpread;
@@ -27,13 +27,13 @@ use pdawl::workload::stencil::Stencil;
 
 use crate::pocl;
 
-struct Case {
-    workload: Arc<dyn ClusterWorkload>,
-    tile: u64,
-    spread: NamedSpread,
-    prefetch: u32,
-    nodes: usize,
-    seed: u64,
+pub struct Case {
+    pub workload: Arc<dyn ClusterWorkload>,
+    pub tile: u64,
+    pub spread: NamedSpread,
+    pub prefetch: u32,
+    pub nodes: usize,
+    pub seed: u64,
 }
 
 /// A result, as a file would have it.
@@ -52,7 +52,7 @@ impl Sink for Gathered {
     }
 }
 
-type Ran = Result<Option<ClusterOutcome>, ClusterError>;
+pub type Ran = Result<Option<ClusterOutcome>, ClusterError>;
 
 impl Case {
     /// One rank: a host pool and a GPU with memory of its own.
@@ -67,7 +67,7 @@ impl Case {
     }
 
     /// A rank with these devices.
-    fn on(&self, runtime: &mut dyn Runtime, wire: LocalWire, stop: &AtomicBool) -> Ran {
+    pub fn on(&self, runtime: &mut dyn Runtime, wire: LocalWire, stop: &AtomicBool) -> Ran {
         let is_first = wire.rank() == 0;
         let options = Options {
             program: "the test".to_owned(),
@@ -90,15 +90,22 @@ impl Case {
             progress: &mut |_| {},
         };
         let ran = node.run_workload(&*self.workload, control)?;
-        if ran.is_some() {
-            self.check(gathered.0);
+        if let Some(outcome) = &ran {
+            self.check(outcome.tasks, gathered.0);
         }
         Ok(ran)
     }
 
-    /// Checks a result that was brought to the first node.
-    fn check(&self, bytes: Vec<u8>) {
-        let (workload, result) = (&self.workload, self.workload.result());
+    /// Checks a result that was brought to the first node after so many tasks.
+    fn check(&self, tasks: u64, bytes: Vec<u8>) {
+        let early = tasks < self.workload.tasks();
+        let ending = early.then(|| self.workload.ending(tasks).expect("it may end here"));
+        let workload = match &ending {
+            Some(ending) => &*ending.shortened,
+            None => &*self.workload,
+        };
+        assert_eq!(workload.tasks(), tasks);
+        let result = workload.result();
         let extent = workload.spaces()[result].extent;
         assert_eq!(bytes.len() as u64, extent.bytes(&extent.whole()));
         let checked = match workload.check() {
@@ -111,6 +118,15 @@ impl Case {
 
     /// All ranks. `disturb` runs beside them.
     fn run(&self, disturb: impl FnOnce(Faults) + Send) -> Vec<Ran> {
+        self.run_as(|wire, stop| self.rank(wire, stop), disturb)
+    }
+
+    /// All ranks, each of which does `rank`. `disturb` runs beside them.
+    pub fn run_as(
+        &self,
+        rank: impl Fn(LocalWire, &AtomicBool) -> Ran + Sync,
+        disturb: impl FnOnce(Faults) + Send,
+    ) -> Vec<Ran> {
         let options = WireOptions {
             shuffle: Some(self.seed),
             pulse: None,
@@ -119,7 +135,7 @@ impl Case {
         let stop = AtomicBool::new(false);
         let faults = wires[0].faults();
         thread::scope(|scope| {
-            let start = |wire| scope.spawn(|| self.rank(wire, &stop));
+            let start = |wire| scope.spawn(|| rank(wire, &stop));
             let ranks: Vec<_> = wires.into_iter().map(start).collect();
             scope.spawn(move || disturb(faults));
             let joined = ranks
@@ -231,17 +247,17 @@ fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, 
     dense.into_iter().chain(sparse(seed)).collect()
 }
 
+/// A generated matrix.
+fn load(source: &str, seed: u64) -> Csr {
+    let source: MatrixSource = source.parse().expect("a source");
+    let source = MatrixSource { seed, ..source };
+    let loaded = control::quietly(|control| source.load(control));
+    loaded.expect("it is small").csr
+}
+
 /// Products and page ranks, whose tiles do not count.
 fn sparse(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
-    let matrix = |source: &str| {
-        let source: MatrixSource = source.parse().expect("a source");
-        let source = MatrixSource { seed, ..source };
-        Arc::new(
-            control::quietly(|control| source.load(control))
-                .expect("it is small")
-                .csr,
-        )
-    };
+    let matrix = |source: &str| Arc::new(load(source, seed));
     let spmv = |source, form, precision, steps| -> Arc<dyn ClusterWorkload> {
         let workload = SpmvWorkload::new(matrix(source), form, precision, steps, seed);
         Arc::new(workload.expect("it suits"))
@@ -385,20 +401,125 @@ fn a_lost_node_does_not_change_the_result() {
         };
         let victim = random.usize(1..4);
         let after = std::time::Duration::from_micros(random.u64(..20_000));
-        let mut ran = case.run(move |faults| {
+        let ran = case.run(move |faults| {
             thread::sleep(after);
             faults.kill(victim);
         });
-        let name = case.workload.name();
-        match ran.remove(0) {
-            Ok(outcome) => {
-                let outcome = outcome.expect("the first rank has the outcome");
-                let checked = outcome.checked().expect("the result was compared");
-                assert_eq!(checked.wrong, 0, "{name}, node {victim} lost: {checked:?}");
+        right_or_never_begun(&case, ran);
+    }
+}
+
+/// Several nodes are lost at about the same time, which the others may be told at once.
+#[test]
+fn two_lost_nodes_do_not_change_the_result() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..8 {
+        for (workload, tile) in sparse(random.u64(..1 << 40)) {
+            let case = Case {
+                workload,
+                tile,
+                spread: NamedSpread::default(),
+                prefetch: 2,
+                nodes: 5,
+                seed: random.u64(..),
+            };
+            let after = std::time::Duration::from_micros(random.u64(..20_000));
+            let between = std::time::Duration::from_micros(random.u64(..300));
+            let ran = case.run(move |faults| {
+                thread::sleep(after);
+                faults.kill(2);
+                thread::sleep(between);
+                faults.kill(4);
+            });
+            right_or_never_begun(&case, ran);
+        }
+    }
+}
+
+/// The first rank has the right result, unless ranks were lost before all had joined.
+pub fn right_or_never_begun(case: &Case, mut ran: Vec<Ran>) {
+    let name = case.workload.name();
+    match ran.remove(0) {
+        Ok(outcome) => {
+            let outcome = outcome.expect("the first rank has the outcome");
+            let checked = outcome.checked().expect("the result was compared");
+            assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
+        }
+        Err(ClusterError::Stopped(why)) => assert!(why.contains("before the run"), "{why}"),
+        Err(other) => panic!("{name}: {other}"),
+    }
+}
+
+/// The sum of the changes in each step of a page rank.
+fn changes(matrix: &Csr, damping: f64, steps: usize) -> Vec<f64> {
+    let count = matrix.rows() as usize;
+    let mut ranks = vec![1.0 / count as f64; count];
+    let step = |ranks: &mut Vec<f64>| {
+        let mut next = vec![0.0; count];
+        let mut loose = 0.0;
+        for (vertex, rank) in (0..).zip(&*ranks) {
+            let (links, _) = matrix.row(vertex);
+            match links {
+                [] => loose += rank,
+                _ => links
+                    .iter()
+                    .for_each(|to| next[*to as usize] += rank / links.len() as f64),
             }
-            // Before all nodes have joined, there is no run that could go on.
-            Err(ClusterError::Stopped(why)) => assert!(why.contains("before the run"), "{why}"),
-            Err(other) => panic!("{name}, node {victim} lost: {other}"),
+        }
+        for number in &mut next {
+            *number = damping * (*number + loose / count as f64) + (1.0 - damping) / count as f64;
+        }
+        let changes = next.iter().zip(&*ranks).map(|(new, old)| (new - old).abs());
+        let sum = changes.sum();
+        *ranks = next;
+        sum
+    };
+    (0..steps).map(|_| step(&mut ranks)).collect()
+}
+
+/// A page rank with a tolerance ends after the step in which it is reached, on any nodes
+/// and with losses, and with the ranks of that step.
+#[test]
+fn a_tolerance_ends_a_page_rank() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let policies: Vec<NamedSpread> = NamedSpread::all().collect();
+    let matrix = load("rmat:11,6", seed);
+    let changes = changes(&matrix, 0.85, 12);
+    assert!(changes.is_sorted_by(|a, b| a > b), "{changes:?}");
+    let ranks = || PagerankWorkload::new(&matrix, 0.85, Precision::F64, 12).expect("it suits");
+    for nodes in 1..=8 {
+        let done = random.usize(1..=12);
+        // Between two changes, so that rounding does not decide.
+        let tolerance = match done {
+            1 => 2.0 * changes[0],
+            12 => 0.0,
+            _ => (changes[done - 2] * changes[done - 1]).sqrt(),
+        };
+        let case = Case {
+            workload: Arc::new(ranks().with_tolerance(tolerance)),
+            tile: 1,
+            spread: policies[random.usize(..policies.len())],
+            prefetch: random.u32(..4),
+            nodes,
+            seed: random.u64(..),
+        };
+        let outcome = case.outcome();
+        assert_eq!(outcome.tasks, 2 * done as u64, "{nodes} nodes, {changes:?}");
+        let change = outcome.figure.expect("it has the change");
+        assert!((change - changes[done - 1]).abs() < 1e-12, "{change}");
+        let checked = outcome.checked().expect("the result was compared");
+        assert_eq!(checked.wrong, 0, "{checked:?}");
+        let after = std::time::Duration::from_micros(random.u64(..20_000));
+        if nodes > 1 {
+            let ran = case.run(move |faults| {
+                thread::sleep(after);
+                faults.kill(nodes - 1);
+            });
+            right_or_never_begun(&case, ran);
         }
     }
 }

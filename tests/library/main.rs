@@ -1,8 +1,8 @@
 //! Tests that call the library in this process.
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
-//! `graph` runs task graphs, `cluster` nodes that are threads, `adopted`, `devices`,
-//! `kernels` and `opencl` need an OpenCL
+//! `graph` runs task graphs, `cluster` nodes that are threads, `cluster_kernels` users'
+//! kernels on such nodes. It, `adopted`, `devices`, `kernels` and `opencl` need an OpenCL
 //! CPU device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
@@ -22,6 +22,7 @@ mod tile_cases;
 
 mod adopted;
 mod cluster;
+mod cluster_kernels;
 mod corun;
 mod devices;
 mod graph;

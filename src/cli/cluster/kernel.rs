@@ -80,6 +80,7 @@ fn examined(
             ),
             tile: NO_TILE,
             workload: Box::new(workload),
+            tolerance: None,
             notes: task.notes,
         },
     })

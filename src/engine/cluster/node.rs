@@ -17,7 +17,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, SpaceId, Spaces};
-use crate::cluster::task::Computed;
+use crate::cluster::task::{Computed, TaskId};
 use crate::cluster::wire::{Arrived, Wire};
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
@@ -98,8 +98,8 @@ pub struct Node<'a> {
     pub(super) unserved: Vec<(NodeId, RequestId, Vec<Part>)>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
-    /// How often the tasks have begun.
-    pub(super) attempt: u64,
+    /// What the first node has said of a task that may be the last one: whether it is.
+    pub(super) verdict: Option<(TaskId, bool)>,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
 }
@@ -161,7 +161,7 @@ impl<'a> Node<'a> {
             records: vec![None; nodes],
             unserved: Vec::new(),
             pieces: HashMap::new(),
-            attempt: 0,
+            verdict: None,
             is_finished: false,
         };
         node.runtime.notify(Notice::DrivingBegins);
@@ -351,7 +351,7 @@ impl<'a> Node<'a> {
                 self.take_partial(task, &bytes[at..])
             }
             Message::Piece { attempt, part } => {
-                if attempt == self.attempt {
+                if attempt == self.machine.restarts() {
                     self.pieces.insert(part, (bytes, at));
                 }
                 Ok(())
@@ -364,13 +364,14 @@ impl<'a> Node<'a> {
     fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
+            Message::Verdict { task, is_last } => self.verdict = Some((task, is_last)),
             Message::Collect { attempt, part } => {
-                if attempt == self.attempt {
+                if attempt == self.machine.restarts() {
                     return self.send_piece(from, part);
                 }
             }
             Message::Summary { attempt, record } => {
-                if attempt == self.attempt {
+                if attempt == self.machine.restarts() {
                     self.records[from.index()] = Some(*record);
                 }
             }

@@ -28,6 +28,8 @@ pub struct ClusterReport {
     /// `None` if the operations are not known.
     pub gflops: Option<f64>,
     pub restarts: u64,
+    /// Of a run that ends with a tolerance.
+    pub steps: Option<ClusterSteps>,
     pub requests: Option<Requests>,
     pub nodes: Vec<ClusterNode>,
     /// A number of the workload, if it has one.
@@ -56,6 +58,26 @@ pub struct Requests {
     pub asked: u64,
     /// Those that brought at least one subtask.
     pub brought: u64,
+}
+
+/// The steps of a run that ends with a tolerance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ClusterSteps {
+    pub done: u64,
+    pub most: u64,
+    pub tolerance: f64,
+    /// Whether the figure is at most the tolerance.
+    pub reached: bool,
+}
+
+/// When a run ends early.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Of the workload's figure.
+    pub tolerance: f64,
+    /// The steps of all tasks.
+    pub steps: u64,
+    pub tasks: u64,
 }
 
 /// A node's part.
@@ -105,6 +127,7 @@ pub struct ClusterContext {
     pub workload: WorkloadDescription,
     /// The name of its figure, and that for people.
     pub figure: Option<[&'static str; 2]>,
+    pub tolerance: Option<Tolerance>,
     pub simulated: bool,
     /// The name of the simulated cluster.
     pub cluster: Option<String>,
@@ -132,6 +155,14 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         gflops: (context.workload.flops > 0.0)
             .then(|| context.workload.flops / outcome.seconds / 1e9),
         restarts: outcome.restarts,
+        steps: context.tolerance.map(|limit| ClusterSteps {
+            done: limit.steps * outcome.tasks / limit.tasks.max(1),
+            most: limit.steps,
+            tolerance: limit.tolerance,
+            reached: outcome
+                .figure
+                .is_some_and(|change| change <= limit.tolerance),
+        }),
         requests: outcome
             .requests
             .map(|[asked, brought]| Requests { asked, brought }),

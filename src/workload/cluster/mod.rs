@@ -65,7 +65,26 @@ pub trait ClusterWorkload: Send + Sync {
     fn figure(&self) -> Option<Figure> {
         None
     }
+
+    /// What may end it when so many of its tasks have ended; none if nothing may.
+    fn ending(&self, tasks: u64) -> Option<Ending> {
+        let _ = tasks;
+        None
+    }
 }
+
+/// A condition that ends a workload before its last task.
+pub struct Ending {
+    /// The space whose bytes tell. The task that has ended wrote all of it, so that it is
+    /// lost only together with that task.
+    pub space: usize,
+    pub is_met: IsMet,
+    /// The same workload, with only the tasks that have ended.
+    pub shortened: Box<dyn ClusterWorkload>,
+}
+
+/// Whether a condition is met, by the bytes of a space.
+pub type IsMet = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// A number, from the bytes of a space.
 pub type FigureOf = Box<dyn Fn(&[u8]) -> f64 + Send + Sync>;
