@@ -117,7 +117,7 @@ impl Case {
     }
 
     /// All ranks. `disturb` runs beside them.
-    fn run(&self, disturb: impl FnOnce(Faults) + Send) -> Vec<Ran> {
+    pub fn run(&self, disturb: impl FnOnce(Faults) + Send) -> Vec<Ran> {
         self.run_as(|wire, stop| self.rank(wire, stop), disturb)
     }
 
@@ -146,7 +146,7 @@ impl Case {
     }
 
     /// The outcome of the first rank, when all ranks end well.
-    fn outcome(&self) -> ClusterOutcome {
+    pub fn outcome(&self) -> ClusterOutcome {
         let mut ran = self.run(|_| {});
         let first = ran.remove(0).expect("the first rank ends well");
         for other in ran {
@@ -168,7 +168,7 @@ fn singles(rows: u64, columns: u64, element: u64, seed: u64) -> Fill {
 }
 
 /// Small workloads with blocks that are smaller at the edges.
-fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
+pub fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let diagonal = singles(45, 45, 4, seed);
     let dominant: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
         diagonal(block, bytes)?;
@@ -248,7 +248,7 @@ fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, 
 }
 
 /// A generated matrix.
-fn load(source: &str, seed: u64) -> Csr {
+pub fn load(source: &str, seed: u64) -> Csr {
     let source: MatrixSource = source.parse().expect("a source");
     let source = MatrixSource { seed, ..source };
     let loaded = control::quietly(|control| source.load(control));
@@ -256,7 +256,7 @@ fn load(source: &str, seed: u64) -> Csr {
 }
 
 /// Products and page ranks, whose tiles do not count.
-fn sparse(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
+pub fn sparse(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let matrix = |source: &str| Arc::new(load(source, seed));
     let spmv = |source, form, precision, steps| -> Arc<dyn ClusterWorkload> {
         let workload = SpmvWorkload::new(matrix(source), form, precision, steps, seed);
@@ -381,146 +381,6 @@ fn every_workload_is_right_on_an_opencl_device() {
             subtasks(&*case.workload),
             "{name}"
         );
-    }
-}
-
-/// A rank is lost at some moment. The others end with the right result.
-#[test]
-fn a_lost_node_does_not_change_the_result() {
-    let seed = fastrand::u64(..1 << 40);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    for (workload, tile) in workloads(Placement::Rows, seed) {
-        let case = Case {
-            workload,
-            tile,
-            spread: NamedSpread::default(),
-            prefetch: 2,
-            nodes: 4,
-            seed: random.u64(..),
-        };
-        let victim = random.usize(1..4);
-        let after = std::time::Duration::from_micros(random.u64(..20_000));
-        let ran = case.run(move |faults| {
-            thread::sleep(after);
-            faults.kill(victim);
-        });
-        right_or_never_begun(&case, ran);
-    }
-}
-
-/// Several nodes are lost at about the same time, which the others may be told at once.
-#[test]
-fn two_lost_nodes_do_not_change_the_result() {
-    let seed = fastrand::u64(..1 << 40);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    for _ in 0..8 {
-        for (workload, tile) in sparse(random.u64(..1 << 40)) {
-            let case = Case {
-                workload,
-                tile,
-                spread: NamedSpread::default(),
-                prefetch: 2,
-                nodes: 5,
-                seed: random.u64(..),
-            };
-            let after = std::time::Duration::from_micros(random.u64(..20_000));
-            let between = std::time::Duration::from_micros(random.u64(..300));
-            let ran = case.run(move |faults| {
-                thread::sleep(after);
-                faults.kill(2);
-                thread::sleep(between);
-                faults.kill(4);
-            });
-            right_or_never_begun(&case, ran);
-        }
-    }
-}
-
-/// The first rank has the right result, unless ranks were lost before all had joined.
-pub fn right_or_never_begun(case: &Case, mut ran: Vec<Ran>) {
-    let name = case.workload.name();
-    match ran.remove(0) {
-        Ok(outcome) => {
-            let outcome = outcome.expect("the first rank has the outcome");
-            let checked = outcome.checked().expect("the result was compared");
-            assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
-        }
-        Err(ClusterError::Stopped(why)) => assert!(why.contains("before the run"), "{why}"),
-        Err(other) => panic!("{name}: {other}"),
-    }
-}
-
-/// The sum of the changes in each step of a page rank.
-fn changes(matrix: &Csr, damping: f64, steps: usize) -> Vec<f64> {
-    let count = matrix.rows() as usize;
-    let mut ranks = vec![1.0 / count as f64; count];
-    let step = |ranks: &mut Vec<f64>| {
-        let mut next = vec![0.0; count];
-        let mut loose = 0.0;
-        for (vertex, rank) in (0..).zip(&*ranks) {
-            let (links, _) = matrix.row(vertex);
-            match links {
-                [] => loose += rank,
-                _ => links
-                    .iter()
-                    .for_each(|to| next[*to as usize] += rank / links.len() as f64),
-            }
-        }
-        for number in &mut next {
-            *number = damping * (*number + loose / count as f64) + (1.0 - damping) / count as f64;
-        }
-        let changes = next.iter().zip(&*ranks).map(|(new, old)| (new - old).abs());
-        let sum = changes.sum();
-        *ranks = next;
-        sum
-    };
-    (0..steps).map(|_| step(&mut ranks)).collect()
-}
-
-/// A page rank with a tolerance ends after the step in which it is reached, on any nodes
-/// and with losses, and with the ranks of that step.
-#[test]
-fn a_tolerance_ends_a_page_rank() {
-    let seed = fastrand::u64(..1 << 40);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
-    let policies: Vec<NamedSpread> = NamedSpread::all().collect();
-    let matrix = load("rmat:11,6", seed);
-    let changes = changes(&matrix, 0.85, 12);
-    assert!(changes.is_sorted_by(|a, b| a > b), "{changes:?}");
-    let ranks = || PagerankWorkload::new(&matrix, 0.85, Precision::F64, 12).expect("it suits");
-    for nodes in 1..=8 {
-        let done = random.usize(1..=12);
-        // Between two changes, so that rounding does not decide.
-        let tolerance = match done {
-            1 => 2.0 * changes[0],
-            12 => 0.0,
-            _ => (changes[done - 2] * changes[done - 1]).sqrt(),
-        };
-        let case = Case {
-            workload: Arc::new(ranks().with_tolerance(tolerance)),
-            tile: 1,
-            spread: policies[random.usize(..policies.len())],
-            prefetch: random.u32(..4),
-            nodes,
-            seed: random.u64(..),
-        };
-        let outcome = case.outcome();
-        assert_eq!(outcome.tasks, 2 * done as u64, "{nodes} nodes, {changes:?}");
-        let change = outcome.figure.expect("it has the change");
-        assert!((change - changes[done - 1]).abs() < 1e-12, "{change}");
-        let checked = outcome.checked().expect("the result was compared");
-        assert_eq!(checked.wrong, 0, "{checked:?}");
-        let after = std::time::Duration::from_micros(random.u64(..20_000));
-        if nodes > 1 {
-            let ran = case.run(move |faults| {
-                thread::sleep(after);
-                faults.kill(nodes - 1);
-            });
-            right_or_never_begun(&case, ran);
-        }
     }
 }
 

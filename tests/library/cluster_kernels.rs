@@ -12,7 +12,8 @@ use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::{Check, ClusterWorkload, KernelWorkload, NotDivided};
 
-use crate::cluster::{Case, Ran, right_or_never_begun};
+use crate::cluster::{Case, Ran};
+use crate::cluster_losses::right_or_never_begun;
 use crate::kernels::harness::{self, open, user};
 use crate::kernels::suite::{self, Case as KernelCase};
 
