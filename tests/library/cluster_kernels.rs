@@ -80,6 +80,32 @@ fn every_divided_kernel_is_right_on_any_nodes() {
     }
 }
 
+/// Nodes make parts of buffers, from any byte on, which are those of the whole.
+#[test]
+fn a_part_of_a_buffer_has_the_first_contents_of_the_whole() {
+    let mut random = fastrand::Rng::with_seed(harness::seed());
+    for kernel in suite::cases() {
+        let generated = user(&kernel, 7);
+        let buffers: Vec<_> = generated.buffers().map(|(at, b)| (at, b.bytes())).collect();
+        for (position, bytes) in buffers {
+            let given: Arc<[u8]> = (0..bytes).map(|_| random.u8(..)).collect();
+            let loaded = generated.clone().with_contents(position, given);
+            for user in [&generated, &loaded.expect("it has the right length")] {
+                let mut whole = vec![9; bytes as usize];
+                user.fill(position, &mut whole);
+                for _ in 0..20 {
+                    let begin = random.usize(..=whole.len());
+                    let end = random.usize(begin..=whole.len());
+                    let mut part = vec![5; end - begin];
+                    user.fill_from(position, begin as u64, &mut part);
+                    let right = &whole[begin..end];
+                    assert_eq!(part, right, "{}: {position}, {begin}..{end}", kernel.name);
+                }
+            }
+        }
+    }
+}
+
 const SUM: KernelCase = KernelCase {
     name: "sum of all steps",
     source: "__kernel void k(__global const float *a, __global float *sum, __global int *odd) {

@@ -44,7 +44,12 @@ fn examined(
     is_compared: bool,
 ) -> Result<PreparedKernel, Failure> {
     let memory = ByteSize(Host::detect().memory.obtainable(0));
-    task.fits(MemoryBudget { memory, grids: 0 })?;
+    // The memory of a node is what it has: --host-memory is for runs on one.
+    task.fits(MemoryBudget { memory, grids: 0 })
+        .map_err(|failure| match failure {
+            Failure::Failed { what, .. } => Failure::failed(what, "a smaller size with -D"),
+            other => other,
+        })?;
     let selection = devices.parse().map_err(wrong_devices)?;
     let (mut runtime, _) = select::open(Some(&selection), task.user.fp64()).map_err(refused)?;
     for device in runtime.devices() {
