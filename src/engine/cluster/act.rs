@@ -213,9 +213,11 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Tells all other nodes that the run ends, and why.
+    /// Tells all other nodes that the run ends, and why. The first node passes on what it
+    /// was told, as those who learn of its end before would take that for the reason.
     pub(super) fn fail(&mut self, error: ClusterError) -> ClusterError {
         let why = match &error {
+            ClusterError::Stopped(why) if self.me() == NodeId::FIRST => why.clone(),
             ClusterError::Stopped(_) => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
             error => format!("{}: {error}", self.me()),
