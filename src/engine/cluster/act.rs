@@ -228,7 +228,10 @@ impl Node<'_> {
                 // Nothing is left to be done for a rank that cannot be told.
                 let _ = self.wire.send(rank, message.clone());
             }
-            let _ = self.wire.flush(LAST_WORDS);
+            // Those who heard the reason from others are gone, and take nothing any longer.
+            if !matches!(error, ClusterError::Stopped(_)) {
+                let _ = self.wire.flush(LAST_WORDS);
+            }
         }
         error
     }
