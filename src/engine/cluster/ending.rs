@@ -4,7 +4,7 @@
 use super::node::{Interruption, Node};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::cluster::space::{Block, Part, SpaceId};
+use crate::cluster::space::{Part, SpaceId};
 use crate::workload::cluster::IsMet;
 
 impl Node<'_> {
@@ -14,29 +14,22 @@ impl Node<'_> {
     /// # Errors
     /// When the tasks begin anew, and what a run refuses.
     pub(super) fn is_last(&mut self, space: SpaceId, is_met: &IsMet) -> Result<bool, Interruption> {
-        let task = self.machine.task();
+        let (me, task) = (self.me(), self.machine.task());
         let block = self.spaces.extent(space).whole();
         let holders = self.spaces.directory(space).holders(&block);
-        let holders: Vec<(Block, NodeId)> = holders
-            .map(|(block, holder)| (block, holder.node))
-            .collect();
-        let of = |node: NodeId, is: bool| {
-            let holders = holders
-                .iter()
-                .filter(move |(_, holder)| (*holder == node) == is);
-            let parts = holders.map(|(block, _)| block.clone());
-            parts.map(move |block| Part { space, block })
-        };
-        let me = self.me();
+        let (own, others): (Vec<_>, Vec<_>) = holders.partition(|(_, holder)| holder.node == me);
+        let part = |(block, _)| Part { space, block };
         if me != NodeId::FIRST {
-            for part in of(me, true) {
-                self.send_piece(NodeId::FIRST, part)?;
+            for own in own.into_iter().map(part) {
+                self.send_piece(NodeId::FIRST, own)?;
             }
-            let told = |node: &Self| node.verdict.filter(|(about, _)| *about == task);
-            self.until(|node| told(node).is_some())?;
-            return Ok(told(self).is_some_and(|(_, is_last)| is_last));
+            self.until(|node| node.verdicts.contains_key(&task))?;
+            let is_last = self.verdicts.remove(&task);
+            // What came before belongs to an attempt that has ended.
+            self.verdicts.retain(|about, _| *about > task);
+            return Ok(is_last.unwrap_or(false));
         }
-        let waiting: Vec<Part> = of(me, false).collect();
+        let waiting: Vec<Part> = others.into_iter().map(part).collect();
         self.until(|node| waiting.iter().all(|part| node.pieces.contains_key(part)))?;
         let part = Part { space, block };
         let mut bytes = vec![0; self.spaces.bytes(&part) as usize];

@@ -1,7 +1,7 @@
 //! A node of a cluster that runs: its wire, its devices and its data, driven by the
 //! protocol.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -98,8 +98,9 @@ pub struct Node<'a> {
     pub(super) unserved: Vec<(NodeId, RequestId, Vec<Part>)>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
-    /// What the first node has said of a task that may be the last one: whether it is.
-    pub(super) verdict: Option<(TaskId, bool)>,
+    /// What the first node has said of tasks that may be the last one: whether they are.
+    /// Where others did all the work, it may be several tasks ahead of this node.
+    pub(super) verdicts: BTreeMap<TaskId, bool>,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
 }
@@ -161,7 +162,7 @@ impl<'a> Node<'a> {
             records: vec![None; nodes],
             unserved: Vec::new(),
             pieces: HashMap::new(),
-            verdict: None,
+            verdicts: BTreeMap::new(),
             is_finished: false,
         };
         node.runtime.notify(Notice::DrivingBegins);
@@ -364,7 +365,9 @@ impl<'a> Node<'a> {
     fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
-            Message::Verdict { task, is_last } => self.verdict = Some((task, is_last)),
+            Message::Verdict { task, is_last } => {
+                self.verdicts.insert(task, is_last);
+            }
             Message::Collect { attempt, part } => {
                 if attempt == self.machine.restarts() {
                     return self.send_piece(from, part);
