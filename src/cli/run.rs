@@ -10,7 +10,7 @@ use pdawl::report::{self, text};
 use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
-use super::cluster::{ClusterJob, NodeOptions, refuse};
+use super::cluster::{ClusterJob, NodeOptions, ResultFile, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget};
@@ -19,6 +19,7 @@ use super::product::Product;
 use super::session::Session;
 use super::size::ByteSize;
 use super::spec::dag;
+use super::spec::devices::opencl_only;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::workload::WorkloadRequest;
 use super::{cluster, dense, interrupt, terminal, transformer};
@@ -106,7 +107,8 @@ struct Spmv {
     after_help = "Examples:\n  pdawl run kernel kernels/examples/vadd.json -D dataset=1048576 --adaptive\n  \
                   pdawl run kernel kernels/examples/matmul.json -D n=1024 --verify\n  \
                   pdawl run kernel INFO.json --load 0=in.bin --save 2=out.bin --steps 1\n  \
-                  pdawl run kernel INFO.json --devices opencl0.0,opencl1.0 --strategy fixed:0.1"
+                  pdawl run kernel INFO.json --devices opencl0.0,opencl1.0 --strategy fixed:0.1\n  \
+                  mpirun -n 4 pdawl run kernel kernels/examples/matmul.json -D n=4096 --verify"
 )]
 struct Kernel {
     #[command(flatten)]
@@ -117,6 +119,9 @@ struct Kernel {
 
     #[command(flatten)]
     options: Options,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
 }
 
 /// How the work is shared.
@@ -170,7 +175,7 @@ fn without_model(text: &str) -> Result<Strategy, String> {
 }
 
 /// The machine and the outputs of a run.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 struct Options {
     #[command(flatten)]
     machine: MachineArgs,
@@ -193,7 +198,8 @@ impl Stencil {
         self.grid.check()?;
         let options = &self.options;
         let purpose = "a stencil on one node";
-        options.refuse_over_nodes(&self.sharing, purpose)?;
+        self.sharing.refuse_over_nodes(purpose)?;
+        options.refuse_over_nodes(purpose)?;
         let spread = &self.nodes.spread;
         spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
         // All nodes must choose the same size, whatever memory they have.
@@ -203,7 +209,7 @@ impl Stencil {
         })?;
         let seed = stencil.seed();
         let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
-        options.run_over_nodes(&prepared, &self.nodes, seed)
+        options.run_over_nodes(&prepared, &self.nodes, seed, Vec::new())
     }
 }
 
@@ -212,14 +218,62 @@ impl Spmv {
     fn over_nodes(&self) -> Result<(), Failure> {
         let options = &self.options;
         let purpose = "a sparse product on one node";
-        options.refuse_over_nodes(&self.sharing, purpose)?;
+        self.sharing.refuse_over_nodes(purpose)?;
+        options.refuse_over_nodes(purpose)?;
         let given = [("--irregular", self.product.irregular.is_some())];
         refuse(given, purpose, "the run without it, or on one node")?;
         let spread = &self.nodes.spread;
         let prepared = cluster::sparse::prepare_spmv(&self.product, spread, options.format)?;
-        options.run_over_nodes(&prepared, &self.nodes, self.product.seed)
+        options.run_over_nodes(&prepared, &self.nodes, self.product.seed, Vec::new())
     }
 }
+
+impl Kernel {
+    /// Runs it over several nodes.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        let options = &self.options;
+        if let Some(cluster) = &self.nodes.cluster {
+            return Err(Failure::usage(
+                format!(
+                    "--cluster {cluster}: a kernel in OpenCL C cannot be simulated, since its \
+                     cost is not known"
+                ),
+                "mpirun, for the nodes that are there",
+            ));
+        }
+        let purpose = "a kernel on one node";
+        let given = [
+            ("--strategy", self.sharing.strategy.is_some()),
+            ("--adaptive", self.sharing.adaptive),
+        ];
+        refuse(given, purpose, OVER_NODES)?;
+        options.refuse_over_nodes(purpose)?;
+        let spread = &self.nodes.spread;
+        spread.refuse_placement("a kernel, whose nodes have bands of what it writes")?;
+        let machine = opencl_only(&options.machine).map_err(cluster::at_rank)?;
+        let (mut paths, stop) = (Paths::default(), interrupt::listen()?);
+        let read = self.kernel.read(None, &machine, &mut paths, stop);
+        let task = read.map_err(cluster::at_rank)?;
+        let user = task.user.clone();
+        let devices = machine.devices.as_deref().unwrap_or_default();
+        let kernel = cluster::kernel::prepare(task, devices, options.verify)?;
+        let mut results = Vec::new();
+        for (position, path) in self.kernel.saves(&user, |path| Ok(path.to_owned()))? {
+            let space = kernel.written.iter().find(|(at, _)| *at == position);
+            if let Some((_, space)) = space {
+                results.extend(ResultFile::of_bytes(&path, &mut paths, *space)?);
+            }
+        }
+        let options = Options {
+            machine,
+            ..options.clone()
+        };
+        options.run_over_nodes(&kernel.prepared, &self.nodes, self.kernel.seed, results)
+    }
+}
+
+/// What is given instead of a strategy between the devices of a node.
+const OVER_NODES: &str = "--spread for the policy between nodes, or the run on one node";
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -254,7 +308,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             })
         }
         Workload::Dag(args) => dag::run(args),
+        Workload::Kernel(args) if args.nodes.several() => args.over_nodes(),
         Workload::Kernel(args) => {
+            args.nodes.refuse_alone()?;
             let mut paths = Paths::default();
             let asked = args.sharing.strategy.clone();
             let stop = interrupt::listen()?;
@@ -289,6 +345,18 @@ impl Sharing {
     }
 }
 
+impl Sharing {
+    /// Checks that a run over several nodes has no strategy of one node's runs.
+    fn refuse_over_nodes(&self, purpose: &str) -> Result<(), Failure> {
+        let given = [
+            ("--strategy", self.strategy.is_some()),
+            ("--adaptive", self.adaptive),
+            ("--model", self.model.choice() != ModelChoice::Fitting),
+        ];
+        refuse(given, purpose, OVER_NODES)
+    }
+}
+
 impl Options {
     /// The input files: these, and the machine file.
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
@@ -297,20 +365,16 @@ impl Options {
     }
 
     /// Checks that a run over several nodes has none of the options of one node's runs.
-    fn refuse_over_nodes(&self, sharing: &Sharing, purpose: &str) -> Result<(), Failure> {
+    fn refuse_over_nodes(&self, purpose: &str) -> Result<(), Failure> {
         let machine = &self.machine;
         let given = [
-            ("--strategy", sharing.strategy.is_some()),
-            ("--adaptive", sharing.adaptive),
-            ("--model", sharing.model.choice() != ModelChoice::Fitting),
             ("--machine", machine.machine.is_some()),
             ("--gpu-memory", machine.gpu_memory.is_some()),
             ("--host-memory", machine.host_memory.is_some()),
             ("--fault", !machine.fault.is_empty()),
             ("a chart or trace", self.files.wanted()),
         ];
-        let remedy = "--spread for the policy between nodes, or the run on one node";
-        refuse(given, purpose, remedy)
+        refuse(given, purpose, OVER_NODES)
     }
 
     /// Runs a workload over several nodes, or simulates that.
@@ -319,6 +383,7 @@ impl Options {
         prepared: &cluster::PreparedWorkload,
         nodes: &NodeOptions,
         seed: u64,
+        results: Vec<ResultFile>,
     ) -> Result<(), Failure> {
         let job = ClusterJob {
             prepared,
@@ -329,7 +394,7 @@ impl Options {
             verify: self.verify,
             format: self.format,
         };
-        cluster::run_job(&job, Vec::new())
+        cluster::run_job(&job, results)
     }
 
     /// Runs a workload and reports. `request` loads what the workload needs, after

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::space::Part;
-use crate::codelet::{Codelet, Cost, Value};
+use crate::codelet::{Codelet, Cost, Memory, Value};
 
 /// A task's number. All nodes run the same tasks in the same order.
 #[derive(
@@ -62,8 +62,30 @@ pub trait Computed: Task {
         false
     }
 
+    /// Whether what a subtask writes lies in memory as long as its whole space, at the place
+    /// that it has there, as for a kernel whose work-items find their elements by their
+    /// numbers in the whole range. Such a part is of one row, or has all columns. Otherwise
+    /// the memory has the part alone.
+    fn keeps_places(&self) -> bool {
+        false
+    }
+
+    /// Writes what a part begins with that a subtask writes without reading it. False if
+    /// the subtask writes all of its elements, whatever they were.
+    fn begin(&self, part: &Part, bytes: &mut [u8]) -> bool {
+        let _ = (part, bytes);
+        false
+    }
+
     /// How a subtask is computed.
     fn launch(&self, subtask: u64) -> SubtaskLaunch;
+
+    /// The codelet's arguments: by default the memory, in the order of [`SubtaskLaunch`],
+    /// and then the launch's values.
+    fn arguments(&self, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
+        let memories = memories.into_iter().map(Value::Memory);
+        memories.chain(values).collect()
+    }
 
     /// The operation of a task that reduces.
     fn combine(&self) -> Option<Combine> {

@@ -1,9 +1,9 @@
 //! Tests that call the library in this process.
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
-//! `graph` runs task graphs, `cluster` nodes that are threads, `adopted`, `devices`,
-//! `kernels` and `opencl` need an OpenCL
-//! CPU device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
+//! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
+//! `cluster_tolerance` and `cluster_kernels`. The last, `adopted`, `devices`, `kernels`
+//! and `opencl` need an OpenCL CPU device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
 #[path = "../fixtures/matrices.rs"]
@@ -22,6 +22,9 @@ mod tile_cases;
 
 mod adopted;
 mod cluster;
+mod cluster_kernels;
+mod cluster_losses;
+mod cluster_tolerance;
 mod corun;
 mod devices;
 mod graph;

@@ -116,6 +116,83 @@ fn page_ranks_are_right_and_written() {
 }
 
 #[test]
+fn a_tolerance_ends_a_page_rank_and_the_steps_are_told() {
+    let home = Home::new();
+    let ranks = "run pagerank --matrix rmat:9,8 --verify --devices host:1 --output r.npy";
+    let long = home.json(&format!("{ranks} --tolerance 1e-4 --steps 100"));
+    let steps = &long["steps"];
+    let done = steps["done"].as_u64().unwrap();
+    assert!((2..100).contains(&done), "{steps}");
+    assert_eq!(
+        (&steps["most"], &steps["reached"]),
+        (&100.into(), &true.into())
+    );
+    assert!(long["figure"]["value"].as_f64().unwrap() <= 1e-4);
+    assert_eq!(long["workload"]["tasks"], 2 * done);
+    assert_eq!(long["verification"]["right"], true);
+    let (_, early) = read::<8>(&home.path("r.npy"));
+    // As many steps without a tolerance have the same ranks.
+    let same = home.json(&format!("{ranks} --steps {done}"));
+    assert!(same["steps"].is_null());
+    assert_eq!(read::<8>(&home.path("r.npy")).1, early);
+    let short = home.json(&format!("{ranks} --tolerance 1e-4 --steps {}", done - 1));
+    assert_eq!(short["steps"]["reached"], false);
+    assert_eq!(short["steps"]["done"], done - 1);
+}
+
+/// As `mpirun` starts it.
+#[test]
+fn kernels_that_cannot_run_over_nodes_are_told() {
+    let home = Home::new();
+    let count = "__kernel void k(__global const int *x, __global int *n) {
+        if (x[get_global_id(0)] > 3) atomic_inc(n);
+    }";
+    let turn = "__kernel void k(__global const int *x, __global int *n) {
+        n[4999 - get_global_id(0)] = x[get_global_id(0)];
+    }";
+    for (name, source, size) in [("count", count, 1), ("turn", turn, 5000)] {
+        fs::write(home.path(&format!("{name}.cl")), source).unwrap();
+        let spec = format!(
+            r#"{{"src": "{name}.cl", "name": "k", "workDimension": 1, "globalWorkSize": 5000,
+            "inputBuffers": [{{"type": "int", "size": 5000, "pos": 0}}],
+            "ioBuffers": [{{"type": "int", "size": {size}, "pos": 1, "break": 1}}]}}"#
+        );
+        fs::write(home.path(&format!("{name}.json")), spec).unwrap();
+    }
+    for (line, status, part) in [
+        (
+            "count.json",
+            1,
+            "node 1: count.json: the kernel cannot be divided: work-groups",
+        ),
+        (
+            "turn.json",
+            1,
+            "node 1: turn.json: argument 1 is written, and it was not found",
+        ),
+        (
+            "turn.json --load 1=none.bin",
+            1,
+            "node 1: --load: cannot read none.bin",
+        ),
+        (
+            "turn.json --strategy gpu",
+            2,
+            "--strategy is for a kernel on one node",
+        ),
+        ("turn.json --gpu-memory 1GiB", 2, "--gpu-memory"),
+        ("turn.json --placement rows", 2, "--placement"),
+        ("turn.json --devices host", 2, "runs no OpenCL C"),
+        ("turn.json --cluster four", 2, "cannot be simulated"),
+    ] {
+        let mut command = home.pdawl(&format!("run kernel {line}"));
+        command.env("OMPI_COMM_WORLD_RANK", "1");
+        command.env("OMPI_COMM_WORLD_SIZE", "2");
+        command.assert().code(status).stderr(contains(part));
+    }
+}
+
+#[test]
 fn wrong_files_and_options_are_told() {
     let home = Home::new();
     write(&home.path("a.npy"), "<f4", "(2, 3)", &[1.0; 6]);
@@ -153,6 +230,16 @@ fn wrong_files_and_options_are_told() {
             "--placement",
         ),
         ("spmv --matrix uniform:9,2 --spread steal", 2, "--spread"),
+        (
+            "pagerank --matrix uniform:9,2 --tolerance=-1",
+            2,
+            "a sum of changes",
+        ),
+        (
+            "pagerank --matrix uniform:9,2 --tolerance 1e-6 --cluster four",
+            2,
+            "--steps N",
+        ),
     ] {
         let mut command = home.pdawl(&format!("run {line}"));
         command.assert().code(status).stderr(contains(part));

@@ -141,6 +141,7 @@ fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> Prepa
             files::named(inputs)
         ),
         tile,
+        tolerance: None,
         notes: Vec::new(),
     }
 }

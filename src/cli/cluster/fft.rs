@@ -120,6 +120,7 @@ fn prepared(
         }),
         size: format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}"),
         tile,
+        tolerance: None,
         notes: Vec::new(),
     }
 }

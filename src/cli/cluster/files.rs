@@ -97,17 +97,29 @@ impl ResultFile {
         paths: &mut Paths,
         array: &ResultArray,
     ) -> Result<Option<Self>, Failure> {
-        let Some(path) = path.filter(|_| is_first()) else {
+        let Some(path) = path else {
             return Ok(None);
         };
         let mut header = Vec::new();
         write_array_header(&mut header, array.shape, array.element)
             .map_err(|error| Failure::failed(error, "a report of this fault"))?;
+        let bytes = Self::of_bytes(path, paths, array.space)?;
+        Ok(bytes.map(|bytes| Self { header, ..bytes }))
+    }
+
+    /// As [`Self::prepare`], of a file that has the bytes of a space and nothing else.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub fn of_bytes(path: &Path, paths: &mut Paths, space: usize) -> Result<Option<Self>, Failure> {
+        if !is_first() {
+            return Ok(None);
+        }
         Ok(Some(Self {
-            space: array.space,
+            space,
             path: path.to_owned(),
             output: paths.output(path)?,
-            header,
+            header: Vec::new(),
         }))
     }
 

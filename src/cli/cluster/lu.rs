@@ -126,6 +126,7 @@ fn prepared(
         }),
         size: format!("{name}{size} x {size}, blocks of {tile}, seed {seed}"),
         tile,
+        tolerance: None,
         notes: Vec::new(),
     }
 }

@@ -138,6 +138,7 @@ fn prepared(
             "{names}{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"
         ),
         tile,
+        tolerance: None,
         notes: Vec::new(),
     }
 }

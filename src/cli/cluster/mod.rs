@@ -3,6 +3,7 @@
 pub mod convolution;
 pub mod fft;
 mod files;
+pub mod kernel;
 pub mod lu;
 pub mod matmul;
 mod options;
@@ -13,6 +14,7 @@ mod simulated;
 pub mod sparse;
 pub mod stencil;
 
+pub use files::ResultFile;
 pub use options::{NodeOptions, at_rank, refuse};
 pub use prepared::PreparedWorkload;
 pub use run::{ClusterJob, run_job};

@@ -1,7 +1,7 @@
 //! A workload that was made from the command line.
 
 use pdawl::cluster::space::{Extent, SpaceId};
-use pdawl::report::cluster::WorkloadDescription;
+use pdawl::report::cluster::{Tolerance, WorkloadDescription};
 use pdawl::workload::cluster::ClusterWorkload;
 
 /// A workload over nodes.
@@ -11,6 +11,8 @@ pub struct PreparedWorkload {
     pub size: String,
     /// Rows and columns of blocks.
     pub tile: u64,
+    /// When it may end before its last step.
+    pub tolerance: Option<Tolerance>,
     /// Notes for the report.
     pub notes: Vec<String>,
 }
@@ -44,9 +46,8 @@ impl PreparedWorkload {
         counts.max().unwrap_or(0)
     }
 
-    /// What is computed, for reports.
-    pub fn described(&self) -> WorkloadDescription {
-        let tasks = self.workload.tasks();
+    /// What is computed, for reports: so many tasks.
+    pub fn described(&self, tasks: u64) -> WorkloadDescription {
         let ids = self.spaces();
         let (mut subtasks, mut flops) = (0, 0.0);
         for number in 0..tasks {

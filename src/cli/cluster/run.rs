@@ -174,8 +174,9 @@ fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> Cl
         notes.map(|note| format!("{}: {note}", node.name))
     });
     ClusterContext {
-        workload: job.prepared.described(),
+        workload: job.prepared.described(outcome.tasks),
         figure: (job.prepared.workload.figure()).map(|figure| [figure.name, figure.title]),
+        tolerance: job.prepared.tolerance,
         simulated: false,
         cluster: None,
         policy: job.nodes.spread.spread().to_string(),

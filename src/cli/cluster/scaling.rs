@@ -200,7 +200,7 @@ pub fn predict(
     });
     let simulated = simulated.collect::<Result<Vec<_>, Failure>>();
     bar.finish_and_clear();
-    let workload = prepared.described();
+    let workload = prepared.described(prepared.workload.tasks());
     let most = counts.last().copied().unwrap_or(0);
     let report = ScalingReport {
         schema: SCHEMA,

@@ -57,12 +57,13 @@ pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
         seed: job.seed,
     };
     let simulated = described.simulate(job.prepared, &simulation)?;
-    let workload = job.prepared.described();
+    let workload = job.prepared.described(job.prepared.workload.tasks());
     let names: Vec<String> = described.machines.into_iter().map(|m| m.name).collect();
     let outcome = simulated.outcome(&names, workload.tasks);
     let context = ClusterContext {
         workload,
         figure: None,
+        tolerance: None,
         simulated: true,
         policy: spread.spread().to_string(),
         prefetch: spread.prefetch(),

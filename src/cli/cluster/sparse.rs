@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::ElementType;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
-use pdawl::workload::cluster::{PagerankWorkload, SpmvWorkload};
+use pdawl::report::cluster::Tolerance;
+use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
 use pdawl::workload::spmv::Form;
 
 use super::files::{ResultArray, ResultFile};
@@ -55,12 +56,14 @@ pub fn prepare_spmv(
         workload: Box::new(workload.map_err(unsuitable)?),
         size,
         tile: NO_TILE,
+        tolerance: None,
         notes,
     })
 }
 
 const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
                         mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
+                        pdawl run pagerank --matrix web.mtx.gz --tolerance 1e-8 --steps 200\n  \
                         pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16\n  \
                         pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy";
 
@@ -94,6 +97,11 @@ pub struct Args {
     #[command(flatten)]
     ranking: Ranking,
 
+    /// End when all changes in a step sum to at most this, such as 1e-6; --steps is then
+    /// the greatest number of steps
+    #[arg(long, value_name = "SUM", value_parser = tolerance)]
+    tolerance: Option<f64>,
+
     #[command(flatten)]
     options: ClusterOptions,
 }
@@ -112,6 +120,12 @@ fn part(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "this is a probability from 0 to less than 1, such as 0.85".to_owned())
 }
 
+fn tolerance(text: &str) -> Result<f64, String> {
+    (text.parse().ok())
+        .filter(|sum: &f64| sum.is_finite() && *sum >= 0.0)
+        .ok_or_else(|| "this is a sum of changes of ranks, such as 1e-6".to_owned())
+}
+
 /// Runs `pdawl run pagerank`.
 ///
 /// # Errors
@@ -120,7 +134,15 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
     let (ranking, options) = (&args.ranking, &args.options);
     let nodes = &options.nodes;
     nodes.refuse_simulated([("--output", options.output.is_some())])?;
-    let prepared = prepare_pagerank(ranking, &nodes.spread, options.seed, options.format)?;
+    if nodes.cluster.is_some() && args.tolerance.is_some() {
+        return Err(Failure::usage(
+            "--tolerance is for runs that compute, and --cluster simulates one, without ranks",
+            "--steps N, for a number of steps",
+        ));
+    }
+    let seed = options.seed;
+    let tolerance = args.tolerance;
+    let prepared = prepare(ranking, tolerance, &nodes.spread, seed, options.format)?;
     let inputs = match &ranking.matrix.origin {
         Origin::File(path) => Some(path.as_path()),
         _ => None,
@@ -137,12 +159,22 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
     run_job(&job, result.into_iter().collect())
 }
 
-/// The page ranks of a graph. Every node reads or generates it.
+/// The page ranks of a graph after all steps. Every node reads or generates it.
 ///
 /// # Errors
 /// A placement, and when there is no such matrix, or it is not square.
 pub fn prepare_pagerank(
     args: &Ranking,
+    spread: &SpreadOptions,
+    seed: u64,
+    format: Format,
+) -> Result<PreparedWorkload, Failure> {
+    prepare(args, None, spread, seed, format)
+}
+
+fn prepare(
+    args: &Ranking,
+    tolerance: Option<f64>,
     spread: &SpreadOptions,
     seed: u64,
     format: Format,
@@ -156,17 +188,28 @@ pub fn prepare_pagerank(
     };
     let loaded = load::load(&source, shown(format), stop).map_err(at_rank)?;
     let precision: Precision = args.precision.into();
+    let steps = match tolerance {
+        None => format!("{} steps", args.steps),
+        Some(sum) => format!("at most {} steps, tolerance {sum:e}", args.steps),
+    };
     let size = format!(
-        "{}, damping {}, {} steps, {}, seed {seed}",
+        "{}, damping {}, {steps}, {}, seed {seed}",
         sizes(&loaded.name, &loaded.csr),
         args.damping,
-        args.steps,
         precision.name(),
     );
     let steps = args.steps.into();
     let workload = PagerankWorkload::new(&loaded.csr, args.damping, precision, steps);
-    let workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
+    let mut workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
+    if let Some(tolerance) = tolerance {
+        workload = workload.with_tolerance(tolerance);
+    }
     Ok(PreparedWorkload {
+        tolerance: tolerance.map(|tolerance| Tolerance {
+            tolerance,
+            steps,
+            tasks: workload.tasks(),
+        }),
         workload: Box::new(workload),
         size,
         tile: NO_TILE,

@@ -27,6 +27,7 @@ pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
             tile,
         }),
         tile,
+        tolerance: None,
         notes: Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use clap::Args;
 use pdawl::balance::Strategy;
@@ -69,8 +69,7 @@ fn at(text: &str) -> Result<(usize, PathBuf), String> {
 }
 
 impl KernelArgs {
-    /// Reads the kernel and its initial data, compares it with its source and a compiler,
-    /// and checks the paths of the results.
+    /// Reads the kernel as [`Self::read`] does, and checks the paths of the results.
     ///
     /// # Errors
     /// When any of these fails.
@@ -81,6 +80,33 @@ impl KernelArgs {
         paths: &mut Paths,
         stop: &'static AtomicBool,
     ) -> Result<(KernelTask, Saves), Failure> {
+        let mut task = self.read(asked, machine, paths, stop)?;
+        let saves = Saves(self.saves(&task.user, |file| paths.output(file))?);
+        if !self.save.is_empty() {
+            let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
+            let taken = Arc::clone(&task.results);
+            task.user = task.user.with_sink(Sink::new(move |position, bytes| {
+                if wanted.contains(&position) {
+                    let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+                    taken.insert(position, bytes.to_vec());
+                }
+            }));
+        }
+        Ok((task, saves))
+    }
+
+    /// Reads the kernel and its initial data, and compares it with its source and a
+    /// compiler. `paths` gets the files that were read.
+    ///
+    /// # Errors
+    /// When any of these fails.
+    pub fn read(
+        &self,
+        asked: Option<Strategy>,
+        machine: &MachineArgs,
+        paths: &mut Paths,
+        stop: &'static AtomicBool,
+    ) -> Result<KernelTask, Failure> {
         let described = self.values.kernel(&self.file)?;
         if let Some(mut compiler) = Compiler::first_of(&opencl_only(machine)?)? {
             compiler.check(&described)?;
@@ -115,19 +141,7 @@ impl KernelArgs {
         let read = [&self.file, &user.kernel().source].into_iter();
         let read = read.chain(self.load.iter().map(|(_, file)| file));
         *paths = Paths::reading(read.map(PathBuf::as_path));
-        let saves = self.saves(&user, paths)?;
-        let results: Arc<Mutex<BTreeMap<usize, Vec<u8>>>> = Arc::default();
-        if !self.save.is_empty() {
-            let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
-            let taken = Arc::clone(&results);
-            user = user.with_sink(Sink::new(move |position, bytes| {
-                if wanted.contains(&position) {
-                    let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-                    taken.insert(position, bytes.to_vec());
-                }
-            }));
-        }
-        let task = KernelTask {
+        Ok(KernelTask {
             args: self.clone(),
             user,
             partition,
@@ -135,30 +149,33 @@ impl KernelArgs {
             asked,
             stop,
             notes,
-            results,
-        };
-        Ok((task, saves))
+            results: Arc::default(),
+        })
     }
 
-    fn saves(&self, user: &UserKernel, paths: &mut Paths) -> Result<Saves, Failure> {
+    /// The files of results by their positions, each opened by `open`.
+    ///
+    /// # Errors
+    /// When the kernel writes no buffer at a position, and those of `open`.
+    pub fn saves<T>(
+        &self,
+        user: &UserKernel,
+        mut open: impl FnMut(&Path) -> Result<T, Failure>,
+    ) -> Result<Vec<(usize, T)>, Failure> {
         let written: Vec<usize> = (user.buffers())
             .filter(|(_, buffer)| buffer.direction.writes())
             .map(|(position, _)| position)
             .collect();
-        let open = |(position, file): &(usize, PathBuf)| {
+        let save = |(position, file): &(usize, PathBuf)| {
             if !written.contains(position) {
                 return Err(Failure::usage(
                     format!("--save: the kernel writes no buffer at position {position}"),
                     format!("one of {written:?}"),
                 ));
             }
-            Ok((*position, paths.output(file)?))
+            Ok((*position, open(file)?))
         };
-        self.save
-            .iter()
-            .map(open)
-            .collect::<Result<_, _>>()
-            .map(Saves)
+        self.save.iter().map(save).collect()
     }
 }
 

@@ -86,6 +86,9 @@ pub enum Message {
         heir: NodeId,
         restart: bool,
     },
+    /// From the first node, to all, when a task has ended that may be the last one: whether
+    /// it is.
+    Verdict { task: TaskId, is_last: bool },
     /// From the first node, after the last task: asks for a part. `attempt` says how often
     /// the tasks have begun.
     Collect { attempt: u64, part: Part },

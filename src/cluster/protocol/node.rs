@@ -150,6 +150,12 @@ impl NodeMachine {
         self.task
     }
 
+    /// How often the tasks have begun anew, as all nodes know it: two losses may be told at
+    /// once.
+    pub fn restarts(&self) -> u64 {
+        self.task.0 / RESTART
+    }
+
     /// Begins the next task. The driver calls it when the node is ready and no task runs.
     pub fn begin(
         &mut self,
@@ -446,8 +452,7 @@ impl NodeMachine {
         self.heirs.insert(node, heir);
         if restart {
             self.stop_work(actions);
-            let restarts = self.task.0 / RESTART + 1;
-            self.task = TaskId(restarts * RESTART);
+            self.task = TaskId((self.restarts() + 1) * RESTART);
             self.early
                 .retain(|(_, message)| Self::task_of(message).is_some_and(|task| task > self.task));
             actions.push(Action::Restart { lost: node });

@@ -42,6 +42,12 @@ impl Extent {
     pub fn bytes(&self, block: &Block) -> u64 {
         block.elements() * self.element
     }
+
+    /// Where the bytes of a block begin, by rows without gaps. They follow one another if
+    /// it is of one row, or has all columns.
+    pub fn offset(&self, block: &Block) -> u64 {
+        (block.rows.start * self.columns + block.columns.start) * self.element
+    }
 }
 
 /// A block of a space.
@@ -178,5 +184,32 @@ impl Spaces {
         let spaces = self.all.iter_mut().flatten();
         let lost = spaces.map(|entry| entry.directory.lost(node, heir));
         lost.fold(false, |any, lost| any | lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block's bytes begin where those of what is before it end: whole rows, and parts of
+    /// a row.
+    #[test]
+    fn blocks_without_gaps_follow_one_another() {
+        let extent = Extent {
+            rows: 5,
+            columns: 7,
+            element: 3,
+        };
+        let mut end = 0;
+        for block in [
+            Block::new(0..2, 0..7),
+            Block::new(2..3, 0..4),
+            Block::new(2..3, 4..7),
+            Block::new(3..5, 0..7),
+        ] {
+            assert_eq!(extent.offset(&block), end);
+            end += extent.bytes(&block);
+        }
+        assert_eq!(end, extent.bytes(&extent.whole()));
     }
 }

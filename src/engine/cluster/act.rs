@@ -213,9 +213,11 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Tells all other nodes that the run ends, and why.
+    /// Tells all other nodes that the run ends, and why. The first node passes on what it
+    /// was told, as those who learn of its end before would take that for the reason.
     pub(super) fn fail(&mut self, error: ClusterError) -> ClusterError {
         let why = match &error {
+            ClusterError::Stopped(why) if self.me() == NodeId::FIRST => why.clone(),
             ClusterError::Stopped(_) => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
             error => format!("{}: {error}", self.me()),
@@ -226,7 +228,10 @@ impl Node<'_> {
                 // Nothing is left to be done for a rank that cannot be told.
                 let _ = self.wire.send(rank, message.clone());
             }
-            let _ = self.wire.flush(LAST_WORDS);
+            // Those who heard the reason from others are gone, and take nothing any longer.
+            if !matches!(error, ClusterError::Stopped(_)) {
+                let _ = self.wire.flush(LAST_WORDS);
+            }
         }
         error
     }

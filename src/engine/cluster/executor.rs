@@ -1,6 +1,7 @@
 //! The devices of a node: they compute subtasks.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::device_memory::DeviceMemory;
@@ -66,13 +67,31 @@ struct Running {
     failure: Option<String>,
 }
 
+/// What a subtask writes.
 struct Output {
     part: Part,
-    memory: HostMemoryId,
     bytes: u64,
-    /// Whether it begins with what the part had before.
-    is_changed: bool,
+    memory: HostMemoryId,
+    /// Its place in host memory, and in that of a device with its own.
+    host: Room,
+    device: Room,
+    /// Whether it begins with some contents.
+    has_contents: bool,
     buffer: Option<BufferId>,
+}
+
+/// The place of a part in memory, in bytes.
+#[derive(Clone, Copy)]
+struct Room {
+    at: u64,
+    /// Bytes of the memory.
+    length: u64,
+}
+
+impl Output {
+    fn in_host(&self) -> Range<u64> {
+        self.host.at..self.host.at + self.bytes
+    }
 }
 
 impl Executor {
@@ -138,20 +157,37 @@ impl Executor {
         }
         self.forget(runtime, &forgotten);
         let mut outputs = Vec::new();
+        let has_own = self.devices[which].memory.is_some();
         for (part, is_changed) in writes.into_iter().zip(changed) {
-            let bytes = spaces.bytes(&part);
-            let memory = self.pool.take(runtime, bytes)?;
-            if is_changed {
-                let to = runtime.host_range(memory, 0..bytes)?;
-                store.copy(spaces, &part, to)?;
-            }
-            outputs.push(Output {
+            let (extent, bytes) = (spaces.extent(part.space), spaces.bytes(&part));
+            let alone = Room {
+                at: 0,
+                length: bytes,
+            };
+            let device = match task.keeps_places() {
+                true => Room {
+                    at: extent.offset(&part.block),
+                    length: extent.bytes(&extent.whole()),
+                },
+                false => alone,
+            };
+            let host = if has_own { alone } else { device };
+            let memory = self.pool.take(runtime, host.length)?;
+            let mut output = Output {
                 part,
-                memory,
                 bytes,
-                is_changed,
+                memory,
+                host,
+                device,
+                has_contents: is_changed,
                 buffer: None,
-            });
+            };
+            let to = runtime.host_range(memory, output.in_host())?;
+            match is_changed {
+                true => store.copy(spaces, &output.part, to)?,
+                false => output.has_contents = task.begin(&output.part, to),
+            }
+            outputs.push(output);
         }
         let device = &mut self.devices[which];
         let queue = device.queues[device.turn % device.queues.len()];
@@ -185,27 +221,27 @@ impl Executor {
             memories.push(match &mut device.memory {
                 None => Memory::Host(output.memory),
                 Some(own) => {
-                    let buffer = own.take(runtime, device.id, output.bytes)?;
+                    let room = output.device;
+                    let buffer = own.take(runtime, device.id, room.length)?;
                     output.buffer = Some(buffer);
-                    if output.is_changed {
-                        let bytes = 0..output.bytes;
-                        commands.push(Command::write(output.memory, bytes, buffer, 0));
+                    if output.has_contents {
+                        let from = output.in_host();
+                        commands.push(Command::write(output.memory, from, buffer, room.at));
                     }
                     Memory::Device(buffer)
                 }
             });
         }
         let launch = task.launch(subtask);
-        let memories = memories.into_iter().map(crate::codelet::Value::Memory);
         commands.push(Command::Launch(Launch {
             codelet: Arc::clone(&launch.codelet),
             units: launch.units,
-            args: memories.chain(launch.values).collect(),
+            args: task.arguments(memories, launch.values),
             cost: task.cost(subtask),
         }));
         let reads_back = outputs.iter().filter_map(|output| {
-            let bytes = 0..output.bytes;
-            Some(Command::read(output.buffer?, 0, output.memory, bytes))
+            let (from, to) = (output.device.at, output.in_host());
+            Some(Command::read(output.buffer?, from, output.memory, to))
         });
         commands.extend(reads_back);
         for command in commands {
@@ -289,12 +325,12 @@ impl Executor {
         let mut results = Vec::new();
         for output in running.outputs {
             if running.failure.is_none() {
-                let bytes = runtime.host_range(output.memory, 0..output.bytes)?;
+                let bytes = runtime.host_range(output.memory, output.in_host())?;
                 results.push((output.part, bytes.to_vec()));
             }
-            self.pool.give_back(output.memory, output.bytes);
+            self.pool.give_back(output.memory, output.host.length);
             if let (Some(own), Some(buffer)) = (&mut device.memory, output.buffer) {
-                own.give_back(buffer, output.bytes);
+                own.give_back(buffer, output.device.length);
             }
         }
         self.forget(runtime, &forgotten);

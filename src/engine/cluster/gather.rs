@@ -70,7 +70,7 @@ impl Node<'_> {
         for (block, node) in foreign {
             let part = Part { space, block };
             let message = Message::Collect {
-                attempt: self.attempt,
+                attempt: self.machine.restarts(),
                 part: part.clone(),
             };
             self.send(node, message)?;
@@ -80,7 +80,7 @@ impl Node<'_> {
     }
 
     /// Writes a part of which this node has some, and has got the others.
-    fn put_together(
+    pub(super) fn put_together(
         &mut self,
         part: &Part,
         got: Vec<Part>,
@@ -104,7 +104,7 @@ impl Node<'_> {
     /// Sends a part to the node that collects it.
     pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
         let message = Message::Piece {
-            attempt: self.attempt,
+            attempt: self.machine.restarts(),
             part: part.clone(),
         };
         let mut bytes = encode(&message)?;

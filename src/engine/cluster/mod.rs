@@ -4,13 +4,14 @@
 //! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
-//! bytes of messages, `run` takes a workload from its spaces to its report, and `gather`
-//! brings its result to the first node. [`measure`] measures a cluster for its cluster file,
+//! bytes of messages, `run` takes a workload from its spaces to its report, `ending` ends
+//! its tasks early, and `gather` brings its result to the first node. [`measure`] measures a cluster for its cluster file,
 //! and [`simulate`] drives the same protocol in a simulated cluster.
 
 mod act;
 mod device_memory;
 mod encode;
+mod ending;
 mod error;
 mod executor;
 mod expected;
@@ -23,6 +24,7 @@ pub mod simulate;
 mod store;
 
 pub use error::ClusterError;
+pub use executor::DEPTH;
 pub use expected::expected;
 pub use node::{Node, Options};
 

@@ -1,7 +1,7 @@
 //! A node of a cluster that runs: its wire, its devices and its data, driven by the
 //! protocol.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, SpaceId, Spaces};
-use crate::cluster::task::Computed;
+use crate::cluster::task::{Computed, TaskId};
 use crate::cluster::wire::{Arrived, Wire};
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
@@ -98,8 +98,9 @@ pub struct Node<'a> {
     pub(super) unserved: Vec<(NodeId, RequestId, Vec<Part>)>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
-    /// How often the tasks have begun.
-    pub(super) attempt: u64,
+    /// What the first node has said of tasks that may be the last one: whether they are.
+    /// Where others did all the work, it may be several tasks ahead of this node.
+    pub(super) verdicts: BTreeMap<TaskId, bool>,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
 }
@@ -161,7 +162,7 @@ impl<'a> Node<'a> {
             records: vec![None; nodes],
             unserved: Vec::new(),
             pieces: HashMap::new(),
-            attempt: 0,
+            verdicts: BTreeMap::new(),
             is_finished: false,
         };
         node.runtime.notify(Notice::DrivingBegins);
@@ -351,7 +352,7 @@ impl<'a> Node<'a> {
                 self.take_partial(task, &bytes[at..])
             }
             Message::Piece { attempt, part } => {
-                if attempt == self.attempt {
+                if attempt == self.machine.restarts() {
                     self.pieces.insert(part, (bytes, at));
                 }
                 Ok(())
@@ -364,13 +365,16 @@ impl<'a> Node<'a> {
     fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
+            Message::Verdict { task, is_last } => {
+                self.verdicts.insert(task, is_last);
+            }
             Message::Collect { attempt, part } => {
-                if attempt == self.attempt {
+                if attempt == self.machine.restarts() {
                     return self.send_piece(from, part);
                 }
             }
             Message::Summary { attempt, record } => {
-                if attempt == self.attempt {
+                if attempt == self.machine.restarts() {
                     self.records[from.index()] = Some(*record);
                 }
             }

@@ -22,7 +22,7 @@ pub struct Control<'a> {
     /// Compare the result with a reference, of numbers that this seed chooses.
     pub verify: Option<u64>,
     /// At the first node: what takes spaces of the workload, unless its result was found
-    /// wrong.
+    /// wrong. The space of the result may be another one when the tasks end early.
     pub outputs: Vec<(usize, &'a mut dyn Sink)>,
     /// Told the number of tasks that have ended.
     pub progress: &'a mut dyn FnMut(u64),
@@ -101,10 +101,9 @@ impl Node<'_> {
             ids.push(self.add_space(&space, control.tile)?);
         }
         let began = Instant::now();
-        for number in 0..workload.tasks() {
-            self.run(workload.task(number, &ids))?;
-            (control.progress)(number + 1);
-        }
+        let planned = workload;
+        let shortened = self.run_tasks(planned, &ids, control)?;
+        let workload = shortened.as_deref().unwrap_or(planned);
         let seconds = began.elapsed().as_secs_f64();
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
@@ -114,7 +113,7 @@ impl Node<'_> {
             self.record.checked = Some(self.check_own(result, compare)?);
         }
         let record = Box::new(self.record.clone());
-        let attempt = self.attempt;
+        let attempt = self.machine.restarts();
         self.send(NodeId::FIRST, Message::Summary { attempt, record })?;
         if self.me() != NodeId::FIRST {
             self.until(|node| node.is_finished)?;
@@ -139,13 +138,39 @@ impl Node<'_> {
         let is_right = !self.records.iter().flatten().any(is_wrong);
         for (space, output) in control.outputs.iter_mut().filter(|_| is_right) {
             output.begin().map_err(ClusterError::from)?;
-            self.gather(ids[*space], |bytes| output.next(bytes))?;
+            let space = match *space == planned.result() {
+                true => workload.result(),
+                false => *space,
+            };
+            self.gather(ids[space], |bytes| output.next(bytes))?;
         }
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;
         }
         let outcome = self.outcome(seconds, workload.tasks());
         Ok(Some(ClusterOutcome { figure, ..outcome }))
+    }
+
+    /// Runs the tasks. If they end before the last one, the result is the workload that has
+    /// these alone.
+    fn run_tasks(
+        &mut self,
+        workload: &dyn ClusterWorkload,
+        ids: &[SpaceId],
+        control: &mut Control,
+    ) -> Result<Option<Box<dyn ClusterWorkload>>, Interruption> {
+        let count = workload.tasks();
+        for number in 0..count {
+            self.run(workload.task(number, ids))?;
+            let ended = number + 1;
+            (control.progress)(ended);
+            if let Some(ending) = workload.ending(ended).filter(|_| ended < count)
+                && self.is_last(ids[ending.space], &ending.is_met)?
+            {
+                return Ok(Some(ending.shortened));
+            }
+        }
+        Ok(None)
     }
 
     /// Waits for something, unless the tasks must begin anew.
@@ -173,7 +198,6 @@ impl Node<'_> {
         self.fills.clear();
         self.records.fill(None);
         self.pieces.clear();
-        self.attempt += 1;
         // What was told before the first task begins is regarded by it.
         self.restarts = false;
         self.forget_inputs();

@@ -20,12 +20,12 @@ pub fn indices(kernel: &Kernel) -> u64 {
         .map_or(MOST, |least| least.min(MOST))
 }
 
-/// Fills `bytes` with numbers of a type: floating-point numbers from -1 to 1,
-/// integers from 0 to below `indices`.
-pub fn random(base: Base, indices: u64, seed: u64, bytes: &mut [u8]) {
+/// Fills `bytes` with numbers of a type, the first of which has the index `first`:
+/// floating-point numbers from -1 to 1, integers from 0 to below `indices`.
+pub fn random(base: Base, indices: u64, seed: u64, first: u64, bytes: &mut [u8]) {
     let most = indices.max(1) as f64;
     let each = base.bytes() as usize;
-    for (index, element) in (0u64..).zip(bytes.chunks_exact_mut(each)) {
+    for (index, element) in (first..).zip(bytes.chunks_exact_mut(each)) {
         let uniform = uniform(seed, index);
         let fraction = 2.0 * uniform - 1.0;
         match base {

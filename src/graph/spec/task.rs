@@ -158,7 +158,7 @@ fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler
     let seed = seed.wrapping_add(((index as u64) << 16) + position as u64);
     Arc::new(move |bytes| {
         let length = length.min(bytes.len());
-        fill::random(base, indices, seed, &mut bytes[..length]);
+        fill::random(base, indices, seed, 0, &mut bytes[..length]);
     })
 }
 

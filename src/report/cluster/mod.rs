@@ -25,8 +25,11 @@ pub struct ClusterReport {
     pub prefetch: u32,
     /// From the first task's begin to the last one's end.
     pub seconds: f64,
-    pub gflops: f64,
+    /// `None` if the operations are not known.
+    pub gflops: Option<f64>,
     pub restarts: u64,
+    /// Of a run that ends with a tolerance.
+    pub steps: Option<ClusterSteps>,
     pub requests: Option<Requests>,
     pub nodes: Vec<ClusterNode>,
     /// A number of the workload, if it has one.
@@ -45,6 +48,7 @@ pub struct WorkloadDescription {
     pub tasks: u64,
     /// Subtasks of all tasks.
     pub subtasks: u64,
+    /// Zero if they are not known.
     pub flops: f64,
 }
 
@@ -54,6 +58,26 @@ pub struct Requests {
     pub asked: u64,
     /// Those that brought at least one subtask.
     pub brought: u64,
+}
+
+/// The steps of a run that ends with a tolerance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ClusterSteps {
+    pub done: u64,
+    pub most: u64,
+    pub tolerance: f64,
+    /// Whether the figure is at most the tolerance.
+    pub reached: bool,
+}
+
+/// When a run ends early.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Of the workload's figure.
+    pub tolerance: f64,
+    /// The steps of all tasks.
+    pub steps: u64,
+    pub tasks: u64,
 }
 
 /// A node's part.
@@ -103,6 +127,7 @@ pub struct ClusterContext {
     pub workload: WorkloadDescription,
     /// The name of its figure, and that for people.
     pub figure: Option<[&'static str; 2]>,
+    pub tolerance: Option<Tolerance>,
     pub simulated: bool,
     /// The name of the simulated cluster.
     pub cluster: Option<String>,
@@ -127,8 +152,17 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         policy: context.policy,
         prefetch: context.prefetch,
         seconds: outcome.seconds,
-        gflops: context.workload.flops / outcome.seconds / 1e9,
+        gflops: (context.workload.flops > 0.0)
+            .then(|| context.workload.flops / outcome.seconds / 1e9),
         restarts: outcome.restarts,
+        steps: context.tolerance.map(|limit| ClusterSteps {
+            done: limit.steps * outcome.tasks / limit.tasks.max(1),
+            most: limit.steps,
+            tolerance: limit.tolerance,
+            reached: outcome
+                .figure
+                .is_some_and(|change| change <= limit.tolerance),
+        }),
         requests: outcome
             .requests
             .map(|[asked, brought]| Requests { asked, brought }),

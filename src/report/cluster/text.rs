@@ -41,9 +41,23 @@ impl ClusterReport {
             origin(self.simulated)
         )?;
         let origin = origin(self.simulated);
-        let rate = styled(MAIN, Count(self.gflops * 1e9, "flop/s"));
-        line(out, "Rate", format!("{rate}{origin}"))?;
+        if let Some(gflops) = self.gflops {
+            let rate = styled(MAIN, Count(gflops * 1e9, "flop/s"));
+            line(out, "Rate", format!("{rate}{origin}"))?;
+        }
         line(out, "Time", format!("{}{origin}", Seconds(self.seconds)))?;
+        if let Some(steps) = &self.steps {
+            let reached = match steps.reached {
+                true => "reached",
+                false => "not reached",
+            };
+            let (done, most) = (steps.done, steps.most);
+            let of = format!(
+                "{done} of {most}, tolerance {:e} {reached}",
+                steps.tolerance
+            );
+            line(out, "Steps", of)?;
+        }
         if let Some(requests) = &self.requests {
             let (asked, brought) = (requests.asked, requests.brought);
             line(

@@ -44,6 +44,12 @@ impl Contents {
         }
     }
 
+    /// Contents that no node sends, and that are no reason to compute anything at a node
+    /// rather than at another.
+    pub fn everywhere(fill: Fill) -> Self {
+        Self::made(Layout::Columns(Arc::from([])), fill)
+    }
+
     /// The contents of a block for a comparison. One that cannot be read has no numbers,
     /// which no result equals.
     pub(super) fn again(fill: &Fill, block: &Block, bytes: &mut [u8]) {

@@ -6,6 +6,7 @@ mod convolution;
 mod fft;
 mod file;
 mod generated;
+mod kernel;
 mod lu;
 mod matmul;
 mod placement;
@@ -21,6 +22,7 @@ pub use convolution::ConvolutionWorkload;
 pub use fft::FftWorkload;
 pub use file::of_file;
 pub use generated::generated;
+pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
@@ -63,7 +65,26 @@ pub trait ClusterWorkload: Send + Sync {
     fn figure(&self) -> Option<Figure> {
         None
     }
+
+    /// What may end it when so many of its tasks have ended; none if nothing may.
+    fn ending(&self, tasks: u64) -> Option<Ending> {
+        let _ = tasks;
+        None
+    }
 }
+
+/// A condition that ends a workload before its last task.
+pub struct Ending {
+    /// The space whose bytes tell. The task that has ended wrote all of it, so that it is
+    /// lost only together with that task.
+    pub space: usize,
+    pub is_met: IsMet,
+    /// The same workload, with only the tasks that have ended.
+    pub shortened: Box<dyn ClusterWorkload>,
+}
+
+/// Whether a condition is met, by the bytes of a space.
+pub type IsMet = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// A number, from the bytes of a space.
 pub type FigureOf = Box<dyn Fn(&[u8]) -> f64 + Send + Sync>;

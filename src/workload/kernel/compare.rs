@@ -1,5 +1,6 @@
 //! Compares two results of a user's kernel, element by element.
 
+use crate::cluster::record::Checked;
 use crate::graph::spec::scalar::Base;
 
 /// Relative differences that devices' rounding may cause.
@@ -36,15 +37,37 @@ pub fn compare(base: Base, ours: &[u8], reference: &[u8], exact: bool) -> Differ
             true => f64::INFINITY,
             false => distance,
         });
-        let allowed = match base {
-            Base::Float => SINGLE,
-            Base::Double => DOUBLE,
-            Base::Half => HALF,
-            _ => 0.0,
-        };
-        difference.right &= !exact && distance <= allowed * b.abs().max(1.0);
+        difference.right &= !exact && distance <= allowed(base, b);
     }
     difference
+}
+
+/// Compares elements of a type of results of which nobody knows which device computed
+/// them: floating-point numbers may differ by a device's rounding, and integers must be
+/// equal.
+pub fn check(base: Base, ours: &[u8], reference: &[u8]) -> Checked {
+    let each = base.bytes() as usize;
+    let mut checked = Checked::default();
+    for (one, other) in ours.chunks(each).zip(reference.chunks(each)) {
+        let (a, b) = (number(base, one), number(base, other));
+        let is_same = one == other || (a.is_nan() && b.is_nan());
+        match is_same || !base.is_float() {
+            true => checked.number(f64::from(u8::from(!is_same)), 0.0, 0.5),
+            false => checked.number(a, b, allowed(base, b)),
+        }
+    }
+    checked
+}
+
+/// The difference from a number that a device's rounding may cause.
+fn allowed(base: Base, number: f64) -> f64 {
+    let relative = match base {
+        Base::Float => SINGLE,
+        Base::Double => DOUBLE,
+        Base::Half => HALF,
+        _ => 0.0,
+    };
+    relative * number.abs().max(1.0)
 }
 
 fn number(base: Base, bytes: &[u8]) -> f64 {

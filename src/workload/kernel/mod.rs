@@ -217,16 +217,31 @@ impl UserKernel {
     /// Writes a buffer's first contents: the user's, or random numbers if it is read,
     /// or zeros if it is only written.
     pub fn fill(&self, position: usize, bytes: &mut [u8]) {
+        self.fill_from(position, 0, bytes);
+    }
+
+    /// Writes a part of a buffer's first contents, from its byte `begin` on. Bytes behind
+    /// the buffer's last one are of no meaning.
+    pub fn fill_from(&self, position: usize, begin: u64, bytes: &mut [u8]) {
         let buffer = self.buffers().find(|(at, _)| *at == position);
         match (self.contents.get(&position), buffer) {
-            (Some(given), Some((_, buffer))) => {
-                let bytes = &mut bytes[..buffer.bytes() as usize];
-                bytes.copy_from_slice(given);
+            (Some(given), _) => {
+                let given = given.get(begin as usize..).unwrap_or_default();
+                let length = given.len().min(bytes.len());
+                bytes[..length].copy_from_slice(&given[..length]);
             }
             (None, Some((_, buffer))) if buffer.direction.reads() => {
                 let seed = self.seed.wrapping_add(position as u64);
-                let indices = fill::indices(&self.kernel);
-                fill::random(buffer.element.base, indices, seed, bytes);
+                let (base, indices) = (buffer.element.base, fill::indices(&self.kernel));
+                let (each, skipped) = (base.bytes(), begin % base.bytes());
+                let (first, length) = (begin / each, skipped + bytes.len() as u64);
+                if skipped == 0 && length.is_multiple_of(each) {
+                    return fill::random(base, indices, seed, first, bytes);
+                }
+                // A part may begin or end within an element.
+                let mut elements = vec![0; length.next_multiple_of(each) as usize];
+                fill::random(base, indices, seed, first, &mut elements);
+                bytes.copy_from_slice(&elements[skipped as usize..length as usize]);
             }
             _ => bytes.fill(0),
         }

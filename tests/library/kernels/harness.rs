@@ -7,7 +7,7 @@ use std::time::Instant;
 use pdawl::balance::Strategy;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
 use pdawl::engine::Outcome;
-use pdawl::engine::corun::kernel::{Examined, examine};
+use pdawl::engine::corun::kernel::{Examined, SliceTrials, examine};
 use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::expression::{Number, Symbols};
 use pdawl::graph::spec::{Kernel, KernelSpec};
@@ -67,7 +67,8 @@ pub fn user(case: &Case, seed: u64) -> UserKernel {
 /// Examines the case on the first device.
 pub fn examined(runtime: &mut dyn Runtime, case: &Case, seed: u64) -> Examined {
     let stop = AtomicBool::new(false);
-    examine(runtime, 0, user(case, seed), &stop).unwrap_or_else(|e| panic!("{}: {e}", case.name))
+    let found = examine(runtime, 0, user(case, seed), SliceTrials::IfShort, &stop);
+    found.unwrap_or_else(|e| panic!("{}: {e}", case.name))
 }
 
 /// Runs steps, with verification; returns the outcome and the results.

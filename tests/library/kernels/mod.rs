@@ -2,10 +2,10 @@
 //! those of the undivided launch, bit for bit.
 
 mod case;
-mod harness;
+pub mod harness;
 mod losses;
 mod refusals;
 mod splits;
 mod strategies;
-mod suite;
+pub mod suite;
 mod tight;

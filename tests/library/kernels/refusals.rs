@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::corun::CorunError;
-use pdawl::engine::corun::kernel::examine;
+use pdawl::engine::corun::kernel::{SliceTrials, examine};
 
 use super::harness::{examined, open, seed, user};
 use super::suite::Case;
@@ -128,6 +128,6 @@ fn trials_end_on_request() {
     };
     let mut runtime = open(&[false]);
     let stop = AtomicBool::new(true);
-    let ended = examine(&mut runtime, 0, user(&case, 1), &stop);
+    let ended = examine(&mut runtime, 0, user(&case, 1), SliceTrials::IfShort, &stop);
     assert!(matches!(ended, Err(CorunError::Interrupted)), "{ended:?}");
 }

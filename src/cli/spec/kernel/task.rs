@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pdawl::balance::Strategy;
 use pdawl::balance::strategy::Shares;
 use pdawl::engine::corun::CorunError;
-use pdawl::engine::corun::kernel::examine;
+use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::quantity::Bytes;
 use pdawl::report::schema::{KernelParameters, Parameters, Workload};
@@ -74,13 +74,54 @@ impl KernelTask {
     /// # Errors
     /// What the engine refuses.
     pub fn examine(&mut self, runtime: &mut dyn Runtime) -> Result<Option<usize>, Failure> {
-        let devices = runtime.devices().to_vec();
-        let best = self.best(&devices)?;
+        let best = self.best(runtime.devices())?;
+        let Some(why) = self.examine_on(runtime, best, SliceTrials::IfShort)? else {
+            return Ok(None);
+        };
+        self.notes.push(format!(
+            "it is not divided, and runs on {} alone: {why}",
+            runtime.devices()[best].name
+        ));
+        self.undivided = true;
+        Ok(Some(best))
+    }
+
+    /// Finds out how it can be divided, on a device of a runtime. If it cannot be divided,
+    /// the reason is returned.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn examine_on(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        device: usize,
+        slice_trials: SliceTrials,
+    ) -> Result<Option<String>, Failure> {
         let waiting = terminal::spinner();
         waiting.set_message("trying parts of the kernel");
-        let examined = examine(runtime, best, self.user.clone(), self.stop);
+        let examined = examine(runtime, device, self.user.clone(), slice_trials, self.stop);
         waiting.finish_and_clear();
-        let examined = examined.map_err(|error| match error {
+        let examined = examined.map_err(|error| self.failure(error))?;
+        self.user = examined.user;
+        self.notes.extend(examined.notes);
+        Ok(examined.refusal)
+    }
+
+    /// What the written buffers have after all steps of the undivided kernel, on a device.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub fn reference(
+        &self,
+        runtime: &mut dyn Runtime,
+        device: usize,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        let computed = undivided(runtime, device, &self.user, self.args.steps, self.stop);
+        computed.map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: CorunError) -> Failure {
+        match error {
             CorunError::Interrupted => Failure::Interrupted,
             CorunError::Runtime(RuntimeError::Call { why, device, .. })
                 if why.contains("the local size") || why.starts_with("a work-group of") =>
@@ -93,18 +134,7 @@ impl KernelTask {
             }
             CorunError::Runtime(error) => refused(error),
             other => Failure::of(other),
-        })?;
-        self.user = examined.user;
-        self.notes.extend(examined.notes);
-        let Some(why) = examined.refusal else {
-            return Ok(None);
-        };
-        self.notes.push(format!(
-            "it is not divided, and runs on {} alone: {why}",
-            devices[best].name
-        ));
-        self.undivided = true;
-        Ok(Some(best))
+        }
     }
 
     /// The device, of those that the user wants, that is most likely the fastest: a GPU
@@ -112,7 +142,7 @@ impl KernelTask {
     ///
     /// # Errors
     /// When the user's strategy needs a device that is missing.
-    fn best(&self, devices: &[Device]) -> Result<usize, Failure> {
+    pub fn best(&self, devices: &[Device]) -> Result<usize, Failure> {
         let kinds: Vec<DeviceKind> = devices.iter().map(|device| device.kind).collect();
         if let Some(asked) = &self.asked {
             (asked.suits(&kinds)).map_err(|why| Failure::usage(why, OTHER_STRATEGY))?;
@@ -147,6 +177,11 @@ impl KernelTask {
         let cpu = 1.0 - f64::from(self.partition?) / 10.0;
         let shares = Shares::new(vec![cpu]).ok()?;
         (has(true) && has(false)).then_some(Strategy::Fixed(shares))
+    }
+
+    /// The name of its file.
+    pub fn file(&self) -> String {
+        name(&self.args.file)
     }
 
     pub fn steps(&self) -> u32 {

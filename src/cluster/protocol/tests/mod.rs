@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::cluster::NodeId;
 use crate::cluster::info::{DeviceInfo, NodeInfo};
+use crate::cluster::protocol::{Event, Message, NodeMachine, Settings};
 use crate::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
@@ -174,6 +175,27 @@ fn nodes_may_be_lost_at_any_moment() {
             "{spread}: {seen:?}"
         );
     }
+}
+
+/// Attempts have equal numbers at all nodes, also where a node is told of two losses at
+/// once.
+#[test]
+fn each_restart_that_is_told_counts() {
+    let info = random_node(&mut fastrand::Rng::with_seed(1));
+    let settings = Settings::default();
+    let mut machine = NodeMachine::new(NodeId(1), 4, "test".to_owned(), info, settings, None);
+    for (restarts, node) in (0..).zip([NodeId(2), NodeId(3)]) {
+        assert_eq!(machine.restarts(), restarts);
+        let message = Message::Lost {
+            node,
+            heir: NodeId::FIRST,
+            restart: true,
+        };
+        let from = NodeId::FIRST;
+        let event = Event::Message { from, message };
+        machine.on(event, 0, &Spaces::default(), &mut Vec::new());
+    }
+    assert_eq!(machine.restarts(), 2);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::codelet::Precision;
 use crate::codelet::spmv::band::Affine;
 use crate::codelet::sums::{Sums, totals};
 use crate::matrix::Csr;
-use crate::workload::cluster::{Check, ClusterWorkload, Contents, Figure, NewSpace};
+use crate::workload::cluster::{Check, ClusterWorkload, Contents, Ending, Figure, NewSpace};
 
 /// Why there are no ranks.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct PagerankWorkload {
     is_dangling: Arc<[bool]>,
     damping: f64,
     steps: u64,
+    /// The sum of the changes in a step with which it ends before its last step.
+    tolerance: Option<f64>,
 }
 
 impl PagerankWorkload {
@@ -66,7 +68,17 @@ impl PagerankWorkload {
             is_dangling,
             damping,
             steps,
+            tolerance: None,
         })
+    }
+
+    /// The same ranks, computed until all changes in a step sum to at most `tolerance`, or
+    /// all steps are done.
+    pub fn with_tolerance(self, tolerance: f64) -> Self {
+        Self {
+            tolerance: Some(tolerance),
+            ..self
+        }
     }
 
     fn vertices(&self) -> u64 {
@@ -100,6 +112,9 @@ impl PagerankWorkload {
 /// The place of the factors that choose vertices without links, among the spaces.
 const DANGLING: usize = 6;
 
+/// A product and its sums.
+const TASKS_OF_STEP: u64 = 2;
+
 impl ClusterWorkload for PagerankWorkload {
     fn name(&self) -> &'static str {
         "pagerank"
@@ -124,19 +139,18 @@ impl ClusterWorkload for PagerankWorkload {
         spaces
     }
 
-    /// A product and its sums, for each step.
     fn tasks(&self) -> u64 {
-        2 * self.steps
+        TASKS_OF_STEP * self.steps
     }
 
     fn task(&self, number: u64, ids: &[SpaceId]) -> Arc<dyn Computed> {
         let spaces = Spaces::of(ids);
         let [one, other] = spaces.vectors;
-        let [from, to] = match number / 2 % 2 {
+        let [from, to] = match number / TASKS_OF_STEP % 2 {
             0 => [one, other],
             _ => [other, one],
         };
-        if number % 2 == 1 {
+        if number % TASKS_OF_STEP == 1 {
             return self.iteration.reduce(spaces, vec![to, from, ids[DANGLING]]);
         }
         let vertices = self.vertices() as f64;
@@ -167,6 +181,19 @@ impl ClusterWorkload for PagerankWorkload {
             title: "Last change",
             space: TOTALS,
             of: Box::new(move |bytes| totals(bytes, precision)[1]),
+        })
+    }
+
+    /// The changes are known when a step's sums are.
+    fn ending(&self, tasks: u64) -> Option<Ending> {
+        let (tolerance, precision) = (self.tolerance?, self.precision());
+        tasks.is_multiple_of(TASKS_OF_STEP).then(|| Ending {
+            space: TOTALS,
+            is_met: Box::new(move |bytes| totals(bytes, precision)[1] <= tolerance),
+            shortened: Box::new(Self {
+                steps: tasks / TASKS_OF_STEP,
+                ..self.clone()
+            }),
         })
     }
 }

@@ -28,7 +28,7 @@ use crate::workload::kernel::{Slices, UserKernel};
 
 /// The approximate duration of a trial of slices, in runs of the kernel.
 const SLICE_TRIAL: u32 = 24;
-/// The longest trial of slices.
+/// The longest trial of slices that is short.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The result of the examination.
@@ -42,6 +42,15 @@ pub struct Examined {
     pub notes: Vec<String>,
 }
 
+/// When the trial of slices is made, which takes about two dozen runs of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceTrials {
+    /// Where it takes seconds. Without it, devices keep whole buffers.
+    IfShort,
+    /// Always, for what cannot do with whole buffers.
+    Always,
+}
+
 /// Determines on one device of a runtime how a kernel can be divided, unless `stop`
 /// is set meanwhile.
 ///
@@ -52,6 +61,7 @@ pub fn examine(
     runtime: &mut dyn Runtime,
     device: usize,
     user: UserKernel,
+    slice_trials: SliceTrials,
     stop: &AtomicBool,
 ) -> Result<Examined, CorunError> {
     let mut trial = KernelTrial::open(runtime, device, &user, stop)?;
@@ -103,7 +113,7 @@ pub fn examine(
         trial: &mut trial,
         base: &base,
         whole: &whole,
-        patient: took * SLICE_TRIAL < PATIENCE,
+        patient: slice_trials == SliceTrials::Always || took * SLICE_TRIAL < PATIENCE,
     };
     let (slices, notes) = trial.slices(&divided, written, independent)?;
     Ok(Examined {

@@ -23,8 +23,9 @@ mod slices;
 mod trial;
 mod verify;
 
-pub use examine::{Examined, examine};
+pub use examine::{Examined, SliceTrials, examine};
 pub use images::lacking;
+pub use verify::undivided;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;

@@ -14,7 +14,7 @@ pub(super) struct SliceTrial<'a, 'b> {
     pub trial: &'a mut KernelTrial<'b>,
     pub base: &'a Contents,
     pub whole: &'a Contents,
-    /// Whether runs are short enough for many of them.
+    /// Whether there may be many runs.
     pub patient: bool,
 }
 

@@ -7,7 +7,25 @@ use super::trial::KernelTrial;
 use crate::engine::corun::CorunError;
 use crate::engine::corun::context::Context;
 use crate::graph::spec::Argument;
+use crate::runtime::Runtime;
+use crate::workload::kernel::UserKernel;
 use crate::workload::kernel::compare::compare;
+
+/// What the written buffers have after `steps` steps of the undivided kernel on a device of
+/// a runtime, in the order of their positions.
+///
+/// # Errors
+/// When the device's memory is too small, or the kernel does not run there;
+/// [`CorunError::Interrupted`] on request.
+pub fn undivided(
+    runtime: &mut dyn Runtime,
+    device: usize,
+    user: &UserKernel,
+    steps: u32,
+    stop: &AtomicBool,
+) -> Result<Vec<Vec<u8>>, CorunError> {
+    KernelTrial::open(runtime, device, user, stop)?.steps(user, steps)
+}
 
 impl KernelForm<'_> {
     /// Compares the results of `steps` steps with those of the undivided
@@ -30,12 +48,9 @@ impl KernelForm<'_> {
         let own = (context.alive()).find(|d| !devices[*d].shares_host_memory);
         let device = own.or_else(|| context.alive().next()).unwrap_or(0);
         context.runtime.free_buffers();
-        let reference = {
-            let mut trial = KernelTrial::open(&mut *context.runtime, device, user, stop)?;
-            match trial.steps(user, steps) {
-                Err(CorunError::Interrupted) => return Ok(None),
-                reference => reference?,
-            }
+        let reference = match undivided(&mut *context.runtime, device, user, steps, stop) {
+            Err(CorunError::Interrupted) => return Ok(None),
+            reference => reference?,
         };
         let (mut largest, mut right) = (0.0f64, true);
         let mut reference = reference.into_iter();

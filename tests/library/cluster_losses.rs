@@ -1,0 +1,78 @@
+//! Nodes that are threads of this process, and are lost while they compute.
+
+use std::thread;
+use std::time::Duration;
+
+use pdawl::engine::cluster::ClusterError;
+use pdawl::spread::NamedSpread;
+use pdawl::workload::cluster::Placement;
+
+use crate::cluster::{Case, Ran, sparse, workloads};
+
+/// The first rank has the right result, unless ranks were lost before all had joined.
+pub fn right_or_never_begun(case: &Case, mut ran: Vec<Ran>) {
+    let name = case.workload.name();
+    match ran.remove(0) {
+        Ok(outcome) => {
+            let outcome = outcome.expect("the first rank has the outcome");
+            let checked = outcome.checked().expect("the result was compared");
+            assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
+        }
+        Err(ClusterError::Stopped(why)) => assert!(why.contains("before the run"), "{why}"),
+        Err(other) => panic!("{name}: {other}"),
+    }
+}
+
+/// A rank is lost at some moment. The others end with the right result.
+#[test]
+fn a_lost_node_does_not_change_the_result() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for (workload, tile) in workloads(Placement::Rows, seed) {
+        let case = Case {
+            workload,
+            tile,
+            spread: NamedSpread::default(),
+            prefetch: 2,
+            nodes: 4,
+            seed: random.u64(..),
+        };
+        let victim = random.usize(1..4);
+        let after = Duration::from_micros(random.u64(..20_000));
+        let ran = case.run(move |faults| {
+            thread::sleep(after);
+            faults.kill(victim);
+        });
+        right_or_never_begun(&case, ran);
+    }
+}
+
+/// Several nodes are lost at about the same time, which the others may be told at once.
+#[test]
+fn two_lost_nodes_do_not_change_the_result() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..8 {
+        for (workload, tile) in sparse(random.u64(..1 << 40)) {
+            let case = Case {
+                workload,
+                tile,
+                spread: NamedSpread::default(),
+                prefetch: 2,
+                nodes: 5,
+                seed: random.u64(..),
+            };
+            let after = Duration::from_micros(random.u64(..20_000));
+            let between = Duration::from_micros(random.u64(..300));
+            let ran = case.run(move |faults| {
+                thread::sleep(after);
+                faults.kill(2);
+                thread::sleep(between);
+                faults.kill(4);
+            });
+            right_or_never_begun(&case, ran);
+        }
+    }
+}
