@@ -15,6 +15,7 @@ use crate::divide::Form;
 use crate::handle::{Ref, kind};
 use crate::program::Program;
 use crate::queue::Lane;
+use crate::schedule::Records;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 /// A kernel.
@@ -28,6 +29,13 @@ pub struct Kernel {
     writes: Vec<bool>,
     /// Whether its groups may wait for one another.
     waits: bool,
+    /// By place: whether its driver has built the program, which is not built again while
+    /// it has kernels.
+    built: Vec<bool>,
+    /// By place: the work-items of a group at most, as its driver says when it is asked.
+    group_limits: Vec<OnceLock<Option<usize>>>,
+    /// What is known of its launches.
+    pub records: Records,
     args: Mutex<Vec<Option<(u64, Kept)>>>,
     /// The shapes of launches on some devices, whatever a launch says.
     shapes: Mutex<Vec<(cl_device_id, Shape)>>,
@@ -87,6 +95,9 @@ impl Kernel {
             takes: Vec::new(),
             writes: Vec::new(),
             waits: true,
+            built: Vec::new(),
+            group_limits: Vec::new(),
+            records: Records::default(),
             name,
             args: Mutex::default(),
             shapes: Mutex::default(),
@@ -94,10 +105,11 @@ impl Kernel {
             apart: OnceLock::new(),
             program,
         };
-        let built = (0..kernel.program.context.places.len())
-            .find(|place| kernel.program.is_built_for(*place))
-            .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
-        let domain = kernel.program.context.places[built].domain;
+        let places = 0..kernel.program.context.places.len();
+        kernel.group_limits = places.clone().map(|_| OnceLock::new()).collect();
+        let built = places.map(|place| kernel.program.is_built_for(place));
+        kernel.built = built.collect();
+        let domain = kernel.program.context.places[kernel.any_place()?].domain;
         let table = kernel.program.context.domains[domain].table;
         let (mut count, mut takes): (cl_uint, _) = (0, Vec::new());
         {
@@ -253,8 +265,18 @@ impl Kernel {
         Ok((native.kernel, domain))
     }
 
-    /// A limit of the kernel at a place, in work-items or bytes.
-    pub fn limit(&self, place: usize, what: cl_kernel_work_group_info) -> Option<usize> {
+    /// Whether a place's driver has built its program.
+    pub fn is_built_for(&self, place: usize) -> bool {
+        self.built[place]
+    }
+
+    /// The work-items of a group at a place, at most, if its driver says it.
+    pub fn group_limit(&self, place: usize) -> Option<usize> {
+        *self.group_limits[place].get_or_init(|| self.ask_group_limit(place))
+    }
+
+    fn ask_group_limit(&self, place: usize) -> Option<usize> {
+        let what = CL_KERNEL_WORK_GROUP_SIZE;
         let (native, domain) = self.at(place).ok()?;
         let context = &self.program.context;
         let (table, id) = (context.domains[domain].table, context.places[place].real.id);
@@ -270,8 +292,7 @@ impl Kernel {
 
     /// A place whose driver has built the program.
     fn any_place(&self) -> Fallible<usize> {
-        let mut places = 0..self.program.context.places.len();
-        let place = places.find(|place| self.program.is_built_for(*place));
+        let place = self.built.iter().position(|built| *built);
         place.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
     }
 }
@@ -452,7 +473,7 @@ pub unsafe extern "C" fn get_kernel_work_group_info(
         let places = context.places_of(&device);
         let places = places
             .into_iter()
-            .filter(|place| kernel.program.is_built_for(*place));
+            .filter(|place| kernel.is_built_for(*place));
         let places: Vec<usize> = places.collect();
         let ask = |place: usize, size: usize, value: *mut c_void, needed: *mut usize| {
             let (native, domain) = kernel.at(place)?;
