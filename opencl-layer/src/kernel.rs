@@ -2,18 +2,17 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libc::{c_char, c_void};
 use opencl_sys::*;
-use pdawl::graph::spec::source::Divisible;
 
 use crate::answer::Answer;
 use crate::argument::{Argument, Kept, Takes};
 use crate::device::Device;
 use crate::divide::Form;
 use crate::handle::{Ref, kind};
-use crate::program::Program;
+use crate::program::{Apart, Program};
 use crate::queue::Lane;
 use crate::schedule::Records;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
@@ -41,15 +40,7 @@ pub struct Kernel {
     shapes: Mutex<Vec<(cl_device_id, Shape)>>,
     natives: Mutex<Vec<Native>>,
     /// What its text tells of running its groups apart; read when it is first wanted.
-    apart: OnceLock<Apart>,
-}
-
-/// What a kernel's text tells of running its groups apart.
-pub struct Apart {
-    /// Why they must not, or what decides which bytes they write.
-    pub division: Result<Divisible, String>,
-    /// By argument: whether the kernel may read through it.
-    pub reads: Vec<bool>,
+    apart: OnceLock<Arc<Apart>>,
 }
 
 kind!(Kernel, CL_INVALID_KERNEL);
@@ -166,14 +157,8 @@ impl Kernel {
 
     /// What its text tells of running its groups apart.
     pub fn apart(&self) -> &Apart {
-        self.apart.get_or_init(|| {
-            let reads = self.program.read_by(&self.name);
-            let division = match reads.len() == self.count {
-                true => self.program.division(&self.name),
-                false => Err("its program's text has no such kernel that can be read".to_owned()),
-            };
-            Apart { division, reads }
-        })
+        let read = || self.program.apart(&self.name, self.count);
+        self.apart.get_or_init(read)
     }
 
     /// Whether the kernel may write through an argument.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::verdict::Entry;
 use crate::argument::Argument;
 use crate::handle::AddressHasher;
-use crate::kernel::Apart;
 use crate::launch::Launch;
+use crate::program::Apart;
 use crate::schedule::KernelRecord;
 
 /// What of a launch decides which bytes it writes, beside its key, by argument: a value, or
