@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pdawl::graph::spec::source::{self, Divisible, KernelInfo};
+use pdawl::graph::spec::source::{self, Divisible, KernelInfo, Source};
 use pdawl_profiler::file::bounded;
 
 use super::{Origin, Program, State};
@@ -17,8 +17,12 @@ const MOST_INCLUDED: u64 = 16 << 20;
 /// program may have many kernels.
 #[derive(Default)]
 pub(super) struct Facts {
+    /// `None` without a text.
+    source: Option<Source>,
     /// None if there is no text that can be read.
     kernels: Vec<KernelInfo>,
+    /// The language, if the options tell it.
+    language: Option<String>,
     /// Whether there is volatile memory.
     volatile: bool,
     /// Whether files are included that were not read.
@@ -37,8 +41,13 @@ pub struct Apart {
 
 impl Facts {
     fn of(text: &str, options: &str) -> Self {
+        let source = Source::new(text, &source::macros_of(options));
+        let mut options = options.split_whitespace();
+        let language = options.find_map(|option| option.strip_prefix("-cl-std="));
         Self {
-            kernels: source::kernels(text, &source::macros_of(options)).unwrap_or_default(),
+            kernels: source.kernels().unwrap_or_default(),
+            source: Some(source),
+            language: language.map(str::to_owned),
             volatile: text.contains("volatile"),
             includes: includes(text),
             apart: Mutex::default(),
@@ -48,6 +57,19 @@ impl Facts {
     fn kernel(&self, name: &CStr) -> Option<&KernelInfo> {
         let name = name.to_string_lossy();
         self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// Whether and how the groups of a kernel may run apart.
+    fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
+        let source = self.source.as_ref().ok_or("its program has no text")?;
+        let language = self.language.as_deref();
+        if let Some(language) = language.filter(|name| !name.starts_with("CL1.")) {
+            return Err(format!(
+                "its program is in {language}, which has more than OpenCL C 1.2"
+            ));
+        }
+        let divisible = source.divisible(&kernel.to_string_lossy());
+        divisible.map_err(|why| why.to_string())
     }
 }
 
@@ -86,7 +108,7 @@ impl Program {
         let accesses = info.map_or(&[][..], |info| &info.accesses);
         let apart = Arc::new(Apart {
             division: match accesses.len() == count {
-                true => self.division(kernel),
+                true => facts.division(kernel),
                 false => Err("its program's text has no such kernel that can be read".to_owned()),
             },
             reads: (accesses.iter())
@@ -95,22 +117,6 @@ impl Program {
         });
         known.insert(kernel.to_owned(), Arc::clone(&apart));
         apart
-    }
-
-    /// Whether and how the groups of a kernel may run apart, as far as its text tells.
-    fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
-        let readable = self.readable(&self.state());
-        let (text, options) = readable.ok_or("its program has no text")?;
-        let language = options
-            .split_whitespace()
-            .find_map(|o| o.strip_prefix("-cl-std="));
-        if let Some(language) = language.filter(|name| !name.starts_with("CL1.")) {
-            return Err(format!(
-                "its program is in {language}, which has more than OpenCL C 1.2"
-            ));
-        }
-        let macros = source::macros_of(&options);
-        source::divisible(&text, &macros, &kernel.to_string_lossy()).map_err(|why| why.to_string())
     }
 
     /// By argument of a kernel: whether it may write through it.
