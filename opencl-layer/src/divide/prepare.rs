@@ -79,11 +79,10 @@ pub fn missing(
         return;
     };
     let is_built = |place: usize| {
-        let lane = queue.timed_lane(state, place)?;
-        Ok((launch.kernel.program).has(lane.domain, lane.variant, form))
+        let lane = queue.timed_lane(state, place);
+        lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
     };
-    let built: Fallible<Vec<bool>> = launch.able(queue).map(is_built).collect();
-    if built.is_ok_and(|built| built.iter().all(|built| *built)) {
+    if launch.able(queue).all(is_built) {
         return;
     }
     let Ok(programs) = Programs::of(queue, state, launch) else {

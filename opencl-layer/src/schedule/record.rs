@@ -13,6 +13,7 @@ use pdawl::profile::kernels::KernelKey;
 use super::times;
 use crate::divide::Entries;
 use crate::handle::AddressHasher;
+use crate::kernel::Shape;
 use crate::launch::Launch;
 
 /// Times of a kernel at a device that are wanted before only those launches are timed
@@ -192,13 +193,7 @@ type ByNumbers = HashMap<Vec<usize>, Arc<KernelRecord>, BuildHasherDefault<Addre
 impl Records {
     /// The record of a launch of the kernel.
     pub fn of(&self, launch: &Launch) -> Arc<KernelRecord> {
-        let (global, sizes) = (&launch.shape.global, launch.sizes());
-        let local = launch.shape.local.as_deref().unwrap_or_default();
-        let mut numbers = Vec::with_capacity(8 + launch.arguments.len());
-        // The first two tell where the others belong.
-        numbers.extend([global.len(), local.len()]);
-        numbers.extend(global.iter().chain(local));
-        numbers.extend(sizes);
+        let numbers = numbers(&launch.shape, launch.sizes());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(record) = known.get(&numbers) {
             return Arc::clone(record);
@@ -209,9 +204,58 @@ impl Records {
     }
 }
 
+/// All of a kernel's launch that its key is made of.
+fn numbers(shape: &Shape, sizes: impl Iterator<Item = usize>) -> Vec<usize> {
+    let (global, local) = (&shape.global, shape.local.as_deref().unwrap_or_default());
+    // The first two tell where the others belong.
+    let mut numbers = vec![global.len(), local.len()];
+    numbers.extend(global.iter().chain(local));
+    numbers.extend(sizes);
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
+    use pdawl::profile::kernels::Program;
+
     use super::*;
+
+    #[test]
+    fn launches_have_the_same_numbers_if_and_only_if_they_have_the_same_key() {
+        let sizes = [1, 2];
+        let pairs: Vec<Vec<usize>> = (sizes.iter())
+            .flat_map(|one| sizes.map(|two| vec![*one, two]))
+            .collect();
+        let lists: Vec<Vec<usize>> = sizes.iter().map(|size| vec![*size]).chain(pairs).collect();
+        let mut seen = Vec::new();
+        for global in &lists {
+            let like = |local: &&Vec<usize>| local.len() == global.len();
+            let locals = lists.iter().filter(like).map(Some).chain([None]);
+            for local in locals {
+                for arguments in lists.iter().chain([&Vec::new()]) {
+                    let shape = Shape {
+                        offset: None,
+                        global: global.clone(),
+                        local: local.cloned(),
+                    };
+                    let bytes: Vec<u64> = arguments.iter().map(|size| *size as u64).collect();
+                    let program = Program::new(b"", "");
+                    let local = shape.local.as_deref();
+                    let key = KernelKey::new(program, "f", global, local, &bytes);
+                    seen.push((numbers(&shape, arguments.iter().copied()), key));
+                }
+            }
+        }
+        for (numbers, key) in &seen {
+            for (other_numbers, other_key) in &seen {
+                assert_eq!(
+                    numbers == other_numbers,
+                    key == other_key,
+                    "{key} {other_key}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn what_was_refused_is_asked_for_ever_more_rarely() {
