@@ -1,6 +1,7 @@
 //! Arguments of kernels.
 
 use std::ptr;
+use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
@@ -19,7 +20,7 @@ pub enum Argument {
     Sampler(Ref<Sampler>),
     /// Bytes of local memory, or a null pointer.
     Local(usize),
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
 }
 
 /// An argument as a kernel keeps it. Setting an argument does not keep a memory object
@@ -138,7 +139,7 @@ impl Argument {
         }
         // SAFETY: promised by the caller.
         let bytes = unsafe { std::slice::from_raw_parts(value.cast(), size) };
-        Ok(Self::Bytes(bytes.to_vec()))
+        Ok(Self::Bytes(bytes.into()))
     }
 
     /// The only place that has it, if there is one.

@@ -149,9 +149,8 @@ impl Context {
 
     /// The times of copies between its places. Where queues may be mapped, they are
     /// measured when the context is made, as no enqueue may wait.
-    pub fn costs(&self) -> TransferCosts {
-        let costs = self.costs.get_or_init(|| schedule::transfer_costs(self));
-        costs.clone()
+    pub fn costs(&self) -> &TransferCosts {
+        self.costs.get_or_init(|| schedule::transfer_costs(self))
     }
 
     /// Remembers a queue.

@@ -218,7 +218,7 @@ impl<T: Kind> Registry<T> {
     }
 }
 
-/// Spreads addresses, whose low bits are alike.
+/// Spreads addresses, whose low bits are alike, and short lists of numbers.
 #[derive(Default)]
 pub struct AddressHasher(u64);
 
@@ -228,8 +228,10 @@ impl Hasher for AddressHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_usize(usize::from(*byte));
+        for part in bytes.chunks(size_of::<usize>()) {
+            let mut word = [0; size_of::<usize>()];
+            word[..part.len()].copy_from_slice(part);
+            self.write_usize(usize::from_ne_bytes(word));
         }
     }
 

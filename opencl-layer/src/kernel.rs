@@ -2,19 +2,19 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libc::{c_char, c_void};
 use opencl_sys::*;
-use pdawl::graph::spec::source::Divisible;
 
 use crate::answer::Answer;
 use crate::argument::{Argument, Kept, Takes};
 use crate::device::Device;
 use crate::divide::Form;
 use crate::handle::{Ref, kind};
-use crate::program::Program;
+use crate::program::{Apart, Program};
 use crate::queue::Lane;
+use crate::schedule::Records;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 /// A kernel.
@@ -28,20 +28,19 @@ pub struct Kernel {
     writes: Vec<bool>,
     /// Whether its groups may wait for one another.
     waits: bool,
+    /// By place: whether its driver has built the program, which is not built again while
+    /// it has kernels.
+    built: Vec<bool>,
+    /// By place: the work-items of a group at most, as its driver says when it is asked.
+    group_limits: Vec<OnceLock<Option<usize>>>,
+    /// What is known of its launches.
+    pub records: Records,
     args: Mutex<Vec<Option<(u64, Kept)>>>,
     /// The shapes of launches on some devices, whatever a launch says.
     shapes: Mutex<Vec<(cl_device_id, Shape)>>,
     natives: Mutex<Vec<Native>>,
     /// What its text tells of running its groups apart; read when it is first wanted.
-    apart: OnceLock<Apart>,
-}
-
-/// What a kernel's text tells of running its groups apart.
-pub struct Apart {
-    /// Why they must not, or what decides which bytes they write.
-    pub division: Result<Divisible, String>,
-    /// By argument: whether the kernel may read through it.
-    pub reads: Vec<bool>,
+    apart: OnceLock<Arc<Apart>>,
 }
 
 kind!(Kernel, CL_INVALID_KERNEL);
@@ -87,6 +86,9 @@ impl Kernel {
             takes: Vec::new(),
             writes: Vec::new(),
             waits: true,
+            built: Vec::new(),
+            group_limits: Vec::new(),
+            records: Records::default(),
             name,
             args: Mutex::default(),
             shapes: Mutex::default(),
@@ -94,10 +96,11 @@ impl Kernel {
             apart: OnceLock::new(),
             program,
         };
-        let built = (0..kernel.program.context.places.len())
-            .find(|place| kernel.program.is_built_for(*place))
-            .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
-        let domain = kernel.program.context.places[built].domain;
+        let places = 0..kernel.program.context.places.len();
+        kernel.group_limits = places.clone().map(|_| OnceLock::new()).collect();
+        let built = places.map(|place| kernel.program.is_built_for(place));
+        kernel.built = built.collect();
+        let domain = kernel.program.context.places[kernel.any_place()?].domain;
         let table = kernel.program.context.domains[domain].table;
         let (mut count, mut takes): (cl_uint, _) = (0, Vec::new());
         {
@@ -154,14 +157,8 @@ impl Kernel {
 
     /// What its text tells of running its groups apart.
     pub fn apart(&self) -> &Apart {
-        self.apart.get_or_init(|| {
-            let reads = self.program.read_by(&self.name);
-            let division = match reads.len() == self.count {
-                true => self.program.division(&self.name),
-                false => Err("its program's text has no such kernel that can be read".to_owned()),
-            };
-            Apart { division, reads }
-        })
+        let read = || self.program.apart(&self.name, self.count);
+        self.apart.get_or_init(read)
     }
 
     /// Whether the kernel may write through an argument.
@@ -253,8 +250,18 @@ impl Kernel {
         Ok((native.kernel, domain))
     }
 
-    /// A limit of the kernel at a place, in work-items or bytes.
-    pub fn limit(&self, place: usize, what: cl_kernel_work_group_info) -> Option<usize> {
+    /// Whether a place's driver has built its program.
+    pub fn is_built_for(&self, place: usize) -> bool {
+        self.built[place]
+    }
+
+    /// The work-items of a group at a place, at most, if its driver says it.
+    pub fn group_limit(&self, place: usize) -> Option<usize> {
+        *self.group_limits[place].get_or_init(|| self.ask_group_limit(place))
+    }
+
+    fn ask_group_limit(&self, place: usize) -> Option<usize> {
+        let what = CL_KERNEL_WORK_GROUP_SIZE;
         let (native, domain) = self.at(place).ok()?;
         let context = &self.program.context;
         let (table, id) = (context.domains[domain].table, context.places[place].real.id);
@@ -270,8 +277,7 @@ impl Kernel {
 
     /// A place whose driver has built the program.
     fn any_place(&self) -> Fallible<usize> {
-        let mut places = 0..self.program.context.places.len();
-        let place = places.find(|place| self.program.is_built_for(*place));
+        let place = self.built.iter().position(|built| *built);
         place.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
     }
 }
@@ -452,7 +458,7 @@ pub unsafe extern "C" fn get_kernel_work_group_info(
         let places = context.places_of(&device);
         let places = places
             .into_iter()
-            .filter(|place| kernel.program.is_built_for(*place));
+            .filter(|place| kernel.is_built_for(*place));
         let places: Vec<usize> = places.collect();
         let ask = |place: usize, size: usize, value: *mut c_void, needed: *mut usize| {
             let (native, domain) = kernel.at(place)?;

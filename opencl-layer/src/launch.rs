@@ -1,5 +1,6 @@
 //! Kernel launches.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use opencl_sys::*;
@@ -7,10 +8,11 @@ use pdawl::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
 use crate::command::{Action, Command, Use, Waits, submit};
-use crate::divide::{self, Entry, Form};
+use crate::divide::{Entry, Form};
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set, Shape};
 use crate::queue::{Lane, Queue};
+use crate::schedule::KernelRecord;
 use crate::status::{Fallible, check, driver, status};
 
 /// A launch, with the arguments of its time.
@@ -19,29 +21,37 @@ pub struct Launch {
     pub kernel: Ref<Kernel>,
     pub arguments: Vec<Set>,
     pub shape: Shape,
-    key: OnceLock<KernelKey>,
+    record: OnceLock<Arc<KernelRecord>>,
     division: OnceLock<Arc<Entry>>,
+    /// Why it is not divided, beside its kernel's text.
+    pub refusal: OnceLock<Option<Cow<'static, str>>>,
 }
 
 impl Launch {
     /// What is known of dividing it.
     pub fn division(&self) -> &Arc<Entry> {
-        self.division.get_or_init(|| divide::entry(self))
+        self.division
+            .get_or_init(|| self.record().divisions.of(self))
+    }
+
+    /// What is known of launches like it.
+    pub fn record(&self) -> &Arc<KernelRecord> {
+        self.record.get_or_init(|| self.kernel.records.of(self))
+    }
+
+    /// The bytes of each argument.
+    pub fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.arguments.iter().map(|set| match &set.argument {
+            Argument::Mem(mem) => mem.size,
+            Argument::Local(bytes) => *bytes,
+            Argument::Bytes(bytes) => bytes.len(),
+            Argument::Sampler(_) => 0,
+        })
     }
 
     /// What its time depends on.
-    pub fn key(&self) -> &KernelKey {
-        self.key.get_or_init(|| self.make_key())
-    }
-
-    fn make_key(&self) -> KernelKey {
-        let bytes = |set: &Set| match &set.argument {
-            Argument::Mem(mem) => mem.size as u64,
-            Argument::Local(bytes) => *bytes as u64,
-            Argument::Bytes(bytes) => bytes.len() as u64,
-            Argument::Sampler(_) => 0,
-        };
-        let bytes: Vec<u64> = self.arguments.iter().map(bytes).collect();
+    pub fn key(&self) -> KernelKey {
+        let bytes: Vec<u64> = self.sizes().map(|bytes| bytes as u64).collect();
         let name = self.kernel.name.to_string_lossy();
         let program = self.kernel.program.identity();
         KernelKey::new(
@@ -73,13 +83,28 @@ impl Launch {
 
     /// Whether a place's driver has built its program.
     pub fn can_run_at(&self, place: usize) -> bool {
-        self.kernel.program.is_built_for(place)
+        self.kernel.is_built_for(place)
+    }
+
+    /// The places of a queue that can run it.
+    pub fn able<'a>(&'a self, queue: &'a Queue) -> impl Iterator<Item = usize> + 'a {
+        let places = queue.places.iter().copied();
+        places.filter(|place| self.can_run_at(*place))
+    }
+
+    /// The place of a queue's kernels, if it can run this one, else one that can.
+    pub fn home(&self, queue: &Queue, place: usize) -> usize {
+        match self.can_run_at(place) {
+            true => place,
+            false => self.able(queue).next().unwrap_or(place),
+        }
     }
 
     /// Its shape at a place.
-    pub fn shape_at(&self, place: usize) -> Shape {
+    pub fn shape_at(&self, place: usize) -> Cow<'_, Shape> {
         let id = self.kernel.program.context.places[place].real.id;
-        self.kernel.shape(id).unwrap_or_else(|| self.shape.clone())
+        let own = || Cow::Borrowed(&self.shape);
+        self.kernel.shape(id).map_or_else(own, Cow::Owned)
     }
 
     /// Launches a range of a form of the kernel.
@@ -199,8 +224,9 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
                 global,
                 local,
             },
-            key: OnceLock::new(),
+            record: OnceLock::new(),
             division: OnceLock::new(),
+            refusal: OnceLock::new(),
         };
         let kind = CL_COMMAND_NDRANGE_KERNEL;
         // SAFETY: OpenCL's promises about the events.

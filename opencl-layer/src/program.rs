@@ -20,6 +20,9 @@ pub mod compile;
 pub mod info;
 mod text;
 
+pub use text::Apart;
+use text::Facts;
+
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
 
 /// A program.
@@ -43,6 +46,8 @@ struct State {
     /// The text with the files that it includes, as they were when it was built; `None` for
     /// a text that includes none.
     included: Option<Arc<str>>,
+    /// What the text tells; read when it is first wanted.
+    facts: Option<Arc<Facts>>,
     /// The drivers' programs, by domain and variant.
     natives: Vec<Native>,
     /// What profiles know the program by.
@@ -94,6 +99,7 @@ impl Program {
             state: Mutex::new(State {
                 options: CString::default(),
                 included: None,
+                facts: None,
                 natives: Vec::new(),
                 identity: None,
                 kernels: 0,
@@ -135,6 +141,7 @@ impl Program {
             state: Mutex::new(State {
                 options: CString::default(),
                 included: None,
+                facts: None,
                 natives: natives.collect(),
                 identity: None,
                 kernels: 0,
@@ -292,6 +299,7 @@ impl Program {
         }
         state.options = options.to_owned();
         state.identity = None;
+        state.facts = None;
         state.included = match &self.origin {
             Origin::Source(text) => {
                 text::included(&text.to_string_lossy(), &options.to_string_lossy())

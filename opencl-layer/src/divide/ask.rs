@@ -89,7 +89,7 @@ pub fn ask(
                 continue;
             }
             Argument::Local(bytes) => Given::Local(*bytes),
-            Argument::Bytes(bytes) => Given::Bytes(bytes.clone()),
+            Argument::Bytes(bytes) => Given::Bytes(bytes.to_vec()),
             Argument::Sampler(_) => return Err(CL_OUT_OF_RESOURCES),
         };
         trial.arguments.push(given);

@@ -3,7 +3,7 @@
 //! * `refuse` says what of a launch keeps it whole; what a kernel's text tells is in the
 //!   library (`source::divisible`).
 //! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
-//!   `verdict` keeps the answers. `fill` has the numbers for trials.
+//!   `verdict` keeps the answers, which `entries` finds. `fill` has the numbers for trials.
 //! * `cut` has the blocks of a launch, and `form` the text that lets a program run in parts.
 //! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
@@ -12,6 +12,7 @@
 
 mod ask;
 mod cut;
+mod entries;
 mod examine;
 mod fill;
 mod form;
@@ -40,10 +41,12 @@ use crate::status::Fallible;
 
 use cut::Cut;
 use parts::{Divided, Part};
+use verdict::Why;
 
+pub use entries::Entries;
 pub use form::Form;
 pub use rates::{PartTiming, note};
-pub use verdict::{Entry, entry, of_kernel};
+pub use verdict::{Entry, UNKNOWN};
 
 /// Has a launch's kernel examined if it must be. Returns what the launch waits for.
 pub fn begin(
@@ -58,39 +61,41 @@ pub fn begin(
     if division == Division::None || (queue.is_unordered() && !waits) {
         return None;
     }
-    if refuse::reason(queue, command, launch).is_some() {
+    if refusal(queue, command, launch).is_some() {
         return None;
     }
     let entry = launch.division();
     // Asking at each launch would take longer than some launches.
-    let is_asked = entry.is_new() && (entry.is_due() || waits);
-    let examined = match is_asked {
-        true => verdict::examined(launch),
-        false => Vec::new(),
-    };
-    if let Some(verdict) = verdict::by_others(&examined) {
-        entry.settle(verdict);
-    }
-    let is_worth = || pays::is_worth(queue, command, launch, examined.len());
-    if let Some(verdict) = entry.verdict() {
-        prepare::missing(queue, state, launch, (entry, verdict));
-    } else if (waits || (is_asked && is_worth())) && entry.begin() {
-        let place = match launch.can_run_at(state.place) {
-            true => state.place,
-            false => *queue
-                .places
-                .iter()
-                .find(|place| launch.can_run_at(**place))?,
-        };
-        if let Err(code) = ask::ask(queue, state, command, launch, (place, entry)) {
-            let why = format!("a driver refused copies for its examination with code {code}");
-            entry.refuse(&why);
+    if entry.is_due() || (waits && entry.is_new()) {
+        let examined = verdict::examined(launch);
+        match verdict::by_others(&examined) {
+            Some(verdict) => entry.settle(verdict),
+            None if waits || pays::is_worth(queue, command, launch, examined.len()) => {
+                examine(queue, state, command, launch);
+            }
+            None => {}
         }
+    }
+    if let Some(verdict) = entry.verdict() {
+        prepare::missing(queue, state, launch, (entry, &verdict));
     }
     (waits && entry.is_examined()).then(|| {
         entry.wake(queue);
         Arc::clone(entry)
     })
+}
+
+/// Has a launch's kernel examined, unless somebody has begun to.
+fn examine(queue: &Ref<Queue>, state: &mut State, command: &Command, launch: &Launch) {
+    let entry = launch.division();
+    if !entry.begin() {
+        return;
+    }
+    let place = launch.home(queue, state.place);
+    if let Err(code) = ask::ask(queue, state, command, launch, (place, entry)) {
+        let why = format!("a driver refused copies for its examination with code {code}");
+        entry.refuse(&why);
+    }
 }
 
 /// Gives a launch to drivers in parts; `None` if it must stay whole.
@@ -105,21 +110,18 @@ pub fn issue(
     }
     note(&mut state.plan.parts);
     let entry = launch.division();
-    let verdict = match refuse::reason(queue, command, launch) {
-        Some(why) => Err(why),
-        None => match entry.verdict() {
-            Some(Verdict::Refused { reason }) => Err(reason),
-            Some(verdict) => Ok(verdict),
-            None if entry.is_examined() => {
-                Err("it is being examined, or its program is built for parts".to_owned())
-            }
-            None => Err(UNKNOWN.to_owned()),
-        },
+    let verdict = entry.verdict();
+    let planned = match (refusal(queue, command, launch), verdict.as_deref()) {
+        (Some(why), _) => Err(why.into()),
+        (None, Some(verdict)) => planned(queue, command, launch, entry, verdict),
+        (None, None) if entry.is_examined() => {
+            Err("it is being examined, or its program is built for parts".into())
+        }
+        (None, None) => Err(UNKNOWN),
     };
-    let planned = verdict.and_then(|verdict| planned(queue, command, launch, entry, verdict));
     match planned {
-        Err(reason) => {
-            entry.note(|figures| figures.whole = Some(reason));
+        Err(why) => {
+            entry.stays_whole(why);
             None
         }
         Ok((divided, merges)) => {
@@ -132,8 +134,15 @@ pub fn issue(
     }
 }
 
-/// Why launches stay whole of which nothing is known.
-pub const UNKNOWN: &str = "it has not been examined";
+/// Why a launch is not divided whatever an examination tells, if there is a reason.
+fn refusal<'a>(queue: &Queue, command: &Command, launch: &'a Launch) -> Option<&'a str> {
+    if let Err(why) = &launch.kernel.apart().division {
+        return Some(why);
+    }
+    let refusal = (launch.refusal)
+        .get_or_init(|| refuse::reason(queue, command, launch, &launch.division().cuts));
+    refusal.as_deref()
+}
 
 /// A launch in parts and whether their results must be merged, or why it stays whole.
 fn planned<'a>(
@@ -141,18 +150,16 @@ fn planned<'a>(
     command: &'a Command,
     launch: &'a Launch,
     entry: &'a Arc<Entry>,
-    verdict: Verdict,
-) -> Result<(Divided<'a>, bool), String> {
+    verdict: &'a Verdict,
+) -> Result<(Divided<'a>, bool), Why<'a>> {
     let (axis, agreeing, merges) = match verdict {
         Verdict::Sliced { axis, agreeing } => (axis, agreeing, false),
         Verdict::Merged { axis, agreeing, .. } => (axis, agreeing, true),
-        Verdict::Refused { reason } => return Err(reason),
+        Verdict::Refused { reason } => return Err(reason.as_str().into()),
     };
-    let cut = Cut::all(&launch.shape)
-        .into_iter()
-        .find(|cut| cut.axis == axis);
+    let cut = entry.cuts.iter().find(|cut| cut.axis == *axis);
     let cut = cut.ok_or("it has one group along the axis")?;
-    let mut places = refuse::able(queue, launch, &cut);
+    let mut places = refuse::able(queue, launch, cut);
     if settings().exact {
         let agrees = |place: &usize| {
             let profile = &queue.context.places[*place].profile;
@@ -160,7 +167,7 @@ fn planned<'a>(
         };
         places.retain(agrees);
         if places.len() < 2 {
-            return Err("no two devices have the same results, bit for bit".to_owned());
+            return Err("no two devices have the same results, bit for bit".into());
         }
     }
     let mut divided = Divided {
@@ -171,11 +178,11 @@ fn planned<'a>(
         parts: Vec::new(),
     };
     divided.parts = match settings().division {
-        Division::Equal => shared(&divided.cut, &places, &vec![1.0; places.len()]),
+        Division::Equal => shared(divided.cut, &places, &vec![1.0; places.len()]),
         _ => pays::parts(queue, &divided, &places, merges)?,
     };
     match divided.parts.len() {
-        0 | 1 => Err("one place alone can run it, or is to run all of it".to_owned()),
+        0 | 1 => Err("one place alone can run it, or is to run all of it".into()),
         _ => Ok((divided, merges)),
     }
 }

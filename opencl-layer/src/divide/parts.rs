@@ -29,7 +29,7 @@ pub struct Divided<'a> {
     pub command: &'a Command,
     pub launch: &'a Launch,
     pub entry: &'a Arc<Entry>,
-    pub cut: Cut,
+    pub cut: &'a Cut,
     pub parts: Vec<Part>,
 }
 

@@ -4,11 +4,10 @@
 use super::cut::Cut;
 use super::parts::{Divided, Part};
 use super::shared;
-use super::verdict::Entry;
+use super::verdict::{Entry, Why};
 use crate::command::Command;
 use crate::launch::Launch;
 use crate::queue::Queue;
-use crate::schedule;
 
 /// The part of a kernel's time that its examination may cost.
 const BUDGET: f64 = 0.02;
@@ -26,19 +25,17 @@ const MERGED: f64 = 1e9;
 /// Whether the examination of a kernel is worth its time, after so many others of it.
 pub fn is_worth(queue: &Queue, command: &Command, launch: &Launch, others: usize) -> bool {
     let places = &queue.context.places;
-    let key = launch.key();
-    let able = queue
-        .places
-        .iter()
-        .filter(|place| launch.can_run_at(**place));
-    let known = able.map(|place| schedule::seconds(&places[*place], key));
+    let record = launch.record();
+    let known = launch
+        .able(queue)
+        .map(|place| record.seconds(&places[place].profile));
     let Some(known) = known.collect::<Option<Vec<f64>>>() else {
         return false;
     };
     let bytes: usize = command.uses.iter().map(|used| used.mem.size).sum();
     let slowest = known.iter().copied().fold(0.0, f64::max);
     let cost = RUNS * (slowest + 2.0 * bytes as f64 / COPIES) + BUILDING * known.len() as f64;
-    known.len() > 1 && (1 + others) as f64 * cost <= BUDGET * schedule::spent(places, key)
+    known.len() > 1 && (1 + others) as f64 * cost <= BUDGET * record.spent()
 }
 
 /// The parts that are predicted to end together, or why the launch stays whole.
@@ -47,7 +44,7 @@ pub fn parts(
     divided: &Divided,
     places: &[usize],
     merges: bool,
-) -> Result<Vec<Part>, String> {
+) -> Result<Vec<Part>, Why<'static>> {
     let Divided {
         command,
         launch,
@@ -97,9 +94,10 @@ pub fn parts(
     }
     match longest < whole * (1.0 - GAIN) {
         true => Ok(parts),
-        false => Err(format!(
-            "parts are predicted to take {longest:.3e} s, and the whole {whole:.3e} s"
-        )),
+        false => Err(Why::Slower {
+            parts: longest,
+            whole,
+        }),
     }
 }
 
@@ -111,12 +109,11 @@ fn rates(
     cut: &Cut,
     places: &[usize],
 ) -> Option<Vec<f64>> {
-    let figures = entry.figures();
     let groups = cut.groups_of(&(0..cut.blocks())) as f64;
     let rate = |place: &usize| {
         let place = &queue.context.places[*place];
-        let seen = figures.seconds_of_group(&place.real.name);
-        seen.or_else(|| Some(schedule::seconds(place, launch.key())? / groups))
+        let seen = entry.seconds_of_group(&place.real.name);
+        seen.or_else(|| Some(launch.record().seconds(&place.profile)? / groups))
     };
     places.iter().map(rate).collect()
 }

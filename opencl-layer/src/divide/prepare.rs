@@ -9,7 +9,7 @@ use super::cut::Cut;
 use super::examine::refused;
 use super::verdict::Entry;
 use super::worker::{examinations, while_alive};
-use crate::handle::{Ref, Remembered};
+use crate::handle::Remembered;
 use crate::launch::Launch;
 use crate::program::Program;
 use crate::queue::{Queue, State};
@@ -25,9 +25,9 @@ pub struct Programs {
 impl Programs {
     /// Those for launches of a kernel at all places of a queue.
     pub fn of(queue: &Queue, state: &mut State, launch: &Launch) -> Fallible<Self> {
-        let places = queue.places.iter().copied();
-        let able = places.filter(|place| launch.can_run_at(*place));
-        let lanes = able.map(|place| queue.timed_lane(state, place));
+        let lanes = launch
+            .able(queue)
+            .map(|place| queue.timed_lane(state, place));
         let lanes: Vec<_> = lanes.collect::<Fallible<_>>()?;
         Ok(Self {
             program: launch.kernel.program.remember(),
@@ -36,16 +36,6 @@ impl Programs {
                 .map(|lane| (lane.domain, lane.variant))
                 .collect(),
         })
-    }
-
-    /// Whether all are built in a form.
-    fn are_built(&self, form: Form) -> bool {
-        let program = self.program.get();
-        let has = |program: Ref<Program>| {
-            let mut wanted = self.wanted.iter();
-            wanted.all(|(domain, variant)| program.has(*domain, *variant, form))
-        };
-        program.is_none_or(has)
     }
 
     /// Builds what a verdict needs, and returns it, or a refusal.
@@ -83,22 +73,25 @@ pub fn missing(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
-    (entry, verdict): (&Arc<Entry>, Verdict),
+    (entry, verdict): (&Arc<Entry>, &Verdict),
 ) {
-    let cuts = Cut::all(&launch.shape);
-    let Some(form) = form(&cuts, &verdict) else {
+    let Some(form) = form(&entry.cuts, verdict) else {
         return;
     };
+    let is_built = |place: usize| {
+        let lane = queue.timed_lane(state, place);
+        lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
+    };
+    if launch.able(queue).all(is_built) {
+        return;
+    }
     let Ok(programs) = Programs::of(queue, state, launch) else {
         return;
     };
-    if programs.are_built(form) {
-        return;
-    }
     entry.reconsider();
-    let entry = Arc::clone(entry);
+    let (entry, verdict) = (Arc::clone(entry), verdict.clone());
     examinations().run(move || {
-        let verdict = while_alive(|| programs.build(&cuts, verdict));
+        let verdict = while_alive(|| programs.build(&entry.cuts, verdict));
         entry.tell(verdict);
     });
 }

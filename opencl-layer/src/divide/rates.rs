@@ -45,9 +45,11 @@ impl Figures {
 
     /// The seconds of a group at a device: the median, which one slow launch does not move.
     pub fn seconds_of_group(&self, device: &str) -> Option<f64> {
-        let mut sorted = self.rates.get(device)?.clone();
+        let rates = self.rates.get(device)?;
+        let mut sorted = [f64::INFINITY; LAST];
+        sorted[..rates.len()].copy_from_slice(rates);
         sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied()
+        sorted[..rates.len()].get(rates.len() / 2).copied()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What of a single launch keeps it from being divided, whatever is known of its kernel.
 
-use opencl_sys::CL_KERNEL_WORK_GROUP_SIZE;
+use std::borrow::Cow;
 
 use super::cut::Cut;
 use crate::argument::Argument;
@@ -8,39 +8,41 @@ use crate::command::Command;
 use crate::launch::Launch;
 use crate::queue::Queue;
 
-/// Why a launch is not divided, if there is a reason.
-pub fn reason(queue: &Queue, command: &Command, launch: &Launch) -> Option<String> {
-    if let Err(why) = &launch.kernel.apart().division {
-        return Some(why.clone());
-    }
+/// Why a launch is not divided, if there is a reason beside its kernel's text.
+pub fn reason(
+    queue: &Queue,
+    command: &Command,
+    launch: &Launch,
+    cuts: &[Cut],
+) -> Option<Cow<'static, str>> {
     if command.fixed_place().is_some() {
-        return Some("it uses an image, which is at one place".to_owned());
+        return Some("it uses an image, which is at one place".into());
     }
     let shaped = |place: &usize| {
         let id = queue.context.places[*place].real.id;
         launch.kernel.shape(id).is_some()
     };
     if queue.places.iter().any(shaped) {
-        return Some("the program gives its launches other shapes by device".to_owned());
+        return Some("the program gives its launches other shapes by device".into());
     }
     let offset = launch.shape.offset.iter().flatten();
     if offset.copied().any(|offset| offset > 0) {
-        return Some("the launch has an offset".to_owned());
+        return Some("the launch has an offset".into());
     }
-    if Cut::all(&launch.shape).is_empty() {
-        return Some("it has one group along every axis".to_owned());
+    if cuts.is_empty() {
+        return Some("it has one group along every axis".into());
     }
     if launch.writes().next().is_none() {
-        return Some("it writes no buffer".to_owned());
+        return Some("it writes no buffer".into());
     }
     if launch
         .arguments
         .iter()
         .any(|set| matches!(set.argument, Argument::Sampler(_)))
     {
-        return Some("it has a sampler".to_owned());
+        return Some("it has a sampler".into());
     }
-    overlap(launch)
+    overlap(launch).map(Cow::Owned)
 }
 
 /// Two arguments that share bytes, one of which is written.
@@ -70,8 +72,8 @@ fn overlap(launch: &Launch) -> Option<String> {
 /// The places that can run parts of a launch.
 pub fn able(queue: &Queue, launch: &Launch, cut: &Cut) -> Vec<usize> {
     let fits = |place: &usize| {
-        let most = launch.kernel.limit(*place, CL_KERNEL_WORK_GROUP_SIZE);
-        launch.can_run_at(*place) && most.is_some_and(|most| cut.items_of_group() <= most)
+        let most = launch.kernel.group_limit(*place);
+        most.is_some_and(|most| cut.items_of_group() <= most)
     };
-    queue.places.iter().copied().filter(fits).collect()
+    launch.able(queue).filter(fits).collect()
 }

@@ -1,16 +1,17 @@
 //! What is known of dividing each kernel: by its key, its shape, the sizes of its arguments
 //! and the scalars that decide which bytes it writes.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 
-use crate::argument::Argument;
+use super::cut::Cut;
+use super::entries;
 use crate::context::Place;
 use crate::handle::{Ref, Remembered};
-use crate::kernel::Apart;
 use crate::launch::Launch;
 use crate::queue::Queue;
 use crate::schedule;
@@ -20,6 +21,8 @@ use crate::settings::settings;
 pub struct Entry {
     /// What files know it by.
     pub key: String,
+    /// The ways to divide its launches.
+    pub cuts: Vec<Cut>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,7 +43,7 @@ enum Stage {
     #[default]
     New,
     Examining,
-    Known(Verdict),
+    Known(Arc<Verdict>),
 }
 
 /// What became of it in this process.
@@ -53,36 +56,51 @@ pub struct Figures {
     /// By device: the groups that it ran of all groups of divided launches.
     pub groups: BTreeMap<String, u64>,
     /// Why the last launch that was not divided was not.
-    pub whole: Option<String>,
+    pub whole: Option<Why<'static>>,
     /// By device: the seconds of a group along the axis in the last divided launches, the
     /// oldest first.
     pub rates: BTreeMap<String, Vec<f64>>,
 }
 
-fn entries() -> MutexGuard<'static, HashMap<String, Arc<Entry>>> {
-    static ENTRIES: LazyLock<Mutex<HashMap<String, Arc<Entry>>>> = LazyLock::new(Mutex::default);
-    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+/// Why a launch stays whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why<'a> {
+    Because(Cow<'a, str>),
+    /// The predicted seconds of its parts and of the whole.
+    Slower {
+        parts: f64,
+        whole: f64,
+    },
 }
 
-/// The entry of a launch.
-pub fn entry(launch: &Launch) -> Arc<Entry> {
-    let key = key(launch, launch.kernel.apart());
-    let mut entries = entries();
-    if let Some(entry) = entries.get(&key) {
-        return Arc::clone(entry);
+/// Why launches stay whole of which nothing is known.
+pub const UNKNOWN: Why<'static> = Why::Because(Cow::Borrowed("it has not been examined"));
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Because(why) => f.write_str(why),
+            Self::Slower { parts, whole } => write!(
+                f,
+                "parts are predicted to take {parts:.3e} s, and the whole {whole:.3e} s"
+            ),
+        }
     }
-    let places = &launch.kernel.program.context.places;
-    let kept = schedule::kept_division(&key).filter(|kept| is_enough(kept, places));
-    let entry = Arc::new(Entry {
-        key: key.clone(),
-        state: Mutex::new(State {
-            stage: kept.map_or(Stage::New, Stage::Known),
-            ..State::default()
-        }),
-        changed: Condvar::new(),
-    });
-    entries.insert(key, Arc::clone(&entry));
-    entry
+}
+
+impl<'a> From<&'a str> for Why<'a> {
+    fn from(why: &'a str) -> Self {
+        Self::Because(Cow::Borrowed(why))
+    }
+}
+
+impl Why<'_> {
+    fn into_owned(self) -> Why<'static> {
+        match self {
+            Self::Because(why) => Why::Because(Cow::Owned(why.into_owned())),
+            Self::Slower { parts, whole } => Why::Slower { parts, whole },
+        }
+    }
 }
 
 /// Whether a kept verdict tells all that this process asks.
@@ -95,16 +113,6 @@ fn is_enough(kept: &Verdict, places: &[Place]) -> bool {
         .all(|place| agreeing.contains_key(&place.profile))
 }
 
-/// All entries whose key begins with that of a kernel in profiles.
-pub fn of_kernel(kernel: &str) -> Vec<Arc<Entry>> {
-    let mut found: Vec<Arc<Entry>> = (entries().values())
-        .filter(|entry| entry.key.split(" :").next() == Some(kernel))
-        .cloned()
-        .collect();
-    found.sort_by(|a, b| a.key.cmp(&b.key));
-    found
-}
-
 /// Values of a kernel's scalars with which it is examined, at most. An examination takes the
 /// time of some forty launches, and some programs have another value in each.
 const VALUES: usize = 3;
@@ -112,7 +120,7 @@ const VALUES: usize = 3;
 /// The verdicts of a kernel with all values of its scalars.
 pub fn examined(launch: &Launch) -> Vec<Verdict> {
     let places = &launch.kernel.program.context.places;
-    let mut kept = schedule::kept_divisions(&begin(launch));
+    let mut kept = schedule::kept_divisions(&entries::begin(launch.record()));
     kept.retain(|kept| is_enough(kept, places));
     kept
 }
@@ -149,62 +157,46 @@ pub fn by_others(examined: &[Verdict]) -> Option<Verdict> {
     })
 }
 
-/// What the keys of all verdicts of a kernel begin with.
-fn begin(launch: &Launch) -> String {
-    format!("{} :", launch.key())
-}
-
-/// The kernel's key in profiles, and the values of scalars that matter. A null pointer is
-/// told from a buffer of as many bytes as a pointer.
-fn key(launch: &Launch, apart: &Apart) -> String {
-    let mut key = begin(launch);
-    let Ok(division) = &apart.division else {
-        return key;
-    };
-    let iterates = launch.writes().any(|index| apart.reads[index]);
-    for (index, set) in launch.arguments.iter().enumerate() {
-        let decides =
-            division.scalars.contains(&index) || (iterates && division.fixed.contains(&index));
-        match &set.argument {
-            Argument::Bytes(bytes) if decides => {
-                // Writing to a string does not fail.
-                let _ = write!(key, " {index}=");
-                for byte in bytes {
-                    let _ = write!(key, "{byte:02x}");
-                }
-            }
-            Argument::Local(_) => {
-                let _ = write!(key, " {index}!");
-            }
-            _ => {}
+impl Entry {
+    /// The entry of a launch's key, with what earlier runs have found out.
+    pub fn new(key: String, launch: &Launch) -> Self {
+        let places = &launch.kernel.program.context.places;
+        let kept = schedule::kept_division(&key).filter(|kept| is_enough(kept, places));
+        Self {
+            cuts: Cut::all(&launch.shape),
+            state: Mutex::new(State {
+                stage: kept.map_or(Stage::New, |kept| Stage::Known(Arc::new(kept))),
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+            key,
         }
     }
-    key
-}
 
-impl Entry {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The verdict, if there is one.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<Arc<Verdict>> {
         match &self.state().stage {
-            Stage::Known(verdict) => Some(verdict.clone()),
+            Stage::Known(verdict) => Some(Arc::clone(verdict)),
             _ => None,
         }
+    }
+
+    /// Whether nobody has begun to examine it and it is time to ask whether to do so: ever
+    /// more rarely.
+    pub fn is_due(&self) -> bool {
+        let mut state = self.state();
+        let is_new = matches!(state.stage, Stage::New);
+        state.asked += u64::from(is_new);
+        is_new && state.asked.is_power_of_two()
     }
 
     /// Whether nobody has begun to examine it.
     pub fn is_new(&self) -> bool {
         matches!(self.state().stage, Stage::New)
-    }
-
-    /// Whether it is time to ask again whether to examine it: ever more rarely.
-    pub fn is_due(&self) -> bool {
-        let mut state = self.state();
-        state.asked += 1;
-        state.asked.is_power_of_two()
     }
 
     /// Whether nobody has begun to examine it; from now on somebody has.
@@ -250,7 +242,7 @@ impl Entry {
     pub fn tell(&self, verdict: Verdict) {
         let waiting = {
             let mut state = self.state();
-            state.stage = Stage::Known(verdict);
+            state.stage = Stage::Known(Arc::new(verdict));
             std::mem::take(&mut state.waiting)
         };
         self.changed.notify_all();
@@ -263,15 +255,29 @@ impl Entry {
     pub fn settle(&self, verdict: Verdict) {
         let mut state = self.state();
         if matches!(state.stage, Stage::New) {
-            state.stage = Stage::Known(verdict);
+            state.stage = Stage::Known(Arc::new(verdict));
         }
     }
 
     /// Refuses it in this process, where no lock must be taken.
     pub fn refuse(&self, reason: &str) {
         let reason = reason.to_owned();
-        self.state().stage = Stage::Known(Verdict::Refused { reason });
+        self.state().stage = Stage::Known(Arc::new(Verdict::Refused { reason }));
         self.changed.notify_all();
+    }
+
+    /// Notes why a launch stays whole.
+    pub fn stays_whole(&self, why: Why) {
+        let whole = &mut self.state().figures.whole;
+        // Most launches stay whole for the reason of the one before.
+        if whole.as_ref() != Some(&why) {
+            *whole = Some(why.into_owned());
+        }
+    }
+
+    /// The seconds of a group at a device in the last divided launches.
+    pub fn seconds_of_group(&self, device: &str) -> Option<f64> {
+        self.state().figures.seconds_of_group(device)
     }
 
     /// What became of it.

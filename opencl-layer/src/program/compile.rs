@@ -29,6 +29,7 @@ impl Program {
         // Included files are programs, or what the driver finds: their text is not known.
         state.included = None;
         state.identity = None;
+        state.facts = None;
         let mut by_domain = Vec::new();
         for domain in 0..self.context.domains.len() {
             // A program may include itself; its state is locked already.

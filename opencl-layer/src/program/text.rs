@@ -1,71 +1,134 @@
 //! What a program's text tells, with the files that it includes.
 
-use std::ffi::CStr;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use pdawl::graph::spec::source::{self, Divisible, KernelInfo};
+use pdawl::graph::spec::source::{self, Divisible, KernelInfo, Source};
 use pdawl_profiler::file::bounded;
 
-use super::{Origin, Program};
+use super::{Origin, Program, State};
 
 /// Bytes of an included file, at most.
 const MOST_INCLUDED: u64 = 16 << 20;
 
-impl Program {
-    /// The text with the files that it includes, and the options.
-    fn readable(&self) -> Option<(Arc<str>, String)> {
-        let Origin::Source(text) = &self.origin else {
-            return None;
-        };
-        let state = self.state();
-        let included = state.included.clone();
-        let text = included.unwrap_or_else(|| text.to_string_lossy().into());
-        Some((text, state.options.to_string_lossy().into_owned()))
+/// What a text tells of its kernels. It is read once: reading takes a millisecond, and a
+/// program may have many kernels.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// `None` without a text.
+    source: Option<Source>,
+    /// None if there is no text that can be read.
+    kernels: Vec<KernelInfo>,
+    /// The language, if the options tell it.
+    language: Option<String>,
+    /// Whether there is volatile memory.
+    volatile: bool,
+    /// Whether files are included that were not read.
+    includes: bool,
+    /// By kernel.
+    apart: Mutex<HashMap<CString, Arc<Apart>>>,
+}
+
+/// What a kernel's text tells of running its groups apart.
+pub struct Apart {
+    /// Why they must not, or what decides which bytes they write.
+    pub division: Result<Divisible, String>,
+    /// By argument: whether the kernel may read through it.
+    pub reads: Vec<bool>,
+}
+
+impl Facts {
+    fn of(text: &str, options: &str) -> Self {
+        let source = Source::new(text, &source::macros_of(options));
+        let mut options = options.split_whitespace();
+        let language = options.find_map(|option| option.strip_prefix("-cl-std="));
+        Self {
+            kernels: source.kernels().unwrap_or_default(),
+            source: Some(source),
+            language: language.map(str::to_owned),
+            volatile: text.contains("volatile"),
+            includes: includes(text),
+            apart: Mutex::default(),
+        }
     }
 
-    /// What the text says of a kernel; `None` without a text that can be read.
-    fn facts(&self, kernel: &CStr) -> Option<(Arc<str>, KernelInfo)> {
-        let (text, options) = self.readable()?;
-        let kernels = source::kernels(&text, &source::macros_of(&options)).ok()?;
-        let name = kernel.to_string_lossy();
-        let info = kernels.into_iter().find(|kernel| kernel.name == name)?;
-        Some((text, info))
+    fn kernel(&self, name: &CStr) -> Option<&KernelInfo> {
+        let name = name.to_string_lossy();
+        self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// Whether and how the groups of a kernel may run apart, as far as its text tells.
-    pub fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
-        let (text, options) = self.readable().ok_or("its program has no text")?;
-        let language = options
-            .split_whitespace()
-            .find_map(|o| o.strip_prefix("-cl-std="));
+    /// Whether and how the groups of a kernel may run apart.
+    fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
+        let source = self.source.as_ref().ok_or("its program has no text")?;
+        let language = self.language.as_deref();
         if let Some(language) = language.filter(|name| !name.starts_with("CL1.")) {
             return Err(format!(
                 "its program is in {language}, which has more than OpenCL C 1.2"
             ));
         }
-        let macros = source::macros_of(&options);
-        source::divisible(&text, &macros, &kernel.to_string_lossy()).map_err(|why| why.to_string())
+        let divisible = source.divisible(&kernel.to_string_lossy());
+        divisible.map_err(|why| why.to_string())
+    }
+}
+
+impl Program {
+    /// The text with the files that it includes, and the options.
+    fn readable(&self, state: &State) -> Option<(Arc<str>, String)> {
+        let Origin::Source(text) = &self.origin else {
+            return None;
+        };
+        let included = state.included.clone();
+        let text = included.unwrap_or_else(|| text.to_string_lossy().into());
+        Some((text, state.options.to_string_lossy().into_owned()))
     }
 
-    /// By argument of a kernel: whether it may read through it.
-    pub fn read_by(&self, kernel: &CStr) -> Vec<bool> {
-        let info = self.facts(kernel).map(|(_, info)| info);
-        let accesses = info.into_iter().flat_map(|info| info.accesses);
-        accesses
-            .map(|access| access.read || access.guessed)
-            .collect()
+    fn facts(&self) -> Arc<Facts> {
+        let mut state = self.state();
+        if let Some(facts) = &state.facts {
+            return Arc::clone(facts);
+        }
+        let readable = self.readable(&state);
+        let facts = readable.map(|(text, options)| Facts::of(&text, &options));
+        let facts = Arc::new(facts.unwrap_or_default());
+        state.facts = Some(Arc::clone(&facts));
+        facts
+    }
+
+    /// What the text tells of running the groups of a kernel apart, which has so many
+    /// arguments.
+    pub fn apart(&self, kernel: &CStr, count: usize) -> Arc<Apart> {
+        let facts = self.facts();
+        let mut known = facts.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(apart) = known.get(kernel) {
+            return Arc::clone(apart);
+        }
+        let info = facts.kernel(kernel);
+        let accesses = info.map_or(&[][..], |info| &info.accesses);
+        let apart = Arc::new(Apart {
+            division: match accesses.len() == count {
+                true => facts.division(kernel),
+                false => Err("its program's text has no such kernel that can be read".to_owned()),
+            },
+            reads: (accesses.iter())
+                .map(|access| access.read || access.guessed)
+                .collect(),
+        });
+        known.insert(kernel.to_owned(), Arc::clone(&apart));
+        apart
     }
 
     /// By argument of a kernel: whether it may write through it.
     pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
-        let facts = self.facts(kernel);
-        let Some((text, info)) = facts.filter(|(_, info)| info.accesses.len() == count) else {
+        let facts = self.facts();
+        let info = facts.kernel(kernel);
+        let Some(info) = info.filter(|info| info.accesses.len() == count) else {
             return vec![true; count];
         };
         // A file that was not read may define what the text's conditions ask for, so it is
         // not known which statements count.
-        let whole = !includes(&text);
+        let whole = !facts.includes;
         let both = info.parameters.iter().zip(&info.accesses);
         both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole))
             .collect()
@@ -73,9 +136,9 @@ impl Program {
 
     /// Whether a kernel's groups may wait for one another.
     pub fn may_wait(&self, kernel: &CStr) -> bool {
-        let waits =
-            |(text, info): (Arc<str>, KernelInfo)| info.atomics || text.contains("volatile");
-        self.facts(kernel).is_none_or(waits)
+        let facts = self.facts();
+        let info = facts.kernel(kernel);
+        info.is_none_or(|info| info.atomics || facts.volatile)
     }
 }
 

@@ -13,7 +13,7 @@ use pdawl::trace::{About, chrome};
 use pdawl_profiler::atomic_file::AtomicFile;
 
 use crate::divide;
-use crate::schedule;
+use crate::schedule::KernelRecord;
 use crate::settings::settings;
 
 use super::{lock, own, report};
@@ -86,18 +86,20 @@ fn executable() -> String {
 }
 
 /// How launches of a kernel were divided: one entry for all that is alike.
-fn division(kernel: &str) -> Vec<Division> {
+fn division(kernel: &KernelRecord) -> Vec<Division> {
     let mut all: Vec<(Division, BTreeMap<String, u64>)> = Vec::new();
-    for entry in divide::of_kernel(kernel) {
+    for entry in kernel.divisions.all() {
         let figures = entry.figures();
-        let (verdict, axis, reason) = match entry.verdict() {
-            None if figures.whole.as_deref() == Some(divide::UNKNOWN) => {
-                ("unknown", None, figures.whole)
+        let is_unknown = figures.whole == Some(divide::UNKNOWN);
+        let whole = figures.whole.map(|why| why.to_string());
+        let (verdict, axis, reason) = match entry.verdict().as_deref() {
+            None if is_unknown => ("unknown", None, whole),
+            None => ("refused", None, whole),
+            Some(Verdict::Refused { reason }) => ("refused", None, Some(reason.clone())),
+            Some(Verdict::Sliced { axis, .. }) => ("sliced", Some(*axis), whole),
+            Some(Verdict::Merged { axis, reason, .. }) => {
+                ("merged", Some(*axis), Some(reason.clone()))
             }
-            None => ("refused", None, figures.whole),
-            Some(Verdict::Refused { reason }) => ("refused", None, Some(reason)),
-            Some(Verdict::Sliced { axis, .. }) => ("sliced", Some(axis), figures.whole),
-            Some(Verdict::Merged { axis, reason, .. }) => ("merged", Some(axis), Some(reason)),
         };
         let known = all.iter_mut().find(|(known, _)| {
             known.verdict == verdict && known.axis == axis && known.reason == reason
@@ -163,17 +165,18 @@ fn made(complete: bool) -> Process {
         let counts = lock(queue);
         process.queues.push(counts.described());
         for counted in counts.launches.all() {
-            let (name, devices) = kernels.entry(counted.key.clone()).or_insert_with(|| {
+            let key = &counted.record.key;
+            let (_, _, devices) = kernels.entry(key.clone()).or_insert_with(|| {
                 (
                     counted.name.clone(),
+                    Arc::clone(&counted.record),
                     BTreeMap::<String, KernelDevice>::new(),
                 )
             });
-            debug_assert_eq!(*name, counted.name);
             for place in 0..counts.places() {
                 let device = counts.device(place);
-                let sampled = samples.get(&(counted.key.clone(), device.clone()));
-                let seconds = schedule::known_seconds(&counted.key, counts.profile(place));
+                let sampled = samples.get(&(key.clone(), device.clone()));
+                let seconds = counted.record.seconds(counts.profile(place));
                 let entry = devices.entry(device.clone()).or_default();
                 entry.name = device;
                 entry.launches += counted.at[place];
@@ -182,12 +185,12 @@ fn made(complete: bool) -> Process {
             }
         }
     }
-    for (key, (name, devices)) in kernels {
+    for (key, (name, record, devices)) in kernels {
         process.kernels.push(Kernel {
             name,
             key: key.as_str().to_owned(),
             devices: devices.into_values().collect(),
-            division: division(key.as_str()),
+            division: division(&record),
         });
     }
     let commands = process.queues.iter().flat_map(|queue| &queue.devices);

@@ -11,10 +11,10 @@ use opencl_sys::*;
 use pdawl::policy::auto_fit::{DeviceRates, TransferCosts};
 use pdawl::profile::kernels::{KernelKey, Program};
 
-use crate::context::Context;
+use crate::context::{Context, Place};
 use crate::status::{Fallible, check, driver, driver_object};
 
-use super::times;
+use super::record;
 
 /// The kernels whose rates are measured. `fma` does 256 fused multiplications and
 /// additions a work-item; `copy` reads and writes 4 bytes a work-item.
@@ -100,7 +100,7 @@ pub fn transfer_costs(context: &Context) -> TransferCosts {
             ),
         ];
         for (from, to, small, large) in ways {
-            let seconds = |what: Measured| times::seconds(&context.places[place], &what.key());
+            let seconds = |what: Measured| seconds(&context.places[place], what);
             if let (Some(latency), Some(long)) = (seconds(small), seconds(large)) {
                 let bandwidth = (LARGE - SMALL) as f64 / (long - latency).max(1e-9);
                 costs.set(from, to, latency, bandwidth);
@@ -115,7 +115,7 @@ pub fn rates(context: &Context) -> Vec<DeviceRates> {
     let of = |place: usize| {
         // What cannot be measured counts as unknown.
         let _ = measure(context, place, &COPIES).and_then(|()| measure(context, place, &KERNELS));
-        let seconds = |what: Measured| times::seconds(&context.places[place], &what.key());
+        let seconds = |what: Measured| seconds(&context.places[place], what);
         let rate = |what: Measured, work: f64| seconds(what).map_or(0.0, |s| work / s.max(1e-9));
         DeviceRates {
             flops: rate(Measured::Arithmetic, ITEMS as f64 * FMAS),
@@ -127,9 +127,14 @@ pub fn rates(context: &Context) -> Vec<DeviceRates> {
     (0..context.places.len()).map(of).collect()
 }
 
+/// What was measured at a place, in seconds.
+fn seconds(place: &Place, what: Measured) -> Option<f64> {
+    record::of(what.key()).seconds(&place.profile)
+}
+
 /// Measures what is unknown of a place among `wanted`.
 fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()> {
-    let unknown = |what: &Measured| times::seconds(&context.places[place], &what.key()).is_none();
+    let unknown = |what: &Measured| seconds(&context.places[place], *what).is_none();
     let unknown: Vec<Measured> = wanted.iter().copied().filter(unknown).collect();
     if unknown.is_empty() {
         return Ok(());
@@ -142,7 +147,7 @@ fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()>
         for _ in 0..REPEATS {
             least = least.min(bench.seconds(what)?);
         }
-        times::record(&context.places[place], &what.key(), least);
+        record::of(what.key()).took(&context.places[place].profile, least);
     }
     Ok(())
 }

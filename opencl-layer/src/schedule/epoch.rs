@@ -1,16 +1,21 @@
 //! What a queue does between two synchronisations.
 
-use pdawl::profile::kernels::KernelKey;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
+use super::record::KernelRecord;
 use crate::command::Command;
-use crate::handle::Ref;
+use crate::handle::{AddressHasher, Ref};
 use crate::mem::Mem;
 
 /// An epoch of a queue.
 #[derive(Clone, Default)]
 pub struct Epoch {
     /// The kernels that it launches, in the order of their first launches, and how often.
-    pub kernels: Vec<(KernelKey, u64)>,
+    pub kernels: Vec<(Arc<KernelRecord>, u64)>,
+    /// Where each is in that order, by its record's number.
+    positions: HashMap<usize, usize, BuildHasherDefault<AddressHasher>>,
     /// The memory objects that it uses.
     pub uses: Vec<EpochUse>,
 }
@@ -34,16 +39,18 @@ impl Epoch {
         self.kernels.is_empty()
     }
 
-    pub fn has(&self, key: &KernelKey) -> bool {
-        self.kernels.iter().any(|(other, _)| other == key)
+    pub fn has(&self, record: &KernelRecord) -> bool {
+        self.positions.contains_key(&record.number)
     }
 
     /// Notes a launch.
-    pub fn launch(&mut self, key: &KernelKey, command: &Command) {
-        match self.kernels.iter_mut().find(|(other, _)| other == key) {
-            Some((_, count)) => *count += 1,
-            None => self.kernels.push((key.clone(), 1)),
-        }
+    pub fn launch(&mut self, record: &Arc<KernelRecord>, command: &Command) {
+        let position = self.positions.entry(record.number);
+        let position = *position.or_insert_with(|| {
+            self.kernels.push((Arc::clone(record), 0));
+            self.kernels.len() - 1
+        });
+        self.kernels[position].1 += 1;
         for used in &command.uses {
             let entry = self.entry(&used.mem);
             entry.read |= used.reads;

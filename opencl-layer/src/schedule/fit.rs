@@ -1,7 +1,6 @@
 //! The place of a queue by the map with the least predicted time.
 
 use pdawl::policy::auto_fit::{self, Hint, MapSearch, QueueDatum, Situation, StaticQueue, fit};
-use pdawl::profile::kernels::KernelKey;
 use pdawl::residency::Places;
 
 use crate::handle::Ref;
@@ -12,7 +11,7 @@ use crate::scheduling;
 use crate::settings::Mapping;
 
 use super::epoch::Epoch;
-use super::{QueuePlan, device_profile, times};
+use super::{QueuePlan, device_profile};
 
 /// Partial maps that are examined at most.
 const SEARCH: MapSearch = MapSearch { most: 20_000 };
@@ -65,7 +64,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         }
         described.push(told);
     }
-    let costs = queue.context.costs();
+    let costs = queue.context.costs().clone();
     let situation = Situation {
         epochs: described,
         data: data.into_iter().map(|(_, datum)| datum).collect(),
@@ -135,9 +134,11 @@ fn seconds(queue: &Queue, epoch: &Epoch, place: usize, present: usize) -> f64 {
         true => 0.0,
         false => f64::INFINITY,
     };
-    let of = |key: &KernelKey| times::seconds(&queue.context.places[place], key).unwrap_or(unknown);
+    let device = &queue.context.places[place].profile;
     let kernels = epoch.kernels.iter();
-    kernels.map(|(key, count)| of(key) * *count as f64).sum()
+    kernels
+        .map(|(record, count)| record.seconds(device).unwrap_or(unknown) * *count as f64)
+        .sum()
 }
 
 /// The index of a memory object among the data.

@@ -10,19 +10,20 @@
 mod device_profile;
 mod epoch;
 mod fit;
+mod record;
 mod sample;
 mod times;
 
 use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
-use pdawl::profile::kernels::KernelKey;
 
 use crate::command::{self, Command};
 use crate::divide::{self, Entry, PartTiming};
 use crate::event::Event;
-use crate::handle::Ref;
+use crate::handle::{AddressHasher, Ref};
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
@@ -36,9 +37,8 @@ use sample::Sample;
 use times::Timing;
 
 pub use device_profile::transfer_costs;
-pub use times::{
-    duration, keep_division, kept_division, kept_divisions, known_seconds, seconds, spent,
-};
+pub use record::{KernelRecord, Records};
+pub use times::{duration, keep_division, kept_division, kept_divisions};
 
 /// The first epochs of a queue, each of which may move it.
 const FIRST: u64 = 4;
@@ -52,8 +52,8 @@ pub struct QueuePlan {
     before: Epoch,
     /// How many epochs have ended.
     epochs: u64,
-    /// The kernels that it has launched.
-    known: HashSet<KernelKey>,
+    /// The kernels that it has launched, by their records' numbers.
+    known: HashSet<usize, BuildHasherDefault<AddressHasher>>,
     /// Whether the queue was mapped once and for all.
     is_mapped: bool,
     /// Samples of the first recorded command.
@@ -149,8 +149,8 @@ pub fn place_and_issue(
         return divided.map(Some);
     }
     let timed = launch.filter(|_| fits(queue)).and_then(|launch| {
-        let key = launch.key();
-        times::wants(&queue.context.places[place], key).then_some(key)
+        let (record, device) = (launch.record(), &queue.context.places[place].profile);
+        record.wants_time(device).then_some(record)
     });
     let lane = match timed {
         Some(_) => queue.timed_lane(state, place)?,
@@ -158,11 +158,12 @@ pub fn place_and_issue(
     };
     let with_event = with_event || timed.is_some();
     let native = command::issue(queue, state, command, lane, with_event)?;
-    if let (Some(key), Some(native)) = (timed, &native) {
-        state
-            .plan
-            .timings
-            .push(Timing::new(key.clone(), place, Arc::clone(native)));
+    if let (Some(record), Some(native)) = (timed, &native) {
+        state.plan.timings.push(Timing {
+            record: Arc::clone(record),
+            place,
+            native: Arc::clone(native),
+        });
     }
     Ok(native)
 }
@@ -173,48 +174,35 @@ fn place_of_launch(
     command: &Command,
     launch: &Launch,
 ) -> usize {
-    let able: Vec<usize> = queue
-        .places
-        .iter()
-        .copied()
-        .filter(|p| launch.can_run_at(*p))
-        .collect();
+    let able = || launch.able(queue);
     let mapping = mapping(queue);
     if mapping == Mapping::Off {
-        return home(state, &able);
+        state.place = launch.home(queue, state.place);
+        return state.place;
     }
-    let key = launch.key();
+    let record = launch.record();
     let begins = state.plan.epoch.is_empty();
     let by_epoch = queue.is_scheduled(scheduling::KERNEL_EPOCH | scheduling::EXPLICIT_REGION);
     // What was decided is decided again ever more rarely, unless there is a new kernel.
-    let new = state.plan.known.insert(key.clone()) && !by_epoch;
+    let new = state.plan.known.insert(record.number) && !by_epoch;
     let epochs = state.plan.epochs;
     let again = begins && (epochs < FIRST || epochs.is_power_of_two());
-    state.plan.epoch.launch(key, command);
+    state.plan.epoch.launch(record, command);
     match mapping {
         Mapping::RoundRobin if begins || !by_epoch => {
-            let next = able
-                .iter()
-                .find(|place| **place > state.place && state.last.is_some());
-            state.place = *next.or(able.first()).unwrap_or(&state.place);
+            let next = able().find(|place| *place > state.place && state.last.is_some());
+            state.place = next.or(able().next()).unwrap_or(state.place);
         }
         Mapping::Static if !state.plan.is_mapped => {
-            state.place = fit::static_place(queue, state, &able);
+            state.place = fit::static_place(queue, state, &able().collect::<Vec<_>>());
             state.plan.is_mapped = true;
         }
-        Mapping::AutoFit if able.len() > 1 && (again || new) => {
-            state.place = fit::place(queue, state, &able);
+        Mapping::AutoFit if (again || new) && able().nth(1).is_some() => {
+            state.place = fit::place(queue, state, &able().collect::<Vec<_>>());
         }
         _ => {}
     }
-    home(state, &able)
-}
-
-/// The place of a queue's kernels, if it is able to run this one.
-fn home(state: &mut State, able: &[usize]) -> usize {
-    if !able.contains(&state.place) {
-        state.place = *able.first().unwrap_or(&state.place);
-    }
+    state.place = launch.home(queue, state.place);
     state.place
 }
 

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use opencl_sys::{
     CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_TYPE_CPU, CL_MEM_READ_WRITE, cl_mem, cl_uint,
 };
-use pdawl::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
 use crate::callbacks;
@@ -27,6 +26,7 @@ use crate::queue::{Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
 
+use super::record::KernelRecord;
 use super::{advance, times};
 
 /// The part of a kernel's time that samples of it may cost.
@@ -46,7 +46,7 @@ const SLOWER: [f64; 2] = [400.0, 10.0];
 
 /// A sample that runs.
 pub struct Sample {
-    key: KernelKey,
+    record: Arc<KernelRecord>,
     place: usize,
     native: Arc<Native>,
     /// The kernel's seconds in those of the sample.
@@ -77,31 +77,27 @@ pub fn begin(
     command: &Command,
     launch: &Launch,
 ) -> Vec<Sample> {
-    let able: Vec<usize> = queue
-        .places
-        .iter()
-        .copied()
-        .filter(|p| launch.can_run_at(*p))
-        .collect();
-    let key = launch.key();
     // Groups that wait for others would wait for ever in a part of the range.
-    if able.len() < 2 || command.fixed_place().is_some() || launch.kernel.may_wait() {
+    if command.fixed_place().is_some() || launch.kernel.may_wait() {
         return Vec::new();
     }
-    let home = match able.contains(&state.place) {
-        true => state.place,
-        false => able[0],
-    };
-    let worth = |place: usize| worth(queue, command, key, home, place);
-    let is_known = |place: usize| times::seconds(&queue.context.places[place], key).is_some();
-    let mut others = able.iter().copied().filter(|place| *place != home);
+    let record = launch.record();
+    let device = |place: usize| queue.context.places[place].profile.as_str();
+    let able = || launch.able(queue);
+    if able().nth(1).is_none() || !record.is_due_for_samples(able().map(device)) {
+        return Vec::new();
+    }
+    let home = launch.home(queue, state.place);
+    let worth = |place: usize| worth(queue, command, record, home, place);
+    let is_known = |place: usize| record.seconds(device(place)).is_some();
+    let mut others = able().filter(|place| *place != home);
     if !others.any(|place| is_known(place) || worth(place).is_some()) {
         // There is nothing to choose from. The launch itself tells its time at home.
         return Vec::new();
     }
     let mut samples = Vec::new();
-    for place in able {
-        if is_known(place) || times::was_sampled(&queue.context.places[place], key) {
+    for place in able() {
+        if is_known(place) || record.was_sampled(device(place)) {
             continue;
         }
         let most = match place == home {
@@ -117,7 +113,7 @@ pub fn begin(
         let Some(part) = part(&shape.global, shape.local.as_deref(), units, most) else {
             continue;
         };
-        if times::first_sample(&queue.context.places[place], key)
+        if record.first_sample(device(place))
             // A driver that refuses a sample gets none.
             && let Ok(sample) = start(queue, state, command, launch, (place, part))
         {
@@ -132,7 +128,7 @@ pub fn begin(
 fn worth(
     queue: &Queue,
     command: &Command,
-    key: &KernelKey,
+    record: &KernelRecord,
     home: usize,
     place: usize,
 ) -> Option<f64> {
@@ -144,9 +140,9 @@ fn worth(
     let bytes: u64 = missing.sum();
     let is_cpu = |place: usize| places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
     let cost = bytes as f64 / COPIES + PREPARING[usize::from(is_cpu(place))];
-    match times::seconds(&places[home], key) {
+    match record.seconds(&places[home].profile) {
         Some(seconds) => {
-            let left = (times::spent(places, key) + seconds) * BUDGET - cost;
+            let left = (record.spent() + seconds) * BUDGET - cost;
             let slower = SLOWER[usize::from(is_cpu(home) || !is_cpu(place))];
             (left >= 0.0).then(|| left / (seconds * slower).max(f64::MIN_POSITIVE))
         }
@@ -212,7 +208,7 @@ fn start(
             )
         ))?;
     }
-    let mut shape = launch.shape_at(place);
+    let mut shape = launch.shape_at(place).into_owned();
     shape.global = global;
     let mut event = ptr::null_mut();
     launch.range(&lane, Form::Whole, &shape, &replaced, &list, &mut event)?;
@@ -220,7 +216,7 @@ fn start(
     check(driver!(lane.table, clFlush(lane.queue)))?;
     wake(queue, &native);
     Ok(Sample {
-        key: launch.key().clone(),
+        record: Arc::clone(launch.record()),
         place,
         native,
         scale,
@@ -286,8 +282,8 @@ pub fn all_ended(queue: &Queue, samples: &mut Vec<Sample>) -> bool {
         Ok(0) => {
             if let Ok(seconds) = times::duration(&sample.native) {
                 let place = &queue.context.places[sample.place];
-                times::record(place, &sample.key, seconds * sample.scale);
-                report::sampled(queue, &sample.key, sample.place, &sample.native);
+                sample.record.took(&place.profile, seconds * sample.scale);
+                report::sampled(queue, &sample.record.key, sample.place, &sample.native);
             }
             false
         }

@@ -29,12 +29,13 @@ mod usage;
 use std::collections::BTreeMap;
 
 pub use brackets::Unclosed;
-pub use division::{Divisible, Indivisible, divisible};
+pub use division::{Divisible, Indivisible};
 pub use function::Parameter;
 pub use include::with_included;
 pub use usage::Access;
 
 use function::Function;
+use preprocess::Seen;
 
 /// A kernel of a source.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,19 +58,55 @@ pub struct KernelInfo {
     pub fp64: bool,
 }
 
+/// A source that has been read. Reading takes longer than what is asked of one kernel.
+pub struct Source {
+    seen: Seen,
+    functions: Result<Vec<Function>, Unclosed>,
+}
+
+impl Source {
+    /// Reads a text with these macros (of `-D`) defined.
+    pub fn new(text: &str, macros: &BTreeMap<String, String>) -> Self {
+        let seen = preprocess::preprocess(text, macros);
+        let closed = brackets::closed(&seen);
+        let functions = closed.map(|()| function::functions(&seen.tokens));
+        Self { seen, functions }
+    }
+
+    /// The kernels, in their order.
+    ///
+    /// # Errors
+    /// When a bracket is not closed, since what follows it cannot be understood.
+    pub fn kernels(&self) -> Result<Vec<KernelInfo>, Unclosed> {
+        self.functions
+            .as_deref()
+            .map(infos)
+            .map_err(|unclosed| *unclosed)
+    }
+
+    /// What the text tells of running the groups of a kernel apart.
+    ///
+    /// # Errors
+    /// Why they must not run apart.
+    pub fn divisible(&self, kernel: &str) -> Result<Divisible, Indivisible> {
+        division::divisible(&self.seen, self.functions.as_deref().ok(), kernel)
+    }
+}
+
 /// The kernels of a source, in their order, with these macros (of `-D`) defined.
 ///
 /// # Errors
 /// When a bracket is not closed, since what follows it cannot be understood.
 pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Result<Vec<KernelInfo>, Unclosed> {
-    let seen = preprocess::preprocess(text, macros);
-    brackets::closed(&seen)?;
-    let functions = function::functions(&seen.tokens);
+    Source::new(text, macros).kernels()
+}
+
+fn infos(functions: &[Function]) -> Vec<KernelInfo> {
     let known: BTreeMap<&str, &Function> = (functions.iter())
         .map(|function| (function.name.as_str(), function))
         .collect();
     let mut followed = usage::Followed::default();
-    Ok((functions.iter().filter(|f| f.is_kernel))
+    (functions.iter().filter(|f| f.is_kernel))
         .map(|kernel| {
             let facts = facts::facts(kernel, &known);
             let asked = match facts.any_dimension {
@@ -88,7 +125,7 @@ pub fn kernels(text: &str, macros: &BTreeMap<String, String>) -> Result<Vec<Kern
                 parameters: kernel.parameters.clone(),
             }
         })
-        .collect())
+        .collect()
 }
 
 /// The macros of compiler options: `-DA=1 -DB`.

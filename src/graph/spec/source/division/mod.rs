@@ -21,14 +21,14 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use thiserror::Error;
 
 use super::function::{Function, Parameter};
-use super::preprocess::{Seen, preprocess};
+use super::preprocess::Seen;
 use super::usage::{Known, follow};
-use super::{brackets, function, usage};
+use super::{function, usage};
 use crate::codelet::AddressSpace;
 
 use flow::{Flow, Node};
@@ -88,22 +88,17 @@ impl Divisible {
     }
 }
 
-/// What a text with these macros (of `-D`) tells of a kernel.
-///
-/// # Errors
-/// Why its groups must not run apart.
-pub fn divisible(
-    text: &str,
-    macros: &BTreeMap<String, String>,
+/// What a text tells of a kernel. There are no functions if a bracket is not closed.
+pub(super) fn divisible(
+    seen: &Seen,
+    functions: Option<&[Function]>,
     kernel: &str,
 ) -> Result<Divisible, Indivisible> {
-    let seen = preprocess(text, macros);
     if seen.includes {
         return Err(Indivisible::Includes);
     }
-    brackets::closed(&seen).map_err(|_| Indivisible::NoKernel)?;
-    check_text(&seen)?;
-    let functions = function::functions(&seen.tokens);
+    let functions = functions.ok_or(Indivisible::NoKernel)?;
+    check_text(seen)?;
     let known: Known = (functions.iter())
         .map(|function| (function.name.as_str(), function))
         .collect();
@@ -120,7 +115,7 @@ pub fn divisible(
         body::add(function, &known, &mut flow)?;
     }
     let types: Vec<String> = (root.parameters.iter())
-        .map(|parameter| plain_type(&seen, &parameter.type_name))
+        .map(|parameter| plain_type(seen, &parameter.type_name))
         .collect();
     Ok(told(root, types, &flow))
 }

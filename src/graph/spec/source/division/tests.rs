@@ -1,9 +1,17 @@
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::graph::spec::source::Source;
+
+/// What a text tells of the kernel `k`.
+fn divisible(text: &str) -> Result<Divisible, Indivisible> {
+    Source::new(text, &BTreeMap::new()).divisible("k")
+}
 
 /// What is told of the kernel `k` with these parameters and this body.
 fn told(parameters: &str, body: &str) -> Result<Divisible, Indivisible> {
     let text = format!("kernel void k({parameters}) {{ int i = get_global_id(0); {body} }}");
-    divisible(&text, &BTreeMap::new(), "k")
+    divisible(&text)
 }
 
 const PARAMETERS: &str = "global float *out, global const float *a, global const int *index, \
@@ -112,7 +120,7 @@ fn helpers_are_followed() {
     let read = |helpers: &str, body: &str| {
         let text =
             format!("{helpers} kernel void k({PARAMETERS}) {{ int i = get_global_id(0); {body} }}");
-        divisible(&text, &BTreeMap::new(), "k").unwrap_or_else(|why| panic!("{body}: {why}"))
+        divisible(&text).unwrap_or_else(|why| panic!("{body}: {why}"))
     };
     let put = "void put(global float *to, int at, float x) { to[at] = x; }";
     assert!(!read(put, "put(out, i, a[i]);").is_by_data());
@@ -156,7 +164,7 @@ fn what_a_trial_must_leave_is_told() {
 fn types_are_told_behind_their_names() {
     let text = "typedef unsigned int word; typedef word id; typedef float4 real;\n\
                 kernel void k(global const id *a, global real *b, struct s c) { b[0] = 1; }";
-    let told = divisible(text, &BTreeMap::new(), "k").unwrap();
+    let told = divisible(text).unwrap();
     assert_eq!(told.types, ["unsigned int", "float4", "s"]);
 }
 
@@ -194,7 +202,7 @@ fn kernels_whose_groups_talk_are_refused() {
     ] {
         assert_eq!(told(parameters, body), Err(why), "{body}");
     }
-    let read = |text: &str| divisible(text, &BTreeMap::new(), "k");
+    let read = |text: &str| divisible(text);
     let plain = "kernel void k(global int *o) { o[0] = 1; }";
     assert!(read(plain).is_ok());
     assert_eq!(read("kernel void other() {}"), Err(NoKernel));

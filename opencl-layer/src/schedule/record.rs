@@ -1,0 +1,292 @@
+//! What this process knows of launches with one key.
+//!
+//! A launch asks for the times of its kernel, whether to time it, and whether to sample it.
+//! Making a key and looking it up takes longer than the answers, so a kernel finds the
+//! record of a launch by numbers ([`Records`]), and each record is made once.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use pdawl::profile::kernels::KernelKey;
+
+use super::times;
+use crate::divide::Entries;
+use crate::handle::AddressHasher;
+use crate::kernel::Shape;
+use crate::launch::Launch;
+
+/// Times of a kernel at a device that are wanted before only those launches are timed
+/// whose number in the process is a power of two and not small: what takes times is
+/// opened late, and takes time itself.
+const TIMED: u64 = 3;
+const NOT_SMALL: u64 = 64;
+
+/// What is known of launches with one key.
+pub struct KernelRecord {
+    pub key: KernelKey,
+    /// Tells it from all other records of the process.
+    pub number: usize,
+    /// The seconds that its launches have taken in earlier runs.
+    spent_before: f64,
+    /// What is known of dividing its launches.
+    pub divisions: Entries,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    devices: Vec<AtDevice>,
+    /// How often somebody has asked whether to sample it.
+    asked: u64,
+}
+
+/// What is known at devices of one name in profiles.
+#[derive(Default)]
+struct AtDevice {
+    name: String,
+    /// The median of its last seconds.
+    seconds: Option<f64>,
+    /// How many times are kept in the machine's file.
+    times: u64,
+    /// Launches in this process.
+    launches: u64,
+    /// Whether a sample was begun in this process.
+    was_sampled: bool,
+}
+
+impl AtDevice {
+    fn spent(&self) -> f64 {
+        self.launches as f64 * self.seconds.unwrap_or(0.0)
+    }
+
+    /// Counts a launch. Returns whether it is to be timed.
+    fn launches(&mut self) -> bool {
+        self.launches += 1;
+        let count = self.launches;
+        let timed = self.times.max(count - 1);
+        timed < TIMED || (count >= NOT_SMALL && count.is_power_of_two())
+    }
+}
+
+impl State {
+    /// What is known at a device. What earlier runs know is read when it is first wanted.
+    fn at(&mut self, key: &KernelKey, device: &str) -> &mut AtDevice {
+        let known = self.devices.iter().position(|at| at.name == device);
+        let index = known.unwrap_or_else(|| {
+            let (seconds, times) = times::kept(key, device).unzip();
+            self.devices.push(AtDevice {
+                name: device.to_owned(),
+                seconds,
+                times: times.unwrap_or(0),
+                ..AtDevice::default()
+            });
+            self.devices.len() - 1
+        });
+        &mut self.devices[index]
+    }
+
+    /// Counts that somebody asks. Returns whether it is the first time, the second, the
+    /// fourth and so on.
+    fn is_asked_rarely(&mut self) -> bool {
+        self.asked += 1;
+        self.asked.is_power_of_two()
+    }
+}
+
+type ByKey = HashMap<KernelKey, Arc<KernelRecord>>;
+
+fn all_by_key() -> MutexGuard<'static, ByKey> {
+    static ALL: LazyLock<Mutex<ByKey>> = LazyLock::new(Mutex::default);
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All records of the process.
+pub fn all() -> Vec<Arc<KernelRecord>> {
+    all_by_key().values().map(Arc::clone).collect()
+}
+
+/// The record of a key.
+pub fn of(key: KernelKey) -> Arc<KernelRecord> {
+    let mut all = all_by_key();
+    if let Some(known) = all.get(&key) {
+        return Arc::clone(known);
+    }
+    let record = Arc::new(KernelRecord {
+        number: all.len(),
+        spent_before: times::spent_before(&key),
+        divisions: Entries::default(),
+        state: Mutex::default(),
+        key: key.clone(),
+    });
+    all.insert(key, Arc::clone(&record));
+    record
+}
+
+impl KernelRecord {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The seconds of a launch at a device of this name in profiles, if they are known.
+    pub fn seconds(&self, device: &str) -> Option<f64> {
+        self.state().at(&self.key, device).seconds
+    }
+
+    /// Notes the seconds of a launch at a device.
+    pub fn took(&self, device: &str, seconds: f64) {
+        let mut state = self.state();
+        let at = state.at(&self.key, device);
+        match times::record(&self.key, device, seconds) {
+            Some((median, times)) => (at.seconds, at.times) = (Some(median), times),
+            None => at.seconds = Some(seconds),
+        }
+    }
+
+    /// Whether the next launch at a device is to be timed; counts it.
+    pub fn wants_time(&self, device: &str) -> bool {
+        let mut state = self.state();
+        state.at(&self.key, device).launches()
+    }
+
+    /// The seconds that all launches have taken in this process.
+    pub fn spent_here(&self) -> f64 {
+        self.state().devices.iter().map(AtDevice::spent).sum()
+    }
+
+    /// The seconds that all launches have taken, in this process and before.
+    pub fn spent(&self) -> f64 {
+        self.spent_before + self.spent_here()
+    }
+
+    /// Whether it is time to ask which of some devices need a sample: ever more rarely, and
+    /// never where the seconds are known or a sample was begun.
+    pub fn is_due_for_samples<'a>(&self, devices: impl Iterator<Item = &'a str>) -> bool {
+        let mut state = self.state();
+        let mut needs = false;
+        for device in devices {
+            let at = state.at(&self.key, device);
+            needs |= at.seconds.is_none() && !at.was_sampled;
+        }
+        needs && state.is_asked_rarely()
+    }
+
+    /// Whether a sample at a device was begun.
+    pub fn was_sampled(&self, device: &str) -> bool {
+        self.state().at(&self.key, device).was_sampled
+    }
+
+    /// Whether nobody has begun a sample at a device; from now on somebody has.
+    pub fn first_sample(&self, device: &str) -> bool {
+        let mut state = self.state();
+        let at = state.at(&self.key, device);
+        !std::mem::replace(&mut at.was_sampled, true)
+    }
+}
+
+/// The records of one kernel's launches, by the numbers that tell their keys apart.
+#[derive(Default)]
+pub struct Records(Mutex<ByNumbers>);
+
+type ByNumbers = HashMap<Vec<usize>, Arc<KernelRecord>, BuildHasherDefault<AddressHasher>>;
+
+impl Records {
+    /// The record of a launch of the kernel.
+    pub fn of(&self, launch: &Launch) -> Arc<KernelRecord> {
+        let numbers = numbers(&launch.shape, launch.sizes());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(record) = known.get(&numbers) {
+            return Arc::clone(record);
+        }
+        let record = of(launch.key());
+        known.insert(numbers, Arc::clone(&record));
+        record
+    }
+}
+
+/// All of a kernel's launch that its key is made of.
+fn numbers(shape: &Shape, sizes: impl Iterator<Item = usize>) -> Vec<usize> {
+    let (global, local) = (&shape.global, shape.local.as_deref().unwrap_or_default());
+    // The first two tell where the others belong.
+    let mut numbers = vec![global.len(), local.len()];
+    numbers.extend(global.iter().chain(local));
+    numbers.extend(sizes);
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use pdawl::profile::kernels::Program;
+
+    use super::*;
+
+    #[test]
+    fn launches_have_the_same_numbers_if_and_only_if_they_have_the_same_key() {
+        let sizes = [1, 2];
+        let pairs: Vec<Vec<usize>> = (sizes.iter())
+            .flat_map(|one| sizes.map(|two| vec![*one, two]))
+            .collect();
+        let lists: Vec<Vec<usize>> = sizes.iter().map(|size| vec![*size]).chain(pairs).collect();
+        let mut seen = Vec::new();
+        for global in &lists {
+            let like = |local: &&Vec<usize>| local.len() == global.len();
+            let locals = lists.iter().filter(like).map(Some).chain([None]);
+            for local in locals {
+                for arguments in lists.iter().chain([&Vec::new()]) {
+                    let shape = Shape {
+                        offset: None,
+                        global: global.clone(),
+                        local: local.cloned(),
+                    };
+                    let bytes: Vec<u64> = arguments.iter().map(|size| *size as u64).collect();
+                    let program = Program::new(b"", "");
+                    let local = shape.local.as_deref();
+                    let key = KernelKey::new(program, "f", global, local, &bytes);
+                    seen.push((numbers(&shape, arguments.iter().copied()), key));
+                }
+            }
+        }
+        for (numbers, key) in &seen {
+            for (other_numbers, other_key) in &seen {
+                assert_eq!(
+                    numbers == other_numbers,
+                    key == other_key,
+                    "{key} {other_key}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_refused_is_asked_for_ever_more_rarely() {
+        let mut state = State::default();
+        let asked = (1..=100).filter(|_| state.is_asked_rarely());
+        // 1, 2, 4 to 64.
+        assert_eq!(asked.count(), 7);
+    }
+
+    #[test]
+    fn the_first_launches_are_timed_and_later_ones_ever_more_rarely() {
+        let timed = |times: u64| {
+            let mut at = AtDevice {
+                times,
+                ..AtDevice::default()
+            };
+            let timed = (1..=200).filter(|_| at.launches());
+            timed.collect::<Vec<u64>>()
+        };
+        assert_eq!(timed(0), [1, 2, 3, 64, 128]);
+        assert_eq!(timed(TIMED), [64, 128]);
+    }
+
+    #[test]
+    fn time_is_what_launches_take() {
+        let mut at = AtDevice::default();
+        for _ in 0..8 {
+            at.launches();
+        }
+        assert_eq!(at.spent(), 0.0);
+        at.seconds = Some(0.5);
+        assert_eq!(at.spent(), 4.0);
+    }
+}
