@@ -26,6 +26,9 @@ NAME=pdawl
 SUBNET=10.77.0
 # Where the nodes' speeds and workers are noted between commands.
 STATE=/run/$NAME-nodes
+# While there are nodes it is -1: shares are then given without a look at what is left. That
+# look refuses threads that are bound to a core, and Linux 6.18 counts wrongly for it.
+ADMISSION=/proc/sys/kernel/sched_rt_runtime_us
 # Nanoseconds of computing in a period. The period follows from a node's speed. The kernel
 # looks at a thread's time each 1 to 4 ms, and subtracts what was too much later.
 TURN=2000000
@@ -80,12 +83,9 @@ limit_worker() {
     worker=$(cat "$STATE/worker$1")
     period=$(awk -v t=$TURN -v s="$(cat "$STATE/share")" -v f="$(cat "$STATE/speed$1")" \
         'BEGIN { printf "%.0f", t / s / f }')
-    # A thread that is bound to single cores gets no share.
-    taskset -cp "0-$(($(nproc --all) - 1))" "$worker" >/dev/null
     chrt --deadline --sched-runtime $TURN --sched-deadline "$period" \
         --sched-period "$period" --pid 0 "$worker" ||
-        fail "node $1 gets no share of the processor: the kernel needs deadline scheduling," \
-            "and all shares must be less than /proc/sys/kernel/sched_rt_runtime_us allows"
+        fail "node $1 gets no share of the processor: Linux with deadline scheduling is needed"
 }
 
 make_node() {
@@ -124,6 +124,8 @@ make_nodes() {
     mkdir -p "$STATE"
     echo "$share" >"$STATE/share"
     echo "$nodes" >"$STATE/count"
+    cat $ADMISSION >"$STATE/admission"
+    echo -1 >$ADMISSION
     ip link add $NAME-bridge type bridge
     ip link set $NAME-bridge up
     for ((node = 0; node < nodes; node++)); do
@@ -169,6 +171,9 @@ remove_all() {
         ip netns delete "$space"
     done
     ip link delete $NAME-bridge 2>/dev/null || true
+    if [ -e "$STATE/admission" ]; then
+        cat "$STATE/admission" >$ADMISSION
+    fi
     rm -rf "$STATE"
 }
 
@@ -236,20 +241,25 @@ rank() {
 }
 
 # Waits for the worker thread of a process, which the program names `host:1 #CORE`, and
-# limits it. Nothing but its name tells that it is there.
+# limits it. Nothing but its name tells that it is there. The process stands still meanwhile,
+# so that nothing is computed at full speed.
 find_worker() {
     local task name
+    # Otherwise this would be late where drivers keep all cores busy.
+    chrt --fifo --pid 1 $BASHPID
     while [ -d "/proc/$2" ]; do
         for task in "/proc/$2/task/"*; do
             name=""
             { read -r name <"$task/comm"; } 2>/dev/null || continue
             if [[ $name == host:1* ]]; then
+                kill -STOP "$2"
                 echo "${task##*/}" >"$STATE/worker$1"
-                limit_worker "$1"
+                # Where it fails, a run must not go on at a wrong speed.
+                (limit_worker "$1") && kill -CONT "$2" || kill -KILL "$2"
                 return
             fi
         done
-        sleep 0.01
+        sleep 0.002
     done
 }
 
