@@ -149,10 +149,10 @@ spaces() {
     ip netns list | awk -v name=$NAME '$1 ~ "^" name "[0-9]+$" { print $1 }'
 }
 
-# Ends what runs on the nodes.
+# Ends what runs in these namespaces.
 end_processes() {
     local space process
-    for space in $(spaces); do
+    for space in "$@"; do
         for process in $(ip netns pids "$space"); do
             # It may have ended by itself.
             kill -9 "$process" 2>/dev/null || true
@@ -163,8 +163,9 @@ end_processes() {
 # Removes what is there, also after a `make` that failed in between.
 remove_all() {
     trap - EXIT
-    end_processes
     local space
+    # Names have no spaces.
+    end_processes $(spaces)
     for space in $(spaces); do
         # The namespace's link goes with it, but only later.
         ip link delete "$NAME-link${space#"$NAME"}" 2>/dev/null || true
@@ -179,7 +180,7 @@ remove_all() {
 
 # Runs a program with mpirun, on all nodes or those of --on.
 run() {
-    local nodes options=() hosts="" node number=0 status=0
+    local nodes options=() hosts="" used="" node number=0 status=0
     nodes=$(seq 0 $(($(count) - 1)))
     while [ $# -gt 0 ]; do
         case $1 in
@@ -201,9 +202,11 @@ run() {
         check_node "$node"
         rm -f "$STATE/worker$node"
         hosts+=${hosts:+,}$SUBNET.$((node + 1)):1
+        used+=" $NAME$node"
         number=$((number + 1))
     done
-    trap end_processes EXIT
+    # Other nodes may have another run.
+    trap "end_processes $used" EXIT
     # In the background, since bash handles no signal while it waits for another program.
     # mpirun is on the first of the nodes. `tcp,self` keeps messages off shared memory, which
     # real nodes do not have in common.

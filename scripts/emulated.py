@@ -85,7 +85,7 @@ class Nodes:
 
         A run without a report ends the measurement, unless ranks may be lost."""
         options = (["--on", ",".join(map(str, on))] if on else []) + (["--recover"] if recover else [])
-        for node in range(self.count):
+        for node in on or range(self.count):
             worker(node).unlink(missing_ok=True)
         told = []
         beside = threading.Thread(target=lambda: told.append(meanwhile()), daemon=True)

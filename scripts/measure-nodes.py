@@ -14,8 +14,7 @@ WHAT is one of
 
 The files are for datasets/emulated-nodes/. Nodes alone compute a part before and after the
 other runs of a case; the ideal time is that of the sum of their speeds, without any message.
-Policies run in turns, and figures are medians. scripts/simulate-nodes.py compares the
-simulator with emulated nodes.
+Policies run in turns, and figures are medians.
 """
 
 import argparse
@@ -25,10 +24,10 @@ import signal
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from emulated import Nodes, Program, table
 
-POLICIES = ["together", "static", "central", "steal"]
 NODES = 4
 # A subtask computes for longer than a worker's turns take, 10 ms.
 FILTER, TILE = 47, 192
@@ -36,7 +35,8 @@ FILTER, TILE = 47, 192
 FALL_AT, FALL_TO = 0.4, 0.1
 # After this long without a sign a node is lost (docs/wire.md).
 DETECTION = 2.0
-KILLS, KILLS_OF_FIRST = 20, 3
+# Runs that lose rank 0.
+KILLS_OF_FIRST = 3
 
 
 def convolution(size, *more):
@@ -44,10 +44,18 @@ def convolution(size, *more):
     return line.split() + list(more)
 
 
-def rates(nodes, size):
-    """Each node's operations a second, alone, with a quarter of the work."""
-    alone = [nodes.run(convolution(size // 2), on=[node]).report for node in range(NODES)]
-    return [report["workload"]["flops"] / report["seconds"] for report in alone]
+def rates(nodes, size, slow):
+    """Each node's operations a second, alone: four runs of one node at once.
+
+    At once, as a core that is mostly idle computes more slowly when it is needed. The size of
+    a slow node's part makes all end together."""
+    def alone(node):
+        factor = slow.get(node, 1) ** 0.5
+        report = nodes.run(convolution(int(size / 2 * factor)), on=[node]).report
+        return report["workload"]["flops"] / report["seconds"]
+
+    with ThreadPoolExecutor(NODES) as threads:
+        return list(threads.map(alone, range(NODES)))
 
 
 def fall(nodes, seconds):
@@ -62,24 +70,24 @@ def speeds(arguments):
     for case in ["third", "tenth"]:
         slow = {NODES - 1: 1 / 3} if case == "third" else {}
         with Nodes(arguments, NODES, slow) as nodes:
-            rows += speeds_of(nodes, case, arguments)
+            rows += speeds_of(nodes, case, slow, arguments)
     table(arguments.out, "speeds.tsv", ["case", "policy", "run", "seconds", "ideal", "fell_at", "part"], rows)
     for case in ["third", "tenth"]:
-        for policy in POLICIES:
+        for policy in arguments.policies.split(","):
             parts = [row[-1] for row in rows if row[:2] == (case, policy)]
             print(f"{case}\t{policy}\t{statistics.median(parts):.3f}\tof the ideal")
 
 
-def speeds_of(nodes, case, arguments):
+def speeds_of(nodes, case, slow, arguments):
     size = arguments.size or 6144
-    for policy in POLICIES:
+    for policy in arguments.policies.split(","):
         report = nodes.run(convolution(size // 2, "--spread", policy, "--verify")).report
         if not report["verification"]["right"]:
             sys.exit(f"{policy} computes a wrong result")
-    before, runs = rates(nodes, size), []
+    before, runs = rates(nodes, size, slow), []
     expected = report_flops(size) / sum(before)
     for run in range(arguments.repeats):
-        for policy in POLICIES:
+        for policy in arguments.policies.split(","):
             line = convolution(size, "--spread", policy)
             if case == "third":
                 runs.append((policy, run, nodes.run(line), None))
@@ -88,7 +96,7 @@ def speeds_of(nodes, case, arguments):
             done = nodes.run(line, meanwhile=lambda: fall(nodes, computed))
             runs.append((policy, run, done, done.told - (done.printed - done.report["seconds"])))
             nodes.slow(NODES - 1, 1)
-    both = zip(before, rates(nodes, size))
+    both = zip(before, rates(nodes, size, slow))
     own = [statistics.mean(two) for two in both]
     rows = []
     for policy, run, done, fell in runs:
@@ -111,11 +119,11 @@ def losses(arguments):
     size, rows = arguments.size or 3072, []
     line = convolution(size, "--verify")
     with Nodes(arguments, NODES) as nodes:
-        own = rates(nodes, size)
+        own = rates(nodes, size, {})
         whole = report_flops(size) / sum(own)
-        for seed in range(1, KILLS + KILLS_OF_FIRST + 1):
+        for seed in range(1, arguments.kills + KILLS_OF_FIRST + 1):
             generator = random.Random(seed)
-            rank = generator.randrange(1, NODES) if seed <= KILLS else 0
+            rank = generator.randrange(1, NODES) if seed <= arguments.kills else 0
             moment = generator.uniform(0, 0.9) * whole
             begun = time.time()
             done = nodes.run(line, meanwhile=lambda: kill(nodes, rank, moment * arguments.share), recover=True)
@@ -176,6 +184,8 @@ def main():
     parser.add_argument("what", choices=["speeds", "losses", "overhead"])
     Program.add_arguments(parser)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=20, help="runs that lose a rank")
+    parser.add_argument("--policies", default="together,static,central,steal")
     parser.add_argument("--size", type=int, help="rows and columns of the image")
     arguments = parser.parse_args()
     {"speeds": speeds, "losses": losses, "overhead": overhead}[arguments.what](arguments)
