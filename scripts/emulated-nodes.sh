@@ -10,7 +10,7 @@
 # worker thread of a node's rank gets --share of a core, times the node's FACTOR (1 without).
 # The thread that drives a rank is not limited, so all shares together must leave room on
 # this machine's cores. A worker computes in turns, so a subtask should take much longer than
-# a turn's period, which is 2 ms / share / factor.
+# a turn's period, which is 0.5 ms / share / factor.
 #
 # `run` starts one rank a node, which must have one worker (`pdawl run ... --devices host:1`).
 # All messages go over TCP. --on chooses nodes, and --recover lets ranks go on after one is
@@ -31,7 +31,7 @@ STATE=/run/$NAME-nodes
 ADMISSION=/proc/sys/kernel/sched_rt_runtime_us
 # Nanoseconds of computing in a period. The period follows from a node's speed. The kernel
 # looks at a thread's time each 1 to 4 ms, and subtracts what was too much later.
-TURN=2000000
+TURN=500000
 
 fail() {
     echo "emulated-nodes.sh: $*" >&2

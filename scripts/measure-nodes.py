@@ -29,8 +29,8 @@ from concurrent.futures import ThreadPoolExecutor
 from emulated import Nodes, Program, table
 
 NODES = 4
-# A subtask computes for longer than a worker's turns take, 10 ms.
-FILTER, TILE = 47, 192
+# A subtask takes some 100 ms. A worker that waits loses the rest of its turn, up to 2.5 ms.
+FILTER, TILE = 47, 384
 # When it falls, as a part of the ideal time before, and to which speed.
 FALL_AT, FALL_TO = 0.4, 0.1
 # After this long without a sign a node is lost (docs/wire.md).
