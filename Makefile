@@ -1,21 +1,28 @@
 # The commands of CONTRIBUTING.md. `make test` is all that a bare machine with
 # a Rust toolchain needs.
 
-.PHONY: test test-mpi opencl mpi check check-mpi bench notebooks
+.PHONY: test test-mpi test-processes opencl mpi check check-mpi bench notebooks
 
 PYTHON ?= python3
 VENV := target/notebooks-venv
 # All crates but the wire over MPI: nothing else needs MPI.
 CRATES := --workspace --exclude pdawl-wire-mpi
 
-# Every test that needs no MPI. None is skipped: one that cannot run fails and says what
-# it lacks.
+# Every test that needs no MPI. None of them is skipped: one that cannot run fails and says
+# what it lacks. Runs of three processes follow where this machine has Open MPI.
 test: opencl
 	cargo test $(CRATES)
+	@if sh scripts/install-mpi.sh --check; then $(MAKE) test-processes; else \
+		echo "SKIPPED: runs of three processes, as mpirun, mpicc or libclang is missing;" \
+			"make test-mpi installs them"; fi
 
 # Runs of several processes, with mpirun.
-test-mpi: mpi
+test-mpi: mpi test-processes
 	cargo test -p pdawl-wire-mpi
+
+# The program as three processes.
+test-processes:
+	cargo test --test program mpi:: -- --ignored
 
 # An OpenCL CPU device for the tests, through the system's package manager.
 opencl:

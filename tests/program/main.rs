@@ -18,6 +18,7 @@ mod dense;
 mod exec;
 mod matrix;
 mod models;
+mod mpi;
 mod predict;
 mod product_models;
 mod profile;

@@ -1,0 +1,155 @@
+"""Runs of pdawl on the nodes that scripts/emulated-nodes.sh makes, for the scripts that
+measure them."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).resolve().parent / "emulated-nodes.sh"
+# Where the script notes the worker thread of each node.
+STATE = Path("/run/pdawl-nodes")
+# Seconds after which a run hangs: several times as long as any that is measured.
+LIMIT = 300
+# Seconds between two looks at a worker.
+LOOK = 0.002
+
+
+@dataclass
+class Done:
+    """A run that has ended. Moments are seconds since 1970."""
+
+    report: Any
+    errors: str
+    # When the report came, if one did, and when the run had ended.
+    printed: float
+    ended: float
+    # What happened meanwhile returned.
+    told: Any
+
+
+class Program:
+    """pdawl and its wire."""
+
+    def __init__(self, arguments):
+        self.path = str(Path(arguments.pdawl).resolve())
+        self.wire = str(Path(arguments.wire).resolve())
+        for path, how in [(self.path, "cargo build --release"), (self.wire, "cargo build --release -p pdawl-wire-mpi")]:
+            if not Path(path).exists():
+                sys.exit(f"{path} is not there: {how}")
+
+    @staticmethod
+    def add_arguments(parser):
+        parser.add_argument("--pdawl", default="target/release/pdawl")
+        parser.add_argument("--wire", default="target/release/libpdawl_wire_mpi.so")
+        parser.add_argument("--out", default="datasets/emulated-nodes", help="the folder of the tables")
+        parser.add_argument("--rate", default="1gbit", help="of a node's link")
+        parser.add_argument("--share", type=float, default=0.2, help="of a core, for a node's worker")
+
+    def command(self, line):
+        return [self.path, *line, "--devices", "host:1", "--wire", self.wire]
+
+    def run_here(self, line, ranks):
+        """The report of a run of several processes over shared memory, without emulated nodes."""
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+        done = subprocess.run([*mpirun, *self.command(line)], capture_output=True, text=True, timeout=LIMIT)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(line)} fails:\n{done.stderr[-2000:]}")
+        return json.loads(done.stdout)
+
+
+class Nodes:
+    """Emulated nodes, which are removed at the end of a `with`."""
+
+    def __init__(self, arguments, count, slow=None):
+        self.program, self.count = Program(arguments), count
+        self.made = ["make", str(count), "--rate", arguments.rate, "--share", str(arguments.share)]
+        for node, factor in (slow or {}).items():
+            self.made += ["--slow", f"{node}={factor:.6f}"]
+
+    def __enter__(self):
+        script(*self.made)
+        return self
+
+    def __exit__(self, *_):
+        script("remove")
+
+    def run(self, line, on=None, meanwhile=None, recover=False):
+        """Runs pdawl on these nodes, or on all, and calls `meanwhile` beside it.
+
+        A run without a report ends the measurement, unless ranks may be lost."""
+        options = (["--on", ",".join(map(str, on))] if on else []) + (["--recover"] if recover else [])
+        for node in on or range(self.count):
+            worker(node).unlink(missing_ok=True)
+        told = []
+        beside = threading.Thread(target=lambda: told.append(meanwhile()), daemon=True)
+        with tempfile.TemporaryFile("w+") as errors:
+            command = [SCRIPT, "run", *options, *self.program.command(line)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            timer = threading.Timer(LIMIT, process.terminate)
+            timer.start()
+            if meanwhile:
+                beside.start()
+            first = process.stdout.readline()
+            printed = time.time()
+            text = first + process.stdout.read()
+            process.wait()
+            ended = time.time()
+            is_late = not timer.is_alive()
+            timer.cancel()
+            errors.seek(0)
+            said = errors.read()
+        if meanwhile:
+            # It waits for what no longer happens if the run was too short.
+            beside.join(timeout=1)
+        if is_late:
+            said += f"\nit hung: no end after {LIMIT} s"
+        report = json.loads(text) if text.startswith("{") else None
+        if report is None and not recover:
+            sys.exit(f"{' '.join(line)} fails:\n{said[-2000:]}")
+        return Done(report, said, printed, ended, told[0] if told else None)
+
+    def slow(self, node, factor):
+        script("slow", str(node), str(factor))
+
+    def wait_until_computed(self, node, seconds):
+        """Waits until a node's worker has had so many seconds of a core."""
+        while True:
+            try:
+                thread = worker(node).read_text().strip()
+                if int(Path(f"/proc/{thread}/schedstat").read_text().split()[0]) >= seconds * 1e9:
+                    return
+            except (OSError, ValueError, IndexError):
+                # The worker has not begun, or its run has ended.
+                pass
+            time.sleep(LOOK)
+
+    def process(self, node):
+        """The process of a node's rank."""
+        status = Path(f"/proc/{worker(node).read_text().strip()}/status").read_text()
+        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Tgid")))
+
+
+def worker(node):
+    return STATE / f"worker{node}"
+
+
+def script(*words):
+    done = subprocess.run([SCRIPT, *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.strip())
+
+
+def table(folder, name, header, rows):
+    """Writes rows of values with tabs between them."""
+    os.makedirs(folder, exist_ok=True)
+    with open(Path(folder) / name, "w") as out:
+        for row in [header, *rows]:
+            text = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in row)
+            out.write("\t".join(text) + "\n")

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Measures runs over emulated nodes, as root; scripts/emulated-nodes.sh makes the nodes.
+
+    scripts/measure-nodes.py WHAT [--pdawl PROGRAM] [--wire LIBRARY] [--out FOLDER]
+        [--repeats N] [--size N] [--rate RATE] [--share S]
+
+WHAT is one of
+    speeds    four nodes, one at a third from the start or falling to a tenth in mid-run: each
+              policy's time as a part of the ideal one (speeds.tsv)
+    losses    one rank of four is killed at a random moment, 20 times, and rank 0 three times
+              (losses.tsv)
+    overhead  seconds per subtask and rank of runs with tiny subtasks, two processes over
+              shared memory, without emulated nodes (overhead.tsv)
+
+The files are for datasets/emulated-nodes/. Nodes alone compute a part before and after the
+other runs of a case; the ideal time is that of the sum of their speeds, without any message.
+Policies run in turns, and figures are medians.
+"""
+
+import argparse
+import os
+import random
+import signal
+import statistics
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from emulated import Nodes, Program, table
+
+NODES = 4
+# A subtask takes some 100 ms. A worker that waits loses the rest of its turn, up to 2.5 ms.
+FILTER, TILE = 47, 384
+# When it falls, as a part of the ideal time before, and to which speed.
+FALL_AT, FALL_TO = 0.4, 0.1
+# After this long without a sign a node is lost (docs/wire.md).
+DETECTION = 2.0
+# Runs that lose rank 0.
+KILLS_OF_FIRST = 3
+
+
+def convolution(size, *more):
+    line = f"run convolution --size {size} --filter {FILTER} --tile {TILE} --format json"
+    return line.split() + list(more)
+
+
+def rates(nodes, size, slow):
+    """Each node's operations a second, alone: four runs of one node at once.
+
+    At once, as a core that is mostly idle computes more slowly when it is needed. The size of
+    a slow node's part makes all end together."""
+    def alone(node):
+        factor = slow.get(node, 1) ** 0.5
+        report = nodes.run(convolution(int(size / 2 * factor)), on=[node]).report
+        return report["workload"]["flops"] / report["seconds"]
+
+    with ThreadPoolExecutor(NODES) as threads:
+        return list(threads.map(alone, range(NODES)))
+
+
+def fall(nodes, seconds):
+    """Slows the last node when it has computed for so long, and returns the moment."""
+    nodes.wait_until_computed(NODES - 1, seconds)
+    nodes.slow(NODES - 1, FALL_TO)
+    return time.time()
+
+
+def speeds(arguments):
+    rows = []
+    for case in ["third", "tenth"]:
+        slow = {NODES - 1: 1 / 3} if case == "third" else {}
+        with Nodes(arguments, NODES, slow) as nodes:
+            rows += speeds_of(nodes, case, slow, arguments)
+    table(arguments.out, "speeds.tsv", ["case", "policy", "run", "seconds", "ideal", "fell_at", "part"], rows)
+    for case in ["third", "tenth"]:
+        for policy in arguments.policies.split(","):
+            parts = [row[-1] for row in rows if row[:2] == (case, policy)]
+            print(f"{case}\t{policy}\t{statistics.median(parts):.3f}\tof the ideal")
+
+
+def speeds_of(nodes, case, slow, arguments):
+    size = arguments.size or 6144
+    for policy in arguments.policies.split(","):
+        report = nodes.run(convolution(size // 2, "--spread", policy, "--verify")).report
+        if not report["verification"]["right"]:
+            sys.exit(f"{policy} computes a wrong result")
+    before, runs = rates(nodes, size, slow), []
+    expected = report_flops(size) / sum(before)
+    for run in range(arguments.repeats):
+        for policy in arguments.policies.split(","):
+            line = convolution(size, "--spread", policy)
+            if case == "third":
+                runs.append((policy, run, nodes.run(line), None))
+                continue
+            computed = FALL_AT * expected * arguments.share
+            done = nodes.run(line, meanwhile=lambda: fall(nodes, computed))
+            runs.append((policy, run, done, done.told - (done.printed - done.report["seconds"])))
+            nodes.slow(NODES - 1, 1)
+    both = zip(before, rates(nodes, size, slow))
+    own = [statistics.mean(two) for two in both]
+    rows = []
+    for policy, run, done, fell in runs:
+        work, seconds = done.report["workload"]["flops"], done.report["seconds"]
+        ideal = work / sum(own)
+        if fell is not None and fell < ideal:
+            slower = sum(own[:-1]) + FALL_TO * own[-1]
+            ideal = fell + (work - fell * sum(own)) / slower
+        part = ideal / seconds
+        rows.append((case, policy, run, seconds, ideal, "" if fell is None else fell, part))
+    return rows
+
+
+def report_flops(size):
+    """Operations of the convolution of an image with three channels."""
+    return 2.0 * FILTER * FILTER * 3 * size * size
+
+
+def losses(arguments):
+    size, rows = arguments.size or 3072, []
+    line = convolution(size, "--verify")
+    with Nodes(arguments, NODES) as nodes:
+        own = rates(nodes, size, {})
+        whole = report_flops(size) / sum(own)
+        for seed in range(1, arguments.kills + KILLS_OF_FIRST + 1):
+            generator = random.Random(seed)
+            rank = generator.randrange(1, NODES) if seed <= arguments.kills else 0
+            moment = generator.uniform(0, 0.9) * whole
+            begun = time.time()
+            done = nodes.run(line, meanwhile=lambda: kill(nodes, rank, moment * arguments.share), recover=True)
+            if rank == 0:
+                told = [part for part in done.errors.splitlines() if "node 0" in part]
+                seconds = done.ended - done.told if done.told else ""
+                rows.append((seed, rank, moment, seconds, "", told[0] if told else "nothing is told"))
+            else:
+                rows.append((seed, rank, moment, *survived(done, own, rank)))
+            print(*rows[-1], f"{time.time() - begun:.1f} s in all", sep="\t", flush=True)
+    header = ["seed", "rank", "killed_after", "seconds", "allowed", "what"]
+    table(arguments.out, "losses.tsv", header, rows)
+    others = [row for row in rows if row[1] != 0]
+    right = sum(row[5] == "right" for row in others)
+    within = sum(row[5] == "right" and row[3] <= row[4] for row in others)
+    print(f"{right} of {len(others)} right, {within} within the survivors' ideal + 10 % + {DETECTION} s")
+
+
+def survived(done, own, rank):
+    """A run's seconds, the allowed ones, and whether its result is right."""
+    if done.report is None:
+        return "", "", "no report: " + done.errors[-200:].replace("\n", " ").replace("\t", " ")
+    report = done.report
+    ideal = report["workload"]["flops"] / (sum(own) - own[rank])
+    what = "right" if report["verification"]["right"] else "wrong"
+    if not report["nodes"][rank]["lost"]:
+        what = "ended before"
+    return report["seconds"], 1.1 * ideal + DETECTION, what
+
+
+def kill(nodes, rank, computed):
+    """Kills a rank when its worker has computed for so long."""
+    nodes.wait_until_computed(rank, computed)
+    os.kill(nodes.process(rank), signal.SIGKILL)
+    return time.time()
+
+
+def overhead(arguments):
+    """A larger product of tiny blocks against one of few: what the other subtasks take."""
+    program, rows = Program(arguments), []
+    size = arguments.size or 1024
+    for run in range(arguments.repeats):
+        for tile in [4, 8, 16]:
+            line = f"run convolution --size {size} --filter 1 --tile {tile} --format json"
+            report = program.run_here(line.split(), ranks=2)
+            subtasks = report["workload"]["subtasks"]
+            computing = sum(device["seconds"] for node in report["nodes"] for device in node["devices"])
+            rows.append((run, tile, subtasks, report["seconds"], computing, 2e6 * report["seconds"] / subtasks))
+    table(arguments.out, "overhead.tsv",
+          ["run", "tile", "subtasks", "seconds", "computing", "us_per_subtask_and_rank"], rows)
+    for tile in [4, 8, 16]:
+        found = [row[-1] for row in rows if row[1] == tile]
+        print(f"blocks of {tile}: {statistics.median(found):.1f} us a subtask and rank")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["speeds", "losses", "overhead"])
+    Program.add_arguments(parser)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--kills", type=int, default=20, help="runs that lose a rank")
+    parser.add_argument("--policies", default="together,static,central,steal")
+    parser.add_argument("--size", type=int, help="rows and columns of the image")
+    arguments = parser.parse_args()
+    {"speeds": speeds, "losses": losses, "overhead": overhead}[arguments.what](arguments)
+
+
+main()

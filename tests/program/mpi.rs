@@ -1,0 +1,89 @@
+//! `pdawl run` over three processes that `mpirun` starts on this machine. Messages go over
+//! shared memory.
+//!
+//! The tests need Open MPI and libclang, so `cargo test` alone leaves them out and says so;
+//! `make test` includes them where both are there.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
+
+/// The wire over MPI, in the folder of the program. Cargo builds it, which takes no time
+/// when nothing has changed.
+static WIRE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let program = cargo_bin("pdawl");
+    let folder = program.parent().expect("the program is in a folder");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--lib", "--package", "pdawl-wire-mpi"]);
+    cargo.arg("--target-dir");
+    cargo.arg(folder.parent().expect("a profile is in the target folder"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let built = cargo.status().expect("cargo starts");
+    assert!(built.success(), "the wire over MPI is not built");
+    folder.join("libpdawl_wire_mpi.so")
+});
+
+/// Runs `pdawl run` with these arguments over three processes, each with one worker thread.
+fn run(arguments: &str) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["120", "mpirun", "-n", "3", "--oversubscribe"]);
+    // `vader` is Open MPI's shared memory.
+    command.args(["--bind-to", "none", "--mca", "btl", "vader,self"]);
+    // Containers have no other user.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.arg(cargo_bin("pdawl")).arg("run");
+    command.args(arguments.split_whitespace());
+    command.args(["--devices", "host:1", "--wire"]).arg(&*WIRE);
+    command.output().expect("`timeout` starts")
+}
+
+/// The report of a run that succeeds.
+fn report(arguments: &str) -> Value {
+    let output = run(&format!("{arguments} --verify --format json"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments}: {errors}");
+    serde_json::from_slice(&output.stdout).expect("one report in JSON")
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn three_processes_compute_right_results_together() {
+    for arguments in [
+        "convolution --size 301 --filter 7 --tile 32",
+        "matmul --size 257 --tile 32",
+        "lu --size 200 --tile 32",
+        "fft --size 256 --tile 8",
+        "stencil --size 200 --steps 5",
+        "spmv --matrix uniform:5000,9 --iterate --steps 3",
+        "pagerank --matrix rmat:10,8 --steps 5",
+    ] {
+        let report = report(arguments);
+        assert_eq!(report["verification"]["right"], true, "{arguments}");
+        let nodes = report["nodes"].as_array().expect("nodes");
+        assert_eq!(nodes.len(), 3, "{arguments}");
+        let sum = |key| nodes.iter().filter_map(|node| node[key].as_u64()).sum();
+        let (computed, sent): (u64, u64) = (sum("subtasks"), sum("sent_bytes"));
+        assert_eq!(report["workload"]["subtasks"], computed, "{arguments}");
+        assert!(sent > 0, "{arguments}: nothing was sent");
+    }
+}
+
+/// The static policy gives each node its part, so all three compute.
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn each_of_three_processes_computes_its_part() {
+    let report = report("convolution --size 192 --filter 3 --tile 16 --spread static");
+    let nodes = report["nodes"].as_array().expect("nodes");
+    // Twelve by twelve blocks.
+    for node in nodes {
+        assert_eq!(node["subtasks"], 48);
+    }
+}
