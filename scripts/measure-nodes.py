@@ -12,8 +12,8 @@ WHAT is one of
     overhead  seconds per subtask and rank of runs with tiny subtasks, two processes over
               shared memory, without emulated nodes (overhead.tsv)
 
-The files are for datasets/emulated-nodes/. Nodes alone compute a part before and after the
-other runs of a case; the ideal time is that of the sum of their speeds, without any message.
+The files are for datasets/emulated-nodes/. The ideal time is that of the sum of the nodes'
+speeds while they compute, which runs with equal parts show before and after the others.
 Policies run in turns, and figures are medians.
 """
 
@@ -24,7 +24,6 @@ import signal
 import statistics
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 from emulated import Nodes, Program, table
 
@@ -44,18 +43,12 @@ def convolution(size, *more):
     return line.split() + list(more)
 
 
-def rates(nodes, size, slow):
-    """Each node's operations a second, alone: four runs of one node at once.
-
-    At once, as a core that is mostly idle computes more slowly when it is needed. The size of
-    a slow node's part makes all end together."""
-    def alone(node):
-        factor = slow.get(node, 1) ** 0.5
-        report = nodes.run(convolution(int(size / 2 * factor)), on=[node]).report
-        return report["workload"]["flops"] / report["seconds"]
-
-    with ThreadPoolExecutor(NODES) as threads:
-        return list(threads.map(alone, range(NODES)))
+def rates(nodes, size):
+    """Each node's operations a second while it computes, where all compute equal parts."""
+    report = nodes.run(convolution(size // 2, "--spread", "static")).report
+    whole = sum(node["subtasks"] for node in report["nodes"])
+    flops = report["workload"]["flops"]
+    return [flops * node["subtasks"] / whole / node["busy_seconds"] for node in report["nodes"]]
 
 
 def fall(nodes, seconds):
@@ -70,7 +63,7 @@ def speeds(arguments):
     for case in ["third", "tenth"]:
         slow = {NODES - 1: 1 / 3} if case == "third" else {}
         with Nodes(arguments, NODES, slow) as nodes:
-            rows += speeds_of(nodes, case, slow, arguments)
+            rows += speeds_of(nodes, case, arguments)
     table(arguments.out, "speeds.tsv", ["case", "policy", "run", "seconds", "ideal", "fell_at", "part"], rows)
     for case in ["third", "tenth"]:
         for policy in arguments.policies.split(","):
@@ -78,13 +71,13 @@ def speeds(arguments):
             print(f"{case}\t{policy}\t{statistics.median(parts):.3f}\tof the ideal")
 
 
-def speeds_of(nodes, case, slow, arguments):
+def speeds_of(nodes, case, arguments):
     size = arguments.size or 6144
     for policy in arguments.policies.split(","):
         report = nodes.run(convolution(size // 2, "--spread", policy, "--verify")).report
         if not report["verification"]["right"]:
             sys.exit(f"{policy} computes a wrong result")
-    before, runs = rates(nodes, size, slow), []
+    before, runs = rates(nodes, size), []
     expected = report_flops(size) / sum(before)
     for run in range(arguments.repeats):
         for policy in arguments.policies.split(","):
@@ -96,7 +89,7 @@ def speeds_of(nodes, case, slow, arguments):
             done = nodes.run(line, meanwhile=lambda: fall(nodes, computed))
             runs.append((policy, run, done, done.told - (done.printed - done.report["seconds"])))
             nodes.slow(NODES - 1, 1)
-    both = zip(before, rates(nodes, size, slow))
+    both = zip(before, rates(nodes, size))
     own = [statistics.mean(two) for two in both]
     rows = []
     for policy, run, done, fell in runs:
@@ -119,7 +112,7 @@ def losses(arguments):
     size, rows = arguments.size or 3072, []
     line = convolution(size, "--verify")
     with Nodes(arguments, NODES) as nodes:
-        own = rates(nodes, size, {})
+        own = rates(nodes, size)
         whole = report_flops(size) / sum(own)
         for seed in range(1, arguments.kills + KILLS_OF_FIRST + 1):
             generator = random.Random(seed)
