@@ -233,3 +233,21 @@ fn of_run(error: RunError, rank: usize) -> Failure {
         RunError::Cluster(error) => Failure::of(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_tells_that_the_first_one_is_lost_and_not_what_that_one_tells() {
+        let told = |error, rank| match of_run(RunError::Cluster(error), rank) {
+            Failure::Failed { what, .. } => Some(what),
+            _ => None,
+        };
+        let lost = told(ClusterError::FirstLost, 2).unwrap();
+        assert!(lost.starts_with("node 0 was lost"), "{lost}");
+        let stopped = || ClusterError::Stopped("node 1 has no device left".to_owned());
+        assert_eq!(told(stopped(), 2), None);
+        assert!(told(stopped(), 0).is_some());
+    }
+}

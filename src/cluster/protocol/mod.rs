@@ -100,4 +100,6 @@ pub enum Action {
     Lost { node: NodeId, heir: NodeId },
     /// The run cannot go on.
     Fail { why: String },
+    /// The run cannot go on, as nobody coordinates it.
+    FirstLost,
 }

@@ -256,10 +256,7 @@ impl NodeMachine {
 
     fn node_lost(&mut self, node: NodeId, now: Nanos, spaces: &Spaces, actions: &mut Vec<Action>) {
         if node == NodeId::FIRST {
-            let why = "node 0 was lost, which coordinates the others; start the program again";
-            actions.push(Action::Fail {
-                why: why.to_owned(),
-            });
+            actions.push(Action::FirstLost);
         } else if !self.is_ready() {
             let why = format!("{node} was lost before the run began; start the program again");
             actions.push(Action::Fail { why });

@@ -61,6 +61,7 @@ impl Node<'_> {
             }
             Action::Lost { node, heir } => self.inherit(node, heir),
             Action::Fail { why } => Err(ClusterError::Stopped(why)),
+            Action::FirstLost => Err(ClusterError::FirstLost),
         }
     }
 
@@ -218,7 +219,8 @@ impl Node<'_> {
     pub(super) fn fail(&mut self, error: ClusterError) -> ClusterError {
         let why = match &error {
             ClusterError::Stopped(why) if self.me() == NodeId::FIRST => why.clone(),
-            ClusterError::Stopped(_) => return error,
+            // Each of the others notices itself that the first one is lost.
+            ClusterError::Stopped(_) | ClusterError::FirstLost => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
             error => format!("{}: {error}", self.me()),
         };

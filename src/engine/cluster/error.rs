@@ -32,6 +32,9 @@ pub enum ClusterError {
     #[error("{0}")]
     Stopped(String),
 
+    #[error("node 0 was lost, which coordinates the others; start the program again")]
+    FirstLost,
+
     #[error("{from} sent what is no message of this program; start the same program everywhere")]
     NoMessage { from: String },
 

@@ -353,6 +353,7 @@ impl World {
                 }
             }
             Action::Fail { why } => return Err(why),
+            Action::FirstLost => return Err("the first node is lost".into()),
         }
         Ok(())
     }

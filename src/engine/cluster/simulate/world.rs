@@ -18,6 +18,7 @@ use crate::cluster::record::DevicePart;
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::TaskId;
 use crate::codelet::Cost;
+use crate::engine::cluster::ClusterError;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::sim::noise::Noise;
 use crate::time::Nanos;
@@ -276,6 +277,7 @@ impl<'a> World<'a> {
                 }
             }
             Action::Fail { why } => self.failed = Some(why),
+            Action::FirstLost => self.failed = Some(ClusterError::FirstLost.to_string()),
             // Kernels run to their end, and contents are not simulated.
             Action::Abort { .. }
             | Action::Keep { .. }
