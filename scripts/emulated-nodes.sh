@@ -181,7 +181,9 @@ remove_all() {
 # Runs a program with mpirun, on all nodes or those of --on.
 run() {
     local nodes options=() hosts="" used="" node number=0 status=0
-    nodes=$(seq 0 $(($(count) - 1)))
+    # A command of its own, so that its failure ends the script.
+    nodes=$(count)
+    nodes=$(seq 0 $((nodes - 1)))
     while [ $# -gt 0 ]; do
         case $1 in
         --on)

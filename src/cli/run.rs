@@ -343,9 +343,7 @@ impl Sharing {
             model: self.model.for_strategy(strategy)?,
         })
     }
-}
 
-impl Sharing {
     /// Checks that a run over several nodes has no strategy of one node's runs.
     fn refuse_over_nodes(&self, purpose: &str) -> Result<(), Failure> {
         let given = [

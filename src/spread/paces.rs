@@ -29,7 +29,7 @@ struct Device {
     /// Since when it computes the subtask that it will report next, if that is known. A
     /// device that waits for data is not late.
     since: Option<Nanos>,
-    /// Whether it has reported that its node's queue is empty.
+    /// Whether it has reported that its node has nothing for it.
     idle: bool,
 }
 
@@ -285,5 +285,103 @@ impl Paces {
         queue
             .zip(busy)
             .map(move |(&subtask, device)| (left(device, subtask), subtask))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::info::{DeviceInfo, NodeInfo};
+    use crate::cluster::space::Part;
+    use crate::cluster::task::Task;
+    use crate::codelet::Cost;
+    use crate::spread::Network;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    /// Subtasks that neither read nor write.
+    struct Empty;
+
+    impl Task for Empty {
+        fn name(&self) -> &str {
+            "empty"
+        }
+
+        fn count(&self) -> u64 {
+            8
+        }
+
+        fn reads(&self, _: u64) -> Vec<Part> {
+            Vec::new()
+        }
+
+        fn writes(&self, _: u64) -> Vec<Part> {
+            Vec::new()
+        }
+
+        fn cost(&self, _: u64) -> Cost {
+            Cost {
+                flops: 1.0,
+                bytes: 0.0,
+            }
+        }
+    }
+
+    /// A task on a node with a device of an operation a second, all of it given out.
+    fn given(works: bool) -> (Paces, TaskState) {
+        let device = DeviceInfo {
+            name: "cpu".into(),
+            flops: 1.0,
+            memory_bandwidth: f64::INFINITY,
+            link_bandwidth: f64::INFINITY,
+            depth: 1,
+        };
+        let node = NodeInfo {
+            name: "node".into(),
+            devices: vec![device],
+        };
+        let (task, nodes) = (Arc::new(Empty), Arc::new([node]));
+        let network = Network::default();
+        let mut state = TaskState::new(task, nodes, vec![vec![works]], None, network, 0);
+        let mut paces = Paces::default();
+        paces.begin(&state);
+        state.assign(NodeId(0), 0..8);
+        paces.given(NodeId(0), &state);
+        (paces, state)
+    }
+
+    /// The pace of a node whose device has done a subtask, and then said nothing for 10 s.
+    fn pace_after(next: Next) -> f64 {
+        let (mut paces, mut state) = given(true);
+        state.set_now(SECOND);
+        state.note_done(0, NodeId(0));
+        let finished = Finished {
+            node: NodeId(0),
+            device: 0,
+            subtask: 0,
+            took: SECOND,
+            next,
+            counts: true,
+        };
+        paces.done(&finished, &state);
+        assert_eq!(paces.pace(NodeId(0)), 1.0);
+        state.set_now(11 * SECOND);
+        paces.look(&state);
+        paces.pace(NodeId(0))
+    }
+
+    #[test]
+    fn a_device_that_waits_is_not_late() {
+        assert!(pace_after(Next::Computes) < 0.2);
+        assert_eq!(pace_after(Next::Waits), 1.0);
+        assert_eq!(pace_after(Next::Nothing), 1.0);
+    }
+
+    #[test]
+    fn a_node_without_devices_never_finishes() {
+        let (paces, state) = given(false);
+        assert_eq!(paces.finish(NodeId(0), 0, &state), f64::INFINITY);
     }
 }

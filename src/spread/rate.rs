@@ -150,6 +150,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_of_overlapping_subtasks_counts_until_there_is_a_second() {
+        let mut rate = rate();
+        // Four at once: each takes 8 s, and one ends every 2 s.
+        rate.done(1.0, 8_000_000_000, 8_000_000_000);
+        assert_eq!(rate.seconds(), 8.0);
+        rate.done(1.0, 8_000_000_000, 10_000_000_000);
+        assert_eq!(rate.seconds(), 2.0);
+        // The second one counts beside the third.
+        rate.done(1.0, 8_000_000_000, 13_000_000_000);
+        assert_eq!(
+            rate.seconds(),
+            (2.0 * REMEMBERED + 3.0) / (REMEMBERED + 1.0)
+        );
+    }
+
+    #[test]
     fn what_one_task_has_shown_is_expected_in_the_next() {
         let mut rate = rate();
         assert_eq!(rate.correction(0.0), 1.0);

@@ -123,7 +123,7 @@ fn part(text: &str) -> Result<f64, String> {
 fn tolerance(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|sum: &f64| sum.is_finite() && *sum >= 0.0)
-        .ok_or_else(|| "this is a sum of changes of ranks, such as 1e-6".to_owned())
+        .ok_or_else(|| "this is a sum of changes of ranks, at least 0, such as 1e-6".to_owned())
 }
 
 /// Runs `pdawl run pagerank`.

@@ -79,3 +79,55 @@ impl Queue {
         parts.flat_map(|part| part.drain(..)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Subtasks 1 and 3 need data of other nodes, 0 and 2 none, and 4 and 5 were not asked.
+    fn queue() -> Queue {
+        let mut queue = Queue::default();
+        queue.extend(0..6);
+        for subtask in 0..4 {
+            assert_eq!(queue.next_unasked(), Some(subtask));
+            queue.asked(subtask % 2 == 1);
+        }
+        queue
+    }
+
+    #[test]
+    fn what_was_fetched_begins_first_where_it_has_come() {
+        let queue = queue();
+        assert_eq!(queue.ready(|_| true), Some(1));
+        assert_eq!(queue.ready(|subtask| subtask != 1), Some(3));
+        assert_eq!(queue.ready(|subtask| subtask % 2 == 0), Some(0));
+        assert_eq!(
+            queue.ready(|subtask| subtask > 3),
+            None,
+            "these were not asked for"
+        );
+        assert_eq!((queue.len(), queue.fetched()), (6, 2));
+    }
+
+    #[test]
+    fn what_begins_again_is_the_first() {
+        let mut queue = queue();
+        assert!(queue.remove(0));
+        queue.again(0);
+        assert_eq!(queue.ready(|_| true), Some(0));
+        assert_eq!(queue.len(), 6);
+    }
+
+    #[test]
+    fn each_part_gives_its_subtasks_back() {
+        let mut queue = queue();
+        for subtask in [1, 2, 4] {
+            assert!(queue.remove(subtask), "{subtask}");
+            assert!(!queue.remove(subtask), "{subtask} was removed");
+        }
+        assert_eq!((queue.len(), queue.fetched()), (3, 1));
+        assert_eq!(queue.next_unasked(), Some(5));
+        assert_eq!(queue.take(), [3, 0, 5]);
+        assert_eq!((queue.len(), queue.next_unasked()), (0, None));
+    }
+}

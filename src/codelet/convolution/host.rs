@@ -30,6 +30,13 @@ struct Job<'a> {
     left: usize,
 }
 
+impl Job<'_> {
+    /// Room for what a strip reads.
+    fn border(&self) -> Vec<f32> {
+        vec![0.0; STRIP + self.size / 2 * 2 * self.channels]
+    }
+}
+
 /// # Safety
 /// That of `HostKernel`.
 pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
@@ -62,41 +69,49 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
         above: args.u32(5),
         left: args.u32(6),
     };
+    let mut border = job.border();
     for (row, out) in (begin..).zip(out.chunks_exact_mut(columns.max(1))) {
         // SAFETY: the processor has the level.
-        unsafe { row_at(Level::best(), job, row, out) }
+        unsafe { row_at(Level::best(), job, row, out, &mut border) }
     }
 }
 
 /// # Safety
 /// The processor has the level.
-unsafe fn row_at(level: Level, job: Job, row: usize, out: &mut [f32]) {
+unsafe fn row_at(level: Level, job: Job, row: usize, out: &mut [f32], border: &mut [f32]) {
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's contract.
-        Level::Avx512 => unsafe { avx512(job, row, out) },
+        Level::Avx512 => unsafe { avx512(job, row, out, border) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's contract, and the question.
-        Level::Avx2 if is_x86_feature_detected!("fma") => unsafe { avx2(job, row, out) },
-        _ => compute(job, row, out, |a, b, sum| a * b + sum),
+        Level::Avx2 if is_x86_feature_detected!("fma") => unsafe { avx2(job, row, out, border) },
+        _ => compute(job, row, out, border, |a, b, sum| a * b + sum),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn avx512(job: Job, row: usize, out: &mut [f32]) {
-    compute(job, row, out, f32::mul_add);
+fn avx512(job: Job, row: usize, out: &mut [f32], border: &mut [f32]) {
+    compute(job, row, out, border, f32::mul_add);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2(job: Job, row: usize, out: &mut [f32]) {
-    compute(job, row, out, f32::mul_add);
+fn avx2(job: Job, row: usize, out: &mut [f32], border: &mut [f32]) {
+    compute(job, row, out, border, f32::mul_add);
 }
 
-/// Computes an output row. `fused(a, b, sum)` is `a b + sum`.
+/// Computes an output row. `border` has room for what a strip reads, and `fused(a, b, sum)`
+/// is `a b + sum`.
 #[inline(always)]
-fn compute(job: Job, row: usize, out: &mut [f32], fused: impl Fn(f32, f32, f32) -> f32 + Copy) {
+fn compute(
+    job: Job,
+    row: usize,
+    out: &mut [f32],
+    border: &mut [f32],
+    fused: impl Fn(f32, f32, f32) -> f32 + Copy,
+) {
     let Job {
         input,
         size,
@@ -110,26 +125,21 @@ fn compute(job: Job, row: usize, out: &mut [f32], fused: impl Fn(f32, f32, f32) 
         .saturating_sub(row + job.above)
         .min(size);
     let rows = first..last.max(first);
-    // Number `at` with filter column j reads `at + before + j channels - radius channels`.
+    // Number `at` with filter column j reads `at + before + j channels - reach`.
     let (before, reach) = (job.left * channels, radius * channels);
-    // Numbers whose whole filter is within the input's rows.
-    let begin = reach.saturating_sub(before).min(out.len());
-    let end = input.width.saturating_sub(reach + before);
-    let inner = begin..end.clamp(begin, out.len());
-    let row_of = |i: usize| {
-        let number = row + job.above + i - radius;
-        &input.numbers[number * input.width..(number + 1) * input.width]
-    };
-    // The last strip overlaps the one before it.
-    let strips = match inner.len() < STRIP {
-        true => inner.start..inner.start,
-        false => inner.clone(),
-    };
-    for at in strips.clone().step_by(STRIP) {
-        let at = at.min(strips.end - STRIP);
+    for at in (0..out.len()).step_by(STRIP) {
+        // The last strip overlaps the one before it.
+        let at = at.min(out.len().saturating_sub(STRIP));
+        let from = at + before;
         let mut sums = [0.0f32; STRIP];
         for i in rows.clone() {
-            let line = &row_of(i)[at + before - reach..];
+            let number = row + job.above + i - radius;
+            let line = &input.numbers[number * input.width..][..input.width];
+            let is_inner = from >= reach && from + STRIP + reach <= input.width;
+            let line = match is_inner {
+                true => &line[from - reach..],
+                false => padded(line, from, reach, border),
+            };
             for (j, weight) in job.filter[i * size..][..size].iter().enumerate() {
                 let from = &line[j * channels..][..STRIP];
                 for (sum, from) in sums.iter_mut().zip(from) {
@@ -137,22 +147,21 @@ fn compute(job: Job, row: usize, out: &mut [f32], fused: impl Fn(f32, f32, f32) 
                 }
             }
         }
-        out[at..at + STRIP].copy_from_slice(&sums);
+        let out = &mut out[at..];
+        let count = out.len().min(STRIP);
+        out[..count].copy_from_slice(&sums[..count]);
     }
-    // The edges, and what is less than a strip.
-    for number in (0..strips.start).chain(strips.end..out.len()) {
-        let mut sum = 0.0;
-        for i in rows.clone() {
-            let line = row_of(i);
-            for (j, weight) in job.filter[i * size..][..size].iter().enumerate() {
-                let from = (number + before + j * channels).checked_sub(reach);
-                if let Some(from) = from.and_then(|from| line.get(from)) {
-                    sum = fused(*weight, *from, sum);
-                }
-            }
-        }
-        out[number] = sum;
-    }
+}
+
+/// What a strip whose own numbers begin at `from` reads of a line, with 0 outside of it.
+#[inline(always)]
+fn padded<'a>(line: &[f32], from: usize, reach: usize, border: &'a mut [f32]) -> &'a [f32] {
+    let (begin, end) = (reach.saturating_sub(from), border.len());
+    let inside = line.get(from.saturating_sub(reach)..).unwrap_or_default();
+    let count = inside.len().min(end.saturating_sub(begin));
+    border.fill(0.0);
+    border[begin..begin + count].copy_from_slice(&inside[..count]);
+    border
 }
 
 #[cfg(test)]
@@ -172,6 +181,8 @@ mod tests {
             (5, 3, 9, 70),
             (31, 3, 20, 40),
             (7, 4, 2, 3),
+            (31, 1, 5, 3),
+            (3, 2, 4, 64),
         ] {
             let radius: usize = size / 2;
             let image: Vec<f32> = (0..rows * columns * channels)
@@ -219,7 +230,7 @@ mod tests {
                     for y in y0..y1 {
                         let mut out = vec![f32::NAN; (x1 - x0) * channels];
                         // SAFETY: the processor has the level.
-                        unsafe { row_at(level, job, y - y0, &mut out) }
+                        unsafe { row_at(level, job, y - y0, &mut out, &mut job.border()) }
                         for (index, value) in out.iter().enumerate() {
                             let right = right(y, x0 * channels + index);
                             let error = (f64::from(*value) - right).abs();

@@ -5,8 +5,9 @@
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
 //! bytes of messages, `run` takes a workload from its spaces to its report, `ending` ends
-//! its tasks early, and `gather` brings its result to the first node. [`measure`] measures a cluster for its cluster file,
-//! and [`simulate`] drives the same protocol in a simulated cluster.
+//! its tasks early, and `gather` brings its result to the first node. [`measure`] measures a
+//! cluster for its cluster file, and [`simulate`] drives the same protocol in a simulated
+//! cluster.
 
 mod act;
 mod device_memory;

@@ -1,5 +1,7 @@
 //! Small clusters, whose times can be computed by hand.
 
+use std::ops::Range;
+
 use super::*;
 use crate::cluster::info::DeviceInfo;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
@@ -72,14 +74,21 @@ fn cluster(nodes: usize) -> Cluster {
 /// The tasks' space, an element of 1000 bytes for each subtask, of which each node has as
 /// many.
 fn spaces(count: u64, nodes: u64) -> (Spaces, SpaceId) {
+    let part = |node: u64| count * node / nodes..count * (node + 1) / nodes;
+    let parts = (0..nodes).map(|node| (part(node), NodeId(node as u32)));
+    placed(count, &parts.collect::<Vec<_>>())
+}
+
+/// The tasks' space, with these elements on these nodes.
+fn placed(count: u64, parts: &[(Range<u64>, NodeId)]) -> (Spaces, SpaceId) {
     let mut spaces = Spaces::default();
     let extent = Extent {
         rows: 2,
         columns: count,
         element: 1000,
     };
-    let part = |node: u64| Block::new(0..1, count * node / nodes..count * (node + 1) / nodes);
-    let placement = (0..nodes).map(|node| (part(node), NodeId(node as u32)));
+    let block = |part: &Range<u64>| Block::new(0..1, part.clone());
+    let placement = parts.iter().map(|(part, node)| (block(part), *node));
     let space = spaces.add(extent, placement);
     (spaces, space)
 }
@@ -204,6 +213,47 @@ fn what_a_task_has_shown_helps_the_next_one() {
         "{first}, then {}",
         both - first
     );
+}
+
+/// Seconds of a task of 40 subtasks of 0.1 s whose elements are where `parts` say, on links
+/// of so many bytes a second.
+fn seconds_of_placed(spread: NamedSpread, parts: &[(Range<u64>, NodeId)], bandwidth: f64) -> f64 {
+    let (spaces, space) = placed(40, parts);
+    let task: Arc<dyn Task> = Arc::new(Equal {
+        count: 40,
+        seconds: 0.1,
+        reduces: false,
+        space,
+    });
+    let nodes = parts.iter().map(|(_, node)| node.index() + 1).max();
+    let mut cluster = cluster(nodes.unwrap_or(1).max(2));
+    cluster.network.bandwidth = bandwidth;
+    let options = Options {
+        spread,
+        ..Options::default()
+    };
+    let report = simulate(&cluster, &spaces, &[task], &options);
+    report.unwrap().seconds
+}
+
+#[test]
+fn another_nodes_subtask_is_taken_only_if_it_arrives_in_time() {
+    let on_first = [(0..40, NodeId(0))];
+    // An element takes 2 s, so that both compute 39 and 1 of them at best.
+    let slow = seconds_of_placed(NamedSpread::Together, &on_first, 500.0);
+    assert!((3.7..4.2).contains(&slow), "{slow}");
+    let fast = seconds_of_placed(NamedSpread::Together, &on_first, 1e6);
+    assert!((2.0..2.2).contains(&fast), "{fast}");
+    let equal = seconds_of_placed(NamedSpread::Static, &on_first, 500.0);
+    assert!(equal > 40.0, "{equal}");
+}
+
+#[test]
+fn what_others_have_arrives_while_a_node_computes_its_own() {
+    // The first node computes 20, of which it has 10. The others take 0.2 s each.
+    let parts = [(0..10, NodeId(0)), (10..40, NodeId(1))];
+    let seconds = seconds_of_placed(NamedSpread::Static, &parts, 5_000.0);
+    assert!((2.1..2.3).contains(&seconds), "{seconds}");
 }
 
 #[test]
