@@ -33,7 +33,7 @@ pub fn before(
 ) -> Fallible<Vec<Arc<Native>>> {
     let mut before = Vec::new();
     if !queue.is_unordered() {
-        if let Some(last) = state.last.filter(|last| last.queue != lane.queue) {
+        if let Some(last) = state.last_to_use().filter(|last| last.queue != lane.queue) {
             before.push(last.marker()?);
         }
         return Ok(before);
@@ -41,7 +41,7 @@ pub fn before(
     before.extend(state.barrier.clone());
     let joins = is_barrier(command) || command.kind == CL_COMMAND_MARKER;
     if joins && command.waits.is_empty() {
-        for lane in state.lanes() {
+        for lane in state.lanes_to_use() {
             before.push(lane.marker()?);
         }
     }
@@ -58,7 +58,7 @@ pub fn before_copies(
     lane: &Lane,
 ) -> Fallible<Vec<Arc<Native>>> {
     let mut before = before(queue, state, command, lane)?;
-    let last = state.last.filter(|last| last.queue == lane.queue);
+    let last = state.last_to_use().filter(|last| last.queue == lane.queue);
     if let Some(last) = last.filter(|_| !queue.is_unordered()) {
         before.push(last.marker()?);
     }

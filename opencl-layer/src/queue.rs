@@ -102,10 +102,10 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 /// What changes in a queue.
 pub struct State {
     /// By place: the queue for most commands.
-    lanes: Vec<Option<Lane>>,
+    lanes: Vec<Slot>,
     /// By place: the queue for launches that are timed, where the program does not want
     /// times. A queue that takes times costs 7 us a command with some drivers.
-    timed: Vec<Option<Lane>>,
+    timed: Vec<Slot>,
     /// The place of its kernels.
     pub place: usize,
     /// Where the last command went.
@@ -128,15 +128,50 @@ pub struct Recorded {
     pub event: Ref<Event>,
 }
 
+/// A queue of a driver, once it is needed.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    lane: Option<Lane>,
+    /// How often it was asked for, each time for commands, and how many of these have ended
+    /// for certain. A driver takes some microseconds to say that an idle queue is idle.
+    uses: u64,
+    ended: u64,
+}
+
+impl Slot {
+    fn busy(&self) -> Option<Lane> {
+        self.lane.filter(|_| self.uses > self.ended)
+    }
+
+    fn use_busy(&mut self) -> Option<Lane> {
+        let busy = self.busy()?;
+        self.uses += 1;
+        Some(busy)
+    }
+}
+
 impl State {
-    /// The drivers' queues that it has.
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.lanes.iter().chain(&self.timed)
+    }
+
+    /// The drivers' queues whose commands may not have ended.
     pub fn lanes(&self) -> Vec<Lane> {
-        self.lanes
-            .iter()
-            .chain(&self.timed)
-            .flatten()
-            .copied()
-            .collect()
+        self.slots().filter_map(Slot::busy).collect()
+    }
+
+    /// As [`Self::lanes`], for commands.
+    pub fn lanes_to_use(&mut self) -> Vec<Lane> {
+        let slots = self.lanes.iter_mut().chain(&mut self.timed);
+        slots.filter_map(Slot::use_busy).collect()
+    }
+
+    /// Where the last command went, for another one; `None` if it has ended for certain.
+    pub fn last_to_use(&mut self) -> Option<Lane> {
+        let last = self.last?.queue;
+        let mut slots = self.lanes.iter_mut().chain(&mut self.timed);
+        let is_last = |slot: &&mut Slot| slot.lane.is_some_and(|lane| lane.queue == last);
+        slots.find(is_last)?.use_busy()
     }
 }
 
@@ -160,8 +195,8 @@ impl Queue {
         }
         let queue = Self {
             state: Mutex::new(State {
-                lanes: vec![None; context.places.len()],
-                timed: vec![None; context.places.len()],
+                lanes: vec![Slot::default(); context.places.len()],
+                timed: vec![Slot::default(); context.places.len()],
                 place,
                 last: None,
                 barrier: None,
@@ -191,10 +226,7 @@ impl Queue {
 
     /// The driver's queue at a place.
     pub fn lane(&self, state: &mut State, place: usize) -> Fallible<Lane> {
-        if state.lanes[place].is_none() {
-            state.lanes[place] = Some(self.open(place, self.properties)?);
-        }
-        state.lanes[place].ok_or(CL_INVALID_COMMAND_QUEUE)
+        self.opened(&mut state.lanes[place], place, self.properties)
     }
 
     /// A driver's queue at a place whose events have times.
@@ -202,11 +234,23 @@ impl Queue {
         if self.profiles() {
             return self.lane(state, place);
         }
-        if state.timed[place].is_none() {
-            let properties = self.properties | CL_QUEUE_PROFILING_ENABLE;
-            state.timed[place] = Some(self.open(place, properties)?);
-        }
-        state.timed[place].ok_or(CL_INVALID_COMMAND_QUEUE)
+        let properties = self.properties | CL_QUEUE_PROFILING_ENABLE;
+        self.opened(&mut state.timed[place], place, properties)
+    }
+
+    fn opened(
+        &self,
+        slot: &mut Slot,
+        place: usize,
+        properties: cl_command_queue_properties,
+    ) -> Fallible<Lane> {
+        let lane = match slot.lane {
+            Some(lane) => lane,
+            None => self.open(place, properties)?,
+        };
+        slot.lane = Some(lane);
+        slot.uses += 1;
+        Ok(lane)
     }
 
     fn open(&self, place: usize, properties: cl_command_queue_properties) -> Fallible<Lane> {
@@ -255,9 +299,16 @@ impl Queue {
     fn finish(this: &Ref<Self>) -> Fallible<()> {
         schedule::settle(this);
         Self::flush(this)?;
-        for lane in this.lanes() {
+        let before: Vec<Slot> = this.state().slots().copied().collect();
+        for lane in before.iter().filter_map(Slot::busy) {
             check(driver!(lane.table, clFinish(lane.queue)))?;
         }
+        let mut state = this.state();
+        let State { lanes, timed, .. } = &mut *state;
+        for (slot, before) in lanes.iter_mut().chain(timed).zip(before) {
+            slot.ended = slot.ended.max(before.uses);
+        }
+        drop(state);
         schedule::synchronised(this);
         host_view::show(this)
     }
@@ -265,7 +316,8 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        for lane in self.lanes() {
+        let lanes: Vec<Lane> = self.state().slots().filter_map(|slot| slot.lane).collect();
+        for lane in lanes {
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
             if self.context.domains[lane.domain].program_per_queue {

@@ -164,7 +164,7 @@ fn start(
         before.extend(Event::native(event, lane.domain)?);
     }
     // Hidden copies go to other queues of the drivers than the sample.
-    if let Some(last) = state.last {
+    if let Some(last) = state.last_to_use() {
         before.push(last.marker()?);
     }
     let mut arriving = Vec::new();

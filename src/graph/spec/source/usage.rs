@@ -204,8 +204,8 @@ impl<'a> Follower<'a, '_> {
         access
     }
 
-    /// The position before what may be casts in front of `start`: brackets with words and
-    /// stars alone, which are no arguments.
+    /// The position before what may be casts in front of `start`: brackets with words,
+    /// stars, brackets and the sizes of arrays alone, which are no arguments.
     fn without_casts(&self, mut start: usize) -> usize {
         while self.before(start) == ")" {
             let open = (0..start - 1)
@@ -214,13 +214,26 @@ impl<'a> Follower<'a, '_> {
             let Some(open) = open.filter(|open| !self.is_call(*open)) else {
                 break;
             };
-            let inside = &self.body[open + 1..start - 1];
-            if inside.is_empty() || !inside.iter().all(|token| token == "*" || is_name(token)) {
+            if !self.may_be_type(open + 1, start - 1) {
                 break;
             }
             start = open;
         }
         start
+    }
+
+    /// Whether the tokens from `begin` to `end` may name a type, such as `float (*)[4]`.
+    fn may_be_type(&self, begin: usize, end: usize) -> bool {
+        let mut at = begin;
+        while at < end {
+            at = match self.token(at) {
+                "[" => behind(self.body, at),
+                "*" | "(" | ")" => at + 1,
+                word if is_name(word) => at + 1,
+                _ => return false,
+            };
+        }
+        begin < end
     }
 
     /// The bracket around `at`, if it only groups.
@@ -389,6 +402,15 @@ mod tests {
             "global int **q = &p; (*q)[i] = 1;",
             "global int *q[2] = {p, p}; q[1][i] = 1;",
             "struct S s; s.q = p; s.q[i] = 1;",
+            "global int (*q)[4] = (global int (*)[4])p; q[i][0] = 1;",
+            "global int (*q)[4] = (global int (*)[4])&p[i]; q[i][0] = 1;",
+            "global int (*q)[4][5] = (global int (*)[i + 1][5])(p + i); (*q)[0][0] = 1;",
+            "((global int (*)[4])p)[i][0] = 1;",
+            "((global int (*)[4])&p[i])[0][0] = 1;",
+            "(*(global int (*)[4])p)[0] = 1;",
+            "(*(global int (*)[4])&p[i])[0] = 1;",
+            "put((global int *)(global int (*)[4])&p[i], 1);",
+            "global int *q = (global int *)(global int (*)[4])&p[i]; *q = 1;",
             "vstore4(x, i, (p));",
             "atomic_add(&(p[i]), 1);",
             "unknown(&(p[i]));",

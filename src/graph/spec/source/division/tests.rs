@@ -214,3 +214,21 @@ fn kernels_whose_groups_talk_are_refused() {
     let helper = "void f(global int *p) { atomic_inc(p); } kernel void k(global int *o) { f(o); }";
     assert_eq!(read(helper), Err(Atomics("f".into())));
 }
+
+#[test]
+fn pointers_to_arrays_hide_no_data() {
+    for body in [
+        "global float (*q)[4] = (global float (*)[4])out; q[index[i]][0] = 1;",
+        "global float (*q)[4] = (global float (*)[4])out; q[i][index[i]] = 1;",
+        "global float (*q)[4] = (global float (*)[4])&out[index[i]]; q[0][1] = 1;",
+        "global float (*q)[4] = (global float (*)[4])(out + index[i]); (*q)[1] = 1;",
+        "global float (*q)[4] = (global float (*)[4])out; if (a[i] > 0) q[i][1] = 1;",
+        "((global float (*)[4])out)[index[i]][0] = 1;",
+    ] {
+        let told = told(PARAMETERS, body);
+        assert!(
+            told.as_ref().map_or(true, Divisible::is_by_data),
+            "{body}: {told:?}"
+        );
+    }
+}
