@@ -9,6 +9,8 @@ WHAT is one of
               policy's time as a part of the ideal one (speeds.tsv)
     losses    one rank of four is killed at a random moment, 20 times, and rank 0 three times
               (losses.tsv)
+    pipeline  a product whose blocks travel for 0.4 of the time that nodes compute: its time with
+              and without prefetching, and on links that are no limit (pipeline.tsv)
     overhead  seconds per subtask and rank of runs with tiny subtasks, two processes over
               shared memory, without emulated nodes (overhead.tsv)
 
@@ -34,6 +36,8 @@ FILTER, TILE = 47, 384
 FALL_AT, FALL_TO = 0.4, 0.1
 # After this long without a sign a node is lost (docs/wire.md).
 DETECTION = 2.0
+# How long blocks travel, as a part of the time of a run on links that are no limit.
+TRAVEL = 0.4
 # Runs that lose rank 0.
 KILLS_OF_FIRST = 3
 
@@ -154,6 +158,35 @@ def kill(nodes, rank, computed):
     return time.time()
 
 
+def product(size, *more):
+    return f"run matmul --size {size} --tile {size // 16} --format json".split() + list(more)
+
+
+def pipeline(arguments):
+    size = arguments.size or 8192
+    fast = "10gbit"
+
+    def seconds(rate, *more):
+        arguments.rate = rate
+        with Nodes(arguments, NODES) as nodes:
+            return nodes.run(product(size, *more)).report
+
+    free = seconds(fast, "--verify")
+    if not free["verification"]["right"]:
+        sys.exit("the product is wrong")
+    received = max(node["received_bytes"] for node in free["nodes"])
+    rate = f"{received * 8 / (TRAVEL * free['seconds']) / 1e6:.0f}mbit"
+    rows = []
+    for run in range(arguments.repeats):
+        for name, of, more in [("no limit", fast, []), ("limited", rate, []), ("no prefetching", rate, ["--prefetch", "0"])]:
+            rows.append((name, run, of, received, seconds(of, *more)["seconds"]))
+    table(arguments.out, "pipeline.tsv", ["way", "run", "rate", "bytes_of_a_node", "seconds"], rows)
+    median = {way: statistics.median(row[-1] for row in rows if row[0] == way) for way in {row[0] for row in rows}}
+    alone, limited = median["no limit"], median["limited"]
+    print(f"links of {rate}: {alone / limited:.3f} of computing alone, "
+          f"{median['no prefetching'] / limited:.2f} times as fast as without prefetching")
+
+
 def overhead(arguments):
     """A larger product of tiny blocks against one of few: what the other subtasks take."""
     program, rows = Program(arguments), []
@@ -174,14 +207,14 @@ def overhead(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speeds", "losses", "overhead"])
+    parser.add_argument("what", choices=["speeds", "losses", "pipeline", "overhead"])
     Program.add_arguments(parser)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--kills", type=int, default=20, help="runs that lose a rank")
     parser.add_argument("--policies", default="together,static,central,steal")
     parser.add_argument("--size", type=int, help="rows and columns of the image")
     arguments = parser.parse_args()
-    {"speeds": speeds, "losses": losses, "overhead": overhead}[arguments.what](arguments)
+    {"speeds": speeds, "losses": losses, "pipeline": pipeline, "overhead": overhead}[arguments.what](arguments)
 
 
 main()

@@ -17,6 +17,13 @@ const HUGE: usize = 2 << 20;
 /// Bytes of all regions of the process, touched or not.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
 
+/// Reservations up to this sum need no look at the machine's memory, which takes 50 us: a
+/// subtask of a cluster's run may have several small regions.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+/// How far [`SEEN`] may be beyond what is reserved: a small part of any machine's memory.
+const AHEAD: u64 = 16 << 20;
+
 /// Bytes of [`RESERVED`], returned when dropped.
 struct Reservation(u64);
 
@@ -26,6 +33,14 @@ impl Reservation {
     /// Linux overcommits memory and kills processes that use too much of it, so
     /// nothing is requested that it could not provide.
     fn make(bytes: u64) -> Result<Self, String> {
+        let seen = SEEN.load(Ordering::Relaxed);
+        let within_seen = RESERVED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+            let after = before.checked_add(bytes)?;
+            (after <= seen).then_some(after)
+        });
+        if within_seen.is_ok() {
+            return Ok(Self(bytes));
+        }
         let memory = Memory::read();
         let resident = Memory::resident().unwrap_or(0);
         let most = |before: u64| match &memory {
@@ -38,7 +53,13 @@ impl Reservation {
                 let after = before.checked_add(bytes)?;
                 (after <= most(before)).then_some(after)
             })
-            .map(|_| Self(bytes))
+            .map(|before| {
+                let after = before + bytes;
+                let ahead = after.saturating_add(AHEAD);
+                let seen = if ahead <= most(before) { ahead } else { after };
+                SEEN.store(seen, Ordering::Relaxed);
+                Self(bytes)
+            })
             .map_err(|before| {
                 let memory = memory.map_or_else(String::new, |memory| format!("{memory}, and "));
                 format!(
@@ -50,7 +71,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        RESERVED.fetch_sub(self.0, Ordering::Relaxed);
+        let left = RESERVED.fetch_sub(self.0, Ordering::Relaxed) - self.0;
+        SEEN.fetch_min(left.saturating_add(AHEAD), Ordering::Relaxed);
     }
 }
 
