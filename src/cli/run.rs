@@ -209,7 +209,7 @@ impl Stencil {
         })?;
         let seed = stencil.seed();
         let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
-        options.run_over_nodes(&prepared, &self.nodes, seed, Vec::new())
+        options.run_over_nodes(&prepared, &self.nodes, seed, Vec::new(), Paths::default())
     }
 }
 
@@ -224,7 +224,9 @@ impl Spmv {
         refuse(given, purpose, "the run without it, or on one node")?;
         let spread = &self.nodes.spread;
         let prepared = cluster::sparse::prepare_spmv(&self.product, spread, options.format)?;
-        options.run_over_nodes(&prepared, &self.nodes, self.product.seed, Vec::new())
+        let paths = options.reading(&[self.product.path()]);
+        let seed = self.product.seed;
+        options.run_over_nodes(&prepared, &self.nodes, seed, Vec::new(), paths)
     }
 }
 
@@ -268,7 +270,13 @@ impl Kernel {
             machine,
             ..options.clone()
         };
-        options.run_over_nodes(&kernel.prepared, &self.nodes, self.kernel.seed, results)
+        options.run_over_nodes(
+            &kernel.prepared,
+            &self.nodes,
+            self.kernel.seed,
+            results,
+            paths,
+        )
     }
 }
 
@@ -370,7 +378,6 @@ impl Options {
             ("--gpu-memory", machine.gpu_memory.is_some()),
             ("--host-memory", machine.host_memory.is_some()),
             ("--fault", !machine.fault.is_empty()),
-            ("a chart or trace", self.files.wanted()),
         ];
         refuse(given, purpose, OVER_NODES)
     }
@@ -382,6 +389,7 @@ impl Options {
         nodes: &NodeOptions,
         seed: u64,
         results: Vec<ResultFile>,
+        mut paths: Paths,
     ) -> Result<(), Failure> {
         let job = ClusterJob {
             prepared,
@@ -391,8 +399,9 @@ impl Options {
             seed,
             verify: self.verify,
             format: self.format,
+            files: &self.files,
         };
-        cluster::run_job(&job, results)
+        cluster::run_job(&job, results, &mut paths)
     }
 
     /// Runs a workload and reports. `request` loads what the workload needs, after

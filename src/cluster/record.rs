@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::Nanos;
+
 /// A node's part in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
@@ -27,6 +29,43 @@ pub struct NodeRecord {
     pub checked: Option<Checked>,
     /// Such as devices that were lost.
     pub notes: Vec<String>,
+    /// Where the run is traced: what its devices did, in the order in which it ended.
+    pub commands: Vec<CommandRecord>,
+}
+
+/// A command of a subtask on a device. Times are nanoseconds on the first node's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// The device, by its place in the node's list, and its queue.
+    pub device: u32,
+    pub queue: u32,
+    pub stage: Stage,
+    /// The task, by its place in the run.
+    pub task: u32,
+    pub subtask: u64,
+    /// Bytes that it copies.
+    pub bytes: u64,
+    pub queued: Nanos,
+    pub started: Nanos,
+    pub ended: Nanos,
+}
+
+/// What a command of a subtask does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Copies what the subtask reads to the device's memory.
+    Write,
+    Compute,
+    /// Copies its result to host memory.
+    Read,
+}
+
+/// A task of a traced run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRecord {
+    pub name: String,
+    pub began: Nanos,
+    pub ended: Nanos,
 }
 
 /// A device's part.
@@ -53,6 +92,8 @@ pub struct ClusterOutcome {
     /// Requests of nodes for others' work, and those that brought some, if the policy
     /// makes such.
     pub requests: Option<[u64; 2]>,
+    /// Where the run is traced: when the first node began and ended its tasks.
+    pub timeline: Vec<TaskRecord>,
 }
 
 impl ClusterOutcome {

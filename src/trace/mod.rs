@@ -4,6 +4,7 @@
 //! knows no balancer and only the kinds of commands of the runtime.
 //!
 //! * [`summary`] reduces spans to sums, with the set operations of [`intervals`].
+//! * [`nodes`] makes the trace of a run over nodes.
 //! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one for each format. An
 //!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.
 
@@ -12,6 +13,7 @@ pub mod csv;
 pub(crate) mod escape;
 pub mod gantt;
 pub mod intervals;
+pub mod nodes;
 pub mod summary;
 
 use std::ops::Range;

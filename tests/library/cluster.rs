@@ -15,9 +15,10 @@ use pdawl::codelet::Precision;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::MachineStore;
 use pdawl::matrix::{Csr, MatrixSource, control};
-use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl::runtime::{CommandKind, Runtime};
 use pdawl::spread::NamedSpread;
+use pdawl::trace::{Span, nodes};
 use pdawl::workload::cluster::{
     Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, FillError, LuWorkload,
     MatmulWorkload, PagerankWorkload, Placement, SpmvWorkload, StencilWorkload, generated,
@@ -78,6 +79,7 @@ impl Case {
             },
             // Little, so that parts are forgotten and assembled again.
             input_bytes: 100_000,
+            traces: true,
         };
         let spread = is_first.then(|| self.spread.spread(self.seed));
         let node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
@@ -92,6 +94,7 @@ impl Case {
         let ran = node.run_workload(&*self.workload, control)?;
         if let Some(outcome) = &ran {
             self.check(outcome.tasks, gathered.0);
+            check_trace(outcome);
         }
         Ok(ran)
     }
@@ -153,6 +156,36 @@ impl Case {
             assert_eq!(other.expect("all ranks end well"), None);
         }
         first.expect("the first rank has the outcome")
+    }
+}
+
+/// Checks that a trace has all that the nodes computed, in a queue one after the other.
+fn check_trace(outcome: &ClusterOutcome) {
+    let trace = nodes::of(outcome);
+    assert_eq!(trace.steps.len() as u64, outcome.tasks);
+    assert!(trace.steps.is_sorted_by(|a, b| a.1 <= b.0));
+    let nodes = outcome.nodes.iter();
+    let devices = nodes.flat_map(|node| node.devices.iter().map(move |device| (node, device)));
+    for (index, (node, device)) in devices.enumerate() {
+        let own = trace.spans.iter().filter(|span| span.device == index);
+        let kernels = own.filter(|span| span.kind == CommandKind::Launch);
+        let mut kernels: Vec<&Span> = kernels.collect();
+        assert!(
+            kernels
+                .iter()
+                .all(|span| u64::from(span.step) < outcome.tasks)
+        );
+        // Counts are of all attempts, and commands of the last one.
+        if outcome.restarts == 0 && node.notes.is_empty() {
+            assert!(kernels.len() as u64 >= device.subtasks, "{}", device.name);
+        }
+        kernels.sort_by_key(|span| (span.queue, span.started));
+        for two in kernels
+            .windows(2)
+            .filter(|two| two[0].queue == two[1].queue)
+        {
+            assert!(two[0].ended <= two[1].started, "{}: {two:?}", device.name);
+        }
     }
 }
 

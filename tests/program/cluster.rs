@@ -266,3 +266,21 @@ fn options_of_one_node_are_refused_over_several() {
     command.env("OMPI_COMM_WORLD_SIZE", "2");
     command.assert().code(1).stderr(contains("node 1: "));
 }
+
+#[test]
+fn simulated_runs_have_traces_charts_and_tables() {
+    let home = Home::new();
+    let files = "--trace t.json --gantt g.html --csv c.csv";
+    let report = home.json(&format!("run matmul --size 4096 --cluster four {files}"));
+    let subtasks = report["workload"]["subtasks"].as_u64().unwrap() as usize;
+    let text = fs::read_to_string(home.path("t.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(trace["otherData"]["simulated"], true);
+    let events = trace["traceEvents"].as_array().unwrap();
+    let kernels = events.iter().filter(|event| event["cat"] == "ndrange");
+    assert!(kernels.count() >= subtasks);
+    let table = fs::read_to_string(home.path("c.csv")).unwrap();
+    assert!(table.contains("node 3, "), "{table}");
+    let chart = fs::read_to_string(home.path("g.html")).unwrap();
+    assert!(chart.contains("node 3, "));
+}

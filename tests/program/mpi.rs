@@ -87,3 +87,25 @@ fn each_of_three_processes_computes_its_part() {
         assert_eq!(node["subtasks"], 48);
     }
 }
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn a_trace_has_the_devices_of_all_three_processes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    let line = "convolution --size 192 --filter 3 --tile 16 --spread static --trace";
+    report(&format!("{line} {}", path.display()));
+    let text = std::fs::read_to_string(&path).expect("a trace");
+    let trace: Value = serde_json::from_str(&text).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    for node in 0..3 {
+        let is_of_node = |event: &&Value| {
+            let name = event["args"]["name"].as_str().unwrap_or_default();
+            event["name"] == "process_name" && name.starts_with(&format!("node {node}, "))
+        };
+        let device = events.iter().find(is_of_node).expect("the node's device");
+        let own = events.iter().filter(|event| event["pid"] == device["pid"]);
+        let kernels = own.filter(|event| event["cat"] == "ndrange");
+        assert_eq!(kernels.count(), 48, "node {node}");
+    }
+}

@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
     let job = ClusterJob::new(&prepared, options);
-    run_job(&job, result.into_iter().collect())
+    run_job(&job, result.into_iter().collect(), &mut paths)
 }
 
 /// The convolution of a generated image.

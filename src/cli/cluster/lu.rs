@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ResultFile::prepare(args.pivots.as_deref(), &mut paths, &pivots)?,
     ];
     let job = ClusterJob::new(&prepared, options);
-    run_job(&job, files.into_iter().flatten().collect())
+    run_job(&job, files.into_iter().flatten().collect(), &mut paths)
 }
 
 /// The factors of a generated matrix.

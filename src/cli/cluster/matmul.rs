@@ -58,7 +58,6 @@ pub fn run(
         ("--order random", options.order != OrderName::default()),
         ("--repeats", options.repeats != 1),
         ("--precision f64", options.precision.is_some_and(is_f64)),
-        ("a chart or trace", options.files.wanted()),
     ];
     let remedy = "the run without it, or on one node";
     refuse(given, "products on one node", remedy)?;
@@ -91,8 +90,9 @@ pub fn run(
         seed,
         verify: options.verify,
         format: options.format,
+        files: &options.files,
     };
-    run_job(&job, result.into_iter().collect())
+    run_job(&job, result.into_iter().collect(), &mut files.paths)
 }
 
 /// The product of generated matrices. `size` has the rows and columns of the product and the

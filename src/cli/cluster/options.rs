@@ -8,6 +8,7 @@ use pdawl::workload::cluster::Placement;
 
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
+use crate::cli::files::TraceFiles;
 use crate::cli::integer::integer;
 
 /// Subtasks whose data are fetched ahead: one may be late.
@@ -199,6 +200,9 @@ pub struct ClusterOptions {
     /// How the report is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,
+
+    #[command(flatten)]
+    pub files: TraceFiles,
 }
 
 impl ClusterOptions {

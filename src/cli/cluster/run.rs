@@ -11,14 +11,17 @@ use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expecte
 use pdawl::machine::host::Host;
 use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
 use pdawl::runtime::select;
+use pdawl::trace::{About, nodes};
 use pdawl::workload::cluster::Check;
 
 use super::files::ResultFile;
-use super::options::{ClusterOptions, NodeOptions, refuse};
+use super::options::{ClusterOptions, NodeOptions, is_first, refuse};
 use super::prepared::PreparedWorkload;
 use super::simulated;
 use crate::cli::args::Format;
 use crate::cli::failure::{Failure, refused, wrong_devices};
+use crate::cli::files::{PreparedFiles, TraceFiles};
+use crate::cli::paths::Paths;
 use crate::cli::{graph, interrupt, terminal};
 
 /// The part of the host's memory that may have what subtasks read.
@@ -34,6 +37,7 @@ pub struct ClusterJob<'a> {
     pub seed: u64,
     pub verify: bool,
     pub format: Format,
+    pub files: &'a TraceFiles,
 }
 
 impl<'a> ClusterJob<'a> {
@@ -47,17 +51,24 @@ impl<'a> ClusterJob<'a> {
             seed: options.seed,
             verify: options.verify,
             format: options.format,
+            files: &options.files,
         }
     }
 }
 
-/// Runs a job, or simulates it. The first node prints the report, and writes results.
+/// Runs a job, or simulates it. The first node prints the report, and writes results and
+/// traces.
 ///
 /// # Errors
 /// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
-pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Failure> {
+pub fn run_job(
+    job: &ClusterJob,
+    mut results: Vec<ResultFile>,
+    paths: &mut Paths,
+) -> Result<(), Failure> {
+    let files = is_first().then(|| job.files.prepare(paths)).transpose()?;
     if let Some(cluster) = &job.nodes.cluster {
-        return simulated::run_job(job, cluster);
+        return simulated::run_job(job, cluster, files);
     }
     let remedy = "--cluster NAME; `pdawl cluster list` shows them";
     refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
@@ -72,7 +83,8 @@ pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Fai
     check_memory(job, wire.size() as u64).map_err(|failure| first(failure, rank))?;
     match run(job, wire, &mut results, stop) {
         Ok(None) => Ok(()),
-        Ok(Some(report)) => {
+        Ok(Some((report, outcome))) => {
+            write_trace(job, files, &report, &outcome)?;
             let is_wrong = report
                 .verification
                 .as_ref()
@@ -84,8 +96,36 @@ pub fn run_job(job: &ClusterJob, mut results: Vec<ResultFile>) -> Result<(), Fai
             print(job, &report)?;
             written
         }
-        Err(error) => Err(of_run(error, rank)),
+        Err(error) => {
+            let failure = of_run(error, rank);
+            if let (Failure::Interrupted, Some(files)) = (&failure, files) {
+                files.discard("all tasks had ended");
+            }
+            Err(failure)
+        }
     }
+}
+
+/// Writes the files that show a run, if the job has some.
+pub fn write_trace(
+    job: &ClusterJob,
+    files: Option<PreparedFiles>,
+    report: &ClusterReport,
+    outcome: &ClusterOutcome,
+) -> Result<(), Failure> {
+    let Some(files) = files.filter(|_| job.files.wanted()) else {
+        return Ok(());
+    };
+    let about = About {
+        workload: format!("{} {}", report.workload.name, report.workload.size),
+        strategy: report.policy.clone(),
+        machine: match &report.cluster {
+            Some(cluster) => cluster.clone(),
+            None => format!("{} nodes", outcome.nodes.len()),
+        },
+        simulated: report.simulated,
+    };
+    files.write(&nodes::of(outcome), &about)
 }
 
 /// Checks that a node's part of all spaces, or all of them where one node compares them,
@@ -120,7 +160,7 @@ fn run(
     wire: Box<dyn Wire>,
     results: &mut [ResultFile],
     stop: &AtomicBool,
-) -> Result<Option<ClusterReport>, RunError> {
+) -> Result<Option<(ClusterReport, ClusterOutcome)>, RunError> {
     let selection = job.devices.map(str::parse).transpose();
     let selection = selection.map_err(|why| RunError::Cli(wrong_devices(why)))?;
     let (mut runtime, notes) =
@@ -149,6 +189,7 @@ fn run(
             ..Settings::default()
         },
         input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
+        traces: job.files.wanted(),
     };
     let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
     let node = Node::join(wire, runtime.as_mut(), options, spread, stop)?;
@@ -165,7 +206,11 @@ fn run(
     };
     let outcome = node.run_workload(&**workload, control);
     bar.finish_and_clear();
-    Ok(outcome?.map(|outcome| report(&outcome, context(job, &outcome, notes))))
+    let Some(outcome) = outcome? else {
+        return Ok(None);
+    };
+    let report = report(&outcome, context(job, &outcome, notes));
+    Ok(Some((report, outcome)))
 }
 
 fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> ClusterContext {

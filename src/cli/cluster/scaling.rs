@@ -185,6 +185,7 @@ pub fn predict(
         spread,
         noise: options.noise,
         seed,
+        traces: false,
     };
     // What is refused for one number of nodes is refused before any is simulated.
     let clusters = counts.iter().map(|count| {

@@ -8,8 +8,9 @@ use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
 
 use super::options::{SpreadOptions, refuse};
 use super::prepared::PreparedWorkload;
-use super::run::ClusterJob;
+use super::run::{ClusterJob, write_trace};
 use crate::cli::failure::Failure;
+use crate::cli::files::PreparedFiles;
 use crate::cli::{graph, terminal};
 
 /// How a run is simulated.
@@ -17,6 +18,7 @@ pub struct Simulation<'a> {
     pub spread: &'a SpreadOptions,
     pub noise: Option<f64>,
     pub seed: u64,
+    pub traces: bool,
 }
 
 impl Simulation<'_> {
@@ -41,7 +43,11 @@ pub struct DescribedCluster {
 ///
 /// # Errors
 /// Options of runs that compute, and what [`DescribedCluster`] refuses.
-pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
+pub fn run_job(
+    job: &ClusterJob,
+    cluster: &str,
+    files: Option<PreparedFiles>,
+) -> Result<(), Failure> {
     job.nodes.refuse_simulated([
         ("--verify", job.verify),
         ("--devices", job.devices.is_some()),
@@ -55,6 +61,7 @@ pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
         spread,
         noise: job.noise,
         seed: job.seed,
+        traces: job.files.wanted(),
     };
     let simulated = described.simulate(job.prepared, &simulation)?;
     let workload = job.prepared.described(job.prepared.workload.tasks());
@@ -71,6 +78,7 @@ pub fn run_job(job: &ClusterJob, cluster: &str) -> Result<(), Failure> {
         cluster: Some(file.name),
     };
     let report = report(&outcome, context);
+    write_trace(job, files, &report, &outcome)?;
     terminal::print_report(job.format, &report, ClusterReport::render)
 }
 
@@ -149,6 +157,7 @@ impl DescribedCluster {
             },
             noise: simulation.noise(),
             seed: simulation.seed,
+            traces: simulation.traces,
             ..Options::default()
         };
         simulate_workload(&cluster, &*prepared.workload, prepared.tile, &options)

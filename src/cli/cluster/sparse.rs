@@ -156,7 +156,7 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
     let job = ClusterJob::new(&prepared, options);
-    run_job(&job, result.into_iter().collect())
+    run_job(&job, result.into_iter().collect(), &mut paths)
 }
 
 /// The page ranks of a graph after all steps. Every node reads or generates it.

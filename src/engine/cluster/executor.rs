@@ -8,6 +8,7 @@ use super::device_memory::DeviceMemory;
 use super::error::ClusterError;
 use super::inputs::{HostPool, Inputs};
 use super::store::Store;
+use super::traced::{Issued, Traced};
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId};
@@ -39,9 +40,11 @@ pub(super) struct Executor {
     pool: HostPool,
     inputs: Inputs,
     running: HashMap<u64, Running>,
-    /// The subtask of each event.
-    events: HashMap<EventId, u64>,
+    /// The subtask of each event, and the command.
+    events: HashMap<EventId, (u64, Issued)>,
     next: u64,
+    /// Of a run that is traced.
+    pub traced: Option<Traced>,
 }
 
 struct Device {
@@ -96,7 +99,11 @@ impl Output {
 
 impl Executor {
     /// Opens the queues of all devices.
-    pub fn open(runtime: &mut dyn Runtime, input_bytes: u64) -> Result<Self, RuntimeError> {
+    pub fn open(
+        runtime: &mut dyn Runtime,
+        input_bytes: u64,
+        traces: bool,
+    ) -> Result<Self, RuntimeError> {
         let found: Vec<(bool, u64)> = (runtime.devices().iter())
             .map(|device| (device.shares_host_memory, device.memory))
             .collect();
@@ -121,6 +128,7 @@ impl Executor {
             running: HashMap::new(),
             events: HashMap::new(),
             next: 0,
+            traced: traces.then(Traced::default),
         })
     }
 
@@ -190,8 +198,10 @@ impl Executor {
             outputs.push(output);
         }
         let device = &mut self.devices[which];
-        let queue = device.queues[device.turn % device.queues.len()];
+        let lane = device.turn % device.queues.len();
+        let queue = device.queues[lane];
         device.turn += 1;
+        let now = runtime.now();
         let mut waits = Vec::new();
         let mut commands = Vec::new();
         let mut memories = Vec::new();
@@ -203,13 +213,11 @@ impl Executor {
                     let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
                     let (buffer, event, is_new) = own.input(runtime, device.id, *memory, bytes)?;
                     if is_new {
-                        let event = runtime.enqueue(
-                            queue,
-                            Command::write(*memory, 0..bytes, buffer, 0),
-                            &[],
-                        )?;
+                        let command = Command::write(*memory, 0..bytes, buffer, 0);
+                        let issued = Issued::of(&command, lane, now);
+                        let event = runtime.enqueue(queue, command, &[])?;
                         own.writes(*memory, event);
-                        events.push(event);
+                        events.push((event, issued));
                     } else {
                         waits.extend(event);
                     }
@@ -245,14 +253,16 @@ impl Executor {
         });
         commands.extend(reads_back);
         for command in commands {
-            events.push(runtime.enqueue(queue, command, &waits)?);
+            let issued = Issued::of(&command, lane, now);
+            events.push((runtime.enqueue(queue, command, &waits)?, issued));
             waits.clear();
         }
         let number = self.next;
         self.next += 1;
         let pending = events.len();
+        let events = events.into_iter();
         self.events
-            .extend(events.into_iter().map(|event| (event, number)));
+            .extend(events.map(|(event, issued)| (event, (number, issued))));
         let running = Running {
             device: which,
             subtask,
@@ -279,7 +289,7 @@ impl Executor {
         runtime: &mut dyn Runtime,
         completion: &Completion,
     ) -> Result<Option<Ended>, ClusterError> {
-        let Some(number) = self.events.remove(&completion.event) else {
+        let Some((number, issued)) = self.events.remove(&completion.event) else {
             return Ok(None);
         };
         let Some(running) = self.running.get_mut(&number) else {
@@ -289,6 +299,11 @@ impl Executor {
         let began = running.began.get_or_insert(completion.started);
         *began = (*began).min(completion.started);
         running.ended = running.ended.max(completion.ended);
+        if let Some(traced) = &mut self.traced
+            && completion.status == Status::Done
+        {
+            traced.ended(running.device, running.subtask, issued, completion);
+        }
         match &completion.status {
             Status::Done => {
                 if let Some(own) = &mut self.devices[running.device].memory {

@@ -5,7 +5,7 @@
 //! happened and do what it answers. `store` has the node's blocks of spaces, `executor` its
 //! devices with the data that they compute on (`inputs`, `device_memory`), `encode` makes
 //! bytes of messages, `run` takes a workload from its spaces to its report, `ending` ends
-//! its tasks early, and `gather` brings its result to the first node. [`measure`] measures a
+//! its tasks early, `traced` notes what a trace shows, and `gather` brings its result to the first node. [`measure`] measures a
 //! cluster for its cluster file, and [`simulate`] drives the same protocol in a simulated
 //! cluster.
 
@@ -23,6 +23,7 @@ mod node;
 mod run;
 pub mod simulate;
 mod store;
+mod traced;
 
 pub use error::ClusterError;
 pub use executor::DEPTH;

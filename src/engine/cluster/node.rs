@@ -44,6 +44,8 @@ pub struct Options {
     pub settings: Settings,
     /// Bytes of host memory for what subtasks read.
     pub input_bytes: u64,
+    /// Whether nodes note what their devices do, for a trace.
+    pub traces: bool,
 }
 
 /// Why a task has no result.
@@ -132,7 +134,7 @@ impl<'a> Node<'a> {
                 .collect(),
             ..NodeRecord::default()
         };
-        let executor = Executor::open(runtime, options.input_bytes)?;
+        let executor = Executor::open(runtime, options.input_bytes, options.traces)?;
         let (program, settings) = (options.program, options.settings);
         let machine = NodeMachine::new(me, nodes as u32, program, info, settings, spread);
         let mut node = Self {
@@ -190,7 +192,7 @@ impl<'a> Node<'a> {
         self.wire.size() as u32
     }
 
-    fn now(&self) -> Nanos {
+    pub(super) fn now(&self) -> Nanos {
         self.began.elapsed().as_nanos() as Nanos
     }
 
@@ -199,6 +201,9 @@ impl<'a> Node<'a> {
         self.task = Some(Arc::clone(&task));
         let mut actions = Vec::new();
         let (now, told) = (self.now(), Arc::clone(&task));
+        if let Some(traced) = &mut self.executor.traced {
+            traced.begin(task.name(), now);
+        }
         self.machine.begin(told, &self.spaces, now, &mut actions);
         self.act(actions)?;
         let results = loop {
@@ -210,6 +215,10 @@ impl<'a> Node<'a> {
             }
         };
         self.busy(false);
+        let now = self.now();
+        if let Some(traced) = &mut self.executor.traced {
+            traced.end(now);
+        }
         self.end(&*task, &results);
         self.forget_task();
         Ok(())

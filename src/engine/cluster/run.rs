@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::store::Store;
+use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
 use crate::cluster::record::{Checked, ClusterOutcome, NodeRecord};
@@ -112,7 +113,7 @@ impl Node<'_> {
             let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
             self.record.checked = Some(self.check_own(result, compare)?);
         }
-        let record = Box::new(self.record.clone());
+        let record = Box::new(self.told());
         let attempt = self.machine.restarts();
         self.send(NodeId::FIRST, Message::Summary { attempt, record })?;
         if self.me() != NodeId::FIRST {
@@ -173,6 +174,17 @@ impl Node<'_> {
         Ok(None)
     }
 
+    /// What this node tells of the run.
+    fn told(&self) -> NodeRecord {
+        let mut record = self.record.clone();
+        if let Some(traced) = &self.executor.traced {
+            let own = self.now().cast_signed() - self.runtime.now().cast_signed();
+            let shift = own + self.wire.clock_offset(self.wire.rank());
+            record.commands = traced.shifted(shift);
+        }
+        record
+    }
+
     /// Waits for something, unless the tasks must begin anew.
     pub(super) fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
         loop {
@@ -201,6 +213,9 @@ impl Node<'_> {
         // What was told before the first task begins is regarded by it.
         self.restarts = false;
         self.forget_inputs();
+        if let Some(traced) = &mut self.executor.traced {
+            *traced = Traced::default();
+        }
         let record = &mut self.record;
         (record.subtasks, record.busy_seconds) = (0, 0.0);
     }
@@ -287,6 +302,8 @@ impl Node<'_> {
             nodes: nodes.collect(),
             figure: None,
             requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
+            timeline: (self.executor.traced.as_ref())
+                .map_or_else(Vec::new, |traced| traced.tasks.clone()),
         }
     }
 }

@@ -129,6 +129,7 @@ mod tests {
             }),
             messages: 0,
             decided: Duration::ZERO,
+            timeline: Vec::new(),
         }
     }
 

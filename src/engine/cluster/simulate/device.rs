@@ -1,6 +1,9 @@
 //! A simulated device: when a subtask on it ends.
 
+use std::ops::Range;
+
 use crate::cluster::info::DeviceInfo;
+use crate::cluster::record::Stage;
 use crate::codelet::Cost;
 use crate::machine::MachineFile;
 use crate::time::Nanos;
@@ -129,7 +132,7 @@ impl Device {
     }
 
     /// A subtask starts, which reads and writes so many bytes. `slower` multiplies its
-    /// kernel's time. The result is when it ends.
+    /// kernel's time. The result is what its engines do for it, and when.
     pub fn start(
         &mut self,
         cost: Cost,
@@ -137,7 +140,7 @@ impl Device {
         slower: f64,
         speed: &Speed,
         now: Nanos,
-    ) -> Nanos {
+    ) -> [(Stage, Range<Nanos>); 3] {
         let info = &self.model.info;
         let copy = |bytes: u64| (bytes as f64 / info.link_bandwidth * 1e9) as Nanos;
         let [copy_in, copy_out] = [reads, writes].map(copy);
@@ -148,7 +151,11 @@ impl Device {
         self.kernels = speed.end(begin, seconds * slower);
         self.busy += self.kernels - begin;
         self.copies_out = self.copies_out.max(self.kernels) + copy_out;
-        self.copies_out
+        [
+            (Stage::Write, self.copies_in - copy_in..self.copies_in),
+            (Stage::Compute, begin..self.kernels),
+            (Stage::Read, self.copies_out - copy_out..self.copies_out),
+        ]
     }
 }
 

@@ -28,7 +28,7 @@ pub use workload::simulate_workload;
 
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Settings;
-use crate::cluster::record::DevicePart;
+use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::Task;
 use crate::machine::cluster::NetworkSpec;
@@ -95,6 +95,8 @@ pub struct Options {
     pub losses: Vec<Loss>,
     /// From a loss until the coordinator knows.
     pub detection: Nanos,
+    /// Whether the report has what devices did, for a trace.
+    pub traces: bool,
 }
 
 impl Default for Options {
@@ -108,6 +110,7 @@ impl Default for Options {
             slowdowns: Vec::new(),
             losses: Vec::new(),
             detection: 1_000_000_000,
+            traces: false,
         }
     }
 }
@@ -133,6 +136,8 @@ pub struct NodeRow {
     /// Bytes that it received and sent.
     pub bytes_in: u64,
     pub bytes_out: u64,
+    /// What its devices did, where the run is traced.
+    pub commands: Vec<CommandRecord>,
 }
 
 /// A simulated run.
@@ -149,6 +154,8 @@ pub struct Report {
     pub messages: u64,
     /// Real time that node 0 took to decide.
     pub decided: Duration,
+    /// When node 0 began and ended its tasks, where the run is traced.
+    pub timeline: Vec<TaskRecord>,
 }
 
 /// What can limit a run. Nodes are named by their rank.

@@ -27,6 +27,7 @@ impl Report {
                 sent_bytes: row.bytes_out,
                 checked: None,
                 notes: Vec::new(),
+                commands: row.commands.clone(),
             },
         });
         let requests = self.requests;
@@ -37,6 +38,7 @@ impl Report {
             nodes: nodes.collect(),
             figure: None,
             requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
+            timeline: self.timeline.clone(),
         }
     }
 }

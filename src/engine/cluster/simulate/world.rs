@@ -14,7 +14,7 @@ use crate::cluster::NodeId;
 use crate::cluster::protocol::{
     Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
-use crate::cluster::record::DevicePart;
+use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::TaskId;
 use crate::codelet::Cost;
@@ -51,6 +51,8 @@ pub(super) struct World<'a> {
     messages: u64,
     decided: Duration,
     failed: Option<String>,
+    /// When node 0 began and ended its tasks, where the run is traced.
+    timeline: Vec<TaskRecord>,
     /// Used again and again.
     ends: Vec<End>,
 }
@@ -97,6 +99,7 @@ impl<'a> World<'a> {
             messages: 0,
             decided: Duration::ZERO,
             failed: None,
+            timeline: Vec::new(),
             ends: Vec::new(),
         };
         for node in 0..world.nodes.len() {
@@ -168,6 +171,7 @@ impl<'a> World<'a> {
             busiest,
             messages: self.messages,
             decided: self.decided,
+            timeline: self.timeline,
         }
     }
 
@@ -239,6 +243,13 @@ impl<'a> World<'a> {
         node.task = Some(Arc::clone(&task));
         node.computes = true;
         self.began.get_or_insert(self.now);
+        if self.options.traces && index == 0 {
+            self.timeline.push(TaskRecord {
+                name: task.name().to_owned(),
+                began: self.now,
+                ended: self.now,
+            });
+        }
         self.tell(index, |machine, spaces, now, actions| {
             machine.begin(task, spaces, now, actions);
         });
@@ -379,7 +390,30 @@ impl<'a> World<'a> {
         let now = self.now;
         let node = &mut self.nodes[index];
         node.starts(now);
-        let end = node.devices[device.0 as usize].start(cost, copied, slower, &node.speed, now);
+        let place = device.0 as usize;
+        let stages = node.devices[place].start(cost, copied, slower, &node.speed, now);
+        let end = stages
+            .iter()
+            .map(|(_, time)| time.end)
+            .fold(now, Nanos::max);
+        if self.options.traces {
+            let bytes = [copied.0, 0, copied.1];
+            let both = stages.into_iter().zip(bytes);
+            // What takes no time does not happen, as copies for a device in host memory.
+            let happens = both.filter(|((_, time), _)| !time.is_empty());
+            let commands = happens.map(|((stage, time), bytes)| CommandRecord {
+                device: device.0,
+                queue: stage as u32,
+                stage,
+                task: (node.next - 1) as u32,
+                subtask,
+                bytes,
+                queued: now,
+                started: time.start,
+                ended: time.end,
+            });
+            node.row.commands.extend(commands);
+        }
         let began = now;
         let happens = Happens::Done {
             device,
@@ -400,6 +434,9 @@ impl<'a> World<'a> {
             self.spaces.record(&**task, results);
         }
         self.ended = self.now;
+        if let Some(last) = self.timeline.last_mut().filter(|_| index == 0) {
+            last.ended = self.now;
+        }
         if next < self.tasks.count() {
             self.at(self.now + PREPARES, index, Happens::Begin);
         }
@@ -422,6 +459,10 @@ impl<'a> World<'a> {
         node.next = 0;
         node.computes = false;
         node.row.subtasks = 0;
+        node.row.commands.clear();
+        if index == 0 {
+            self.timeline.clear();
+        }
         self.at(self.now + PREPARES, index, Happens::Begin);
     }
 }

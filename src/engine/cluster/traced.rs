@@ -1,0 +1,85 @@
+//! What a node notes for the trace of a run.
+
+use crate::cluster::record::{CommandRecord, Stage, TaskRecord};
+use crate::runtime::{Command, CommandKind, Completion};
+use crate::time::Nanos;
+
+/// Tasks and the commands of their subtasks, on this node's clocks.
+#[derive(Default)]
+pub(super) struct Traced {
+    pub tasks: Vec<TaskRecord>,
+    pub commands: Vec<CommandRecord>,
+}
+
+/// A command that was given to a device.
+#[derive(Clone, Copy)]
+pub(super) struct Issued {
+    stage: Stage,
+    bytes: u64,
+    queue: u32,
+    queued: Nanos,
+}
+
+impl Issued {
+    pub fn of(command: &Command, queue: usize, now: Nanos) -> Self {
+        Self {
+            stage: match command.kind() {
+                CommandKind::Read => Stage::Read,
+                CommandKind::Launch => Stage::Compute,
+                CommandKind::Write | CommandKind::Copy => Stage::Write,
+            },
+            bytes: command.bytes(),
+            queue: queue as u32,
+            queued: now,
+        }
+    }
+}
+
+impl Traced {
+    pub fn begin(&mut self, name: &str, now: Nanos) {
+        self.tasks.push(TaskRecord {
+            name: name.to_owned(),
+            began: now,
+            ended: now,
+        });
+    }
+
+    pub fn end(&mut self, now: Nanos) {
+        if let Some(task) = self.tasks.last_mut() {
+            task.ended = now;
+        }
+    }
+
+    /// A command of a subtask has ended on a device.
+    pub fn ended(&mut self, device: usize, subtask: u64, issued: Issued, completion: &Completion) {
+        let Issued {
+            stage,
+            bytes,
+            queue,
+            queued,
+        } = issued;
+        self.commands.push(CommandRecord {
+            device: device as u32,
+            queue,
+            stage,
+            task: self.tasks.len().saturating_sub(1) as u32,
+            subtask,
+            bytes,
+            queued,
+            started: completion.started,
+            ended: completion.ended,
+        });
+    }
+
+    /// The commands, with `shift` added to their times.
+    pub fn shifted(&self, shift: i64) -> Vec<CommandRecord> {
+        let shifted = |time: Nanos| time.saturating_add_signed(shift);
+        let commands = self.commands.iter().map(|command| CommandRecord {
+            queued: shifted(command.queued),
+            started: shifted(command.started),
+            ended: shifted(command.ended),
+            ..*command
+        });
+        commands.collect()
+    }
+}
