@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,24 @@ SCRIPT = Path(__file__).resolve().parent / "emulated-nodes.sh"
 STATE = Path("/run/pdawl-nodes")
 # Seconds after which a run hangs: several times as long as any that is measured.
 LIMIT = 300
+# A machine of one core that computes at a given speed, whatever it reads.
+MACHINE = """format = "pdawl-machine/1"
+name = "node{node}"
+title = "an emulated node"
+description = "A worker of an emulated node."
+[host]
+model = "emulated"
+sockets = 1
+cores = 1
+memory = 8_000_000_000
+memory_bandwidth = 1e15
+core_bandwidth = 1e15
+flops = {flops}
+launch_overhead_ns = 30_000
+completion_latency_ns = 0
+[source]
+all = "measured"
+"""
 # Seconds between two looks at a worker.
 LOOK = 0.002
 
@@ -61,6 +80,14 @@ class Program:
         done = subprocess.run([*mpirun, *self.command(line)], capture_output=True, text=True, timeout=LIMIT)
         if done.returncode != 0:
             sys.exit(f"{' '.join(line)} fails:\n{done.stderr[-2000:]}")
+        return json.loads(done.stdout)
+
+    def simulate(self, line, cluster, folder):
+        """The report of a run on a described cluster, whose machine files are in a folder."""
+        command = [self.path, *line, "--cluster", cluster]
+        done = subprocess.run(command, capture_output=True, text=True, env=stores(folder), timeout=LIMIT)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)} fails:\n{done.stderr[-2000:]}")
         return json.loads(done.stdout)
 
 
@@ -115,6 +142,27 @@ class Nodes:
             sys.exit(f"{' '.join(line)} fails:\n{said[-2000:]}")
         return Done(report, said, printed, ended, told[0] if told else None)
 
+    def measure_network(self, folder):
+        """The network's figures as `pdawl cluster measure` finds them."""
+        line = ["cluster", "measure", "emulated", "--force", "--copy-size", "64MiB", "--wire", self.program.wire]
+        done = subprocess.run([SCRIPT, "run", self.program.path, *line], capture_output=True, text=True,
+                              env=stores(folder), timeout=LIMIT)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(line)} fails:\n{done.stderr[-2000:]}")
+        return tomllib.loads((Path(folder) / "emulated.toml").read_text())["network"]
+
+    def describe(self, folder, speeds, network):
+        """Writes a cluster file whose nodes compute so many operations a second."""
+        for node, speed in enumerate(speeds):
+            # The simulation computes in single precision, twice as fast as in double.
+            (Path(folder) / f"node{node}.toml").write_text(MACHINE.format(node=node, flops=speed / 2))
+        nodes = "".join(f'[[node]]\nmachine = "node{node}"\ncount = 1\n' for node in range(len(speeds)))
+        values = "".join(f"{key} = {json.dumps(value)}\n" for key, value in network.items())
+        path = Path(folder) / "described.toml"
+        path.write_text(f'format = "pdawl-cluster-file/1"\nname = "described"\ntitle = "emulated nodes"\n'
+                        f'description = "Emulated nodes."\n{nodes}[network]\n{values}[source]\nall = "measured"\n')
+        return str(path)
+
     def slow(self, node, factor):
         script("slow", str(node), str(factor))
 
@@ -134,6 +182,11 @@ class Nodes:
         """The process of a node's rank."""
         status = Path(f"/proc/{worker(node).read_text().strip()}/status").read_text()
         return int(next(line.split()[1] for line in status.splitlines() if line.startswith("Tgid")))
+
+
+def stores(folder):
+    """The environment of a program whose machine and cluster files are in a folder."""
+    return {**os.environ, "PDAWL_MACHINES": folder, "PDAWL_CLUSTERS": folder}
 
 
 def worker(node):

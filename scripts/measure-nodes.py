@@ -11,6 +11,8 @@ WHAT is one of
               (losses.tsv)
     pipeline  a product whose blocks travel for 0.4 of the time that nodes compute: its time with
               and without prefetching, and on links that are no limit (pipeline.tsv)
+    simulated four workloads on equal nodes, on nodes of which one is at a third, and on links of a
+              quarter, simulated and run: the simulated time against the median one (simulated.tsv)
     overhead  seconds per subtask and rank of runs with tiny subtasks, two processes over
               shared memory, without emulated nodes (overhead.tsv)
 
@@ -25,6 +27,7 @@ import random
 import signal
 import statistics
 import sys
+import tempfile
 import time
 
 from emulated import Nodes, Program, table
@@ -187,6 +190,48 @@ def pipeline(arguments):
           f"{median['no prefetching'] / limited:.2f} times as fast as without prefetching")
 
 
+# Workload, and size and block of the run whose speed the simulation gets, and of the compared ones.
+SIMULATED = [
+    ("convolution", 3072, 6144, 384, ["--filter", str(FILTER)]),
+    ("matmul", 4096, 8192, 512, []),
+    ("fft", 4096, 8192, 256, []),
+    ("lu", 4096, 8192, 512, []),
+]
+
+
+def simulated(arguments):
+    full, quarter, third = arguments.rate, "250mbit", {NODES - 1: 1 / 3}
+    own, rows = {}, []
+
+    def line(name, size, tile, more):
+        return ["run", name, "--size", str(size), "--tile", str(tile), *more, "--format", "json"]
+
+    with Nodes(arguments, NODES) as nodes:
+        for name, small, _, tile, more in SIMULATED:
+            report = nodes.run(line(name, small, tile, more)).report
+            own[name] = report["workload"]["flops"] / sum(node["busy_seconds"] for node in report["nodes"])
+    for case, rate, slow in [("equal", full, {}), ("third", full, third), ("links", quarter, {})]:
+        arguments.rate = rate
+        with Nodes(arguments, NODES, slow) as nodes, tempfile.TemporaryDirectory() as folder:
+            network = nodes.measure_network(folder)
+            found = {name: [] for name, *_ in SIMULATED}
+            for _ in range(arguments.repeats):
+                for name, _, size, tile, more in SIMULATED:
+                    found[name].append(nodes.run(line(name, size, tile, more)).report["seconds"])
+            for name, _, size, tile, more in SIMULATED:
+                speeds = [own[name] * slow.get(node, 1) for node in range(NODES)]
+                described = nodes.describe(folder, speeds, network)
+                report = nodes.program.simulate(line(name, size, tile, more), described, folder)
+                real = statistics.median(found[name])
+                rows.append((case, name, network["bandwidth"], real, min(found[name]), max(found[name]),
+                             report["seconds"], report["seconds"] / real - 1))
+                print(*rows[-1], sep="\t", flush=True)
+    table(arguments.out, "simulated.tsv",
+          ["nodes", "workload", "bandwidth", "seconds", "least", "most", "simulated", "error"], rows)
+    errors = sorted(abs(row[-1]) for row in rows)
+    print(f"{len(rows)} cases: median error {statistics.median(errors):.3f}, worst {errors[-1]:.3f}")
+
+
 def overhead(arguments):
     """A larger product of tiny blocks against one of few: what the other subtasks take."""
     program, rows = Program(arguments), []
@@ -207,14 +252,15 @@ def overhead(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speeds", "losses", "pipeline", "overhead"])
+    parser.add_argument("what", choices=["speeds", "losses", "pipeline", "simulated", "overhead"])
     Program.add_arguments(parser)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--kills", type=int, default=20, help="runs that lose a rank")
     parser.add_argument("--policies", default="together,static,central,steal")
     parser.add_argument("--size", type=int, help="rows and columns of the image")
     arguments = parser.parse_args()
-    {"speeds": speeds, "losses": losses, "pipeline": pipeline, "overhead": overhead}[arguments.what](arguments)
+    measures = [speeds, losses, pipeline, simulated, overhead]
+    next(measure for measure in measures if measure.__name__ == arguments.what)(arguments)
 
 
 main()
