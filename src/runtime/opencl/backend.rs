@@ -35,9 +35,6 @@ const LAST_CALLBACKS: Duration = Duration::from_millis(200);
 /// OpenCL devices, chosen when it was opened.
 pub struct OpenClBackend {
     pub(super) infos: Vec<Device>,
-    pub(super) devices: Vec<OpenDevice>,
-    /// One for each platform in use.
-    pub(super) contexts: Vec<Programs>,
     pub(super) queues: IdMap<QueueId, OpenQueue>,
     pub(super) memories: Memories,
     pub(super) repeats: Repeats,
@@ -54,6 +51,11 @@ pub struct OpenClBackend {
     pub(super) batch: Batch,
     /// Time spent in driver calls that enqueue.
     pub(super) driver_time: Duration,
+    /// One for each platform in use.
+    pub(super) contexts: Vec<Programs>,
+    /// Released last, as fields are in this order: PoCL reads the device of a queue or an
+    /// event that it releases, and a context alone does not keep a sub-device that long.
+    pub(super) devices: Vec<OpenDevice>,
 }
 
 impl OpenClBackend {
