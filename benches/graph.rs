@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::problem::problem;
 use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
@@ -23,7 +23,7 @@ const HEAD: usize = 8;
 fn codelet() -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "nothing".into(),
-        host: Some(|_, _, _| {}),
+        host: Some(HostCode::Kernel(|_, _, _| {})),
         opencl: Some(OpenClKernel {
             source: KernelSource::new("", "none", "nothing", ""),
             fp64: false,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memmap2::{Advice, MmapMut};
-use pdawl::codelet::{Codelet, HostValue, copy, spmv};
+use pdawl::codelet::{Codelet, HostCode, HostValue, copy, spmv};
 use pdawl::matrix::Csr;
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Options, Spmv};
@@ -182,7 +182,7 @@ unsafe impl Sync for Args<'_> {}
 /// The time of a pass over all units with a pinned thread on each of `cores`, from
 /// the first thread's start to the last one's end.
 fn pass(case: &Case, cores: &[usize]) -> Duration {
-    let kernel = case.codelet.host.expect("a native kernel");
+    let host = case.codelet.host.as_ref().expect("a native kernel");
     let barrier = Barrier::new(cores.len());
     let epoch = Instant::now();
     let args = Args(&case.args);
@@ -202,7 +202,7 @@ fn pass(case: &Case, cores: &[usize]) -> Duration {
                     let began = epoch.elapsed();
                     // SAFETY: the arguments are the codelet's, the memory is as
                     // long as they say, and tiles are disjoint.
-                    unsafe { kernel(args.0, 0, tile) };
+                    unsafe { host.run(args.0, 0, tile) };
                     (began, epoch.elapsed())
                 })
             })
@@ -224,7 +224,7 @@ fn reading() -> Case {
         name: "read",
         codelet: Codelet {
             name: "read".into(),
-            host: Some(read),
+            host: Some(HostCode::Kernel(read)),
             opencl: None,
         },
         args,

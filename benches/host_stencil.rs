@@ -63,7 +63,7 @@ impl Bench {
     /// The time of a pass over all rows with `threads` pinned threads, from the
     /// first thread's start to the last one's end.
     fn pass(&mut self, codelet: &Codelet, args: &[HostValue], threads: usize) -> Duration {
-        let kernel = codelet.host.expect("a native kernel");
+        let kernel = codelet.host.as_ref().expect("a native kernel");
         let barrier = Barrier::new(threads);
         let epoch = Instant::now();
         let args = Args(args);
@@ -79,7 +79,7 @@ impl Bench {
                         let began = epoch.elapsed();
                         // SAFETY: the arguments are the codelet's, the grids
                         // as long as they say, and tiles disjoint.
-                        unsafe { kernel(args.0, 0, tile(i, threads)) };
+                        unsafe { kernel.run(args.0, 0, tile(i, threads)) };
                         (began, epoch.elapsed())
                     })
                 })

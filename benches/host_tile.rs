@@ -110,7 +110,7 @@ fn rates(c: &mut Criterion) {
             });
             let mut args: Vec<HostValue> = memory.collect();
             args.extend(work.values.iter().filter_map(|value| value.plain()));
-            let host = work.codelet.host.expect("a host implementation");
+            let host = work.codelet.host.as_ref().expect("a host implementation");
             group.throughput(Throughput::Elements(work.cost.flops as u64));
             group.bench_function(BenchmarkId::new(work.name, precision.name()), |bencher| {
                 bencher.iter(|| {
@@ -121,7 +121,7 @@ fn rates(c: &mut Criterion) {
                     }
                     // SAFETY: the memories hold the tiles, and only this call uses
                     // them.
-                    unsafe { host(black_box(&args), 0, 0..work.units) }
+                    unsafe { host.run(black_box(&args), 0, 0..work.units) }
                 });
             });
         }

@@ -6,7 +6,7 @@
 //! vector, [`sums`] over parts of vectors, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
 //! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
 //! computation whose result shows wrong orders and copies, [`copy`] the measure of
-//! memory bandwidth, [`zeros`] the first contents of outputs that a kernel writes in
+//! memory bandwidth, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
 //! part, and `host` the shared parts of native kernels. A codelet knows nothing of
 //! runtimes, shares or steps.
 
@@ -14,6 +14,7 @@ pub mod add_norm;
 pub mod convolution;
 pub mod copy;
 pub mod fft;
+pub mod function;
 pub mod gemm;
 pub(crate) mod host;
 mod kernel;
@@ -30,7 +31,9 @@ pub mod tile;
 pub mod transpose;
 pub mod zeros;
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use kernel::{
     AddressSpace, KernelArgument, KernelSource, LocalSize, NdRange, OpenClKernel, Shape, ShapeFn,
@@ -59,11 +62,47 @@ pub struct Cost {
 /// what it writes until it returns.
 pub type HostKernel = unsafe fn(args: &[HostValue], first: u64, units: Range<u64>);
 
+/// A native implementation with what it has captured; the arguments are those of
+/// [`HostKernel`].
+pub type HostFunction = Arc<dyn Fn(&[HostValue], u64, Range<u64>) + Send + Sync>;
+
+/// A codelet's native implementation.
+#[derive(Clone)]
+pub enum HostCode {
+    /// A kernel whose parameters are arguments.
+    Kernel(HostKernel),
+    /// A function of the user's.
+    Function(HostFunction),
+}
+
+impl HostCode {
+    /// Computes `units`, any part of a launch's range, whose first unit is `first`.
+    ///
+    /// # Safety
+    /// That of [`HostKernel`].
+    pub unsafe fn run(&self, args: &[HostValue], first: u64, units: Range<u64>) {
+        match self {
+            // SAFETY: the caller's.
+            Self::Kernel(kernel) => unsafe { kernel(args, first, units) },
+            Self::Function(function) => function(args, first, units),
+        }
+    }
+}
+
+impl fmt::Debug for HostCode {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel(_) => "Kernel",
+            Self::Function(_) => "Function",
+        })
+    }
+}
+
 /// One computation with several implementations.
 #[derive(Clone, Debug)]
 pub struct Codelet {
     /// Its name in traces and messages.
     pub name: Name,
-    pub host: Option<HostKernel>,
+    pub host: Option<HostCode>,
     pub opencl: Option<OpenClKernel>,
 }

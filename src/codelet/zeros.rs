@@ -12,7 +12,9 @@
 use std::ops::Range;
 
 use super::host::Arguments;
-use super::{Codelet, Cost, HostValue, KernelSource, Memory, NdRange, OpenClKernel, Shape, Value};
+use super::{
+    Codelet, Cost, HostCode, HostValue, KernelSource, Memory, NdRange, OpenClKernel, Shape, Value,
+};
 
 /// Bytes of a unit.
 const UNIT: u64 = 4096;
@@ -24,7 +26,7 @@ const GROUP: usize = UNIT as usize / 16;
 pub fn codelet() -> Codelet {
     Codelet {
         name: "zeros".into(),
-        host: Some(run),
+        host: Some(HostCode::Kernel(run)),
         opencl: Some(OpenClKernel {
             source: KernelSource::new(
                 include_str!("../../kernels/zeros.cl"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph};
-use crate::codelet::{Codelet, Cost, Name};
+use crate::codelet::{Codelet, Cost, HostCode, Name};
 
 /// A kernel that does nothing, over these arguments.
 pub fn kernel(name: impl Into<Name>, arguments: Vec<Argument>) -> Kernel {
@@ -11,7 +11,7 @@ pub fn kernel(name: impl Into<Name>, arguments: Vec<Argument>) -> Kernel {
         name: name.into(),
         codelet: Arc::new(Codelet {
             name: "nothing".into(),
-            host: Some(|_, _, _| {}),
+            host: Some(HostCode::Kernel(|_, _, _| {})),
             opencl: None,
         }),
         units: 0..1,

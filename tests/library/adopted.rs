@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use pdawl::codelet::{
+    Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape, Value,
+};
 use pdawl::machine::MachineStore;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{
@@ -22,7 +24,7 @@ const LENGTHS: [usize; 5] = [1, 7, 127, 1025, 100_003];
 fn codelet() -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "mix".into(),
-        host: Some(|args, _first, units| {
+        host: Some(HostCode::Kernel(|args, _first, units| {
             let HostValue::Memory { address, bytes } = args[0] else {
                 return;
             };
@@ -34,7 +36,7 @@ fn codelet() -> Arc<Codelet> {
                     x.write(x.read().wrapping_mul(3).wrapping_add(i as u32));
                 }
             }
-        }),
+        })),
         opencl: Some(OpenClKernel {
             source: KernelSource::new(
                 "__kernel void advance(__global uint *x) {

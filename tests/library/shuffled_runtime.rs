@@ -192,9 +192,10 @@ impl ShuffledRuntime {
                         other => other.plain().expect("a plain value"),
                     })
                     .collect();
-                let kernel = launch.codelet.host.expect("a host implementation");
+                let host = launch.codelet.host.as_ref();
+                let host = host.expect("a host implementation");
                 // SAFETY: nothing else runs, and the memory exists.
-                unsafe { kernel(&args, launch.units.start, launch.units.clone()) };
+                unsafe { host.run(&args, launch.units.start, launch.units.clone()) };
             }
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::{Codelet, Cost, HostValue, Value};
+use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
 use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use pdawl::workload::{Data, Divisible, Grid, Ring};
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ impl Divisible for WideGrid {
     fn codelet(&self) -> Arc<Codelet> {
         Arc::new(Codelet {
             name: "wide".into(),
-            host: Some(compute),
+            host: Some(HostCode::Kernel(compute)),
             opencl: None,
         })
     }

@@ -24,7 +24,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// Added to variances, so that a row of equal numbers becomes zeros.
 pub const LEAST: f32 = 1e-5;
@@ -75,7 +75,7 @@ impl AddNorm {
     pub fn codelet(&self) -> Codelet {
         Codelet {
             name: "add-norm-f32".into(),
-            host: Some(host::run),
+            host: Some(HostCode::Kernel(host::run)),
             opencl: Some(opencl::kernel(self.stacks.len())),
         }
     }

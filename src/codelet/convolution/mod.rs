@@ -30,7 +30,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// A block's convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Convolution {
 pub fn codelet(size: u32, channels: u32) -> Codelet {
     Codelet {
         name: "convolution-f32".into(),
-        host: Some(host::run),
+        host: Some(HostCode::Kernel(host::run)),
         opencl: Some(opencl::kernel(size, channels)),
     }
 }

@@ -17,7 +17,7 @@ mod host;
 
 use std::ops::Range;
 
-use super::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use super::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// Work-items that copy a unit on an OpenCL device.
 const GROUP: usize = 256;
@@ -26,7 +26,7 @@ const GROUP: usize = 256;
 pub fn codelet() -> Codelet {
     Codelet {
         name: "copy".into(),
-        host: Some(host::run),
+        host: Some(HostCode::Kernel(host::run)),
         opencl: Some(OpenClKernel {
             source: KernelSource::new(
                 include_str!("../../../kernels/copy.cl"),

@@ -21,7 +21,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// The longest lines that OpenCL devices transform: 32 KiB of local memory.
 pub const LONGEST: u32 = 4096;
@@ -84,7 +84,7 @@ impl Fft {
         let fits = length.is_power_of_two() && (2..=LONGEST).contains(&length);
         Codelet {
             name: name.into(),
-            host: Some(host),
+            host: Some(HostCode::Kernel(host)),
             opencl: fits.then(|| opencl::kernel(length, self.along)),
         }
     }

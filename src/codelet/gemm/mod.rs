@@ -38,7 +38,7 @@ mod tile;
 
 pub use tile::{TILES, Tile};
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// Rows and columns of a unit: large enough that packing A and B for the registers
 /// pays off, small enough that a pool divides one matrix evenly.
@@ -156,10 +156,10 @@ impl Gemm {
                 true => "gemm-nt-f32".into(),
                 false => "gemm-f32".into(),
             },
-            host: Some(match self.transposed {
+            host: Some(HostCode::Kernel(match self.transposed {
                 true => host::transposed,
                 false => host::plain,
-            }),
+            })),
             opencl: Some(opencl::kernel(self, tile)),
         }
     }

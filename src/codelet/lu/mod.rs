@@ -24,7 +24,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// Columns or rows of B that a worker computes at once: enough for the products to be
 /// fast, few enough that a pool divides a block evenly.
@@ -59,7 +59,7 @@ impl LuFactor {
     pub fn codelet() -> Codelet {
         Codelet {
             name: "lu-factor-f32".into(),
-            host: Some(host::factor),
+            host: Some(HostCode::Kernel(host::factor)),
             opencl: Some(opencl::factor()),
         }
     }
@@ -99,7 +99,7 @@ impl LuSolve {
     pub fn row_codelet() -> Codelet {
         Codelet {
             name: "lu-row-f32".into(),
-            host: Some(host::row),
+            host: Some(HostCode::Kernel(host::row)),
             opencl: Some(opencl::row()),
         }
     }
@@ -108,7 +108,7 @@ impl LuSolve {
     pub fn column_codelet() -> Codelet {
         Codelet {
             name: "lu-column-f32".into(),
-            host: Some(host::column),
+            host: Some(HostCode::Kernel(host::column)),
             opencl: Some(opencl::column()),
         }
     }

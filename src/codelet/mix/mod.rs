@@ -28,7 +28,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Value};
+use super::{Codelet, HostCode, Value};
 
 /// The memories of a kernel, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,7 @@ impl Mix {
     pub fn codelet(&self) -> Codelet {
         Codelet {
             name: "mix".into(),
-            host: Some(host::run),
+            host: Some(HostCode::Kernel(host::run)),
             opencl: Some(opencl::kernel(self)),
         }
     }

@@ -20,7 +20,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// Operations that a number costs: a comparison, a power, a sum and a product.
 const FLOPS: f64 = 12.0;
@@ -60,7 +60,7 @@ impl Softmax {
 pub fn codelet() -> Codelet {
     Codelet {
         name: "softmax-f32".into(),
-        host: Some(host::run),
+        host: Some(HostCode::Kernel(host::run)),
         opencl: Some(opencl::kernel()),
     }
 }

@@ -29,7 +29,9 @@ use std::ops::Range;
 
 use super::host;
 use crate::codelet::sums::SLOTS;
-use crate::codelet::{Codelet, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+use crate::codelet::{
+    Codelet, HostCode, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value,
+};
 
 /// Work-items of a group: enough for several rows where these are short.
 const GROUP: usize = 128;
@@ -79,7 +81,7 @@ pub fn codelet(precision: Precision, mean: u64) -> Codelet {
     };
     Codelet {
         name: name.into(),
-        host: Some(host::band_kernel(precision)),
+        host: Some(HostCode::Kernel(host::band_kernel(precision))),
         opencl: Some(opencl(precision, lanes(mean))),
     }
 }

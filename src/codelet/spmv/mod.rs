@@ -46,7 +46,7 @@ pub mod band;
 pub mod host;
 pub mod opencl;
 
-use super::{Codelet, Precision};
+use super::{Codelet, HostCode, Precision};
 
 /// The heaviest unit: its entries and its rows together. They fit a
 /// work-group's local memory, and a row's end 16 bits.
@@ -56,7 +56,7 @@ pub const UNIT_WEIGHT: u64 = 2048;
 pub fn codelet(precision: Precision) -> Codelet {
     Codelet {
         name: name(precision).into(),
-        host: Some(host::kernel(precision)),
+        host: Some(HostCode::Kernel(host::kernel(precision))),
         opencl: Some(opencl::kernel(precision)),
     }
 }

@@ -38,8 +38,8 @@
 pub mod host;
 pub mod opencl;
 
-use crate::codelet::Codelet;
 pub use crate::codelet::Precision;
+use crate::codelet::{Codelet, HostCode};
 
 /// Number of grid dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ pub enum Dimensions {
 pub fn codelet(dimensions: Dimensions, precision: Precision) -> Codelet {
     Codelet {
         name: name(dimensions, precision).into(),
-        host: Some(host::kernel(dimensions, precision)),
+        host: Some(HostCode::Kernel(host::kernel(dimensions, precision))),
         opencl: Some(opencl::kernel(dimensions, precision)),
     }
 }

@@ -22,7 +22,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Precision, Real};
+use super::{Codelet, Cost, HostCode, Precision, Real};
 
 /// Slots: a few for each core of most machines.
 pub const SLOTS: u32 = 64;
@@ -43,7 +43,7 @@ impl Sums {
         };
         Codelet {
             name: name.into(),
-            host: Some(host::kernel(self, precision)),
+            host: Some(HostCode::Kernel(host::kernel(self, precision))),
             opencl: Some(opencl::kernel(self, precision)),
         }
     }

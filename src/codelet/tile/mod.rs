@@ -29,7 +29,7 @@ pub use potrf::PotrfTile;
 pub use syrk::SyrkTile;
 pub use trsm::TrsmTile;
 
-use super::{HostKernel, Precision, Value};
+use super::{HostCode, HostKernel, Precision, Value};
 
 /// Rows, and for a product also columns, of a unit: large enough that packing for the
 /// registers pays off, small enough that a pool divides one tile evenly.
@@ -47,11 +47,11 @@ fn real(precision: Precision, number: f64) -> Value {
 }
 
 /// The implementation for this precision.
-fn host(precision: Precision, f32: HostKernel, f64: HostKernel) -> Option<HostKernel> {
-    Some(match precision {
+fn host(precision: Precision, f32: HostKernel, f64: HostKernel) -> Option<HostCode> {
+    Some(HostCode::Kernel(match precision {
         Precision::F32 => f32,
         Precision::F64 => f64,
-    })
+    }))
 }
 
 /// Where the diagonal of a triangle of `rows` rows is cut: near the middle, after a

@@ -18,7 +18,7 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, Value};
+use super::{Codelet, Cost, HostCode, Value};
 
 /// What is transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Transpose {
 pub fn codelet() -> Codelet {
     Codelet {
         name: "transpose-f32".into(),
-        host: Some(host::run),
+        host: Some(HostCode::Kernel(host::run)),
         opencl: Some(opencl::kernel()),
     }
 }

@@ -30,7 +30,7 @@
 //! use std::sync::Arc;
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
+//! use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 //! use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities, problem::problem};
 //! use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
 //! use pdawl::machine::MachineStore;
@@ -41,7 +41,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let increment = Arc::new(Codelet {
 //!     name: "increment".into(),
-//!     host: Some(|args, _first, units| {
+//!     host: Some(HostCode::Kernel(|args, _first, units| {
 //!         let [HostValue::Memory { address: from, .. }, HostValue::Memory { address: to, .. }] =
 //!             args
 //!         else {
@@ -52,7 +52,7 @@
 //!             // SAFETY: both memories have a byte for each unit.
 //!             unsafe { to.add(unit).write(from.add(unit).read() + 1) };
 //!         }
-//!     }),
+//!     })),
 //!     opencl: Some(OpenClKernel {
 //!         source: KernelSource::new(
 //!             "__kernel void increment(__global const uchar *from, __global uchar *to) {

@@ -2,7 +2,7 @@
 //! simulating and measuring mean the same things.
 
 use super::*;
-use crate::codelet::{HostValue, KernelSource, NdRange, OpenClKernel, Shape};
+use crate::codelet::{HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::{MachineStore, PeerSpec, file};
 use crate::runtime::select::open_union;
 use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
@@ -12,7 +12,9 @@ use crate::runtime::{Devices, PeerPath, opencl};
 fn copy() -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "copy".into(),
-        host: Some(|args: &[HostValue], _, _| assert_eq!(args.len(), 3)),
+        host: Some(HostCode::Kernel(|args: &[HostValue], _, _| {
+            assert_eq!(args.len(), 3);
+        })),
         opencl: Some(OpenClKernel {
             source: KernelSource::new("", "none", "copy", ""),
             fp64: false,

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::codelet::{HostKernel, HostValue};
+use crate::codelet::{HostCode, HostValue};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{Completion, EventId, Nanos, QueueId, Status, Workers};
 
@@ -15,7 +15,7 @@ use crate::runtime::{Completion, EventId, Nanos, QueueId, Status, Workers};
 pub enum Work {
     /// Computes units.
     Kernel {
-        kernel: HostKernel,
+        code: HostCode,
         args: Vec<HostValue>,
         units: Range<u64>,
     },
@@ -25,7 +25,7 @@ pub enum Work {
 
 // SAFETY: the pointers lead into mappings that the job's `keep` holds. Queues and
 // events order the writes of different commands (the contracts of `Runtime` and
-// `HostKernel`), and tiles of one command do not overlap.
+// `HostCode::run`), and tiles of one command do not overlap.
 unsafe impl Send for Work {}
 // SAFETY: as above.
 unsafe impl Sync for Work {}
@@ -174,11 +174,7 @@ impl Job {
     fn work_on(&self, parts: &Range<u64>) {
         let tile = self.tiles.units(parts);
         match &self.work {
-            Work::Kernel {
-                kernel,
-                args,
-                units,
-            } => {
+            Work::Kernel { code, args, units } => {
                 let first = units.start;
                 let part = first + tile.start..first + tile.end;
                 if part.is_empty() {
@@ -187,7 +183,7 @@ impl Job {
                 // SAFETY: the submitter of the launch guarantees its arguments and
                 // the order of commands on the same memory; tiles are disjoint
                 // parts of the launch's units.
-                unsafe { kernel(args, first, part) }
+                unsafe { code.run(args, first, part) }
             }
             Work::Copy { from, to } => {
                 let length = tile.end - tile.start;

@@ -38,9 +38,10 @@ impl MemoryTable {
 
     /// Checks a launch and finds its arguments.
     pub fn launch(&self, pool: Pool<'_>, launch: &Launch) -> Result<Prepared, RuntimeError> {
-        let kernel = launch
+        let code = launch
             .codelet
             .host
+            .clone()
             .ok_or_else(|| RuntimeError::NoImplementation {
                 device: pool.name.to_owned(),
                 codelet: launch.codelet.name.to_string(),
@@ -62,11 +63,7 @@ impl MemoryTable {
         let count = units.end.saturating_sub(units.start);
         Ok(Prepared {
             tiles: Tiles::of(count, launch.cost, pool.workers),
-            work: Work::Kernel {
-                kernel,
-                args,
-                units,
-            },
+            work: Work::Kernel { code, args, units },
             keep,
         })
     }

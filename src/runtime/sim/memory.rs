@@ -272,7 +272,7 @@ impl SimMemory {
 
     /// Computes a launch with its native implementation, if there is data.
     pub fn compute(&mut self, launch: &Launch) {
-        let Some(kernel) = launch.codelet.host.filter(|_| self.with_data) else {
+        let Some(host) = launch.codelet.host.as_ref().filter(|_| self.with_data) else {
             return;
         };
         let mut arguments = Vec::with_capacity(launch.args.len());
@@ -291,6 +291,6 @@ impl SimMemory {
         // the simulator runs one kernel at a time in the thread that owns
         // them. As on every runtime, the caller of `submit` guarantees that the
         // arguments are those that the codelet documents.
-        unsafe { kernel(&arguments, launch.units.start, launch.units.clone()) };
+        unsafe { host.run(&arguments, launch.units.start, launch.units.clone()) };
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+use crate::codelet::{
+    Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value,
+};
 
 /// What a task computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +67,7 @@ impl Operation {
         let real = self.codelet();
         Codelet {
             name: real.map_or("task".into(), |codelet| codelet.name),
-            host: Some(|_, _, _| {}),
+            host: Some(HostCode::Kernel(|_, _, _| {})),
             opencl: Some(OpenClKernel {
                 source: KernelSource::new("", "none", "nothing", ""),
                 fp64: precision == Precision::F64,

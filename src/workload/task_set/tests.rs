@@ -96,7 +96,14 @@ fn run(graph: &TaskGraph, rng: &mut Rng) -> Vec<Vec<u8>> {
         for unit in kernel.units.clone().rev() {
             // SAFETY: the memories are as long as the data, and no other thread uses
             // them.
-            unsafe { kernel.codelet.host.unwrap()(&args, 0, unit..unit + 1) }
+            unsafe {
+                kernel
+                    .codelet
+                    .host
+                    .as_ref()
+                    .unwrap()
+                    .run(&args, 0, unit..unit + 1)
+            }
         }
         for datum in kernel.outputs() {
             let storage = &storages[graph.first_version(datum).0].0;

@@ -56,12 +56,12 @@ fn compute(layers: &Layers) -> Vec<Vec<f32>> {
                 Argument::Value(value) => value.plain().unwrap(),
             })
             .collect();
-        let host = kernel.codelet.host.unwrap();
+        let host = kernel.codelet.host.as_ref().unwrap();
         let middle = kernel.units.end / 2;
         for tile in [middle..kernel.units.end, 0..middle] {
             // SAFETY: the memories have the sizes of the graph's data, and no other
             // thread uses them.
-            unsafe { host(&args, 0, tile) }
+            unsafe { host.run(&args, 0, tile) }
         }
     }
     data

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::Options;
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
 use pdawl::machine::MachineStore;
@@ -21,7 +21,7 @@ const HEADS: usize = 16;
 fn layer(cost: Cost, bytes: u64) -> Case {
     let codelet = Arc::new(Codelet {
         name: "nothing".into(),
-        host: Some(|_, _, _| {}),
+        host: Some(HostCode::Kernel(|_, _, _| {})),
         opencl: Some(OpenClKernel {
             source: KernelSource::new("", "none", "nothing", ""),
             fp64: false,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::problem::problem;
 use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
@@ -186,7 +186,7 @@ impl Case {
     fn graph(&self, iterations: usize) -> TaskGraph {
         let codelet = Arc::new(Codelet {
             name: "figure-15".into(),
-            host: Some(|_, _, _| {}),
+            host: Some(HostCode::Kernel(|_, _, _| {})),
             opencl: Some(OpenClKernel {
                 source: KernelSource::new("", "none", "nothing", ""),
                 fp64: false,

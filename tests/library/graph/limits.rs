@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fastrand::Rng;
-use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::engine::graph::reference::reference;
 use pdawl::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
@@ -22,7 +22,7 @@ use crate::tight_runtime::TightRuntime;
 fn nothing() -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "nothing".into(),
-        host: Some(|_, _, _| {}),
+        host: Some(HostCode::Kernel(|_, _, _| {})),
         opencl: Some(OpenClKernel {
             source: KernelSource::new("", "none", "nothing", ""),
             fp64: false,

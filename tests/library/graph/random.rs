@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use pdawl::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use pdawl::codelet::{
+    Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape, Value,
+};
 use pdawl::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph,
 };
@@ -50,7 +52,7 @@ fn mixing(arguments: usize) -> Arc<Codelet> {
     );
     Arc::new(Codelet {
         name: format!("mixing {arguments} arguments").into(),
-        host: Some(mix_on_host),
+        host: Some(HostCode::Kernel(mix_on_host)),
         opencl: Some(OpenClKernel {
             source: KernelSource::new(source, "mixing.cl", "mixing", ""),
             fp64: false,

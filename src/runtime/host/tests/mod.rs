@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, unbounded};
 
 use super::*;
-use crate::codelet::{Codelet, Cost, HostKernel, HostValue, Memory, Value};
+use crate::codelet::{Codelet, Cost, HostCode, HostKernel, HostValue, Memory, Value};
 use crate::machine::host::allowed_cores;
 use crate::runtime::{
     Backend, Command, Completion, DeviceId, Devices, EventId, HostRegion, Launch, QueueId,
@@ -40,7 +40,7 @@ fn open(pools: &[PoolSpec]) -> (HostBackend, Receiver<Completion>) {
 fn codelet(kernel: HostKernel) -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "test".into(),
-        host: Some(kernel),
+        host: Some(HostCode::Kernel(kernel)),
         opencl: None,
     })
 }

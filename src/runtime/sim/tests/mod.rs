@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::codelet::Value;
-use crate::codelet::{Codelet, Cost, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
+use crate::codelet::{
+    Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape,
+};
 use crate::machine::MachineStore;
 use crate::runtime::{
     BufferId, CommandKind, Devices, HostMemoryId, Launch, Location, Notice, Runtime, Stages,
@@ -49,7 +51,7 @@ fn increment() -> Arc<Codelet> {
     }
     Arc::new(Codelet {
         name: "increment".into(),
-        host: Some(run),
+        host: Some(HostCode::Kernel(run)),
         opencl: Some(OpenClKernel {
             source: KernelSource::new("", "none", "increment", ""),
             fp64: true,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::*;
-use crate::codelet::{Codelet, Cost, HostValue};
+use crate::codelet::{Codelet, Cost, HostCode, HostValue};
 use crate::runtime::Launch;
 use crate::runtime::union::faults::{Effect, LOST, When};
 
@@ -19,7 +19,7 @@ fn open(faults: Vec<Fault>) -> (Union, [QueueId; 3]) {
 fn nothing_to_launch() -> Launch {
     let codelet = Codelet {
         name: "nothing".into(),
-        host: Some(nothing),
+        host: Some(HostCode::Kernel(nothing)),
         opencl: None,
     };
     Launch {

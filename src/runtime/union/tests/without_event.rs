@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use super::*;
-use crate::codelet::{Codelet, Cost, HostValue, Value};
+use crate::codelet::{Codelet, Cost, HostCode, HostValue, Value};
 use crate::runtime::Launch;
 
 #[test]
@@ -89,7 +89,7 @@ fn finishing_waits_for_commands_whose_backend_needs_events() {
     let memory = union.alloc_host(64).unwrap();
     let codelet = Codelet {
         name: "slow".into(),
-        host: Some(slow),
+        host: Some(HostCode::Kernel(slow)),
         opencl: None,
     };
     let launch = Command::Launch(Launch {
