@@ -166,14 +166,7 @@ fn run(
     let (mut runtime, notes) =
         select::open(selection.as_ref(), false).map_err(|error| RunError::Cli(refused(error)))?;
     let is_first = wire.rank() == 0;
-    let memory = runtime
-        .devices()
-        .iter()
-        .map(|device| match device.shares_host_memory {
-            true => device.memory,
-            false => 0,
-        });
-    let memory = memory.max().filter(|bytes| *bytes > 0).unwrap_or(4 << 30);
+    let memory = Host::detect().memory.obtainable(0);
     let PreparedWorkload {
         workload,
         size,

@@ -13,20 +13,30 @@ pub struct Holder {
     pub initial: bool,
 }
 
-/// Blocks that do not overlap, with their holders.
-#[derive(Clone, Debug, Default)]
-pub struct Directory {
+/// Blocks that do not overlap, with who has them: nodes, by default.
+#[derive(Clone, Debug)]
+pub struct Directory<H = Holder> {
     /// By first row, then by first column.
-    bands: BTreeMap<u64, BTreeMap<u64, (Block, Holder)>>,
+    bands: BTreeMap<u64, BTreeMap<u64, (Block, H)>>,
     /// No block is higher or wider.
     height: u64,
     width: u64,
 }
 
-impl Directory {
+impl<H> Default for Directory<H> {
+    fn default() -> Self {
+        Self {
+            bands: BTreeMap::new(),
+            height: 0,
+            width: 0,
+        }
+    }
+}
+
+impl<H: Copy> Directory<H> {
     /// The blocks that have elements of `block`, cut to it, with their holders. Elements
     /// that nobody has are in none.
-    pub fn holders<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = (Block, Holder)> + 'a {
+    pub fn holders<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = (Block, H)> + 'a {
         self.overlapping(block)
             .filter_map(|(piece, holder)| Some((piece.common(block)?, *holder)))
     }
@@ -34,7 +44,7 @@ impl Directory {
     fn overlapping<'a>(
         &'a self,
         block: &'a Block,
-    ) -> impl Iterator<Item = &'a (Block, Holder)> + 'a {
+    ) -> impl Iterator<Item = &'a (Block, H)> + 'a {
         let from = |begin: u64, most: u64| begin.saturating_sub(most.saturating_sub(1));
         let rows = from(block.rows.start, self.height)..block.rows.end.max(block.rows.start);
         let begin = from(block.columns.start, self.width);
@@ -48,7 +58,7 @@ impl Directory {
     }
 
     /// Gives a block to a holder, whoever had its elements.
-    pub fn set(&mut self, block: &Block, holder: Holder) {
+    pub fn set(&mut self, block: &Block, holder: H) {
         if block.is_empty() {
             return;
         }
@@ -62,7 +72,7 @@ impl Directory {
         self.insert(block.clone(), holder);
     }
 
-    fn insert(&mut self, block: Block, holder: Holder) {
+    fn insert(&mut self, block: Block, holder: H) {
         self.height = self.height.max(block.height());
         self.width = self.width.max(block.width());
         let band = self.bands.entry(block.rows.start).or_default();
@@ -78,6 +88,9 @@ impl Directory {
         }
     }
 
+}
+
+impl Directory {
     /// Takes a node out. Its blocks with first contents go to `heir`. The result is whether
     /// it had other blocks, whose contents are lost.
     pub fn lost(&mut self, node: NodeId, heir: NodeId) -> bool {

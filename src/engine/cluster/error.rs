@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::cluster::space::{Block, SpaceId};
+use crate::cluster::task::TaskError;
 use crate::cluster::wire::WireError;
 use crate::runtime::RuntimeError;
 use crate::workload::cluster::FillError;
@@ -22,6 +23,9 @@ pub enum ClusterError {
         block.rows.start, block.rows.end, block.columns.start, block.columns.end, space.0
     )]
     Missing { space: SpaceId, block: Block },
+
+    #[error(transparent)]
+    Task(#[from] TaskError),
 
     #[error(transparent)]
     Input(#[from] FillError),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::copying::Copying;
 use super::device_memory::DeviceMemory;
 use super::error::ClusterError;
 use super::inputs::{HostPool, Inputs};
@@ -37,6 +38,7 @@ pub(super) struct Ended {
 
 pub(super) struct Executor {
     devices: Vec<Device>,
+    copying: Arc<Copying>,
     pool: HostPool,
     inputs: Inputs,
     running: HashMap<u64, Running>,
@@ -101,6 +103,7 @@ impl Executor {
     /// Opens the queues of all devices.
     pub fn open(
         runtime: &mut dyn Runtime,
+        copying: Arc<Copying>,
         input_bytes: u64,
         traces: bool,
     ) -> Result<Self, RuntimeError> {
@@ -123,6 +126,7 @@ impl Executor {
         }
         Ok(Self {
             devices,
+            copying,
             pool: HostPool::default(),
             inputs: Inputs::new(input_bytes),
             running: HashMap::new(),
@@ -148,8 +152,13 @@ impl Executor {
         let which = index.0 as usize;
         // What a subtask changes is one argument: a copy of its own.
         let (writes, mut reads) = (task.writes(subtask), task.reads(subtask));
-        let changed: Vec<bool> = writes.iter().map(|part| reads.contains(part)).collect();
-        reads.retain(|part| !writes.contains(part));
+        let changed = task.changes(subtask);
+        let changes = writes.iter().zip(&changed).filter(|(_, changed)| **changed);
+        for (part, _) in changes {
+            if let Some(at) = reads.iter().rposition(|read| read == part) {
+                reads.remove(at);
+            }
+        }
         let mut forgotten = Vec::new();
         let mut inputs = Vec::with_capacity(reads.len());
         let arguments: Vec<&[Part]> = match task.gathers() {
@@ -341,7 +350,7 @@ impl Executor {
         for output in running.outputs {
             if running.failure.is_none() {
                 let bytes = runtime.host_range(output.memory, output.in_host())?;
-                results.push((output.part, bytes.to_vec()));
+                results.push((output.part, self.copying.bytes(bytes)));
             }
             self.pool.give_back(output.memory, output.host.length);
             if let (Some(own), Some(buffer)) = (&mut device.memory, output.buffer) {

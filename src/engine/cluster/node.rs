@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
 use super::executor::Executor;
@@ -17,7 +18,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, SpaceId, Spaces};
-use crate::cluster::task::{Computed, TaskId};
+use crate::cluster::task::{Computed, TaskId, check};
 use crate::cluster::wire::{Arrived, Wire};
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
@@ -68,6 +69,7 @@ pub struct Node<'a> {
     pub(super) machine: NodeMachine,
     pub(super) spaces: Spaces,
     pub(super) store: Store,
+    pub(super) copying: Arc<Copying>,
     /// By space: how to compute its first contents.
     pub(super) fills: Vec<Option<Fill>>,
     pub(super) executor: Executor,
@@ -103,6 +105,8 @@ pub struct Node<'a> {
     /// What the first node has said of tasks that may be the last one: whether they are.
     /// Where others did all the work, it may be several tasks ahead of this node.
     pub(super) verdicts: BTreeMap<TaskId, bool>,
+    /// What the first node has given to all after a task.
+    pub(super) common: BTreeMap<TaskId, Vec<u8>>,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
 }
@@ -134,7 +138,10 @@ impl<'a> Node<'a> {
                 .collect(),
             ..NodeRecord::default()
         };
-        let executor = Executor::open(runtime, options.input_bytes, options.traces)?;
+        // The driver thread has all cores until it begins to drive.
+        let copying = Arc::new(Copying::start());
+        let copies = Arc::clone(&copying);
+        let executor = Executor::open(runtime, copies, options.input_bytes, options.traces)?;
         let (program, settings) = (options.program, options.settings);
         let machine = NodeMachine::new(me, nodes as u32, program, info, settings, spread);
         let mut node = Self {
@@ -144,7 +151,8 @@ impl<'a> Node<'a> {
             runtime,
             machine,
             spaces: Spaces::default(),
-            store: Store::new(me),
+            store: Store::new(me, Arc::clone(&copying)),
+            copying,
             fills: Vec::new(),
             executor,
             stop,
@@ -165,6 +173,7 @@ impl<'a> Node<'a> {
             unserved: Vec::new(),
             pieces: HashMap::new(),
             verdicts: BTreeMap::new(),
+            common: BTreeMap::new(),
             is_finished: false,
         };
         node.runtime.notify(Notice::DrivingBegins);
@@ -198,6 +207,10 @@ impl<'a> Node<'a> {
 
     /// Runs a task. Afterwards all nodes know who has its results.
     pub(super) fn run(&mut self, task: Arc<dyn Computed>) -> Result<(), Interruption> {
+        // All nodes have the same task, so one of them checks it.
+        if self.me() == NodeId::FIRST {
+            check(&*task, &self.spaces).map_err(ClusterError::from)?;
+        }
         self.task = Some(Arc::clone(&task));
         let mut actions = Vec::new();
         let (now, told) = (self.now(), Arc::clone(&task));
@@ -359,6 +372,11 @@ impl<'a> Node<'a> {
             Message::Partial { task } => {
                 self.record.received_bytes += (bytes.len() - at) as u64;
                 self.take_partial(task, &bytes[at..])
+            }
+            Message::Common { task } => {
+                self.record.received_bytes += (bytes.len() - at) as u64;
+                self.common.insert(task, bytes[at..].to_vec());
+                Ok(())
             }
             Message::Piece { attempt, part } => {
                 if attempt == self.machine.restarts() {

@@ -162,7 +162,11 @@ impl Node<'_> {
     ) -> Result<Option<Box<dyn ClusterWorkload>>, Interruption> {
         let count = workload.tasks();
         for number in 0..count {
-            self.run(workload.task(number, ids))?;
+            let task = match workload.depends(number) {
+                Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
+                None => workload.task(number, ids),
+            };
+            self.run(task)?;
             let ended = number + 1;
             (control.progress)(ended);
             if let Some(ending) = workload.ending(ended).filter(|_| ended < count)
@@ -206,7 +210,7 @@ impl Node<'_> {
     /// Forgets all spaces and results of an attempt.
     fn clear(&mut self) {
         self.spaces = Spaces::default();
-        self.store = Store::new(self.me());
+        self.store = Store::new(self.me(), Arc::clone(&self.copying));
         self.fills.clear();
         self.records.fill(None);
         self.pieces.clear();

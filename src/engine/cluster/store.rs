@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::workload::cluster::Fill;
 
+use super::copying::Copying;
 use super::error::ClusterError;
 
 /// A block's bytes.
@@ -20,6 +22,7 @@ struct Piece {
 /// What a node has of all spaces.
 pub(super) struct Store {
     me: NodeId,
+    copying: Arc<Copying>,
     /// How to make what no node sends.
     makes: BTreeMap<SpaceId, Fill>,
     /// The node's own blocks, the newest last.
@@ -37,9 +40,10 @@ struct Received {
 
 impl Store {
     /// The store of a node.
-    pub fn new(me: NodeId) -> Self {
+    pub fn new(me: NodeId, copying: Arc<Copying>) -> Self {
         Self {
             me,
+            copying,
             makes: BTreeMap::new(),
             own: BTreeMap::new(),
             fetched: BTreeMap::new(),
@@ -106,28 +110,34 @@ impl Store {
         if let Some(fill) = self.makes.get(&part.space) {
             return Ok(fill(&part.block, to)?);
         }
-        self.copy_kept(spaces, part, to)
-            .map_err(|block| ClusterError::Missing {
-                space: part.space,
-                block,
-            })
+        let (space, extent) = (part.space, spaces.extent(part.space));
+        let copy = |block: &Block, to: &mut [u8]| self.copy_kept(spaces, space, block, to);
+        self.copying
+            .block(extent, &part.block, to, copy)
+            .map_err(|block| ClusterError::Missing { space, block })
     }
 
-    fn copy_kept(&self, spaces: &Spaces, part: &Part, to: &mut [u8]) -> Result<(), Block> {
-        let element = spaces.extent(part.space).element as usize;
+    fn copy_kept(
+        &self,
+        spaces: &Spaces,
+        space: SpaceId,
+        wanted: &Block,
+        to: &mut [u8],
+    ) -> Result<(), Block> {
+        let element = spaces.extent(space).element as usize;
         let mut found = 0;
-        for (block, holder) in spaces.directory(part.space).holders(&part.block) {
+        for (block, holder) in spaces.directory(space).holders(wanted) {
             found += block.elements();
-            let target = (&part.block, &mut *to);
+            let target = (wanted, &mut *to);
             match holder.node == self.me {
-                true => self.copy_own(element, part.space, block, target)?,
-                false => self.copy_fetched(element, part.space, block, target)?,
+                true => self.copy_own(element, space, block, target)?,
+                false => self.copy_fetched(element, space, block, target)?,
             }
         }
-        match found == part.block.elements() {
+        match found == wanted.elements() {
             true => Ok(()),
             // Nobody has written these elements.
-            false => Err(part.block.clone()),
+            false => Err(wanted.clone()),
         }
     }
 
@@ -165,11 +175,17 @@ impl Store {
         parts: &[Part],
         message: &mut Vec<u8>,
     ) -> Result<(), ClusterError> {
+        let bytes: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
+        // The system zeroes this memory when it is first written to.
+        let mut whole = vec![0; message.len() + bytes as usize];
+        let (words, mut rest) = whole.split_at_mut(message.len());
+        words.copy_from_slice(message);
         for part in parts {
-            let begin = message.len();
-            message.resize(begin + spaces.bytes(part) as usize, 0);
-            self.copy(spaces, part, &mut message[begin..])?;
+            let (to, behind) = rest.split_at_mut(spaces.bytes(part) as usize);
+            self.copy(spaces, part, to)?;
+            rest = behind;
         }
+        *message = whole;
         Ok(())
     }
 }
@@ -261,7 +277,8 @@ mod tests {
             };
             let nodes = [NodeId(0), NodeId(1)];
             let space = spaces.add(extent, [(extent.whole(), nodes[0])]);
-            let mut stores = nodes.map(Store::new);
+            let copying = Arc::new(Copying::start());
+            let mut stores = nodes.map(|node| Store::new(node, Arc::clone(&copying)));
             let whole = extent.whole();
             let part = |block: &Block| Part {
                 space,

@@ -10,6 +10,7 @@ mod kernel;
 mod lu;
 mod matmul;
 mod placement;
+pub mod program;
 mod sparse;
 mod stencil;
 mod tiles;
@@ -54,6 +55,20 @@ pub trait ClusterWorkload: Send + Sync {
 
     /// A task.
     fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed>;
+
+    /// The space that a task's blocks depend on: all nodes get its bytes before the task
+    /// begins, so it should be small.
+    fn depends(&self, number: u64) -> Option<usize> {
+        let _ = number;
+        None
+    }
+
+    /// A task, by the bytes of the space that it depends on. [`Self::task`] is then what is
+    /// expected of it, for its cost.
+    fn task_by(&self, number: u64, spaces: &[SpaceId], bytes: &[u8]) -> Arc<dyn Computed> {
+        let _ = bytes;
+        self.task(number, spaces)
+    }
 
     /// Which of its spaces is the result.
     fn result(&self) -> usize;

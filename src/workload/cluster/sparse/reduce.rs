@@ -66,6 +66,6 @@ impl Computed for Reduce {
     }
 
     fn combine(&self) -> Option<Combine> {
-        Some(adder(self.bands.precision()))
+        Some(Arc::new(adder(self.bands.precision())))
     }
 }

@@ -1,9 +1,17 @@
 //! Tasks: what every node knows of them.
+//!
+//! * [`check`] refuses tasks whose subtasks write the same elements.
+//! * [`ranked`] orders what a task wrote by rank, for the next one.
+
+mod check;
+pub mod ranked;
 
 use serde::{Deserialize, Serialize};
 
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use check::{TaskError, check};
 
 use super::space::Part;
 use crate::codelet::{Codelet, Cost, Memory, Value};
@@ -33,6 +41,14 @@ pub trait Task: Send + Sync {
     /// The operations and the memory traffic of a subtask.
     fn cost(&self, subtask: u64) -> Cost;
 
+    /// For each block that a subtask writes, whether it begins with its contents. By default
+    /// those do that it also reads.
+    fn changes(&self, subtask: u64) -> Vec<bool> {
+        let reads = self.reads(subtask);
+        let writes = self.writes(subtask);
+        writes.iter().map(|part| reads.contains(part)).collect()
+    }
+
     /// Whether all subtasks write the same blocks, and their results are combined by an
     /// operation that is commutative and associative.
     fn reduces(&self) -> bool {
@@ -42,7 +58,7 @@ pub trait Task: Send + Sync {
 
 /// How a subtask is computed: a codelet, whose first arguments are memory with the blocks
 /// that it reads, then memory for those that it writes, each by rows without gaps. A block
-/// that it reads and writes is among the latter only, with its contents.
+/// that it changes is among the latter only, with its contents.
 #[derive(Clone, Debug)]
 pub struct SubtaskLaunch {
     pub codelet: Arc<Codelet>,
@@ -52,7 +68,7 @@ pub struct SubtaskLaunch {
 }
 
 /// Adds the bytes of one result to those of another: the operation of a reduction.
-pub type Combine = fn(sum: &mut [u8], other: &[u8]);
+pub type Combine = Arc<dyn Fn(&mut [u8], &[u8]) + Send + Sync>;
 
 /// A task that can be computed.
 pub trait Computed: Task {

@@ -1,0 +1,287 @@
+//! Typed spaces, and how the subtasks of a task use them.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use super::view::{Gathered, View, ViewMut};
+use crate::cluster::space::{Block, Extent};
+
+/// A space of a workload, whose elements are of type `T`.
+pub struct Space<T> {
+    pub(super) index: usize,
+    rows: u64,
+    columns: u64,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Space<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Space<T> {}
+
+impl<T> fmt::Debug for Space<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Self { rows, columns, .. } = self;
+        write!(f, "Space({}: {rows} x {columns})", self.index)
+    }
+}
+
+/// The block of each subtask.
+type BlockOf = Box<dyn Fn(u64) -> Block + Send + Sync>;
+
+/// A block that a subtask reads.
+pub struct Read<T> {
+    space: Space<T>,
+    block: BlockOf,
+}
+
+/// Blocks that a subtask reads, as one argument.
+pub struct Gather<T> {
+    space: Space<T>,
+    blocks: Box<dyn Fn(u64) -> Vec<Block> + Send + Sync>,
+}
+
+/// A block that a subtask writes.
+pub struct Write<T> {
+    space: Space<T>,
+    block: BlockOf,
+    cuts: Option<Box<dyn Fn(u64) -> Vec<u64> + Send + Sync>>,
+    begin: Begin,
+}
+
+/// What a written block begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    Zeros,
+    /// Anything, as the function writes all elements.
+    Anything,
+    /// Its contents.
+    Contents,
+}
+
+impl<T: Pod> Space<T> {
+    /// The space at a place of a workload's list ([`ClusterWorkload::spaces`]).
+    ///
+    /// [`ClusterWorkload::spaces`]: super::super::ClusterWorkload::spaces
+    pub fn at(index: usize, rows: u64, columns: u64) -> Self {
+        Self {
+            index,
+            rows,
+            columns,
+            element: PhantomData,
+        }
+    }
+
+    pub fn extent(self) -> Extent {
+        Extent {
+            rows: self.rows,
+            columns: self.columns,
+            element: size_of::<T>() as u64,
+        }
+    }
+
+    /// All elements.
+    pub fn whole(self) -> Block {
+        self.extent().whole()
+    }
+
+    /// Each subtask reads a block, as it was when the task began.
+    pub fn read(self, block: impl Fn(u64) -> Block + Send + Sync + 'static) -> Read<T> {
+        Read {
+            space: self,
+            block: Box::new(block),
+        }
+    }
+
+    /// Each subtask reads several blocks.
+    pub fn gather(self, blocks: impl Fn(u64) -> Vec<Block> + Send + Sync + 'static) -> Gather<T> {
+        Gather {
+            space: self,
+            blocks: Box::new(blocks),
+        }
+    }
+
+    /// Each subtask writes a block of its own. It begins with zeros.
+    pub fn write(self, block: impl Fn(u64) -> Block + Send + Sync + 'static) -> Write<T> {
+        Write {
+            space: self,
+            block: Box::new(block),
+            cuts: None,
+            begin: Begin::Zeros,
+        }
+    }
+
+    /// Each subtask changes a block of its own: it begins with its contents.
+    pub fn update(self, block: impl Fn(u64) -> Block + Send + Sync + 'static) -> Write<T> {
+        Write {
+            begin: Begin::Contents,
+            ..self.write(block)
+        }
+    }
+}
+
+impl<T> Write<T> {
+    /// The function writes all elements, which therefore need not begin with zeros.
+    pub fn full(self) -> Self {
+        let begin = match self.begin {
+            Begin::Contents => Begin::Contents,
+            _ => Begin::Anything,
+        };
+        Self { begin, ..self }
+    }
+
+    /// Where the units of a subtask begin, and the end of the last one: rows of the space, or
+    /// columns if the block has one row.
+    pub fn cut(self, cuts: impl Fn(u64) -> Vec<u64> + Send + Sync + 'static) -> Self {
+        Self {
+            cuts: Some(Box::new(cuts)),
+            ..self
+        }
+    }
+}
+
+/// What a subtask uses, in the order of its accesses.
+#[derive(Clone, Debug, Default)]
+pub struct Subscription {
+    pub(super) reads: Vec<ReadOf>,
+    pub(super) writes: Vec<WriteOf>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ReadOf {
+    pub space: usize,
+    pub element: u64,
+    pub blocks: Vec<Block>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct WriteOf {
+    pub space: usize,
+    pub element: u64,
+    pub block: Block,
+    pub cuts: Option<Vec<u64>>,
+    pub begin: Begin,
+}
+
+impl ReadOf {
+    pub fn elements(&self) -> u64 {
+        self.blocks.iter().map(Block::elements).sum()
+    }
+}
+
+/// The bytes of what a unit uses, in the order of the accesses.
+pub struct Bytes<'a> {
+    pub(super) reads: std::vec::IntoIter<(Vec<Block>, &'a [u8])>,
+    pub(super) writes: std::vec::IntoIter<(Block, &'a mut [u8])>,
+}
+
+/// How subtasks use a space, or several.
+pub trait Access: Send + Sync + 'static {
+    /// What a function sees.
+    type View<'a>;
+
+    /// Adds what a subtask uses.
+    fn subscribe(&self, subtask: u64, to: &mut Subscription);
+
+    /// Takes the view of a unit: that of what [`Self::subscribe`] has added.
+    fn view<'a>(&self, from: &mut Bytes<'a>) -> Self::View<'a>;
+}
+
+/// The next of the bytes, of which there is one for each access.
+fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
+    let one = of.next();
+    one.unwrap_or_else(|| unreachable!("each access has added what it takes"))
+}
+
+impl<T: Pod> Access for Read<T> {
+    type View<'a> = View<'a, T>;
+
+    fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        to.reads.push(ReadOf {
+            space: self.space.index,
+            element: size_of::<T>() as u64,
+            blocks: vec![(self.block)(subtask)],
+        });
+    }
+
+    fn view<'a>(&self, from: &mut Bytes<'a>) -> View<'a, T> {
+        let (mut blocks, bytes) = next(&mut from.reads);
+        View::new(blocks.remove(0), bytemuck::cast_slice(bytes))
+    }
+}
+
+impl<T: Pod> Access for Gather<T> {
+    type View<'a> = Gathered<'a, T>;
+
+    fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        to.reads.push(ReadOf {
+            space: self.space.index,
+            element: size_of::<T>() as u64,
+            blocks: (self.blocks)(subtask),
+        });
+    }
+
+    fn view<'a>(&self, from: &mut Bytes<'a>) -> Gathered<'a, T> {
+        let (blocks, bytes) = next(&mut from.reads);
+        let elements: &[T] = bytemuck::cast_slice(bytes);
+        let mut rest = elements;
+        let views = blocks.into_iter().map(|block| {
+            let (own, behind) = rest.split_at(block.elements() as usize);
+            rest = behind;
+            View::new(block, own)
+        });
+        let views = views.collect();
+        Gathered { views, elements }
+    }
+}
+
+impl<T: Pod> Access for Write<T> {
+    type View<'a> = ViewMut<'a, T>;
+
+    fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        to.writes.push(WriteOf {
+            space: self.space.index,
+            element: size_of::<T>() as u64,
+            block: (self.block)(subtask),
+            cuts: self.cuts.as_ref().map(|cuts| cuts(subtask)),
+            begin: self.begin,
+        });
+    }
+
+    fn view<'a>(&self, from: &mut Bytes<'a>) -> ViewMut<'a, T> {
+        let (block, bytes) = next(&mut from.writes);
+        ViewMut::new(block, bytemuck::cast_slice_mut(bytes))
+    }
+}
+
+macro_rules! several {
+    ($($access:ident)+) => {
+        impl<$($access: Access),+> Access for ($($access,)+) {
+            type View<'a> = ($($access::View<'a>,)+);
+
+            #[allow(non_snake_case, reason = "the types' names name the values")]
+            fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+                let ($($access,)+) = self;
+                $($access.subscribe(subtask, to);)+
+            }
+
+            #[allow(non_snake_case, reason = "the types' names name the values")]
+            fn view<'a>(&self, from: &mut Bytes<'a>) -> Self::View<'a> {
+                let ($($access,)+) = self;
+                ($($access.view(from),)+)
+            }
+        }
+    };
+}
+
+several!(A);
+several!(A B);
+several!(A B C);
+several!(A B C D);
+several!(A B C D E);
+several!(A B C D E F);
