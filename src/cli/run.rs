@@ -55,6 +55,8 @@ enum Workload {
     Lu(Box<cluster::lu::Args>),
     /// A 2-D Fourier transform, over the nodes of a cluster
     Fft(Box<cluster::fft::Args>),
+    /// Numbers in ascending order, over the nodes of a cluster
+    Sort(Box<cluster::sort::Args>),
     /// The page ranks of a graph, over the nodes of a cluster
     Pagerank(Box<cluster::sparse::Args>),
 }
@@ -302,6 +304,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Convolution(args) => cluster::convolution::run(args),
         Workload::Lu(args) => cluster::lu::run(args),
         Workload::Fft(args) => cluster::fft::run(args),
+        Workload::Sort(args) => cluster::sort::run(args),
         Workload::Pagerank(args) => cluster::sparse::run_pagerank(args),
         Workload::Spmv(args) if args.nodes.several() => args.over_nodes(),
         Workload::Spmv(args) => {

@@ -134,6 +134,15 @@ impl Checked {
         };
     }
 
+    /// Adds a number that must be exactly the right one.
+    pub fn exactly(&mut self, is_right: bool) {
+        self.numbers += 1;
+        if !is_right {
+            self.wrong += 1;
+            self.worst = f64::MAX;
+        }
+    }
+
     /// Adds another comparison.
     pub fn add(&mut self, other: &Self) {
         self.numbers += other.numbers;

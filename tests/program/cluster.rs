@@ -92,6 +92,23 @@ fn a_transform_and_factors_of_files_are_written() {
 }
 
 #[test]
+fn numbers_are_sorted() {
+    let home = Home::new();
+    let numbers = [3.0, -1.0, f32::NAN, 2.0, -0.0, 0.0, 2.0];
+    write(&home.path("a.npy"), "<f4", "(7,)", &numbers);
+    let line = "run sort --input a.npy --output b.npy --tile 3 --verify --devices host:1";
+    let report = home.json(line);
+    assert_eq!(report["verification"]["right"], true);
+    assert_eq!(report["verification"]["numbers"], 7);
+    assert_eq!(report["workload"]["subtasks"], 6);
+    let sorted = singles(&home.path("b.npy"), "(7,");
+    assert_eq!(sorted[..6], [-1.0, -0.0, 0.0, 2.0, 2.0, 3.0]);
+    assert!(sorted[1].is_sign_negative() && sorted[6].is_nan());
+    let generated = json("run sort --size 300000 --verify");
+    assert_eq!(generated["verification"]["numbers"], 300_000);
+}
+
+#[test]
 fn page_ranks_are_right_and_written() {
     let home = Home::new();
     // A star: the last vertex has no link.
@@ -202,6 +219,10 @@ fn wrong_files_and_options_are_told() {
         ("lu --input a.npy", 1, "a.npy: has 2 rows and 3 columns"),
         ("lu --input d.npy", 1, "d.npy: has float64"),
         ("fft --input a.npy", 1, "complex64 (<c8) are needed"),
+        ("sort --input a.npy", 1, "an array of 1 is needed"),
+        ("sort --size 1000 --tile 3", 2, "--tile 4 or more"),
+        ("sort --devices opencl0.0", 2, "only hosts do"),
+        ("sort --cluster four", 2, "only hosts sort"),
         ("lu --input missing.npy", 1, "missing.npy: cannot be read"),
         ("lu --input even.npy --size 3", 2, "--input"),
         (

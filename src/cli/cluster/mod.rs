@@ -11,6 +11,7 @@ mod prepared;
 mod run;
 pub mod scaling;
 mod simulated;
+pub mod sort;
 pub mod sparse;
 pub mod stencil;
 

@@ -41,10 +41,7 @@ impl<H: Copy> Directory<H> {
             .filter_map(|(piece, holder)| Some((piece.common(block)?, *holder)))
     }
 
-    fn overlapping<'a>(
-        &'a self,
-        block: &'a Block,
-    ) -> impl Iterator<Item = &'a (Block, H)> + 'a {
+    fn overlapping<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = &'a (Block, H)> + 'a {
         let from = |begin: u64, most: u64| begin.saturating_sub(most.saturating_sub(1));
         let rows = from(block.rows.start, self.height)..block.rows.end.max(block.rows.start);
         let begin = from(block.columns.start, self.width);
@@ -87,7 +84,6 @@ impl<H: Copy> Directory<H> {
             }
         }
     }
-
 }
 
 impl Directory {

@@ -142,10 +142,19 @@ mod tests {
     #[test]
     fn blocks_are_of_their_space_and_written_once() {
         let block = |rows, columns| Block::new(rows, columns);
-        assert_eq!(checked(&[block(0..3, 0..8), block(3..6, 0..8)], false), None);
-        let twice = checked(&[block(0..3, 0..8), block(4..6, 0..8), block(2..4, 5..6)], false);
+        assert_eq!(
+            checked(&[block(0..3, 0..8), block(3..6, 0..8)], false),
+            None
+        );
+        let twice = checked(
+            &[block(0..3, 0..8), block(4..6, 0..8), block(2..4, 5..6)],
+            false,
+        );
         let twice = twice.expect("row 2 is written twice");
-        assert!(twice.contains("subtasks 0 and 2 of writes both write rows 2..3"), "{twice}");
+        assert!(
+            twice.contains("subtasks 0 and 2 of writes both write rows 2..3"),
+            "{twice}"
+        );
         let outside = checked(&[block(0..3, 0..9)], false).expect("there is no column 8");
         assert!(outside.contains("6 rows and 8 columns"), "{outside}");
     }

@@ -1,26 +1,52 @@
-//! What all nodes must know of the data before they begin a task whose blocks depend on it.
+//! Small spaces that the first node needs between two tasks, and what it gives to all: the
+//! data that the blocks of the next task depend on.
 
 use super::encode::encode;
 use super::node::{Interruption, Node};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::cluster::space::SpaceId;
+use crate::cluster::space::{Part, SpaceId};
 
 impl Node<'_> {
-    /// The bytes of a space, which the first node collects and sends to all.
+    /// At the first node, the bytes of a space after a task that has ended. All nodes call it:
+    /// those that have some of the space send it unasked, as they know when the task has
+    /// ended.
     ///
     /// # Errors
     /// When the tasks begin anew, what a run refuses, and elements that no task has written.
+    pub(super) fn brought(&mut self, space: SpaceId) -> Result<Option<Vec<u8>>, Interruption> {
+        let me = self.me();
+        let block = self.spaces.extent(space).whole();
+        let holders = self.spaces.directory(space).holders(&block);
+        let (own, others): (Vec<_>, Vec<_>) = holders.partition(|(_, holder)| holder.node == me);
+        let part = |(block, _)| Part { space, block };
+        if me != NodeId::FIRST {
+            for own in own.into_iter().map(part) {
+                self.send_piece(NodeId::FIRST, own)?;
+            }
+            return Ok(None);
+        }
+        let waiting: Vec<Part> = others.into_iter().map(part).collect();
+        self.until(|node| waiting.iter().all(|part| node.pieces.contains_key(part)))?;
+        let part = Part { space, block };
+        let mut bytes = vec![0; self.spaces.bytes(&part) as usize];
+        self.put_together(&part, waiting, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// The bytes of a space at all nodes.
+    ///
+    /// # Errors
+    /// As [`Self::brought`].
     pub(super) fn common(&mut self, space: SpaceId) -> Result<Vec<u8>, Interruption> {
         let task = self.machine.task();
-        if self.me() != NodeId::FIRST {
+        let Some(bytes) = self.brought(space)? else {
             self.until(|node| node.common.contains_key(&task))?;
             let bytes = self.common.remove(&task);
             // What came before belongs to an attempt that has ended.
             self.common.retain(|about, _| *about > task);
             return Ok(bytes.unwrap_or_default());
-        }
-        let bytes = self.whole(space)?;
+        };
         let mut message = encode(&Message::Common { task })?;
         message.extend_from_slice(&bytes);
         for rank in 1..self.wire.size() {

@@ -91,7 +91,8 @@ mod tests {
         let mut to = vec![0; extent.bytes(&block) as usize];
         let copied = copying.block(extent, &block, &mut to, |piece, bytes| {
             let rows = piece.rows.clone();
-            let places = rows.flat_map(|row| piece.columns.clone().map(move |column| (row, column)));
+            let places =
+                rows.flat_map(|row| piece.columns.clone().map(move |column| (row, column)));
             for (to, (row, column)) in bytes.chunks_exact_mut(4).zip(places) {
                 to.copy_from_slice(&number(row, column).to_ne_bytes());
             }

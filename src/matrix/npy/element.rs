@@ -13,6 +13,8 @@ pub(super) enum Wanted {
     Image,
     /// A matrix of complex singles.
     Complex,
+    /// A row of singles or doubles, of one dimension.
+    Vector,
 }
 
 /// The elements of a file.
@@ -36,6 +38,8 @@ impl Wanted {
     pub fn elements(self, header: &NpyHeader) -> Result<Elements, Wrong> {
         let (precision, complex) = self.number(header).ok_or(Wrong::Type)?;
         let (rows, columns, per) = match (header.shape(), self) {
+            ([columns], Self::Vector) => (1, *columns, complex),
+            (_, Self::Vector) => return Err(Wrong::Dimensions),
             ([rows, columns], _) => (*rows, *columns, complex),
             // In Fortran order the numbers of a pixel are far from each other.
             ([rows, columns, per], Self::Image) if *per > 0 && header.order() == Order::C => {
@@ -56,7 +60,7 @@ impl Wanted {
     fn number(self, header: &NpyHeader) -> Option<(Precision, u64)> {
         let found = header.dtype();
         let known = match self {
-            Self::Matrix | Self::Image => vec![
+            Self::Matrix | Self::Image | Self::Vector => vec![
                 (f32::default_dtype(), (Precision::F32, 1)),
                 (f64::default_dtype(), (Precision::F64, 1)),
             ],
@@ -69,7 +73,7 @@ impl Wanted {
     /// The types, in words.
     pub fn types(self) -> &'static str {
         match self {
-            Self::Matrix | Self::Image => "float32 (<f4) or float64 (<f8)",
+            Self::Matrix | Self::Image | Self::Vector => "float32 (<f4) or float64 (<f8)",
             Self::Complex => "complex64 (<c8)",
         }
     }
@@ -77,7 +81,7 @@ impl Wanted {
     /// The type to convert to.
     pub fn target(self) -> &'static str {
         match self {
-            Self::Matrix | Self::Image => "float32",
+            Self::Matrix | Self::Image | Self::Vector => "float32",
             Self::Complex => "complex64",
         }
     }
@@ -86,6 +90,7 @@ impl Wanted {
     pub fn dimensions(self) -> &'static str {
         match self {
             Self::Matrix | Self::Complex => "a matrix of 2 is needed",
+            Self::Vector => "an array of 1 is needed; numpy.ravel makes one",
             Self::Image => {
                 "an image of 2 or 3 (rows, columns, channels) in C order is needed; \
                  numpy.ascontiguousarray makes one"

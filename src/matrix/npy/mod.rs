@@ -80,6 +80,14 @@ impl NpyMatrix {
         Self::open_as(path, Wanted::Complex)
     }
 
+    /// Opens a file with an array of one dimension, as a matrix of one row.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_vector(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Vector)
+    }
+
     fn open_as(path: &Path, wanted: Wanted) -> Result<Self, NpyError> {
         let failed = |source| NpyError::Read {
             path: path.to_owned(),

@@ -11,6 +11,7 @@ mod lu;
 mod matmul;
 mod placement;
 pub mod program;
+mod sort;
 mod sparse;
 mod stencil;
 mod tiles;
@@ -27,6 +28,7 @@ pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
+pub use sort::{SortWorkload, order};
 pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 

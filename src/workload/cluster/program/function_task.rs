@@ -201,11 +201,7 @@ impl Computed for OnSpaces {
             run(subtask, bytes.1, &mut bytes.0);
         };
         SubtaskLaunch {
-            codelet: Arc::new(codelet(
-                self.task.name.clone(),
-                memory,
-                Arc::new(function),
-            )),
+            codelet: Arc::new(codelet(self.task.name.clone(), memory, Arc::new(function))),
             units: 0..units,
             values: Vec::new(),
         }

@@ -14,7 +14,7 @@
 //! let result = program.space::<f32>(64, 100);
 //! let band = |subtask: u64| Block::new(16 * subtask..16 * (subtask + 1), 0..100);
 //! let accesses = (image.read(band), result.write(band));
-//! program.task(FunctionTask::new("smooth", 4, accesses, |_, (image, mut result)| {
+//! program.add_task(FunctionTask::new("smooth", 4, accesses, |_, (image, mut result)| {
 //!     for row in result.block().rows.clone() {
 //!         for column in 0..100_u64 {
 //!             let near = column.saturating_sub(1)..(column + 2).min(100);
@@ -23,7 +23,7 @@
 //!         }
 //!     }
 //! }));
-//! program.result(result);
+//! program.set_result(result);
 //! # use pdawl::workload::cluster::ClusterWorkload;
 //! # assert_eq!((program.tasks(), program.spaces().len()), (1, 2));
 //! ```
@@ -120,14 +120,14 @@ impl Program {
     }
 
     /// Adds a task. It begins when the one before it has ended.
-    pub fn task(&mut self, task: FunctionTask) {
+    pub fn add_task(&mut self, task: FunctionTask) {
         let depends = None;
         self.steps.push(Step { task, depends });
     }
 
     /// Adds a task whose blocks depend on the elements of a space, which all nodes get: it
     /// should be small. `expected` is what simulations run.
-    pub fn task_by<T: Pod>(
+    pub fn add_task_by<T: Pod>(
         &mut self,
         space: Space<T>,
         expected: FunctionTask,
@@ -141,12 +141,12 @@ impl Program {
     }
 
     /// Says which space is the result; the first one by default.
-    pub fn result<T>(&mut self, space: Space<T>) {
+    pub fn set_result<T>(&mut self, space: Space<T>) {
         self.result = space.index;
     }
 
     /// Says how blocks of the result are compared with a reference.
-    pub fn compare(
+    pub fn set_compare(
         &mut self,
         compare: impl Fn(&Block, &[u8], u64) -> Checked + Send + Sync + 'static,
     ) {

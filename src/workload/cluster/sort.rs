@@ -1,0 +1,328 @@
+//! Sorting by samples: bands of numbers are sorted in runs, whose regions between splitters
+//! are redistributed by rank ([`Ranked`]), and each rank is merged.
+//!
+//! Source: Shi and Schaeffer, "Parallel sorting by regular sampling", Journal of Parallel
+//! and Distributed Computing 14, 1992; splitters are drawn from the input instead of from
+//! the sorted runs, so that no node waits for them.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::slice::ParallelSliceMut;
+
+use super::program::{FunctionTask, Gathered, Space, Unit, View, ViewMut};
+use super::{Check, ClusterWorkload, Contents, Fill, FillError, Layout, NewSpace};
+use crate::cluster::record::Checked;
+use crate::cluster::space::{Block, SpaceId};
+use crate::cluster::task::Computed;
+use crate::cluster::task::ranked::Ranked;
+use crate::codelet::Cost;
+use crate::random::uniform;
+
+/// Runs of a band, and ranks of a merging subtask: each is a unit, which one core computes.
+const UNITS: u64 = 16;
+
+/// Samples for each splitter. The longest rank then has about 1.4 times the numbers of a mean
+/// one.
+const SAMPLES: u64 = 64;
+
+const KEYS: usize = 0;
+const SPLITTERS: usize = 1;
+const RUNS: usize = 2;
+const COUNTS: usize = 3;
+const RESULT: usize = 4;
+
+/// Numbers that are sorted.
+#[derive(Clone)]
+pub struct SortWorkload {
+    numbers: u64,
+    /// Numbers of a band.
+    tile: u64,
+    keys: Fill,
+    /// Between which two a rank lies.
+    splitters: Arc<[f32]>,
+}
+
+/// The order of numbers: that of IEEE 754 (`totalOrder`), with all that are none at the end,
+/// as NumPy has them.
+pub fn order(one: &f32, other: &f32) -> Ordering {
+    let by_kind = one.is_nan().cmp(&other.is_nan());
+    by_kind.then_with(|| one.total_cmp(other))
+}
+
+impl SortWorkload {
+    /// Sorts `numbers` singles, a row of which `keys` makes, in bands of `tile`.
+    ///
+    /// # Errors
+    /// When samples cannot be read.
+    ///
+    /// # Panics
+    /// When there are no numbers, or a band has none.
+    pub fn new(numbers: u64, tile: u64, keys: Fill) -> Result<Self, FillError> {
+        assert!(numbers > 0 && tile > 0, "nothing cannot be sorted");
+        let ranks = UNITS * numbers.div_ceil(tile);
+        let samples = (ranks * SAMPLES).min(numbers);
+        let sample = |number: u64| {
+            // One of each part of the input, so that a sorted one is sampled evenly.
+            let part = |number: u64| {
+                (u128::from(number) * u128::from(numbers) / u128::from(samples)) as u64
+            };
+            let (begin, end) = (part(number), part(number + 1));
+            let at = begin + (uniform(1, number) * (end - begin) as f64) as u64;
+            let mut bytes = [0; 4];
+            keys(&Block::new(0..1, at..at + 1), &mut bytes)?;
+            Ok(f32::from_ne_bytes(bytes))
+        };
+        let mut sampled = (0..samples)
+            .map(sample)
+            .collect::<Result<Vec<f32>, FillError>>()?;
+        sampled.sort_by(order);
+        let splitter = |rank: u64| sampled[(rank * samples / ranks) as usize];
+        Ok(Self {
+            numbers,
+            tile,
+            splitters: (1..ranks).map(splitter).collect(),
+            keys,
+        })
+    }
+
+    fn bands(&self) -> u64 {
+        self.numbers.div_ceil(self.tile)
+    }
+
+    fn ranks(&self) -> u64 {
+        UNITS * self.bands()
+    }
+
+    fn band(&self, number: u64) -> Range<u64> {
+        number * self.tile..((number + 1) * self.tile).min(self.numbers)
+    }
+
+    /// Where the runs of a band begin, and its end.
+    fn runs(&self, band: u64) -> Vec<u64> {
+        let Range { start, end } = self.band(band);
+        let cut = |run| start + (end - start) * run / UNITS;
+        (0..=UNITS).map(cut).collect()
+    }
+
+    fn row<T: bytemuck::Pod>(&self, space: usize, numbers: u64) -> Space<T> {
+        Space::at(space, 1, numbers)
+    }
+
+    /// Sorts the runs of bands, and counts their numbers of each rank.
+    fn sort_runs(&self) -> FunctionTask {
+        let (bands, ranks) = (self.bands(), self.ranks());
+        let of = self.clone();
+        let band = move |subtask: u64| Block::new(0..1, of.band(subtask));
+        let of = self.clone();
+        let counts = move |subtask: u64| {
+            let each = UNITS * of.ranks();
+            Block::new(0..1, subtask * each..(subtask + 1) * each)
+        };
+        let (of, each) = (self.clone(), UNITS * ranks);
+        let splitters = self.row::<f32>(SPLITTERS, self.splitters.len() as u64);
+        let accesses = (
+            self.row::<f32>(KEYS, self.numbers).read(band.clone()),
+            splitters.read(move |_| splitters.whole()),
+            (self.row::<f32>(RUNS, self.numbers).write(band).full())
+                .cut(move |subtask| of.runs(subtask)),
+            (self.row::<u64>(COUNTS, bands * each).write(counts).full()).cut(move |subtask| {
+                (0..=UNITS)
+                    .map(|run| subtask * each + run * ranks)
+                    .collect()
+            }),
+        );
+        type Views<'a> = (
+            View<'a, f32>,
+            View<'a, f32>,
+            ViewMut<'a, f32>,
+            ViewMut<'a, u64>,
+        );
+        let function = |_, (keys, splitters, mut run, mut counts): Views| {
+            let first = (run.block().columns.start - keys.block().columns.start) as usize;
+            let run = run.slice();
+            run.copy_from_slice(&keys.slice()[first..first + run.len()]);
+            run.sort_unstable_by(order);
+            let mut begin = 0;
+            let ends = splitters
+                .slice()
+                .iter()
+                .map(|splitter| run.partition_point(|key| order(key, splitter) == Ordering::Less));
+            let ends = ends.chain([run.len()]);
+            for (count, end) in counts.slice().iter_mut().zip(ends) {
+                *count = (end - begin) as u64;
+                begin = end;
+            }
+        };
+        let of = self.clone();
+        let task = FunctionTask::new("sort-runs", bands, accesses, function);
+        task.cost(move |subtask| {
+            let Range { start, end } = of.band(subtask);
+            sorting(end - start, (end - start) / UNITS)
+        })
+    }
+
+    /// Merges the ranks, of which each run has so many numbers.
+    fn merge(&self, counts: &[u64]) -> FunctionTask {
+        let runs: Vec<u64> = (0..self.bands())
+            .flat_map(|band| self.runs(band).into_iter().take(UNITS as usize))
+            .collect();
+        let counts: Arc<[u64]> = counts.into();
+        let ranked = Arc::new(Ranked::new(&runs, &counts));
+        let runs_of = runs.len();
+        let ranks =
+            move |subtask: u64| (UNITS * subtask) as usize..(UNITS * (subtask + 1)) as usize;
+        let of = Arc::clone(&ranked);
+        let cuts = move |subtask: u64| {
+            let cut = |rank: usize| of.place(rank..rank).start;
+            let last = ranks(subtask).end;
+            ranks(subtask)
+                .map(cut)
+                .chain([of.place(0..last).end])
+                .collect()
+        };
+        let of = Arc::clone(&ranked);
+        let written = move |subtask: u64| Block::new(0..1, of.place(ranks(subtask)));
+        let (all, bands) = (ranked.ranks(), self.bands() as usize);
+        // The ranks of a subtask follow one another in each run: where they begin, run by run.
+        let of_runs = runs.iter().zip(counts.chunks(all));
+        let begins: Vec<u64> = of_runs
+            .flat_map(|(begin, counts)| {
+                let lengths = counts.chunks(UNITS as usize).map(|some| some.iter().sum());
+                let ends = lengths.scan(*begin, |end, length: u64| {
+                    *end += length;
+                    Some(*end)
+                });
+                [*begin].into_iter().chain(ends).collect::<Vec<_>>()
+            })
+            .collect();
+        let regions = move |subtask: u64| {
+            let runs = begins.chunks(bands + 1);
+            let of_run = |begins: &[u64]| begins[subtask as usize]..begins[subtask as usize + 1];
+            runs.map(|begins| Block::new(0..1, of_run(begins)))
+                .collect()
+        };
+        let accesses = (
+            self.row::<f32>(RUNS, self.numbers).gather(regions),
+            (self.row::<f32>(RESULT, self.numbers).write(written).full()).cut(cuts),
+        );
+        let (counts, of) = (Arc::clone(&counts), ranked);
+        let function = move |unit: Unit, (regions, mut to): (Gathered<f32>, ViewMut<f32>)| {
+            let ranks = ranks(unit.subtask);
+            let rank = ranks.start + unit.number as usize;
+            let mut at = 0;
+            for (region, counts) in regions.views().iter().zip(counts.chunks(all)) {
+                let before: u64 = counts[ranks.start..rank].iter().sum();
+                let from = &region.slice()[before as usize..(before + counts[rank]) as usize];
+                to.slice()[at..at + from.len()].copy_from_slice(from);
+                at += from.len();
+            }
+            // A stable sort merges the runs that it finds.
+            to.slice().sort_by(order);
+        };
+        let task = FunctionTask::new("merge-ranks", self.bands(), accesses, function);
+        task.cost(move |subtask| {
+            let place = of.place(ranks(subtask));
+            sorting(place.end - place.start, runs_of as u64)
+        })
+    }
+}
+
+/// What it costs to sort so many numbers in runs of this length, or as many runs: each merge
+/// reads and writes all numbers.
+fn sorting(numbers: u64, length: u64) -> Cost {
+    let merges = (length.max(2) as f64).log2();
+    Cost {
+        flops: 0.0,
+        bytes: merges * (2 * numbers * size_of::<f32>() as u64) as f64,
+    }
+}
+
+impl ClusterWorkload for SortWorkload {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let splitters = Arc::clone(&self.splitters);
+        let (bands, ranks) = (self.bands(), self.ranks());
+        let empty = |extent| NewSpace {
+            extent,
+            contents: None,
+        };
+        let cuts = (0..bands).map(|band| self.band(band).start);
+        let layout = Layout::Columns(cuts.chain([self.numbers]).collect());
+        let numbers = self.row::<f32>(KEYS, self.numbers).extent();
+        vec![
+            NewSpace {
+                extent: numbers,
+                contents: Some(Contents::placed(layout, Arc::clone(&self.keys))),
+            },
+            NewSpace {
+                extent: self.row::<f32>(SPLITTERS, ranks - 1).extent(),
+                contents: Some(Contents::everywhere(Arc::new(move |block, bytes| {
+                    let some = block.columns.start as usize..block.columns.end as usize;
+                    bytes.copy_from_slice(bytemuck::cast_slice(&splitters[some]));
+                    Ok(())
+                }))),
+            },
+            empty(numbers),
+            empty(self.row::<u64>(COUNTS, UNITS * bands * ranks).extent()),
+            empty(numbers),
+        ]
+    }
+
+    fn tasks(&self) -> u64 {
+        2
+    }
+
+    /// The second task is that of numbers of which each run has as many of each rank.
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        if number == 0 {
+            return self.sort_runs().on(spaces);
+        }
+        let ranks = self.ranks();
+        let runs = (0..self.bands()).flat_map(|band| {
+            let runs = self.runs(band);
+            let lengths: Vec<u64> = runs.windows(2).map(|run| run[1] - run[0]).collect();
+            lengths
+        });
+        let counts = runs.flat_map(|length| {
+            (0..ranks).map(move |rank| length * (rank + 1) / ranks - length * rank / ranks)
+        });
+        self.merge(&counts.collect::<Vec<_>>()).on(spaces)
+    }
+
+    fn depends(&self, number: u64) -> Option<usize> {
+        (number == 1).then_some(COUNTS)
+    }
+
+    fn task_by(&self, _number: u64, spaces: &[SpaceId], bytes: &[u8]) -> Arc<dyn Computed> {
+        let counts: Vec<u64> = bytemuck::pod_collect_to_vec(bytes);
+        self.merge(&counts).on(spaces)
+    }
+
+    fn result(&self) -> usize {
+        RESULT
+    }
+
+    fn check(&self) -> Check<'_> {
+        Check::Whole(
+            vec![RESULT],
+            Box::new(|spaces, _| {
+                let whole = Block::new(0..1, 0..self.numbers);
+                let mut keys = vec![0_f32; self.numbers as usize];
+                Contents::again(&self.keys, &whole, bytemuck::cast_slice_mut(&mut keys));
+                keys.par_sort_unstable_by(order);
+                let mut checked = Checked::default();
+                let found = spaces.iter().flat_map(|bytes| bytes.chunks_exact(4));
+                for (found, key) in found.zip(keys) {
+                    let found: f32 = bytemuck::pod_read_unaligned(found);
+                    checked.exactly(found.to_bits() == key.to_bits());
+                }
+                checked
+            }),
+        )
+    }
+}
