@@ -2,7 +2,7 @@
 # A cluster of emulated nodes on this machine, for measurements of `pdawl run` with mpirun.
 #
 #   scripts/emulated-nodes.sh make N [--rate 1gbit] [--share 0.2] [--slow NODE=FACTOR]...
-#   scripts/emulated-nodes.sh run [--on NODE,NODE...] [--recover] PROGRAM ARGUMENT...
+#   scripts/emulated-nodes.sh run [--on NODE,NODE...] [--recover] [--unlimited] PROGRAM ARGUMENT...
 #   scripts/emulated-nodes.sh slow NODE FACTOR
 #   scripts/emulated-nodes.sh remove
 #
@@ -14,7 +14,8 @@
 #
 # `run` starts one rank a node, which must have one worker (`pdawl run ... --devices host:1`).
 # All messages go over TCP. --on chooses nodes, and --recover lets ranks go on after one is
-# lost. When it ends or is interrupted it ends what still runs on the nodes. `slow` changes a
+# lost. With --unlimited no worker is looked for, which takes processor time until one is there.
+# When it ends or is interrupted it ends what still runs on the nodes. `slow` changes a
 # node's speed, also while a program runs.
 #
 # Needs root, iproute2, util-linux and Open MPI. Shares are those of Linux' deadline
@@ -180,7 +181,7 @@ remove_all() {
 
 # Runs a program with mpirun, on all nodes or those of --on.
 run() {
-    local nodes options=() hosts="" used="" node number=0 status=0
+    local nodes options=() hosts="" used="" node number=0 status=0 kind=rank
     # A command of its own, so that its failure ends the script.
     nodes=$(count)
     nodes=$(seq 0 $((nodes - 1)))
@@ -193,6 +194,10 @@ run() {
             ;;
         --recover)
             options+=(--enable-recovery)
+            shift
+            ;;
+        --unlimited)
+            kind=free-rank
             shift
             ;;
         *) break ;;
@@ -215,7 +220,7 @@ run() {
     enter "${nodes%%[!0-9]*}" mpirun --allow-run-as-root \
         --mca plm_rsh_agent "$(readlink -f "$0") on" --mca btl tcp,self --mca pml ob1 \
         --host "$hosts" -n "$number" --map-by node --bind-to none \
-        ${options[@]+"${options[@]}"} "$(readlink -f "$0")" rank "$@" &
+        ${options[@]+"${options[@]}"} "$(readlink -f "$0")" $kind "$@" &
     wait $! || status=$?
     exit $status
 }
@@ -241,7 +246,7 @@ rank() {
     local node
     node=$(hostname)
     node=${node#"$NAME"}
-    find_worker "$node" $$ &
+    [ "$command" = free-rank ] || find_worker "$node" $$ &
     exec taskset -c $((node % $(nproc))) "$@"
 }
 
@@ -283,6 +288,6 @@ remove)
     remove_all
     ;;
 on) on "$@" ;;
-rank) rank "$@" ;;
+rank | free-rank) rank "$@" ;;
 *) usage ;;
 esac

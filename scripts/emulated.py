@@ -142,10 +142,18 @@ class Nodes:
             sys.exit(f"{' '.join(line)} fails:\n{said[-2000:]}")
         return Done(report, said, printed, ended, told[0] if told else None)
 
+    def run_other(self, command, environment=None):
+        """What another program prints that runs on all nodes, one process each."""
+        done = subprocess.run([SCRIPT, "run", *command], capture_output=True, text=True,
+                              env={**os.environ, **(environment or {})}, timeout=LIMIT)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(map(str, command))} fails:\n{done.stderr[-2000:]}")
+        return done.stdout
+
     def measure_network(self, folder):
         """The network's figures as `pdawl cluster measure` finds them."""
         line = ["cluster", "measure", "emulated", "--force", "--copy-size", "64MiB", "--wire", self.program.wire]
-        done = subprocess.run([SCRIPT, "run", self.program.path, *line], capture_output=True, text=True,
+        done = subprocess.run([SCRIPT, "run", "--unlimited", self.program.path, *line], capture_output=True, text=True,
                               env=stores(folder), timeout=LIMIT)
         if done.returncode != 0:
             sys.exit(f"{' '.join(line)} fails:\n{done.stderr[-2000:]}")
