@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Measures what `pdawl exec` costs and gains on NPB programs, against runs without it.
 
-    scripts/measure-exec.py --pdawl PROGRAM --npb FOLDER --vendors FOLDER [--repeats N] [--tsv FILE] CASE...
+    scripts/measure-exec.py --pdawl PROGRAM --npb FOLDER --vendors FOLDER [--gemm FOLDER] [--repeats N] [--tsv FILE] CASE...
 
 CASE is one of
     pass   DEVICE PROGRAM.CLASS...   without us, and under `--policy off`
     map    QUEUES PROGRAM.CLASS...   all maps of the queues to the first two devices (NPB-OCL-MD), and `auto-fit` in a first and in later runs
     divide DEVICE PROGRAM.CLASS...   the device alone (`--policy off`), and `divide` in a first and in later runs
+    shares STEPS  PROGRAM.CLASS...   the first device alone, fixed shares of it in so many steps near the best one, and `divide` in later runs
+    cost   DEVICE PROGRAM.CLASS...   `off`, and `divide` in a first run
 and ends with a comma where another follows. DEVICE is gpu or cpu. FOLDER of --npb has NPB3.3-OCL and NPB3.3-OCL-MD, built
-(SNU-NPB 1.0.3); FOLDER of --vendors has one .icd file a driver. The ways of a case run in turns. Seconds are those
+(SNU-NPB 1.0.3); FOLDER of --vendors has one .icd file a driver. `shares` also takes gemm.N, the program gemm.N.x in FOLDER of --gemm (PolyBench-ACC,
+of N rows, which tells the seconds of its launch after "GPU Time in seconds:"). The ways of a case run in turns. Seconds are those
 that the programs tell; a run that does not verify fails the measurement.
 """
 
@@ -21,8 +24,8 @@ import subprocess
 import sys
 import tempfile
 
-VERIFIED = re.compile(r"Verification\s*=\s*SUCCESSFUL")
-SECONDS = re.compile(r"Time in seconds\s*=\s*([\d.]+)")
+VERIFIED = re.compile(r"Verification\s*=\s*SUCCESSFUL|Percent: 0\s*$")
+SECONDS = re.compile(r"(?:Time in seconds\s*=|GPU Time in seconds:)\s*([\d.]+)")
 
 
 def run(argv, folder, environment, limit=300):
@@ -40,6 +43,7 @@ def main():
     p.add_argument("--pdawl", required=True)
     p.add_argument("--npb", required=True)
     p.add_argument("--vendors", required=True)
+    p.add_argument("--gemm")
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--tsv")
     p.add_argument("case", nargs="+")
@@ -102,6 +106,33 @@ def main():
                         "alone": lambda: run(alone, folder, {**environment, "PDAWL_KERNELS": later}),
                         "first": lambda: learning(divided, folder, environment, first),
                         "later": lambda: run(divided, folder, {**environment, "PDAWL_KERNELS": later}),
+                    })
+                elif kind == "cost":
+                    folder, argv, environment = simple(program, what)
+                    environment["OCL_ICD_VENDORS"] = vendors
+                    shown = [pdawl, "exec", "--device-type", what, "--policy"]
+                    measure(kind, program, {
+                        "off": lambda: run(shown + ["off"] + argv, folder, {**environment, "PDAWL_KERNELS": later}),
+                        "first": lambda: learning(shown + ["divide"] + argv, folder, environment, first),
+                    })
+                elif kind == "shares":
+                    folder, argv, environment = simple(program, "gpu")
+                    if program.startswith("gemm"):
+                        folder, argv = os.path.abspath(a.gemm), [f"./{program}.x"]
+                    environment.update(OCL_ICD_VENDORS=vendors, PDAWL_KERNELS=later)
+
+                    def way(policy, steps=None):
+                        shares = {} if steps is None else {"PDAWL_SHARES": f"{steps},{int(what) - steps}"}
+                        return run([pdawl, "exec", "--policy", policy] + argv, folder, {**environment, **shares})
+
+                    way("divide:equal")  # leaves the verdict
+                    coarse = range(int(what) // 4, int(what), int(what) // 4)
+                    best = min(coarse, key=lambda steps: way("divide:equal", steps))
+                    near = [steps for steps in range(best - 3, best + 4) if 0 < steps < int(what)]
+                    measure(kind, program, {
+                        "alone": lambda: way("off"),
+                        **{f"{steps}/{what}": lambda steps=steps: way("divide:equal", steps) for steps in near},
+                        "later": lambda: way("divide"),
                     })
                 else:
                     queues = int(what)

@@ -81,6 +81,12 @@ impl Launch {
         })
     }
 
+    /// Whether it reads what it may write.
+    pub fn iterates(&self) -> bool {
+        let apart = self.kernel.apart();
+        self.writes().any(|index| apart.reads[index])
+    }
+
     /// Whether a place's driver has built its program.
     pub fn can_run_at(&self, place: usize) -> bool {
         self.kernel.is_built_for(place)

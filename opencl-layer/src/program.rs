@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use libc::c_void;
 use opencl_sys::*;
@@ -54,6 +55,8 @@ struct State {
     identity: Option<Identity>,
     /// How many kernels exist; such a program cannot be built again.
     kernels: usize,
+    /// How long building it took.
+    building: Duration,
 }
 
 impl State {
@@ -103,6 +106,7 @@ impl Program {
                 natives: Vec::new(),
                 identity: None,
                 kernels: 0,
+                building: Duration::ZERO,
             }),
             context,
         };
@@ -145,6 +149,7 @@ impl Program {
                 natives: natives.collect(),
                 identity: None,
                 kernels: 0,
+                building: Duration::ZERO,
             }),
             context,
         }
@@ -285,6 +290,11 @@ impl Program {
         identity
     }
 
+    /// How long the program waited for its build.
+    pub fn building(&self) -> Duration {
+        self.state().building
+    }
+
     /// Notes that a kernel was made, or that one is gone.
     pub fn count_kernels(&self, change: isize) {
         let mut state = self.state();
@@ -322,7 +332,9 @@ impl Program {
                 options,
             )
         };
+        let begin = Instant::now();
         let results = self.run(&state.natives, devices, work);
+        state.building = begin.elapsed();
         for (index, result) in &results {
             state.natives[*index].built = Some(*result);
         }

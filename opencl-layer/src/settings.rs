@@ -36,6 +36,9 @@ pub struct Settings {
     /// index. Empty: the mapping decides.
     pub map: Vec<usize>,
     pub division: Division,
+    /// By device: the weights of its parts where all that can be is divided; empty for equal
+    /// ones.
+    pub shares: Vec<f64>,
     /// Whether only devices whose results agree bit for bit share a launch.
     pub exact: bool,
     /// How many devices that stand for all of them are shown; `None` shows the real ones.
@@ -64,6 +67,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         mapping: Mapping::AutoFit,
         map: Vec::new(),
         division: Division::None,
+        shares: Vec::new(),
         exact: false,
         virtual_devices: None,
         device_type: CL_DEVICE_TYPE_GPU,
@@ -91,6 +95,18 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         match places {
             Ok(places) => (settings.map, settings.mapping) = (places, Mapping::Off),
             Err(_) => complain("PDAWL_MAP", &map, "lists of numbers, such as 0,1"),
+        }
+    }
+    if let Some(shares) = variable("PDAWL_SHARES") {
+        let weights: Result<Vec<f64>, _> = shares
+            .split(',')
+            .map(|share| share.trim().parse())
+            .collect();
+        match weights {
+            Ok(weights) if weights.iter().all(|w| *w >= 0.0 && w.is_finite()) => {
+                settings.shares = weights;
+            }
+            _ => complain("PDAWL_SHARES", &shares, "lists of weights, such as 3,1"),
         }
     }
     if let Some(exact) = variable("PDAWL_EXACT") {

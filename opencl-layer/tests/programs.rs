@@ -287,6 +287,30 @@ fn division_that_pays() {
     assert!((0..5).any(|_| verdict() == "sliced"), "it was not examined");
 }
 
+/// A run of `divide:equal` leaves a verdict and times, by which the first launch of a later
+/// run is divided.
+#[test]
+fn division_known_before() {
+    let heavy = Heavy::new("known-kernels");
+    let divided = |policy: &str| {
+        let report = heavy.run(&[("PDAWL_POLICY", policy)]);
+        report["kernels"][0]["division"][0]["divided"].clone()
+    };
+    assert_eq!(divided("divide:equal"), 20);
+    heavy.change(|kept| {
+        let kernels = kept["kernels"].as_object_mut().expect("kernels");
+        let mut heavy = kernels
+            .iter_mut()
+            .filter(|(key, _)| key.contains(" heavy "));
+        let (_, devices) = heavy.next().expect("parts tell times");
+        for times in devices.as_object_mut().expect("devices").values_mut() {
+            // Half of it takes longer than any build.
+            times["last"] = serde_json::json!([1e3]);
+        }
+    });
+    assert_ne!(divided("divide"), 0);
+}
+
 /// With `PDAWL_EXACT`, devices of one launch have had the same results.
 #[test]
 fn exact_division() {

@@ -4,7 +4,7 @@
 use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_MEM_READ_WRITE, CL_OUT_OF_RESOURCES};
+use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_OUT_OF_RESOURCES};
 use pdawl::graph::spec::source::Divisible;
 
 use super::cut::{Cut, local_size};
@@ -24,7 +24,7 @@ use crate::native::Native;
 use crate::order;
 use crate::queue::{Queue, State};
 use crate::settings::settings;
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::{Fallible, check, driver};
 
 /// Begins to examine a launch's kernel at a place.
 ///
@@ -50,7 +50,7 @@ pub fn ask(
     }
     before.extend(arriving);
     let list = waits(context, lane.domain, &before)?;
-    let (inner, none) = (context.domain(place).context, ptr::null_mut());
+    let inner = context.domain(place).context;
     let source = launch.kernel.program.source();
     let (text, options) = source.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
     let source = Source {
@@ -67,15 +67,10 @@ pub fn ask(
     for (index, set) in launch.arguments.iter().enumerate() {
         let given = match &set.argument {
             Argument::Mem(mem) => {
-                let bytes = mem.size;
-                let copy = driver_object!(
-                    lane.table,
-                    clCreateBuffer(inner, CL_MEM_READ_WRITE, bytes, none)
-                )?;
-                // Kept by the trial from here on.
+                let memory = Arc::new(trial.memory(mem.size)?);
+                let (copy, bytes) = (memory.mem, mem.size);
                 trial.arguments.push(Given::Buffer {
-                    copy,
-                    bytes,
+                    copy: memory,
                     written: launch.writes().any(|other| other == index),
                 });
                 let (original, event) = (mem.at(place)?, ptr::null_mut());
@@ -153,7 +148,7 @@ fn compared(queue: &Queue, place: usize) -> Option<Compared> {
 
 fn question(launch: &Launch, trial: Trial, compared: Option<Compared>) -> Question {
     let apart = launch.kernel.apart();
-    let iterates = launch.writes().any(|index| apart.reads[index]);
+    let iterates = launch.iterates();
     let (numbers, merges) = match &apart.division {
         Ok(division) => {
             let numbers = replaceable(launch, division);

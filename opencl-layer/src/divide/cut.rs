@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::Form;
 use crate::kernel::Shape;
 
-/// Blocks of a launch at most. Shares are as fine as a sixty-fourth, and six bits tell one
-/// block from every other.
+/// Blocks of a launch at most. Shares are as fine as a sixty-fourth, and twelve sets tell
+/// each block from every other.
 const MOST: usize = 64;
 
 /// Work-items of a group along the first dimension at most, where the program leaves the
@@ -117,21 +117,27 @@ impl Cut {
         Some(at(blocks.start)?..at(blocks.end)?).filter(|_| even)
     }
 
-    /// The blocks whose number has a bit, or those whose number does not, as ranges.
-    pub fn with_bit(&self, bit: u32, is_set: bool) -> Vec<Range<usize>> {
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        for block in (0..self.blocks()).filter(|block| (block >> bit & 1 == 1) == is_set) {
-            match ranges.last_mut() {
-                Some(range) if range.end == block => range.end += 1,
-                _ => ranges.push(block..block + 1),
+    /// Sets of blocks, as ranges: of every two blocks, a set has the first and lacks the
+    /// second, and the other way round. Each block is alone, or, if there shall be few sets,
+    /// in two of them, and no two blocks in the same two.
+    pub fn sets(&self, few: bool) -> Vec<Vec<Range<usize>>> {
+        let blocks = self.blocks();
+        let pairs = |sets: usize| (0..sets).flat_map(move |a| (a + 1..sets).map(move |b| (a, b)));
+        let least = (2..).find(|sets| sets * (sets - 1) / 2 >= blocks);
+        let Some(count) = least.filter(|least| few && *least < blocks) else {
+            let alone = |block: usize| std::iter::once(block..block + 1).collect();
+            return (0..blocks).map(alone).collect();
+        };
+        let mut sets: Vec<Vec<Range<usize>>> = vec![Vec::new(); count];
+        for (block, (a, b)) in (0..blocks).zip(pairs(count)) {
+            for set in [a, b] {
+                match sets[set].last_mut() {
+                    Some(range) if range.end == block => range.end += 1,
+                    _ => sets[set].push(block..block + 1),
+                }
             }
         }
-        ranges
-    }
-
-    /// The bits that tell each block from every other.
-    pub fn bits(&self) -> u32 {
-        usize::BITS - (self.blocks() - 1).leading_zeros()
+        sets
     }
 }
 
@@ -181,23 +187,26 @@ mod tests {
     }
 
     #[test]
-    fn bits_tell_every_two_blocks_apart() {
-        for groups in [2, 5, 64, 100] {
+    fn of_every_two_blocks_a_set_has_the_first_and_lacks_the_second() {
+        for groups in [2, 3, 5, 7, 63, 64, 100] {
             let cut = &Cut::all(&shape(&[groups], Some(&[1])))[0];
-            let has = |bit: u32, block: usize| {
-                let is_in = |set: bool| {
-                    let ranges = cut.with_bit(bit, set);
-                    ranges.iter().any(|range| range.contains(&block))
+            for few in [false, true] {
+                let sets = cut.sets(few);
+                let has = |set: &[Range<usize>], block: usize| {
+                    set.iter().filter(|range| range.contains(&block)).count() == 1
                 };
-                assert_ne!(is_in(true), is_in(false));
-                is_in(true)
-            };
-            for one in 0..cut.blocks() {
-                for two in 0..one {
-                    assert!((0..cut.bits()).any(|bit| has(bit, one) != has(bit, two)));
+                for one in 0..cut.blocks() {
+                    for two in (0..cut.blocks()).filter(|two| *two != one) {
+                        assert!(sets.iter().any(|set| has(set, one) && !has(set, two)));
+                    }
                 }
+                let all: usize = sets.iter().flatten().map(Range::len).sum();
+                let doubles = few && sets.len() < cut.blocks();
+                assert_eq!(all, cut.blocks() * if doubles { 2 } else { 1 });
             }
         }
+        let cut = &Cut::all(&shape(&[64], Some(&[1])))[0];
+        assert_eq!((cut.sets(false).len(), cut.sets(true).len()), (64, 12));
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn deciding(launch: &Launch, apart: &Apart) -> Deciding {
     let Ok(division) = &apart.division else {
         return Deciding::new();
     };
-    let iterates = launch.writes().any(|index| apart.reads[index]);
+    let iterates = launch.iterates();
     let decides = |index: &usize| {
         division.scalars.contains(index) || (iterates && division.fixed.contains(index))
     };

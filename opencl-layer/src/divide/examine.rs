@@ -1,29 +1,36 @@
 //! Finds out at one device, on copies, how a kernel's launches can be divided.
 //!
 //! 1. The kernel runs whole, twice: its results must not differ.
-//! 2. For each axis, the slowest first, it runs whole in the form for parts, and in three
-//!    parts whose results are merged. Both must have the same result.
-//! 3. For each bit of a block's number, all blocks with the bit run together, and all
-//!    without it. Two blocks differ in a bit, so a store to another block's slice is seen
-//!    as a change outside of the slices of those that ran. What ran must have the result
-//!    of the whole in its slices. This is done on several contents, as a store may leave
-//!    what is there: on those of the program, and on others in which every store changes
-//!    something.
+//! 2. For each axis, the slowest first, sets of blocks run: of every two blocks, a set has
+//!    the first and lacks the second. So a store to another block's slice is seen as a
+//!    change outside of the slices of those that ran. What ran must have the result of the
+//!    whole in its slices, so it needs no other block. This is done on several contents, as
+//!    a store may leave what is there: on those of the program, and on others in which
+//!    every store changes something.
+//! 3. Where blocks do not keep to their slices, the kernel runs in three parts whose results
+//!    are merged: they must have the result of the whole.
 //!
-//! The third step holds for other launches only if no address of a store and no condition
+//! The second step holds for other launches only if no address of a store and no condition
 //! on which it happens depends on data, as the kernel's text tells. Results of other
 //! kernels are always merged.
+//!
+//! Contents stay at the device, where they are compared and restored. A set with fewer
+//! blocks takes less time to run, but there are more sets to compare: which costs less
+//! follows from the times of the first step.
 //!
 //! Where only devices with equal results may share a launch, each other device runs it
 //! whole on the same contents.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use pdawl::profile::kernels::{Agreeing, Division as Verdict};
-use pdawl::residency::difference::{Twice, merge, unchanged_outside};
 
 use super::Form;
+use super::bytes::Bytes;
 use super::cut::Cut;
 use super::fill::{Numbers, Random};
-use super::trial::{Built, Device, Given, Trial};
+use super::trial::{Built, Device, Given, Memory, Trial};
 use crate::kernel::Shape;
 use crate::status::Fallible;
 
@@ -53,8 +60,19 @@ pub struct Compared {
     pub others: Vec<(String, Device)>,
 }
 
-/// Contents of all buffers, by argument.
-type Contents = Vec<(usize, Vec<u8>)>;
+/// Contents of buffers, by argument, at the device.
+type Contents = Vec<(usize, Arc<Memory>)>;
+
+/// A question that is being answered.
+struct Examination<'a> {
+    question: &'a Question,
+    trial: &'a Trial,
+    bytes: Bytes<'a>,
+    /// The program's contents of all buffers.
+    base: Contents,
+    /// The buffers that the kernel writes. Each has two slots for what is found.
+    work: Contents,
+}
 
 impl Question {
     /// The answer.
@@ -63,221 +81,301 @@ impl Question {
     /// The code of a driver that refused something.
     pub fn answer(&self) -> Fallible<Verdict> {
         let trial = &self.trial;
-        let base: Contents = (trial.buffers())
-            .map(|(index, copy, bytes, _)| Ok((index, trial.read(copy, bytes)?)))
-            .collect::<Fallible<_>>()?;
-        let mut verdict = self.verdict(&base)?;
+        let buffers = trial.buffers();
+        let base: Contents = buffers
+            .map(|(index, copy, _)| (index, copy.clone()))
+            .collect();
+        let work = trial.buffers().filter(|(.., written)| *written);
+        let work = work.map(|(index, copy, _)| Ok((index, Arc::new(trial.memory(copy.bytes)?))));
+        let work = work.collect::<Fallible<Contents>>()?;
+        let examination = Examination {
+            question: self,
+            trial,
+            bytes: Bytes::new(trial, 2 * work.len())?,
+            base,
+            work,
+        };
+        let mut verdict = examination.verdict()?;
         if let Verdict::Sliced { agreeing, .. } | Verdict::Merged { agreeing, .. } = &mut verdict
             && let Some(compared) = &self.compared
         {
             agreeing.insert(compared.own.clone(), true);
             for (name, other) in &compared.others {
                 // A device that cannot run it agrees with none.
-                let agrees = self.agrees(other, &base).unwrap_or(false);
+                let agrees = examination.agrees(other).unwrap_or(false);
                 *agreeing.entry(name.clone()).or_insert(true) &= agrees;
             }
         }
         Ok(verdict)
     }
+}
 
-    fn verdict(&self, base: &Contents) -> Fallible<Verdict> {
+impl Examination<'_> {
+    fn verdict(&self) -> Fallible<Verdict> {
         let plain = self.trial.build(Form::Whole)?;
-        let result = self.run(&plain, base, self.whole())?;
-        if self.run(&plain, base, self.whole())? != result {
+        let result = self.result(&plain)?;
+        self.load(&plain, &self.base)?;
+        let run = self.seconds(|| plain.launch(&self.question.whole))?;
+        self.compare(&self.work, &result)?;
+        if self.bytes.first_found()?.is_some() {
             return Ok(refused("its results differ from run to run"));
         }
+        let compare = self.seconds(|| self.compare(&self.work, &result))?;
         drop(plain);
         let mut reason = "it has one group along every axis".to_owned();
         let mut merged = None;
-        for cut in &self.cuts {
+        for cut in &self.question.cuts {
             let built = self.trial.build(cut.form())?;
-            if let Some(why) = self.differs(&built, cut, base, &result)? {
-                reason = why;
+            let axis = cut.axis;
+            let why = match &self.question.merges {
+                Some(why) => Some(why.clone()),
+                None => self.strays(&built, cut, &result, (run, compare))?,
+            };
+            let Some(why) = why else {
+                let agreeing = Agreeing::new();
+                return Ok(Verdict::Sliced { axis, agreeing });
+            };
+            // Another axis may have slices.
+            if merged.is_some() {
                 continue;
             }
-            let why = match &self.merges {
-                Some(why) => Some(why.clone()),
-                None => self.strays(&built, cut, base, &result)?,
-            };
-            let axis = cut.axis;
-            match why {
+            match self.differs(&built, cut, &result)? {
+                Some(why) => reason = why,
                 None => {
-                    let agreeing = Agreeing::new();
-                    return Ok(Verdict::Sliced { axis, agreeing });
-                }
-                Some(reason) => {
-                    merged.get_or_insert(Verdict::Merged {
+                    merged = Some(Verdict::Merged {
                         axis,
-                        reason,
+                        reason: why,
                         agreeing: Agreeing::new(),
                     });
+                    if self.question.merges.is_some() {
+                        break;
+                    }
                 }
             }
         }
         Ok(merged.unwrap_or(Verdict::Refused { reason }))
     }
 
-    fn whole(&self) -> &[Shape] {
-        std::slice::from_ref(&self.whole)
+    /// The results of the whole on the program's contents.
+    fn result(&self, plain: &Built) -> Fallible<Contents> {
+        self.load(plain, &self.base)?;
+        plain.launch(&self.question.whole)?;
+        let copied = |(index, memory): &(usize, Arc<Memory>)| {
+            let copy = self.trial.memory(memory.bytes)?;
+            self.trial.copy(memory, &copy, 0..memory.bytes)?;
+            Ok((*index, Arc::new(copy)))
+        };
+        self.work.iter().map(copied).collect()
     }
 
-    /// The written buffers after launches on some contents.
-    fn run(&self, built: &Built, contents: &Contents, shapes: &[Shape]) -> Fallible<Contents> {
-        let trial = built.trial;
-        for ((_, copy, ..), (_, bytes)) in trial.buffers().zip(contents) {
-            trial.write(copy, bytes)?;
+    /// The seconds of work at the device.
+    fn seconds(&self, work: impl FnOnce() -> Fallible<()>) -> Fallible<f64> {
+        self.trial.finish()?;
+        let begin = Instant::now();
+        work()?;
+        self.trial.finish()?;
+        Ok(begin.elapsed().as_secs_f64())
+    }
+
+    /// Has the next launches run on some contents, of which those that are written are
+    /// copied.
+    fn load(&self, built: &Built, contents: &Contents) -> Fallible<()> {
+        for (index, memory) in contents {
+            match of(&self.work, *index) {
+                Some(work) => {
+                    self.trial.copy(memory, work, 0..memory.bytes)?;
+                    built.set_memory(*index, work)?;
+                }
+                None => built.set_memory(*index, memory)?,
+            }
         }
-        for shape in shapes {
-            built.launch(shape)?;
-        }
-        let written = trial.buffers().filter(|(.., written)| *written);
-        let read = written.map(|(index, copy, bytes, _)| Ok((index, trial.read(copy, bytes)?)));
-        read.collect()
+        Ok(())
+    }
+
+    /// Notes at the second slots which buffers differ.
+    fn compare(&self, some: &Contents, others: &Contents) -> Fallible<()> {
+        let mut pairs = some.iter().zip(others).enumerate();
+        pairs.try_for_each(|(at, ((_, one), (_, other)))| {
+            self.bytes.differ(one, other, 0..one.bytes, 2 * at + 1)
+        })
     }
 
     /// Whether another device has the same results, on the program's contents and on
     /// others.
-    fn agrees(&self, peer: &Device, base: &Contents) -> Fallible<bool> {
+    fn agrees(&self, peer: &Device) -> Fallible<bool> {
         let peer = self.trial.at(peer)?;
         let (here, there) = (self.trial.build(Form::Whole)?, peer.build(Form::Whole)?);
         for round in 0..=OTHERS {
-            let contents = self.contents(&here, base, (round, true))?;
-            // The plain arguments of the other kernel.
-            self.contents(&there, base, (round, true))?;
-            let here = self.run(&here, &contents, self.whole())?;
-            if here != self.run(&there, &contents, self.whole())? {
-                return Ok(false);
+            let contents = self.contents(&here, (round, true))?;
+            self.set_scalars(&there, (round, true))?;
+            for ((_, from), (_, to, _)) in contents.iter().zip(peer.buffers()) {
+                peer.write(to, &self.trial.read(from)?)?;
+            }
+            self.load(&here, &contents)?;
+            here.launch(&self.question.whole)?;
+            there.launch(&self.question.whole)?;
+            let written = peer.buffers().filter(|(.., written)| *written);
+            for ((_, work), (_, other, _)) in self.work.iter().zip(written) {
+                if self.trial.read(work)? != peer.read(other)? {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
     }
 
     /// Why the form for parts, or the parts together, have another result than the whole.
-    fn differs(
-        &self,
-        built: &Built,
-        cut: &Cut,
-        base: &Contents,
-        result: &Contents,
-    ) -> Fallible<Option<String>> {
+    fn differs(&self, built: &Built, cut: &Cut, result: &Contents) -> Fallible<Option<String>> {
         let blocks = cut.blocks();
-        if self.run(built, base, &[cut.part(&(0..blocks))])? != *result {
-            return Ok(Some(
-                "its results differ when it is built for parts".to_owned(),
-            ));
+        let contents = self.contents(built, (0, false))?;
+        let mut together = Contents::new();
+        for (index, work) in &self.work {
+            let all = self.trial.memory(work.bytes)?;
+            if let Some(base) = of(&self.base, *index) {
+                self.trial.copy(base, &all, 0..all.bytes)?;
+            }
+            together.push((*index, Arc::new(all)));
         }
-        let written = |all: &Contents| -> Contents {
-            let is_written = |index: usize| result.iter().any(|(other, _)| *other == index);
-            all.iter()
-                .filter(|(index, _)| is_written(*index))
-                .cloned()
-                .collect()
-        };
-        let base_written = written(base);
-        let mut together = base_written.clone();
+        self.bytes.forget()?;
         let first = (blocks * 3 / 10).clamp(1, blocks - 1);
         let second = (blocks * 7 / 10).max(first);
         for part in [0..first, first..second, second..blocks] {
             if part.is_empty() {
                 continue;
             }
-            let results = self.run(built, base, &[cut.part(&part)])?;
-            for (((index, base), (_, part)), (_, all)) in
-                base_written.iter().zip(&results).zip(&mut together)
-            {
-                if merge(base, part, all, Twice::MayAgree).is_err() {
-                    return Ok(Some(format!(
-                        "groups of different parts write unlike values to argument {index}"
-                    )));
+            self.load(built, &contents)?;
+            built.launch(&cut.part(&part))?;
+            for (at, ((index, work), (_, all))) in self.work.iter().zip(&together).enumerate() {
+                if let Some(base) = of(&self.base, *index) {
+                    self.bytes.merge(base, work, all, 2 * at)?;
                 }
             }
         }
-        Ok((together != *result).then(|| {
-            "its parts together have another result than the whole: groups depend on one another"
-                .to_owned()
+        self.compare(&together, result)?;
+        let Some(slot) = self.bytes.first_found()? else {
+            return Ok(None);
+        };
+        self.bytes.forget()?;
+        self.load(built, &contents)?;
+        built.launch(&cut.part(&(0..blocks)))?;
+        self.compare(&self.work, result)?;
+        Ok(Some(match (self.bytes.first_found()?, slot % 2) {
+            (Some(_), _) => "its results differ when it is built for parts".to_owned(),
+            (None, 0) => format!(
+                "groups of different parts write unlike values to argument {}",
+                self.argument(slot)
+            ),
+            (None, _) => "its parts together have another result than the whole: groups depend on \
+                          one another"
+                .to_owned(),
         }))
     }
 
-    /// Why parts do not write only their slices.
+    /// The argument of a slot.
+    fn argument(&self, slot: usize) -> usize {
+        self.work[slot / 2].0
+    }
+
+    /// Why parts do not write only their slices. `run` and `compare` are the seconds of the
+    /// whole and of comparing results.
     fn strays(
         &self,
         built: &Built,
         cut: &Cut,
-        base: &Contents,
         result: &Contents,
+        (run, compare): (f64, f64),
     ) -> Fallible<Option<String>> {
-        let others = match self.needs_others {
+        for (index, work) in &self.work {
+            if cut.slice(work.bytes, &(0..1)).is_none() {
+                return Ok(Some(format!(
+                    "argument {index} has no equal slices of whole bytes"
+                )));
+            }
+        }
+        let cost = |runs: f64, sets: &[_]| runs * run + sets.len() as f64 * compare;
+        let (single, few) = (cut.sets(false), cut.sets(true));
+        let sets = match cost(1.0, &single) <= cost(2.0, &few) {
+            true => single,
+            false => few,
+        };
+        let others = match self.question.needs_others {
             true => OTHERS,
             false => 1,
         };
+        self.bytes.forget()?;
         for round in 0..=others {
-            let contents = self.contents(built, base, (round, self.needs_others))?;
-            for bit in 0..cut.bits() {
-                for is_set in [true, false] {
-                    let ranges = cut.with_bit(bit, is_set);
-                    let shapes: Vec<Shape> = ranges.iter().map(|range| cut.part(range)).collect();
-                    let after = self.run(built, &contents, &shapes)?;
-                    for ((index, after), (_, result)) in after.iter().zip(result) {
-                        let slices = ranges.iter().map(|range| cut.slice(after.len(), range));
-                        let Some(slices) = slices.collect::<Option<Vec<_>>>() else {
-                            return Ok(Some(format!(
-                                "argument {index} has no equal slices of whole bytes"
-                            )));
-                        };
-                        let before = contents.iter().find(|(other, _)| other == index);
-                        let before = before.map_or(&[][..], |(_, bytes)| bytes);
-                        let wide: Vec<_> = (slices.iter())
-                            .map(|slice| slice.start as u64..slice.end as u64)
-                            .collect();
-                        if !unchanged_outside(before, after, &wide) {
-                            return Ok(Some(format!(
-                                "groups write outside of their slices of argument {index}"
-                            )));
+            let contents = self.contents(built, (round, self.question.needs_others))?;
+            self.load(built, &contents)?;
+            for set in &sets {
+                for range in set {
+                    built.launch(&cut.part(range))?;
+                }
+                for (at, ((index, work), (_, result))) in self.work.iter().zip(result).enumerate() {
+                    let Some(before) = of(&contents, *index) else {
+                        continue;
+                    };
+                    // What ran is restored. Then nothing may differ.
+                    for slice in set.iter().filter_map(|range| cut.slice(work.bytes, range)) {
+                        if round == 0 {
+                            self.bytes.differ(work, result, slice.clone(), 2 * at)?;
                         }
-                        let same = |slice: &std::ops::Range<usize>| {
-                            after[slice.clone()] == result[slice.clone()]
-                        };
-                        if round == 0 && !slices.iter().all(same) {
-                            return Ok(Some(format!(
-                                "slices of argument {index} depend on other groups"
-                            )));
-                        }
+                        self.trial.copy(before, work, slice)?;
                     }
+                    self.bytes.differ(work, before, 0..work.bytes, 2 * at + 1)?;
+                }
+                if let Some(slot) = self.bytes.first_found()? {
+                    let index = self.argument(slot);
+                    return Ok(Some(match slot % 2 {
+                        0 => format!("slices of argument {index} depend on other groups"),
+                        _ => format!("groups write outside of their slices of argument {index}"),
+                    }));
                 }
             }
         }
         Ok(None)
     }
 
-    /// The program's contents, or, from round 1 on, others. Numbers are replaced if asked,
-    /// where they may be. Written buffers that are not read have each byte turned over: a
-    /// store is then seen in the program's contents or in these.
-    fn contents(
-        &self,
-        built: &Built,
-        base: &Contents,
-        (round, replaces): (u64, bool),
-    ) -> Fallible<Contents> {
+    /// The program's contents, or, from round 1 on, others, with the plain arguments that
+    /// belong to them. Numbers are replaced if asked, where they may be. Written buffers
+    /// that are not read have each byte turned over: a store is then seen in the program's
+    /// contents or in these.
+    fn contents(&self, built: &Built, (round, replaces): (u64, bool)) -> Fallible<Contents> {
+        self.set_scalars(built, (round, replaces))?;
         if round == 0 {
-            return Ok(base.clone());
+            return Ok(self.base.clone());
         }
+        let other = |(index, memory): &(usize, Arc<Memory>)| {
+            let seed = round << 32 | *index as u64;
+            let made = match self.question.numbers[*index].filter(|_| replaces) {
+                Some(numbers) => Arc::new(self.bytes.filled(memory.bytes, numbers, seed)?),
+                None if of(&self.work, *index).is_some() => Arc::new(self.bytes.turned(memory)?),
+                None => Arc::clone(memory),
+            };
+            Ok((*index, made))
+        };
+        self.base.iter().map(other).collect()
+    }
+
+    /// Sets the plain arguments of a round.
+    fn set_scalars(&self, built: &Built, (round, replaces): (u64, bool)) -> Fallible<()> {
         let mut random = Random(round);
-        let numbers = |index: usize| self.numbers[index].filter(|_| replaces);
         for (index, given) in self.trial.arguments.iter().enumerate() {
-            if let (Given::Bytes(bytes), Some(numbers)) = (given, numbers(index)) {
-                built.set(index, &numbers.fill(bytes.len(), &mut random))?;
+            let Given::Bytes(bytes) = given else {
+                continue;
+            };
+            match self.question.numbers[index].filter(|_| replaces && round > 0) {
+                Some(numbers) => built.set(index, &numbers.fill(bytes.len(), &mut random))?,
+                None => built.set(index, bytes)?,
             }
         }
-        let other = |((index, bytes), (.., written)): (&(usize, Vec<u8>), (_, _, _, bool))| {
-            let made = match numbers(*index) {
-                Some(numbers) => numbers.fill(bytes.len(), &mut random),
-                None if written => bytes.iter().map(|byte| !byte).collect(),
-                None => bytes.clone(),
-            };
-            (*index, made)
-        };
-        Ok(base.iter().zip(self.trial.buffers()).map(other).collect())
+        Ok(())
     }
+}
+
+/// The contents of an argument.
+fn of(contents: &Contents, index: usize) -> Option<&Arc<Memory>> {
+    let mut contents = contents.iter();
+    contents.find_map(|(other, memory)| (*other == index).then_some(memory))
 }
 
 /// A refusal.

@@ -28,23 +28,28 @@ impl Numbers {
         }
     }
 
-    /// So many bytes of such numbers: fractions between 1 and 2, or whole numbers of one
-    /// byte above 1.
-    pub fn fill(self, bytes: usize, random: &mut Random) -> Vec<u8> {
-        let mut made = Vec::with_capacity(bytes + 8);
-        while made.len() < bytes {
-            let bits = random.next();
-            match self {
-                Self::Float => made.extend((0x3f80_0000 | (bits as u32 >> 9)).to_le_bytes()),
-                Self::Double => {
-                    made.extend((0x3ff0_0000_0000_0000 | (bits >> 12)).to_le_bytes());
-                }
-                Self::Whole(size) => {
-                    made.push(2 + (bits % 120) as u8);
-                    made.resize(made.len() + size - 1, 0);
-                }
-            }
+    /// The bytes of a number, and its exponent and how far random bits are shifted for a
+    /// fraction between 1 and 2. Whole numbers have no exponent: they are of one byte and
+    /// above 1.
+    pub fn form(self) -> (usize, u64, u32) {
+        match self {
+            Self::Float => (4, 0x3f80_0000, 41),
+            Self::Double => (8, 0x3ff0_0000_0000_0000, 12),
+            Self::Whole(size) => (size, 0, 0),
         }
+    }
+
+    /// So many bytes of such numbers.
+    pub fn fill(self, bytes: usize, random: &mut Random) -> Vec<u8> {
+        let (size, head, shift) = self.form();
+        let number = |bits: u64| match head {
+            0 => 2 + bits % 120,
+            head => head | bits >> shift,
+        };
+        let numbers = (0..bytes.div_ceil(size)).map(|_| number(random.next()).to_le_bytes());
+        let mut made: Vec<u8> = numbers
+            .flat_map(|made| made.into_iter().take(size))
+            .collect();
         made.truncate(bytes);
         made
     }

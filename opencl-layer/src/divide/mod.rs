@@ -3,7 +3,8 @@
 //! * `refuse` says what of a launch keeps it whole; what a kernel's text tells is in the
 //!   library (`source::divisible`).
 //! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
-//!   `verdict` keeps the answers, which `entries` finds. `fill` has the numbers for trials.
+//!   `verdict` keeps the answers, which `entries` finds. `fill` has the numbers for trials,
+//!   and `bytes` compares and restores buffers at their device.
 //! * `cut` has the blocks of a launch, and `form` the text that lets a program run in parts.
 //! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
@@ -11,6 +12,7 @@
 //! * `worker` has the threads for what waits for devices.
 
 mod ask;
+mod bytes;
 mod cut;
 mod entries;
 mod examine;
@@ -70,16 +72,25 @@ pub fn begin(
         let examined = verdict::examined(launch);
         match verdict::by_others(&examined) {
             Some(verdict) => entry.settle(verdict),
-            None if waits || pays::is_worth(queue, command, launch, examined.len()) => {
+            None if waits
+                || pays::is_worth(queue, state.place, command, launch, examined.len()) =>
+            {
                 examine(queue, state, command, launch);
             }
             None => {}
         }
     }
-    if let Some(verdict) = entry.verdict() {
-        prepare::missing(queue, state, launch, (entry, &verdict));
-    }
-    (waits && entry.is_examined()).then(|| {
+    let known = entry.verdict();
+    let repays = known.is_some_and(|verdict| {
+        let count = prepare::missing(queue, state, launch, (entry, &verdict));
+        count > 0 && {
+            // Drivers keep what earlier runs have built, so all forms take about as long.
+            let building = launch.kernel.program.building().as_secs_f64() * count as f64;
+            let planned = planned(queue, command, launch, entry, &verdict);
+            planned.is_ok_and(|(divided, _)| divided.gain >= building)
+        }
+    });
+    ((waits || repays) && entry.is_examined()).then(|| {
         entry.wake(queue);
         Arc::clone(entry)
     })
@@ -108,7 +119,7 @@ pub fn issue(
     if settings().division == Division::None {
         return None;
     }
-    note(&mut state.plan.parts);
+    note(queue, &mut state.plan.parts);
     let entry = launch.division();
     let verdict = entry.verdict();
     let planned = match (refusal(queue, command, launch), verdict.as_deref()) {
@@ -176,11 +187,16 @@ fn planned<'a>(
         entry,
         cut,
         parts: Vec::new(),
+        gain: 0.0,
     };
-    divided.parts = match settings().division {
-        Division::Equal => shared(divided.cut, &places, &vec![1.0; places.len()]),
-        _ => pays::parts(queue, &divided, &places, merges)?,
-    };
+    match settings().division {
+        Division::Equal => {
+            let weight = |place: &usize| settings().shares.get(*place).copied().unwrap_or(1.0);
+            let weights: Vec<f64> = places.iter().map(weight).collect();
+            divided.parts = shared(cut, &places, &weights);
+        }
+        _ => (divided.parts, divided.gain) = pays::parts(queue, &divided, &places, merges)?,
+    }
     match divided.parts.len() {
         0 | 1 => Err("one place alone can run it, or is to run all of it".into()),
         _ => Ok((divided, merges)),

@@ -31,6 +31,8 @@ pub struct Divided<'a> {
     pub entry: &'a Arc<Entry>,
     pub cut: &'a Cut,
     pub parts: Vec<Part>,
+    /// The seconds that it is predicted to gain.
+    pub gain: f64,
 }
 
 /// Parts that drivers have.
@@ -178,8 +180,10 @@ impl Divided<'_> {
             report::part_issued(state, self.command, lane, native);
             state.plan.parts.push(PartTiming {
                 entry: Arc::clone(self.entry),
-                device: queue.context.places[*place].real.name.clone(),
+                record: Arc::clone(self.launch.record()),
+                place: *place,
                 groups: self.cut.groups_of(blocks),
+                all: self.cut.groups_of(&(0..self.cut.blocks())),
                 native: Arc::clone(native),
             });
         }

@@ -1,6 +1,8 @@
 //! Whether a launch takes less time in parts, and whether its kernel's examination is worth
 //! its time.
 
+use opencl_sys::CL_DEVICE_TYPE_CPU;
+
 use super::cut::Cut;
 use super::parts::{Divided, Part};
 use super::shared;
@@ -11,10 +13,13 @@ use crate::queue::Queue;
 
 /// The part of a kernel's time that its examination may cost.
 const BUDGET: f64 = 0.02;
-/// Runs of an examination, and bytes a second and seconds that are assumed of its copies
-/// and of building programs.
-const RUNS: f64 = 40.0;
-const COPIES: f64 = 4e9;
+/// Runs of an examination, and how often it passes over what is written, at most: before the
+/// blocks run on each of several contents, and for each of these.
+const RUNS: [f64; 2] = [2.0, 2.0];
+const PASSES: [f64; 2] = [4.0, 14.0];
+/// Bytes a second that are assumed of a pass, at a CPU and at other devices, and seconds of
+/// building programs.
+const PASSED: [f64; 2] = [2e9, 50e9];
 const BUILDING: f64 = 1.0;
 /// By so much parts must be faster: predictions are not exact.
 const GAIN: f64 = 0.03;
@@ -22,29 +27,42 @@ const GAIN: f64 = 0.03;
 const OVERHEAD: f64 = 30e-6;
 const MERGED: f64 = 1e9;
 
-/// Whether the examination of a kernel is worth its time, after so many others of it.
-pub fn is_worth(queue: &Queue, command: &Command, launch: &Launch, others: usize) -> bool {
+/// Whether the examination of a kernel is worth its time, after so many others of it. It
+/// runs at the place of the queue's kernels.
+pub fn is_worth(
+    queue: &Queue,
+    place: usize,
+    command: &Command,
+    launch: &Launch,
+    others: usize,
+) -> bool {
     let places = &queue.context.places;
     let record = launch.record();
-    let known = launch
-        .able(queue)
-        .map(|place| record.seconds(&places[place].profile));
-    let Some(known) = known.collect::<Option<Vec<f64>>>() else {
+    let seconds = |place: usize| record.seconds(&places[place].profile);
+    let home = launch.home(queue, place);
+    let able = launch.able(queue).count();
+    let Some(run) = seconds(home).filter(|_| launch.able(queue).all(|one| seconds(one).is_some()))
+    else {
         return false;
     };
-    let bytes: usize = command.uses.iter().map(|used| used.mem.size).sum();
-    let slowest = known.iter().copied().fold(0.0, f64::max);
-    let cost = RUNS * (slowest + 2.0 * bytes as f64 / COPIES) + BUILDING * known.len() as f64;
-    known.len() > 1 && (1 + others) as f64 * cost <= BUDGET * record.spent()
+    let is_cpu = places[home].real.kind & CL_DEVICE_TYPE_CPU != 0;
+    let written = command.uses.iter().filter(|used| used.writes);
+    let bytes: usize = written.map(|used| used.mem.size).sum();
+    let pass = bytes as f64 / PASSED[usize::from(!is_cpu)];
+    let contents = 2.0 + f64::from(u8::from(launch.iterates()));
+    let times = |each: [f64; 2]| each[0] + contents * each[1];
+    let cost = times(RUNS) * run + times(PASSES) * pass + BUILDING * able as f64;
+    able > 1 && (1 + others) as f64 * cost <= BUDGET * record.spent()
 }
 
-/// The parts that are predicted to end together, or why the launch stays whole.
+/// The parts that are predicted to end together and the seconds that they gain, or why the
+/// launch stays whole.
 pub fn parts(
     queue: &Queue,
     divided: &Divided,
     places: &[usize],
     merges: bool,
-) -> Result<Vec<Part>, Why<'static>> {
+) -> Result<(Vec<Part>, f64), Why<'static>> {
     let Divided {
         command,
         launch,
@@ -93,7 +111,7 @@ pub fn parts(
         longest += 2.0 * copies(parts.first().map_or(host, |(place, _)| *place), written);
     }
     match longest < whole * (1.0 - GAIN) {
-        true => Ok(parts),
+        true => Ok((parts, whole - longest)),
         false => Err(Why::Slower {
             parts: longest,
             whole,

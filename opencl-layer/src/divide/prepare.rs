@@ -68,30 +68,32 @@ fn form(cuts: &[Cut], verdict: &Verdict) -> Option<Form> {
     Some(cut.form())
 }
 
-/// Has programs built that a known verdict needs.
+/// Has programs built that a known verdict needs. Returns how many.
 pub fn missing(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
     (entry, verdict): (&Arc<Entry>, &Verdict),
-) {
+) -> usize {
     let Some(form) = form(&entry.cuts, verdict) else {
-        return;
+        return 0;
     };
     let is_built = |place: usize| {
         let lane = queue.timed_lane(state, place);
         lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
     };
     if launch.able(queue).all(is_built) {
-        return;
+        return 0;
     }
     let Ok(programs) = Programs::of(queue, state, launch) else {
-        return;
+        return 0;
     };
+    let count = programs.wanted.len();
     entry.reconsider();
     let (entry, verdict) = (Arc::clone(entry), verdict.clone());
     examinations().run(move || {
         let verdict = while_alive(|| programs.build(&entry.cuts, verdict));
         entry.tell(verdict);
     });
+    count
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::verdict::{Entry, Figures};
 use crate::native::Native;
-use crate::schedule;
+use crate::queue::Queue;
+use crate::schedule::{self, KernelRecord};
 
 /// Launches of which the rates are kept: few, so that shares follow what changes.
 const LAST: usize = 5;
@@ -12,26 +13,39 @@ const LAST: usize = 5;
 /// A part that runs, whose time is to be noted.
 pub struct PartTiming {
     pub entry: Arc<Entry>,
-    pub device: String,
+    pub record: Arc<KernelRecord>,
+    pub place: usize,
+    /// Its groups along the axis, and those of the launch.
     pub groups: usize,
+    pub all: usize,
     pub native: Arc<Native>,
 }
 
 /// Notes the times of parts that have ended, and forgets these.
-pub fn note(timings: &mut Vec<PartTiming>) {
+pub fn note(queue: &Queue, timings: &mut Vec<PartTiming>) {
     timings.retain(|timing| match timing.native.execution_status() {
         Ok(status) if status > 0 => true,
         Ok(0) => {
             if let Ok(seconds) = schedule::duration(&timing.native) {
-                let rate = seconds / timing.groups as f64;
-                timing
-                    .entry
-                    .note(|figures| figures.ran(&timing.device, rate));
+                timing.ended(queue, seconds);
             }
             false
         }
         _ => false,
     });
+}
+
+impl PartTiming {
+    fn ended(&self, queue: &Queue, seconds: f64) {
+        let place = &queue.context.places[self.place];
+        let rate = seconds / self.groups as f64;
+        self.entry
+            .note(|figures| figures.ran(&place.real.name, rate));
+        // A kernel whose launches are all divided has no other times for the next run.
+        if self.record.seconds(&place.profile).is_none() {
+            self.record.took(&place.profile, rate * self.all as f64);
+        }
+    }
 }
 
 impl Figures {

@@ -114,7 +114,7 @@ fn is_enough(kept: &Verdict, places: &[Place]) -> bool {
 }
 
 /// Values of a kernel's scalars with which it is examined, at most. An examination takes the
-/// time of some forty launches, and some programs have another value in each.
+/// time of several launches, and some programs have another value in each.
 const VALUES: usize = 3;
 
 /// The verdicts of a kernel with all values of its scalars.

@@ -361,7 +361,7 @@ pub fn synchronised(queue: &Ref<Queue>) {
     let mut state = queue.state();
     let plan = &mut state.plan;
     times::note(queue, &mut plan.timings);
-    divide::note(&mut plan.parts);
+    divide::note(queue, &mut plan.parts);
     let is_region = queue.is_scheduled(scheduling::EXPLICIT_REGION);
     if !plan.epoch.is_empty() && state.recorded.is_empty() && !is_region {
         let plan = &mut state.plan;
