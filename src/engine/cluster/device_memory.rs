@@ -12,6 +12,8 @@ pub(super) struct DeviceMemory {
     bytes: u64,
     inputs: HashMap<HostMemoryId, Cached>,
     free: BTreeMap<u64, Vec<BufferId>>,
+    /// Bytes of the free buffers.
+    free_bytes: u64,
     clock: u64,
 }
 
@@ -32,6 +34,7 @@ impl DeviceMemory {
             bytes: 0,
             inputs: HashMap::new(),
             free: BTreeMap::new(),
+            free_bytes: 0,
             clock: 0,
         }
     }
@@ -44,13 +47,18 @@ impl DeviceMemory {
     ) -> Result<BufferId, RuntimeError> {
         let bytes = bytes.max(1);
         match self.free.get_mut(&bytes).and_then(Vec::pop) {
-            Some(buffer) => Ok(buffer),
+            Some(buffer) => {
+                self.free_bytes -= bytes;
+                Ok(buffer)
+            }
             None => runtime.alloc(device, bytes),
         }
     }
 
     pub fn give_back(&mut self, buffer: BufferId, bytes: u64) {
-        self.free.entry(bytes.max(1)).or_default().push(buffer);
+        let bytes = bytes.max(1);
+        self.free_bytes += bytes;
+        self.free.entry(bytes).or_default().push(buffer);
     }
 
     /// The buffer of an input, for one more user; the write that fills it, if that has not
@@ -115,7 +123,11 @@ impl DeviceMemory {
     pub fn forget(&mut self, runtime: &mut dyn Runtime, memory: HostMemoryId) {
         if let Some(cached) = self.inputs.remove(&memory) {
             self.bytes -= cached.bytes;
-            runtime.free(cached.buffer);
+            // The next input has the same size as a rule.
+            match self.bytes + self.free_bytes + cached.bytes <= self.most / 2 {
+                true => self.give_back(cached.buffer, cached.bytes),
+                false => runtime.free(cached.buffer),
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The devices of a node: they compute subtasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,6 +26,30 @@ pub const DEPTH: u32 = 3;
 /// what the driver needs.
 const INPUT_MEMORY: f64 = 0.6;
 
+/// The memory arguments that a subtask reads: the parts of each. What it changes is none of
+/// them.
+fn read_arguments(
+    task: &dyn Computed,
+    subtask: u64,
+    writes: &[Part],
+    changed: &[bool],
+) -> Vec<Vec<Part>> {
+    let mut reads = task.reads(subtask);
+    let changes = writes.iter().zip(changed).filter(|(_, changed)| **changed);
+    for (part, _) in changes {
+        if let Some(at) = reads.iter().rposition(|read| read == part) {
+            reads.remove(at);
+        }
+    }
+    match task.gathers() {
+        true => reads
+            .chunk_by(|a, b| a.space == b.space)
+            .map(<[Part]>::to_vec)
+            .collect(),
+        false => reads.into_iter().map(|part| vec![part]).collect(),
+    }
+}
+
 /// The end of a subtask.
 pub(super) struct Ended {
     pub device: DeviceIndex,
@@ -41,6 +65,8 @@ pub(super) struct Executor {
     copying: Arc<Copying>,
     pool: HostPool,
     inputs: Inputs,
+    /// What one subtask reads, and no later one.
+    read_once: HashSet<Vec<Part>>,
     running: HashMap<u64, Running>,
     /// The subtask of each event, and the command.
     events: HashMap<EventId, (u64, Issued)>,
@@ -124,16 +150,36 @@ impl Executor {
                 memory: (!shares).then(|| DeviceMemory::new((memory as f64 * INPUT_MEMORY) as u64)),
             });
         }
+        let pinned = devices.iter().any(|device| device.memory.is_some());
         Ok(Self {
             devices,
+            pool: HostPool::new(Arc::clone(&copying), pinned),
             copying,
-            pool: HostPool::default(),
             inputs: Inputs::new(input_bytes),
+            read_once: HashSet::new(),
             running: HashMap::new(),
             events: HashMap::new(),
             next: 0,
             traced: traces.then(Traced::default),
         })
+    }
+
+    /// A task begins. Of the last one of a run, what a single subtask reads need not be kept.
+    pub fn begin(&mut self, task: &dyn Computed, is_last: bool) {
+        self.read_once.clear();
+        if !is_last {
+            return;
+        }
+        let mut again = HashSet::new();
+        for subtask in 0..task.count() {
+            let (writes, changed) = (task.writes(subtask), task.changes(subtask));
+            for parts in read_arguments(task, subtask, &writes, &changed) {
+                if !again.contains(&parts) && !self.read_once.insert(parts.clone()) {
+                    self.read_once.remove(&parts);
+                    again.insert(parts);
+                }
+            }
+        }
     }
 
     /// Starts a subtask on a device. What it reads is in the store.
@@ -151,26 +197,17 @@ impl Executor {
     ) -> Result<(), ClusterError> {
         let which = index.0 as usize;
         // What a subtask changes is one argument: a copy of its own.
-        let (writes, mut reads) = (task.writes(subtask), task.reads(subtask));
-        let changed = task.changes(subtask);
-        let changes = writes.iter().zip(&changed).filter(|(_, changed)| **changed);
-        for (part, _) in changes {
-            if let Some(at) = reads.iter().rposition(|read| read == part) {
-                reads.remove(at);
-            }
-        }
+        let (writes, changed) = (task.writes(subtask), task.changes(subtask));
+        let arguments = read_arguments(task, subtask, &writes, &changed);
         let mut forgotten = Vec::new();
-        let mut inputs = Vec::with_capacity(reads.len());
-        let arguments: Vec<&[Part]> = match task.gathers() {
-            true => reads.chunk_by(|a, b| a.space == b.space).collect(),
-            false => reads.chunks(1).collect(),
-        };
+        let mut inputs = Vec::with_capacity(arguments.len());
         for parts in &arguments {
             let (pool, from) = (&mut self.pool, (store, spaces));
-            inputs.push(
-                self.inputs
-                    .take(runtime, pool, from, parts, &mut forgotten)?,
-            );
+            let parts = (&parts[..], self.read_once.contains(parts));
+            let input = self
+                .inputs
+                .take(runtime, pool, from, parts, &mut forgotten)?;
+            inputs.push(input);
         }
         self.forget(runtime, &forgotten);
         let mut outputs = Vec::new();

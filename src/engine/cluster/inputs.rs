@@ -2,19 +2,31 @@
 //! room for what they write.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use super::copying::{Copying, PIECE};
 use super::error::ClusterError;
 use super::store::Store;
 use crate::cluster::space::{Part, Spaces};
-use crate::runtime::{HostMemoryId, Runtime, RuntimeError};
+use crate::runtime::{AdoptedMemory, HostMemoryId, Runtime, RuntimeError};
 
 /// Host memory that is used again, since pinning memory takes longer than filling it.
-#[derive(Debug, Default)]
 pub(super) struct HostPool {
     free: BTreeMap<u64, Vec<HostMemoryId>>,
+    copying: Arc<Copying>,
+    /// Whether devices with memory of their own copy from it.
+    pinned: bool,
 }
 
 impl HostPool {
+    pub fn new(copying: Arc<Copying>, pinned: bool) -> Self {
+        Self {
+            free: BTreeMap::new(),
+            copying,
+            pinned,
+        }
+    }
+
     pub fn take(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -24,8 +36,22 @@ impl HostPool {
         let bytes = bytes.max(1);
         match self.free.get_mut(&bytes).and_then(Vec::pop) {
             Some(memory) => Ok(memory),
-            None => runtime.alloc_host(bytes),
+            None => self.allocate(runtime, bytes),
         }
+    }
+
+    fn allocate(
+        &self,
+        runtime: &mut dyn Runtime,
+        bytes: u64,
+    ) -> Result<HostMemoryId, RuntimeError> {
+        if self.pinned
+            && bytes > PIECE as u64
+            && let Ok(memory) = self.copying.memory(bytes as usize)
+        {
+            return Ok(runtime.adopt_host(AdoptedMemory::new(memory))?);
+        }
+        runtime.alloc_host(bytes)
     }
 
     pub fn give_back(&mut self, memory: HostMemoryId, bytes: u64) {
@@ -53,7 +79,6 @@ struct Input {
 
 /// The parts that subtasks read. Subtasks that read the same part share it, and parts stay
 /// until their room is needed or they are written (Unicorn, section IV.A).
-#[derive(Debug)]
 pub(super) struct Inputs {
     found: HashMap<Vec<Part>, HostMemoryId>,
     all: HashMap<HostMemoryId, Input>,
@@ -74,14 +99,15 @@ impl Inputs {
         }
     }
 
-    /// Memory with the bytes of parts, one after the other, for one more user. The list gets the memory that
-    /// parts had which were forgotten for it.
+    /// Memory with the bytes of parts, one after the other, for one more user. Parts that are
+    /// read `once` are not kept for another one. The list gets the memory that parts had which
+    /// were forgotten for it.
     pub fn take(
         &mut self,
         runtime: &mut dyn Runtime,
         pool: &mut HostPool,
         (store, spaces): (&Store, &Spaces),
-        parts: &[Part],
+        (parts, once): (&[Part], bool),
         forgotten: &mut Vec<HostMemoryId>,
     ) -> Result<HostMemoryId, ClusterError> {
         self.clock += 1;
@@ -108,13 +134,15 @@ impl Inputs {
             return Err(error);
         }
         self.bytes += bytes;
-        self.found.insert(parts.to_vec(), memory);
+        if !once {
+            self.found.insert(parts.to_vec(), memory);
+        }
         let input = Input {
             parts: parts.to_vec(),
             bytes,
             users: 1,
             used: self.clock,
-            is_old: false,
+            is_old: once,
         };
         self.all.insert(memory, input);
         Ok(memory)

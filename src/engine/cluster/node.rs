@@ -205,8 +205,14 @@ impl<'a> Node<'a> {
         self.began.elapsed().as_nanos() as Nanos
     }
 
-    /// Runs a task. Afterwards all nodes know who has its results.
-    pub(super) fn run(&mut self, task: Arc<dyn Computed>) -> Result<(), Interruption> {
+    /// Runs a task, the last one of the workload or not. Afterwards all nodes know who has
+    /// its results.
+    pub(super) fn run(
+        &mut self,
+        task: Arc<dyn Computed>,
+        is_last: bool,
+    ) -> Result<(), Interruption> {
+        self.executor.begin(&*task, is_last);
         // All nodes have the same task, so one of them checks it.
         if self.me() == NodeId::FIRST {
             check(&*task, &self.spaces).map_err(ClusterError::from)?;

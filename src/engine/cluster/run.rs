@@ -166,7 +166,7 @@ impl Node<'_> {
                 Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
                 None => workload.task(number, ids),
             };
-            self.run(task)?;
+            self.run(task, number + 1 == count)?;
             let ended = number + 1;
             (control.progress)(ended);
             if let Some(ending) = workload.ending(ended).filter(|_| ended < count)
