@@ -6,11 +6,12 @@
 CASE is one of
     pass   DEVICE PROGRAM.CLASS...   without us, and under `--policy off`
     map    QUEUES PROGRAM.CLASS...   all maps of the queues to the first two devices (NPB-OCL-MD), and `auto-fit` in a first and in later runs
-    divide DEVICE PROGRAM.CLASS...   the device alone (`--policy off`), and `divide` in a first and in later runs
+    divide DEVICE PROGRAM.CLASS...   the device alone (`--policy off`), and `divide` in a first and in later runs, and after a run of `divide:equal`,
+                                     which examines all kernels
     shares STEPS  PROGRAM.CLASS...   the first device alone, fixed shares of it in so many steps near the best one, and `divide` in later runs
     cost   DEVICE PROGRAM.CLASS...   `off`, and `divide` in a first run
 and ends with a comma where another follows. DEVICE is gpu or cpu. FOLDER of --npb has NPB3.3-OCL and NPB3.3-OCL-MD, built
-(SNU-NPB 1.0.3); FOLDER of --vendors has one .icd file a driver. `shares` also takes gemm.N, the program gemm.N.x in FOLDER of --gemm (PolyBench-ACC,
+(SNU-NPB 1.0.3); FOLDER of --vendors has one .icd file a driver. `shares` and `divide` also take gemm.N, the program gemm.N.x in FOLDER of --gemm (PolyBench-ACC,
 of N rows, which tells the seconds of its launch after "GPU Time in seconds:"). The ways of a case run in turns. Seconds are those
 that the programs tell; a run that does not verify fails the measurement.
 """
@@ -99,13 +100,20 @@ def main():
                     })
                 elif kind == "divide":
                     folder, argv, environment = simple(program, "gpu")
+                    if program.startswith("gemm"):
+                        folder, argv = os.path.abspath(a.gemm), [f"./{program}.x"]
                     environment["OCL_ICD_VENDORS"] = vendors
                     alone = [pdawl, "exec", "--policy", "off", "--devices", what] + argv
                     divided = [pdawl, "exec", "--policy", "divide"] + argv
+                    examined = {**environment, "PDAWL_KERNELS": os.path.join(scratch, program + "-examined")}
+                    os.makedirs(examined["PDAWL_KERNELS"])
+                    equal = [pdawl, "exec", "--policy", "divide:equal"] + argv
+                    print(program, "divide:equal", run(equal, folder, examined), flush=True)
                     measure(kind, program, {
                         "alone": lambda: run(alone, folder, {**environment, "PDAWL_KERNELS": later}),
                         "first": lambda: learning(divided, folder, environment, first),
                         "later": lambda: run(divided, folder, {**environment, "PDAWL_KERNELS": later}),
+                        "examined": lambda: run(divided, folder, examined),
                     })
                 elif kind == "cost":
                     folder, argv, environment = simple(program, what)

@@ -89,7 +89,7 @@ pub fn ask(
         };
         trial.arguments.push(given);
     }
-    let programs = Programs::of(queue, state, launch)?;
+    let programs = Programs::of(queue, state, launch, launch.able(queue))?;
     let copied: Arc<Native> = lane.marker()?;
     check(driver!(lane.table, clFlush(lane.queue)))?;
     state.last = Some(lane);

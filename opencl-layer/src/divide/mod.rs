@@ -82,13 +82,26 @@ pub fn begin(
     }
     let known = entry.verdict();
     let repays = known.is_some_and(|verdict| {
-        let count = prepare::missing(queue, state, launch, (entry, &verdict));
-        count > 0 && {
+        if !prepare::lacks(queue, state, launch, (entry, &verdict)) {
+            return false;
+        }
+        if waits {
+            let able: Vec<usize> = launch.able(queue).collect();
+            prepare::build(queue, state, launch, (entry, &verdict), &able);
+            return true;
+        }
+        // A device without a part may never have the program.
+        if !entry.is_time_to_build() {
+            return false;
+        }
+        let planned = planned(queue, command, launch, entry, &verdict);
+        planned.is_ok_and(|(divided, _)| {
+            let places: Vec<usize> = divided.parts.iter().map(|(place, _)| *place).collect();
+            let count = prepare::build(queue, state, launch, (entry, &verdict), &places);
             // Drivers keep what earlier runs have built, so all forms take about as long.
             let building = launch.kernel.program.building().as_secs_f64() * count as f64;
-            let planned = planned(queue, command, launch, entry, &verdict);
-            planned.is_ok_and(|(divided, _)| divided.gain >= building)
-        }
+            count > 0 && divided.gain >= building
+        })
     });
     ((waits || repays) && entry.is_examined()).then(|| {
         entry.wake(queue);

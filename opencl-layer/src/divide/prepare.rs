@@ -23,11 +23,14 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Those for launches of a kernel at all places of a queue.
-    pub fn of(queue: &Queue, state: &mut State, launch: &Launch) -> Fallible<Self> {
-        let lanes = launch
-            .able(queue)
-            .map(|place| queue.timed_lane(state, place));
+    /// Those for launches of a kernel at some places of a queue.
+    pub fn of(
+        queue: &Queue,
+        state: &mut State,
+        launch: &Launch,
+        places: impl Iterator<Item = usize>,
+    ) -> Fallible<Self> {
+        let lanes = places.map(|place| queue.timed_lane(state, place));
         let lanes: Vec<_> = lanes.collect::<Fallible<_>>()?;
         Ok(Self {
             program: launch.kernel.program.remember(),
@@ -68,32 +71,52 @@ fn form(cuts: &[Cut], verdict: &Verdict) -> Option<Form> {
     Some(cut.form())
 }
 
-/// Has programs built that a known verdict needs. Returns how many.
-pub fn missing(
+/// Whether a place of the queue lacks the program that a known verdict needs.
+pub fn lacks(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
     (entry, verdict): (&Arc<Entry>, &Verdict),
+) -> bool {
+    let Some(form) = form(&entry.cuts, verdict) else {
+        return false;
+    };
+    !(launch.able(queue)).all(|place| is_built(queue, state, launch, form, place))
+}
+
+fn is_built(queue: &Queue, state: &mut State, launch: &Launch, form: Form, place: usize) -> bool {
+    let lane = queue.timed_lane(state, place);
+    lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
+}
+
+/// Has programs built that these places need for a known verdict, and lack. Returns how many.
+pub fn build(
+    queue: &Queue,
+    state: &mut State,
+    launch: &Launch,
+    (entry, verdict): (&Arc<Entry>, &Verdict),
+    places: &[usize],
 ) -> usize {
     let Some(form) = form(&entry.cuts, verdict) else {
         return 0;
     };
-    let is_built = |place: usize| {
-        let lane = queue.timed_lane(state, place);
-        lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
+    let mut lacking = |place: &usize| !is_built(queue, state, launch, form, *place);
+    let places: Vec<usize> = places
+        .iter()
+        .copied()
+        .filter(|place| lacking(place))
+        .collect();
+    let Ok(programs) = Programs::of(queue, state, launch, places.iter().copied()) else {
+        return 0;
     };
-    if launch.able(queue).all(is_built) {
+    if places.is_empty() {
         return 0;
     }
-    let Ok(programs) = Programs::of(queue, state, launch) else {
-        return 0;
-    };
-    let count = programs.wanted.len();
     entry.reconsider();
     let (entry, verdict) = (Arc::clone(entry), verdict.clone());
     examinations().run(move || {
         let verdict = while_alive(|| programs.build(&entry.cuts, verdict));
         entry.tell(verdict);
     });
-    count
+    places.len()
 }

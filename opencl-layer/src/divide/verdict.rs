@@ -32,6 +32,8 @@ struct State {
     stage: Stage,
     /// How often somebody has asked whether to examine it.
     asked: u64,
+    /// How often a launch has lacked programs for parts.
+    considered: u64,
     /// Queues that want to go on when it is known.
     waiting: Vec<Remembered<Queue>>,
     figures: Figures,
@@ -192,6 +194,14 @@ impl Entry {
         let is_new = matches!(state.stage, Stage::New);
         state.asked += u64::from(is_new);
         is_new && state.asked.is_power_of_two()
+    }
+
+    /// Whether it is time to ask whether devices should have programs for parts: ever more
+    /// rarely.
+    pub fn is_time_to_build(&self) -> bool {
+        let mut state = self.state();
+        state.considered += 1;
+        state.considered.is_power_of_two()
     }
 
     /// Whether nobody has begun to examine it.
