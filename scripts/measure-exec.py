@@ -8,7 +8,7 @@ CASE is one of
     map    QUEUES PROGRAM.CLASS...   all maps of the queues to the first two devices (NPB-OCL-MD), and `auto-fit` in a first and in later runs
     divide DEVICE PROGRAM.CLASS...   the device alone (`--policy off`), and `divide` in a first and in later runs, and after a run of `divide:equal`,
                                      which examines all kernels
-    shares STEPS  PROGRAM.CLASS...   the first device alone, fixed shares of it in so many steps near the best one, and `divide` in later runs
+    shares STEPS  PROGRAM.CLASS...   the first device alone, the second one alone, fixed shares of it in so many steps near the best one, and `divide` in later runs
     cost   DEVICE PROGRAM.CLASS...   `off`, and `divide` in a first run
 and ends with a comma where another follows. DEVICE is gpu or cpu. FOLDER of --npb has NPB3.3-OCL and NPB3.3-OCL-MD, built
 (SNU-NPB 1.0.3); FOLDER of --vendors has one .icd file a driver. `shares` and `divide` also take gemm.N, the program gemm.N.x in FOLDER of --gemm (PolyBench-ACC,
@@ -134,11 +134,12 @@ def main():
                         return run([pdawl, "exec", "--policy", policy] + argv, folder, {**environment, **shares})
 
                     way("divide:equal")  # leaves the verdict
-                    coarse = range(int(what) // 4, int(what), int(what) // 4)
+                    coarse = sorted({1, *range(int(what) // 4, int(what), int(what) // 4)})
                     best = min(coarse, key=lambda steps: way("divide:equal", steps))
                     near = [steps for steps in range(best - 3, best + 4) if 0 < steps < int(what)]
                     measure(kind, program, {
                         "alone": lambda: way("off"),
+                        "second": lambda: run([pdawl, "exec", "--map", "1"] + argv, folder, environment),
                         **{f"{steps}/{what}": lambda steps=steps: way("divide:equal", steps) for steps in near},
                         "later": lambda: way("divide"),
                     })

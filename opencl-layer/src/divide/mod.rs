@@ -82,25 +82,33 @@ pub fn begin(
     }
     let known = entry.verdict();
     let repays = known.is_some_and(|verdict| {
-        if !prepare::lacks(queue, state, launch, (entry, &verdict)) {
+        let able: Vec<usize> = launch.able(queue).collect();
+        let known = (entry, &*verdict);
+        let lacking = prepare::lacking(queue, state, launch, known, &able);
+        if lacking.is_empty() {
             return false;
         }
         if waits {
-            let able: Vec<usize> = launch.able(queue).collect();
-            prepare::build(queue, state, launch, (entry, &verdict), &able);
+            prepare::build(queue, state, launch, known, &lacking);
             return true;
         }
         // A device without a part may never have the program.
-        if !entry.is_time_to_build() {
+        let Some(launches) = entry.time_to_build() else {
             return false;
-        }
+        };
         let planned = planned(queue, command, launch, entry, &verdict);
         planned.is_ok_and(|(divided, _)| {
             let places: Vec<usize> = divided.parts.iter().map(|(place, _)| *place).collect();
-            let count = prepare::build(queue, state, launch, (entry, &verdict), &places);
+            let lacking = prepare::lacking(queue, state, launch, known, &places);
             // Drivers keep what earlier runs have built, so all forms take about as long.
-            let building = launch.kernel.program.building().as_secs_f64() * count as f64;
-            count > 0 && divided.gain >= building
+            let count = lacking.len() as f64;
+            let building = launch.kernel.program.building().as_secs_f64() * count;
+            // As many launches are expected as there were.
+            let is_worth = count > 0.0 && divided.gain * launches as f64 >= building;
+            if is_worth {
+                prepare::build(queue, state, launch, known, &lacking);
+            }
+            is_worth && divided.gain >= building
         })
     });
     ((waits || repays) && entry.is_examined()).then(|| {

@@ -71,52 +71,40 @@ fn form(cuts: &[Cut], verdict: &Verdict) -> Option<Form> {
     Some(cut.form())
 }
 
-/// Whether a place of the queue lacks the program that a known verdict needs.
-pub fn lacks(
+/// Which of some places lack the program that a known verdict needs.
+pub fn lacking(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
     (entry, verdict): (&Arc<Entry>, &Verdict),
-) -> bool {
+    places: &[usize],
+) -> Vec<usize> {
     let Some(form) = form(&entry.cuts, verdict) else {
-        return false;
+        return Vec::new();
     };
-    !(launch.able(queue)).all(|place| is_built(queue, state, launch, form, place))
+    let mut is_built = |place: usize| {
+        let lane = queue.timed_lane(state, place);
+        lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
+    };
+    let places = places.iter().copied();
+    places.filter(|place| !is_built(*place)).collect()
 }
 
-fn is_built(queue: &Queue, state: &mut State, launch: &Launch, form: Form, place: usize) -> bool {
-    let lane = queue.timed_lane(state, place);
-    lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
-}
-
-/// Has programs built that these places need for a known verdict, and lack. Returns how many.
+/// Has programs built that a known verdict needs at some places.
 pub fn build(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
     (entry, verdict): (&Arc<Entry>, &Verdict),
     places: &[usize],
-) -> usize {
-    let Some(form) = form(&entry.cuts, verdict) else {
-        return 0;
-    };
-    let mut lacking = |place: &usize| !is_built(queue, state, launch, form, *place);
-    let places: Vec<usize> = places
-        .iter()
-        .copied()
-        .filter(|place| lacking(place))
-        .collect();
+) {
     let Ok(programs) = Programs::of(queue, state, launch, places.iter().copied()) else {
-        return 0;
+        return;
     };
-    if places.is_empty() {
-        return 0;
-    }
     entry.reconsider();
     let (entry, verdict) = (Arc::clone(entry), verdict.clone());
     examinations().run(move || {
         let verdict = while_alive(|| programs.build(&entry.cuts, verdict));
         entry.tell(verdict);
     });
-    places.len()
 }

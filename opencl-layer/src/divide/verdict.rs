@@ -32,8 +32,8 @@ struct State {
     stage: Stage,
     /// How often somebody has asked whether to examine it.
     asked: u64,
-    /// How often a launch has lacked programs for parts.
-    considered: u64,
+    /// Launches that have lacked programs for parts.
+    lacking: u64,
     /// Queues that want to go on when it is known.
     waiting: Vec<Remembered<Queue>>,
     figures: Figures,
@@ -196,12 +196,12 @@ impl Entry {
         is_new && state.asked.is_power_of_two()
     }
 
-    /// Whether it is time to ask whether devices should have programs for parts: ever more
-    /// rarely.
-    pub fn is_time_to_build(&self) -> bool {
+    /// How many launches have lacked programs for parts, if it is time to ask whether devices
+    /// should have these: ever more rarely.
+    pub fn time_to_build(&self) -> Option<u64> {
         let mut state = self.state();
-        state.considered += 1;
-        state.considered.is_power_of_two()
+        state.lacking += 1;
+        state.lacking.is_power_of_two().then_some(state.lacking)
     }
 
     /// Whether nobody has begun to examine it.
