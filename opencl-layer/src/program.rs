@@ -4,7 +4,6 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use libc::c_void;
 use opencl_sys::*;
@@ -55,8 +54,6 @@ struct State {
     identity: Option<Identity>,
     /// How many kernels exist; such a program cannot be built again.
     kernels: usize,
-    /// How long building it took.
-    building: Duration,
 }
 
 impl State {
@@ -106,7 +103,6 @@ impl Program {
                 natives: Vec::new(),
                 identity: None,
                 kernels: 0,
-                building: Duration::ZERO,
             }),
             context,
         };
@@ -149,7 +145,6 @@ impl Program {
                 natives: natives.collect(),
                 identity: None,
                 kernels: 0,
-                building: Duration::ZERO,
             }),
             context,
         }
@@ -290,11 +285,6 @@ impl Program {
         identity
     }
 
-    /// How long the program waited for its build.
-    pub fn building(&self) -> Duration {
-        self.state().building
-    }
-
     /// Notes that a kernel was made, or that one is gone.
     pub fn count_kernels(&self, change: isize) {
         let mut state = self.state();
@@ -332,9 +322,7 @@ impl Program {
                 options,
             )
         };
-        let begin = Instant::now();
         let results = self.run(&state.natives, devices, work);
-        state.building = begin.elapsed();
         for (index, result) in &results {
             state.natives[*index].built = Some(*result);
         }

@@ -100,11 +100,9 @@ pub fn begin(
         planned.is_ok_and(|(divided, _)| {
             let places: Vec<usize> = divided.parts.iter().map(|(place, _)| *place).collect();
             let lacking = prepare::lacking(queue, state, launch, known, &places);
-            // Drivers keep what earlier runs have built, so all forms take about as long.
-            let count = lacking.len() as f64;
-            let building = launch.kernel.program.building().as_secs_f64() * count;
+            let building = pays::BUILDING * lacking.len() as f64;
             // As many launches are expected as there were.
-            let is_worth = count > 0.0 && divided.gain * launches as f64 >= building;
+            let is_worth = !lacking.is_empty() && divided.gain * launches as f64 >= building;
             if is_worth {
                 prepare::build(queue, state, launch, known, &lacking);
             }

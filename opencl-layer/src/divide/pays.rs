@@ -20,7 +20,7 @@ const PASSES: [f64; 2] = [4.0, 14.0];
 /// Bytes a second that are assumed of a pass, at a CPU and at other devices, and seconds of
 /// building programs.
 const PASSED: [f64; 2] = [2e9, 50e9];
-const BUILDING: f64 = 1.0;
+pub const BUILDING: f64 = 1.0;
 /// By so much parts must be faster: predictions are not exact.
 const GAIN: f64 = 0.03;
 /// Seconds of a part beside its work, and bytes a second at which the host merges.
