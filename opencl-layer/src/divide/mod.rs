@@ -143,7 +143,19 @@ pub fn issue(
     let verdict = entry.verdict();
     let planned = match (refusal(queue, command, launch), verdict.as_deref()) {
         (Some(why), _) => Err(why.into()),
-        (None, Some(verdict)) => planned(queue, command, launch, entry, verdict),
+        (None, Some(verdict)) => {
+            let mut ready = |divided: &Divided| {
+                let places: Vec<usize> = divided.parts.iter().map(|(place, _)| *place).collect();
+                prepare::lacking(queue, state, launch, (entry, verdict), &places).is_empty()
+            };
+            match planned(queue, command, launch, entry, verdict) {
+                // To build it now would make the launch late.
+                Ok((divided, _)) if !ready(&divided) => {
+                    Err("its program is not built for parts, which would cost more".into())
+                }
+                planned => planned,
+            }
+        }
         (None, None) if entry.is_examined() => {
             Err("it is being examined, or its program is built for parts".into())
         }
