@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::record::{Checked, ClusterOutcome};
+use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::space::{Block, Extent};
 use pdawl::cluster::wire::local::{Faults, Options as WireOptions};
 use pdawl::cluster::wire::{LocalWire, Wire};
@@ -21,14 +21,12 @@ use pdawl::spread::NamedSpread;
 use pdawl::trace::{Span, nodes};
 use pdawl::workload::cluster::{
     Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, FillError, LuWorkload,
-    MatmulWorkload, PagerankWorkload, Placement, SortWorkload, SpmvWorkload, StencilWorkload,
-    generated,
-    program::{FunctionTask, Program},
+    MatmulWorkload, PagerankWorkload, Placement, SpmvWorkload, StencilWorkload, generated,
 };
 use pdawl::workload::spmv::Form;
 use pdawl::workload::stencil::Stencil;
 
-use crate::pocl;
+use crate::{cluster_functions, pocl};
 
 pub struct Case {
     pub workload: Arc<dyn ClusterWorkload>,
@@ -205,7 +203,9 @@ fn singles(rows: u64, columns: u64, element: u64, seed: u64) -> Fill {
 /// Small workloads with blocks that are smaller at the edges.
 pub fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let with_kernels = with_kernels(placement, seed).into_iter();
-    with_kernels.chain(functions(seed)).collect()
+    with_kernels
+        .chain(cluster_functions::workloads(seed))
+        .collect()
 }
 
 /// Those that every device computes.
@@ -286,109 +286,6 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
         ),
     ];
     dense.into_iter().chain(sparse(seed)).collect()
-}
-
-/// Numbers in bands and ranks that are smaller at the end, and some that are all equal.
-pub fn sorts(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
-    let sort = |numbers, tile, keys| -> (Arc<dyn ClusterWorkload>, u64) {
-        let workload = SortWorkload::new(numbers, tile, keys);
-        (Arc::new(workload.expect("they are generated")), tile)
-    };
-    let awkward: Fill = Arc::new(|block: &Block, bytes: &mut [u8]| {
-        let values = [
-            f32::NAN,
-            -0.0,
-            f32::INFINITY,
-            2.5,
-            0.0,
-            -f32::NAN,
-            2.5,
-            -1e30,
-        ];
-        for (to, place) in bytes.chunks_exact_mut(4).zip(block.columns.clone()) {
-            to.copy_from_slice(&values[place as usize % 8].to_ne_bytes());
-        }
-        Ok(())
-    });
-    vec![
-        sort(3001, 400, singles(1, 3001, 4, seed)),
-        sort(50, 20, awkward),
-    ]
-}
-
-/// Workloads that safe functions compute.
-fn functions(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
-    let program = program();
-    let all = sorts(seed).into_iter();
-    all.chain([(Arc::new(program) as Arc<dyn ClusterWorkload>, 8)])
-        .collect()
-}
-
-/// Squares, of which each row's sum, found by a reduction, is added to each of the row's
-/// numbers: an update, of blocks that another access reads.
-fn program() -> Program {
-    const ROWS: u64 = 23;
-    const COLUMNS: u64 = 10;
-    let mut program = Program::new("program");
-    let numbers = program.given(ROWS, COLUMNS, |row, column| (100 * row + column) as i64);
-    let squares = program.space::<i64>(ROWS, COLUMNS);
-    let sums = program.space::<i64>(1, ROWS);
-    let band = |subtask: u64| Block::new(6 * subtask..(6 * subtask + 6).min(ROWS), 0..COLUMNS);
-    let half = |subtask: u64| Block::new(0..ROWS, 5 * subtask..5 * subtask + 5);
-    let accesses = (numbers.read(band), squares.write(band).full());
-    program.add_task(FunctionTask::new(
-        "square",
-        4,
-        accesses,
-        |_, (numbers, mut squares)| {
-            let rows = squares.block().rows.clone();
-            for row in rows {
-                for (square, number) in squares.row(row).iter_mut().zip(numbers.row(row)) {
-                    *square = number * number;
-                }
-            }
-        },
-    ));
-    // Each subtask sums its half of all rows.
-    let accesses = (squares.read(half), sums.write(move |_| sums.whole()));
-    let sum = FunctionTask::new("sum", 2, accesses, |_, (squares, mut sums)| {
-        for row in sums.block().columns.clone() {
-            sums[(0, row)] += squares.row(row).iter().sum::<i64>();
-        }
-    });
-    program.add_task(sum.reduce::<i64>(|sum, other| *sum += other));
-    let accesses = (
-        squares.read(band),
-        sums.read(move |_| sums.whole()),
-        squares.update(band),
-    );
-    program.add_task(FunctionTask::new(
-        "add",
-        4,
-        accesses,
-        |_, (before, sums, mut squares)| {
-            for row in squares.block().rows.clone() {
-                for column in 0..COLUMNS {
-                    assert_eq!(squares[(row, column)], before[(row, column)]);
-                    squares[(row, column)] += sums[(0, row)];
-                }
-            }
-        },
-    ));
-    program.set_result(squares);
-    program.set_compare(|block, bytes, _| {
-        let square = |row: u64, column: u64| ((100 * row + column) as i64).pow(2);
-        let mut checked = Checked::default();
-        let rows = block.rows.clone();
-        let places = rows.flat_map(|row| block.columns.clone().map(move |column| (row, column)));
-        for (found, (row, column)) in bytes.chunks_exact(8).zip(places) {
-            let sum: i64 = (0..COLUMNS).map(|column| square(row, column)).sum();
-            let found = i64::from_ne_bytes(found.try_into().expect("eight bytes"));
-            checked.exactly(found == square(row, column) + sum);
-        }
-        checked
-    });
-    program
 }
 
 /// A generated matrix.

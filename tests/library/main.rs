@@ -22,6 +22,7 @@ mod tile_cases;
 
 mod adopted;
 mod cluster;
+mod cluster_functions;
 mod cluster_kernels;
 mod cluster_losses;
 mod cluster_tolerance;

@@ -32,7 +32,7 @@ fn opened(
     if matrix.rows() == 0 || matrix.columns() == 0 {
         return Err(Failure::failed(
             format!("{}: has no numbers", path.display()),
-            "a file with rows and columns",
+            "a file with some",
         ));
     }
     if matrix.precision() != Precision::F32 {

@@ -91,7 +91,7 @@ pub enum Message {
     Verdict { task: TaskId, is_last: bool },
     /// From the first node, to all, after a task: the bytes of a space, which follow.
     Common { task: TaskId },
-    /// From the first node, after a task: asks for a part. `attempt` says how often
+    /// From the first node, after the last task: asks for a part. `attempt` says how often
     /// the tasks have begun.
     Collect { attempt: u64, part: Part },
     /// Answers [`Message::Collect`]. The part's bytes follow.

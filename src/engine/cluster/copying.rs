@@ -66,8 +66,8 @@ impl Copying {
     }
 
     /// Fresh memory of so many bytes, whose pages are there. Where the driver of a device
-    /// allocates pinned memory, one thread makes its pages, at one or two gigabytes a second;
-    /// to pin pages that are there takes a tenth of that time.
+    /// allocates pinned memory, one thread makes its pages, which takes longer than pinning
+    /// pages that are there.
     ///
     /// # Errors
     /// When there is no such memory.

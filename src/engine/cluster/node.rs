@@ -212,11 +212,11 @@ impl<'a> Node<'a> {
         task: Arc<dyn Computed>,
         is_last: bool,
     ) -> Result<(), Interruption> {
-        self.executor.begin(&*task, is_last);
         // All nodes have the same task, so one of them checks it.
         if self.me() == NodeId::FIRST {
             check(&*task, &self.spaces).map_err(ClusterError::from)?;
         }
+        self.executor.begin(&*task, is_last);
         self.task = Some(Arc::clone(&task));
         let mut actions = Vec::new();
         let (now, told) = (self.now(), Arc::clone(&task));

@@ -23,8 +23,7 @@ use crate::random::uniform;
 /// Runs of a band, and ranks of a merging subtask: each is a unit, which one core computes.
 const UNITS: u64 = 16;
 
-/// Samples for each splitter. The longest rank then has about 1.4 times the numbers of a mean
-/// one.
+/// Samples for each splitter: more make ranks more even.
 const SAMPLES: u64 = 64;
 
 const KEYS: usize = 0;

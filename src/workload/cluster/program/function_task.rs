@@ -197,8 +197,12 @@ impl Computed for OnSpaces {
             if let Some(fault) = &fault {
                 panic!("{fault}");
             }
-            let mut bytes = subscription.of_unit(&places, &cuts, memory.unit, memory);
-            run(subtask, bytes.1, &mut bytes.0);
+            let unit = memory.unit;
+            run(
+                subtask,
+                unit,
+                &mut subscription.of_unit(&places, &cuts, memory),
+            );
         };
         SubtaskLaunch {
             codelet: Arc::new(codelet(self.task.name.clone(), memory, Arc::new(function))),
@@ -266,14 +270,14 @@ impl Subscription {
         whole.map(|lines| vec![lines.start, lines.end]).collect()
     }
 
-    /// The bytes of a unit, in the order of the accesses, and its number.
+    /// The bytes of a unit, in the order of the accesses.
     fn of_unit<'a>(
         &self,
         places: &[Place],
         cuts: &[Vec<u64>],
-        unit: u64,
         memory: UnitMemory<'a>,
-    ) -> (Bytes<'a>, u64) {
+    ) -> Bytes<'a> {
+        let unit = memory.unit as usize;
         let reads = self.reads.iter().zip(places);
         let reads = reads.map(|(read, (argument, place))| {
             let bytes = memory.reads.get(*argument).copied().unwrap_or_default();
@@ -293,16 +297,14 @@ impl Subscription {
                     if write.begin == Begin::Zeros {
                         bytes.fill(0);
                     }
-                    let unit = unit as usize;
                     (write.part(cuts[unit]..cuts[unit + 1]), bytes)
                 }
             });
         }
-        let bytes = Bytes {
+        Bytes {
             reads: reads.into_iter(),
             writes: writes.into_iter(),
-        };
-        (bytes, unit)
+        }
     }
 }
 
