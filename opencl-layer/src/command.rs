@@ -196,6 +196,8 @@ pub unsafe fn submit(
     }
     drop(own);
     if blocking {
+        // A driver that waits for the event flushes only the queue of its own that has it.
+        Queue::flush(queue)?;
         match (native, made) {
             (Some(native), _) => native.wait()?,
             (None, Some(made)) if Event::wait(&made)? < 0 => {
@@ -236,6 +238,11 @@ pub fn issue(
         for used in command.uses.iter().filter(|used| used.reads) {
             let to = used.place(context, place);
             copies.extend(used.mem.bring(queue, state, &used.range, to, &before)?);
+        }
+        if !copies.is_empty() {
+            // A command of another queue may need the same bytes. The program does not know
+            // that it waits for this one, and need not flush it.
+            state.flush()?;
         }
         before.extend(copies);
     }

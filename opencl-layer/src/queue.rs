@@ -66,6 +66,11 @@ impl Lane {
         }
     }
 
+    /// Has the commands start that the queue has got.
+    pub fn flush(&self) -> Fallible<()> {
+        check(driver!(self.table, clFlush(self.queue)))
+    }
+
     /// An event that ends when all that the queue has got has ended.
     pub fn marker(&self) -> Fallible<Arc<Native>> {
         let mut event = std::ptr::null_mut();
@@ -156,8 +161,13 @@ impl State {
     }
 
     /// The drivers' queues whose commands may not have ended.
-    pub fn lanes(&self) -> Vec<Lane> {
+    fn lanes(&self) -> Vec<Lane> {
         self.slots().filter_map(Slot::busy).collect()
+    }
+
+    /// Has all commands start that drivers have.
+    pub fn flush(&self) -> Fallible<()> {
+        self.slots().filter_map(Slot::busy).try_for_each(|lane| lane.flush())
     }
 
     /// As [`Self::lanes`], for commands.
@@ -289,10 +299,9 @@ impl Queue {
     /// Has the commands start that drivers have.
     pub fn flush(this: &Ref<Self>) -> Fallible<()> {
         schedule::advance(this);
-        for lane in this.lanes() {
-            check(driver!(lane.table, clFlush(lane.queue)))?;
-        }
-        Ok(())
+        // Without the lock: a driver may call back meanwhile.
+        let mut lanes = this.lanes().into_iter();
+        lanes.try_for_each(|lane| lane.flush())
     }
 
     /// Waits until all commands have ended.

@@ -91,7 +91,8 @@ pub fn ask(
     }
     let programs = Programs::of(queue, state, launch, launch.able(queue))?;
     let copied: Arc<Native> = lane.marker()?;
-    check(driver!(lane.table, clFlush(lane.queue)))?;
+    // It waits for what other queues of the drivers have got.
+    state.flush()?;
     state.last = Some(lane);
     let question = question(launch, trial, compared(queue, place));
     let entry = Arc::clone(entry);

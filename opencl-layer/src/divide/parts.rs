@@ -19,7 +19,7 @@ use crate::native::Native;
 use crate::order;
 use crate::queue::{Lane, Queue, State};
 use crate::report;
-use crate::status::{Fallible, check, driver};
+use crate::status::Fallible;
 
 /// A part: a place, and its blocks.
 pub type Part = (usize, Range<usize>);
@@ -188,8 +188,6 @@ impl Divided<'_> {
             });
         }
         // A queue waits for parts in others, which nobody else may flush.
-        let lanes = state.lanes();
-        let mut lanes = lanes.iter();
-        lanes.try_for_each(|lane| check(driver!(lane.table, clFlush(lane.queue))))
+        state.flush()
     }
 }

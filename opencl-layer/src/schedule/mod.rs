@@ -248,12 +248,30 @@ fn with<T>(queue: &Ref<Queue>, work: impl FnOnce(&mut State) -> T) -> T {
 
 /// As [`advance`], for a caller that keeps others from issuing.
 pub fn advance_locked(queue: &Ref<Queue>, state: &mut State) {
-    while !state.recorded.is_empty() && has_ended(queue, state) {
+    issue_recorded(queue, state, |queue, state| {
+        if !has_ended(queue, state) {
+            return false;
+        }
         // One sample may tell that others are worth their time.
         begin_first(queue, state);
-        if state.plan.samples.is_empty() && state.plan.examined.is_none() {
-            issue_first(queue, state);
-        }
+        state.plan.samples.is_empty() && state.plan.examined.is_none()
+    });
+}
+
+/// Gives recorded commands to drivers, the first first, for as long as `can` says so. The
+/// program may have flushed the queue when no driver had them yet, so they are flushed now.
+fn issue_recorded(
+    queue: &Ref<Queue>,
+    state: &mut State,
+    can: impl Fn(&Ref<Queue>, &mut State) -> bool,
+) {
+    let before = state.recorded.len();
+    while !state.recorded.is_empty() && can(queue, state) {
+        issue_first(queue, state);
+    }
+    if state.recorded.len() < before {
+        // Whoever waits for a command of a queue that fails hears of it.
+        let _ = state.flush();
     }
 }
 
@@ -326,11 +344,11 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) {
     };
     if event.is_recorded() {
         with(other, |state| {
-            while event.is_recorded() && !state.recorded.is_empty() {
+            issue_recorded(other, state, |_, state| {
                 state.plan.samples.clear();
                 state.plan.examined = None;
-                issue_first(other, state);
-            }
+                event.is_recorded()
+            });
         });
     }
 }
@@ -345,11 +363,11 @@ pub fn force(queue: &Ref<Queue>) {
 
 /// As [`force`], for a caller that keeps others from issuing.
 pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
-    while !state.recorded.is_empty() {
+    issue_recorded(queue, state, |_, state| {
         state.plan.samples.clear();
         state.plan.examined = None;
-        issue_first(queue, state);
-    }
+        true
+    });
 }
 
 /// The program has waited for the queue.

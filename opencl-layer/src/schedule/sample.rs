@@ -213,7 +213,8 @@ fn start(
     let mut event = ptr::null_mut();
     launch.range(&lane, Form::Whole, &shape, &replaced, &list, &mut event)?;
     let native = lane.native(event);
-    check(driver!(lane.table, clFlush(lane.queue)))?;
+    // It waits for what other queues of the drivers have got.
+    state.flush()?;
     wake(queue, &native);
     Ok(Sample {
         record: Arc::clone(launch.record()),
