@@ -167,7 +167,9 @@ impl State {
 
     /// Has all commands start that drivers have.
     pub fn flush(&self) -> Fallible<()> {
-        self.slots().filter_map(Slot::busy).try_for_each(|lane| lane.flush())
+        self.slots()
+            .filter_map(Slot::busy)
+            .try_for_each(|lane| lane.flush())
     }
 
     /// As [`Self::lanes`], for commands.

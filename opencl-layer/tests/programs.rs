@@ -1,13 +1,12 @@
 //! Runs the C programs of `tests/opencl-layer` through the layer.
 //!
-//! Cargo builds a library that is only a `cdylib` for no integration test, and tells none
-//! where it is. The test therefore has cargo build it, which takes no time when nothing
-//! has changed, and finds it beside its own folder. The programs need a C compiler, a
-//! loader with layers and a driver. Two places are two devices of PoCL; other drivers do
-//! not know its variable.
+//! Cargo builds the library together with this test, in the same folder. The programs need a
+//! C compiler, a loader with layers and a driver. Two places are two devices of PoCL, or of
+//! the driver in `tests/nasty-driver`, which does what PoCL never does and others may.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 use std::{env, fs};
 
 use serde_json::Value;
@@ -26,26 +25,13 @@ fn target() -> PathBuf {
 }
 
 fn library() -> PathBuf {
-    let target = target();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args([
-        "build",
-        "--quiet",
-        "--lib",
-        "-p",
-        env!("CARGO_PKG_NAME"),
-        "--target-dir",
-    ]);
-    cargo.arg(target.parent().expect("a profile is in the target folder"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    if target.ends_with("release") {
-        cargo.arg("--release");
-    }
+    let library = target().join("deps/libpdawl_opencl.so");
     assert!(
-        cargo.status().expect("cargo starts").success(),
-        "the library is not built"
+        library.exists(),
+        "{} is missing: cargo test -p pdawl-opencl-layer builds it",
+        library.display()
     );
-    target.join("libpdawl_opencl.so")
+    library
 }
 
 /// The folder of the programs' sources.
@@ -53,28 +39,64 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/opencl-layer")
 }
 
-fn compile(name: &str) -> PathBuf {
+/// Compiles C sources into a file of the target folder. Tests of one process run at once, and
+/// another process may run the same ones, so that the file appears when it is whole.
+fn compiled(name: &str, sources: &[PathBuf], options: &[&str]) -> PathBuf {
     let folder = target().join("opencl-programs");
     fs::create_dir_all(&folder).expect("the target folder can be written");
-    let program = folder.join(Path::new(name).file_name().expect("a name"));
+    let (target, part) = (
+        folder.join(name),
+        folder.join(format!("{name}.{}", std::process::id())),
+    );
     let mut cc = Command::new("cc");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-    cc.args([
+    cc.args(["-Wall", "-Wextra", "-I"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
+        .arg("-o")
+        .arg(&part)
+        .args(sources)
+        .args(options);
+    let status = cc.status().expect("a C compiler starts");
+    assert!(status.success(), "{name} is not compiled");
+    fs::rename(&part, &target).expect("the target folder can be written");
+    target
+}
+
+fn compile(name: &str) -> PathBuf {
+    let source = sources().join(format!("{name}.c"));
+    let name = Path::new(name).file_name().and_then(|name| name.to_str());
+    let options = [
         "-O1",
-        "-Wall",
-        "-Wextra",
         "-std=c11",
         "-D_DEFAULT_SOURCE",
-        "-I",
-    ]);
-    cc.arg(include).arg("-o").arg(&program);
-    cc.arg(sources().join(format!("{name}.c")))
-        .args(["-lOpenCL", "-lpthread"]);
-    assert!(
-        cc.status().expect("a C compiler starts").success(),
-        "{name}.c is not compiled"
-    );
-    program
+        "-lOpenCL",
+        "-lpthread",
+    ];
+    compiled(name.expect("a name"), &[source], &options)
+}
+
+/// A file for loaders that names the driver of `tests/nasty-driver`.
+fn nasty_driver() -> &'static Path {
+    static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let files = fs::read_dir(sources().join("../nasty-driver")).expect("a folder");
+        let files = files.map(|file| file.expect("an entry").path());
+        let is_source = |file: &PathBuf| file.extension().is_some_and(|end| end == "c");
+        let files: Vec<PathBuf> = files.filter(is_source).collect();
+        let options = [
+            "-O2",
+            "-g",
+            "-std=gnu11",
+            "-fvisibility=hidden",
+            "-shared",
+            "-fPIC",
+            "-ldl",
+            "-lpthread",
+        ];
+        let driver = compiled("libnasty.so", &files, &options);
+        let file = driver.with_extension("icd");
+        fs::write(&file, driver.as_os_str().as_encoded_bytes()).expect("it can be written");
+        file
+    });
+    &FILE
 }
 
 fn text(output: &Output) -> String {
@@ -86,56 +108,127 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Runs a program on one device, on two, and on one that stands for both.
-fn run(name: &str) {
-    let (program, library) = (compile(name), library());
-    let ways: [&[(&str, &str)]; 6] = [
-        &[("POCL_DEVICES", "pthread")],
-        &[("POCL_DEVICES", "pthread pthread")],
-        &[
-            ("POCL_DEVICES", "pthread pthread"),
-            ("PDAWL_VIRTUAL", "1"),
-            ("PDAWL_DEVICE_TYPE", "cpu"),
-        ],
-        &[
-            ("POCL_DEVICES", "pthread pthread"),
-            ("PDAWL_VIRTUAL", "1"),
-            ("PDAWL_POLICY", "round-robin"),
-        ],
-        &[
-            ("POCL_DEVICES", "pthread pthread"),
-            ("PDAWL_VIRTUAL", "2"),
-            ("PDAWL_POLICY", "auto-fit"),
-        ],
-        &[
-            ("POCL_DEVICES", "pthread pthread"),
-            ("PDAWL_VIRTUAL", "1"),
-            ("PDAWL_POLICY", "divide:equal"),
-        ],
-    ];
+/// The variables of one run.
+type Way = &'static [(&'static str, &'static str)];
+
+/// One device, two, and one or two that stand for both.
+const WAYS: [Way; 5] = [
+    &[],
+    &[("PDAWL_VIRTUAL", "1"), ("PDAWL_DEVICE_TYPE", "cpu")],
+    &[("PDAWL_VIRTUAL", "1"), ("PDAWL_POLICY", "round-robin")],
+    &[("PDAWL_VIRTUAL", "2"), ("PDAWL_POLICY", "auto-fit")],
+    &[("PDAWL_VIRTUAL", "1"), ("PDAWL_POLICY", "divide:equal")],
+];
+
+/// Runs a program through the layer. Two minutes are more than any of them needs.
+fn run_one(program: &Path, arguments: &[&str], way: &[(&str, &str)]) -> Output {
     let kernels = target().join("opencl-programs/kernels");
     fs::create_dir_all(&kernels).expect("the target folder can be written");
-    for way in ways {
+    let mut command = Command::new("timeout");
+    command
+        .env("OPENCL_LAYERS", library())
+        .env("PDAWL_POLICY", "off")
+        .env("PDAWL_KERNELS", &kernels)
+        .env("PDAWL_CHECK_LEAKS", "1")
+        .envs(way.iter().copied());
+    command.arg("120").arg(program).args(arguments);
+    command.output().expect("`timeout` starts")
+}
+
+/// Asserts that a program has found nothing wrong and left nothing.
+fn passed(name: &str, way: &[(&str, &str)], output: &Output) {
+    let said = text(output);
+    match output.status.code() {
+        Some(NOTHING) => {}
+        Some(0) => assert!(
+            said.contains("no objects are left"),
+            "{name} {way:?}:\n{said}"
+        ),
+        _ => panic!("{name} {way:?} ended with {}:\n{said}", output.status),
+    }
+}
+
+/// Runs a program on devices of PoCL and on those of the nasty driver.
+fn run(name: &str) {
+    let program = compile(name);
+    let one: &[(&str, &str)] = &[("POCL_DEVICES", "pthread")];
+    passed(name, one, &run_one(&program, &[], one));
+    for way in WAYS {
+        let pocl = [&[("POCL_DEVICES", "pthread pthread")], way].concat();
+        passed(name, &pocl, &run_one(&program, &[], &pocl));
+        let nasty = [&[nasty()], way].concat();
+        passed(name, &nasty, &run_one(&program, &[], &nasty));
+    }
+}
+
+/// The variable with which loaders and the layer find the nasty driver, and no other.
+fn nasty() -> (&'static str, &'static str) {
+    let file = nasty_driver().to_str().expect("a path in UTF-8");
+    ("OCL_ICD_VENDORS", file)
+}
+
+/// The arguments of `random`: PoCL cannot copy boxes of sub-buffers.
+const POCL_KINDS: &str = "0x3f7f";
+const ALL_KINDS: &str = "0x3fff";
+
+/// Random commands have the results of a model, whatever orders them and wherever they run.
+fn random(order: &str) {
+    let program = compile("random");
+    fn arguments<'a>(seed: &'a str, order: &'a str, kinds: &'a str) -> [&'a str; 5] {
+        [seed, "120", order, "2", kinds]
+    }
+    let without: [(&str, &str, &str); 3] = [
+        ("POCL_DEVICES", "pthread", POCL_KINDS),
+        ("POCL_DEVICES", "pthread pthread", POCL_KINDS),
+        (nasty().0, nasty().1, ALL_KINDS),
+    ];
+    for (variable, value, kinds) in without {
         let mut command = Command::new("timeout");
+        command.env(variable, value).env_remove("OPENCL_LAYERS");
         command
-            .env("OPENCL_LAYERS", &library)
-            .env("PDAWL_POLICY", "off");
-        command.env("PDAWL_KERNELS", &kernels);
-        command.arg("60").arg(&program).envs(way.iter().copied());
-        let output = command
-            .env("PDAWL_CHECK_LEAKS", "1")
-            .output()
-            .expect("`timeout` starts");
+            .arg("120")
+            .arg(&program)
+            .args(arguments("1", order, kinds));
+        let output = command.output().expect("`timeout` starts");
         let said = text(&output);
-        match output.status.code() {
-            Some(NOTHING) => {}
-            Some(0) => assert!(
-                said.contains("no objects are left"),
-                "{name} {way:?}:\n{said}"
-            ),
-            _ => panic!("{name} {way:?} ended with {}:\n{said}", output.status),
+        assert!(output.status.success(), "{order} {value}:\n{said}");
+    }
+    for devices in ["", "1", "2"] {
+        for (seed, policy) in ["off", "auto-fit", "round-robin", "divide:equal"]
+            .into_iter()
+            .enumerate()
+        {
+            let seed = (seed + 1).to_string();
+            let mut way = vec![("PDAWL_POLICY", policy), ("NASTY_SEED", &seed)];
+            way.extend((!devices.is_empty()).then_some(("PDAWL_VIRTUAL", devices)));
+            let pocl = [&[("POCL_DEVICES", "pthread pthread")], way.as_slice()].concat();
+            let output = run_one(&program, &arguments(&seed, order, POCL_KINDS), &pocl);
+            passed("random", &pocl, &output);
+            let nasty = [&[nasty()], way.as_slice()].concat();
+            let output = run_one(&program, &arguments(&seed, order, ALL_KINDS), &nasty);
+            passed("random", &nasty, &output);
         }
     }
+}
+
+#[test]
+fn random_commands_and_waits() {
+    random("finish");
+}
+
+#[test]
+fn random_commands_in_a_chain() {
+    random("chain");
+}
+
+#[test]
+fn random_commands_with_events() {
+    random("events");
+}
+
+#[test]
+fn random_commands_with_barriers() {
+    random("barrier");
 }
 
 #[test]

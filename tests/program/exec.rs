@@ -1,15 +1,15 @@
 //! `pdawl exec` with a small OpenCL program, over two devices of PoCL.
 //!
 //! The tests need a C compiler and OpenCL's headers, which `scripts/install-opencl.sh`
-//! installs. Cargo builds a library that is only a `cdylib` for no test of another package
-//! (`cargo test -p pdawl` does not), so the tests have cargo build it. That takes no time
-//! when nothing has changed.
+//! installs. They need the layer, which is another package of the workspace: `make test`
+//! builds it together with them.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::sync::LazyLock;
+use std::time::SystemTime;
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -19,27 +19,40 @@ use tempfile::TempDir;
 
 use crate::command::process;
 
-/// The library, in the folder of the program `pdawl`.
+/// The library, in the folder of the program `pdawl`, where the program looks for it.
 static LAYER: LazyLock<PathBuf> = LazyLock::new(|| {
-    let test = env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let mut cargo = Process::new(env!("CARGO"));
-    cargo.args([
-        "build",
-        "--quiet",
-        "--package",
-        "pdawl-opencl-layer",
-        "--target-dir",
-    ]);
-    cargo
-        .arg(profile.parent().unwrap())
-        .current_dir(env!("CARGO_MANIFEST_DIR"));
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    assert!(cargo.status().unwrap().success(), "the layer is not built");
-    profile.join("libpdawl_opencl.so")
+    let deps = env::current_exe().unwrap().parent().unwrap().to_owned();
+    let name = "libpdawl_opencl.so";
+    let built = deps.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let changed = newest(&source.join("src")).max(newest(&source.join("opencl-layer/src")));
+    let made = fs::metadata(&built).and_then(|file| file.modified()).ok();
+    assert!(
+        made.is_some_and(|made| made >= changed),
+        "{} is missing or older than its sources: `cargo test --workspace` builds it, as does \
+         `cargo test -p pdawl-opencl-layer --no-run`",
+        built.display()
+    );
+    let (beside, part) = (
+        deps.parent().unwrap().join(name),
+        deps.join(format!("{name}.{}", std::process::id())),
+    );
+    fs::hard_link(&built, &part).unwrap();
+    // A link that is renamed to another one of the same file stays.
+    fs::rename(&part, &beside).unwrap();
+    let _ = fs::remove_file(&part);
+    beside
 });
+
+/// When the newest file of a folder was changed.
+fn newest(folder: &Path) -> SystemTime {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let changed = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+        true => newest(&entry.path()),
+        false => entry.metadata().unwrap().modified().unwrap(),
+    });
+    changed.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
 
 /// The OpenCL program.
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
