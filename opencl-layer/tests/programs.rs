@@ -174,8 +174,13 @@ const ALL_KINDS: &str = "0x3fff";
 /// Random commands have the results of a model, whatever orders them and wherever they run.
 fn random(order: &str) {
     let program = compile("random");
-    fn arguments<'a>(seed: &'a str, order: &'a str, kinds: &'a str) -> [&'a str; 5] {
-        [seed, "120", order, "2", kinds]
+    fn arguments<'a>(
+        seed: &'a str,
+        count: &'a str,
+        order: &'a str,
+        kinds: &'a str,
+    ) -> [&'a str; 5] {
+        [seed, count, order, "2", kinds]
     }
     let without: [(&str, &str, &str); 3] = [
         ("POCL_DEVICES", "pthread", POCL_KINDS),
@@ -188,7 +193,7 @@ fn random(order: &str) {
         command
             .arg("120")
             .arg(&program)
-            .args(arguments("1", order, kinds));
+            .args(arguments("1", "120", order, kinds));
         let output = command.output().expect("`timeout` starts");
         let said = text(&output);
         assert!(output.status.success(), "{order} {value}:\n{said}");
@@ -199,13 +204,19 @@ fn random(order: &str) {
             .enumerate()
         {
             let seed = (seed + 1).to_string();
+            // Each kernel is examined for each size of its buffers.
+            let count = if policy == "divide:equal" {
+                "40"
+            } else {
+                "120"
+            };
             let mut way = vec![("PDAWL_POLICY", policy), ("NASTY_SEED", &seed)];
             way.extend((!devices.is_empty()).then_some(("PDAWL_VIRTUAL", devices)));
             let pocl = [&[("POCL_DEVICES", "pthread pthread")], way.as_slice()].concat();
-            let output = run_one(&program, &arguments(&seed, order, POCL_KINDS), &pocl);
+            let output = run_one(&program, &arguments(&seed, count, order, POCL_KINDS), &pocl);
             passed("random", &pocl, &output);
             let nasty = [&[nasty()], way.as_slice()].concat();
-            let output = run_one(&program, &arguments(&seed, order, ALL_KINDS), &nasty);
+            let output = run_one(&program, &arguments(&seed, count, order, ALL_KINDS), &nasty);
             passed("random", &nasty, &output);
         }
     }
@@ -481,6 +492,38 @@ fn verdict(report: &Value, name: &str, expected: &str, run: usize) {
                 let shares = one["shares"].as_array().expect("a list");
                 assert_eq!(shares.len(), 2, "{name}: {one}");
             }
+        }
+    }
+}
+
+/// A program may end while commands run. Nothing of the layer calls drivers afterwards, which
+/// the nasty driver would tell. PoCL itself may crash then, without the layer, too.
+#[test]
+fn the_end_of_a_program() {
+    let program = compile("leave");
+    let kernels = target().join("opencl-programs/leave-kernels");
+    for policy in ["off", "auto-fit", "round-robin", "divide", "divide:equal"] {
+        for run in 0..8 {
+            // Kernels that nobody has measured are sampled and examined.
+            let _ = fs::remove_dir_all(&kernels);
+            fs::create_dir_all(&kernels).expect("the target folder can be written");
+            let output = Command::new("timeout")
+                .arg("120")
+                .arg(&program)
+                .env("OPENCL_LAYERS", library())
+                .env("PDAWL_POLICY", policy)
+                .env("PDAWL_VIRTUAL", "1")
+                .env("PDAWL_KERNELS", &kernels)
+                .env("NASTY_SEED", run.to_string())
+                .envs([nasty()])
+                .output()
+                .expect("`timeout` starts");
+            let said = text(&output);
+            assert!(
+                output.status.success(),
+                "{policy} {run}: {}\n{said}",
+                output.status
+            );
         }
     }
 }

@@ -124,8 +124,10 @@ cl_mem API(clCreateSubBuffer)(cl_mem parent, cl_mem_flags flags, cl_buffer_creat
 
 /* Frees what an object has that nobody uses any more. */
 void free_mem(cl_mem mem) {
-    if (mem->maps)
-        complain("a buffer is freed while it is mapped");
+    for (Mapped *map = mem->maps, *next; map; map = next) {
+        next = map->next;
+        free(map);
+    }
     if (mem->root != mem)
         drop(mem->root);
     for (cl_mem *at = &pinned; *at; at = &(*at)->next)

@@ -10,6 +10,7 @@ use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 
 use super::cut::Cut;
 use super::entries;
+use super::worker::while_alive;
 use crate::context::Place;
 use crate::handle::{Ref, Remembered};
 use crate::launch::Launch;
@@ -257,7 +258,7 @@ impl Entry {
         };
         self.changed.notify_all();
         for queue in waiting.iter().filter_map(Remembered::get) {
-            schedule::advance(&queue);
+            while_alive(|| schedule::advance(&queue));
         }
     }
 

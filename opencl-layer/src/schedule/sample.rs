@@ -17,7 +17,7 @@ use opencl_sys::{
 use crate::argument::Argument;
 use crate::callbacks;
 use crate::command::{Command, waits};
-use crate::divide::Form;
+use crate::divide::{self, Form};
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
@@ -228,8 +228,13 @@ fn start(
 /// Has the queue go on when a sample ends, if nobody asks before.
 fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
+    let launch = divide::OwnLaunch::begin();
     // Whoever waits for the queue asks as well.
-    let _ = native.when_ended(move || callbacks::run(move || advance(&queue)));
+    let go_on = move || divide::while_alive(|| advance(&queue));
+    let _ = native.when_ended(move || {
+        drop(launch);
+        callbacks::run(go_on);
+    });
 }
 
 fn compute_units(
