@@ -1,5 +1,6 @@
 //! `pdawl spec check`: checking a kernel file or a graph before anything runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pdawl::graph::spec::{DagSpec, Kernel, Specification};
@@ -49,15 +50,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             compiler.check(described)?;
         }
     }
-    let mut warnings: Vec<String> = kernels.iter().flat_map(|d| d.warnings.clone()).collect();
-    if let Some(dag) = &dag {
-        warnings.extend(dag.warnings.iter().cloned());
-    }
+    let mut warnings = warnings(&kernels, dag.as_ref());
     if compiler.is_none() && !args.no_compile {
         warnings.push("nothing was compiled: there is no OpenCL device here".to_owned());
     }
-    warnings.sort();
-    warnings.dedup();
     let report = SpecReport::new(
         &args.file,
         kernels
@@ -88,6 +84,14 @@ fn described(args: &Args) -> Result<(Vec<Described>, Option<DagSpec>), Failure> 
             Ok((kernels, Some(*dag)))
         }
     }
+}
+
+/// What looks wrong in kernels and their graph, each once.
+pub(super) fn warnings(kernels: &[Described], dag: Option<&DagSpec>) -> Vec<String> {
+    let of_kernels = kernels.iter().flat_map(|described| &described.warnings);
+    let of_graph = dag.into_iter().flat_map(|dag| &dag.warnings);
+    let all: BTreeSet<&String> = of_kernels.chain(of_graph).collect();
+    all.into_iter().cloned().collect()
 }
 
 /// The files that a graph and its kernels were read from.

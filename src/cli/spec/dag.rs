@@ -58,6 +58,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let machine = opencl_only(&args.graph.machine)?;
     let described = check::all(&dag, &args.values)?;
+    let warnings = check::warnings(&described, Some(&dag));
+    warnings.iter().for_each(|warning| terminal::warn(warning));
     let dag = without_missing_kinds(dag, machine.devices.as_deref().unwrap_or_default());
     if let Some(mut compiler) = Compiler::first_of(&machine)? {
         for kernel in &described {
@@ -82,7 +84,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         parameters: json!({ "file": name, "seed": args.seed }),
         graph,
         components: Arc::new(built.components.clone()),
-        queues: queues(&dag, machine.devices.as_deref().unwrap_or_default())?,
+        queues: (!dag.queues.is_empty()).then(|| Queues::of_file(&dag.file, &dag.queues)),
         fp64,
         seed: args.seed,
         // The reference keeps every datum.
@@ -138,41 +140,6 @@ fn of(item: &str) -> &str {
         .split([':', '=', '@'])
         .next()
         .unwrap_or_default()
-}
-
-/// The queues of the file: by kind or name of device, or by number, as in the paper:
-/// `r1` is the first device.
-fn queues(dag: &DagSpec, devices: &str) -> Result<Option<Queues>, Failure> {
-    if dag.queues.is_empty() {
-        return Ok(None);
-    }
-    let devices: Vec<&str> = devices.split(',').map(str::trim).collect();
-    let wrong = |why: String| {
-        Failure::failed(
-            format!("{}, cq: {why}", dag.file.display()),
-            "gpu, cpu, r1 for the first device, or a device's name, each with 1 to 64",
-        )
-    };
-    let mut items = Vec::new();
-    for (device, count) in &dag.queues {
-        let number = device
-            .strip_prefix('r')
-            .and_then(|n| n.parse::<usize>().ok());
-        let name = match number.map(|n| n.checked_sub(1).and_then(|n| devices.get(n))) {
-            None if device.starts_with("opencl") && !devices.iter().any(|d| of(d) == device) => {
-                return Err(wrong(format!("no device `{device}` takes part")));
-            }
-            None => device.as_str(),
-            Some(Some(name)) => name,
-            // A file may name more devices than there are.
-            Some(None) => continue,
-        };
-        items.push(format!("{name}={count}"));
-    }
-    match items.is_empty() {
-        true => Ok(None),
-        false => items.join(",").parse().map(Some).map_err(wrong),
-    }
 }
 
 /// Compares the results with the sequential reference: bit for bit if all devices are

@@ -79,8 +79,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             warnings: Vec::new(),
         },
     };
-    let kernels: Vec<_> = check::all(&dag, &args.values)?
-        .into_iter()
+    let described = check::all(&dag, &args.values)?;
+    let warnings = check::warnings(&described, Some(&dag));
+    warnings.iter().for_each(|warning| terminal::warn(warning));
+    let kernels: Vec<_> = (described.into_iter())
         .map(|described| described.kernel)
         .collect();
     let mut paths = Paths::reading(check::files(&dag, &kernels));

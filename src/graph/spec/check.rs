@@ -2,7 +2,7 @@
 //! input of the same size, nothing waits for itself, and the kernels of a component
 //! are for one device. This file is pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::dag::{DagSpec, Edge, Location};
 use super::error::SpecError;
@@ -15,10 +15,10 @@ impl DagSpec {
     /// # Errors
     /// The first error, with the file, the line or field, and the kernels.
     pub fn check(&self, kernels: &[Kernel]) -> Result<(), SpecError> {
-        for (index, edge) in self.edges.iter().enumerate() {
+        let mut writers: HashMap<(usize, u64), &Edge> = HashMap::new();
+        for edge in &self.edges {
             self.check_edge(edge, kernels)?;
-            let twice = |other: &&Edge| other.to == edge.to;
-            if let Some(other) = self.edges[..index].iter().find(twice) {
+            if let Some(other) = writers.insert(edge.to, edge) {
                 let why = format!(
                     "argument {} of kernel {} comes from kernel {} already; one kernel must \
                      write it",
@@ -146,6 +146,7 @@ impl DagSpec {
 
     /// The location of an edge between two kernels of a cycle.
     fn location_between(&self, cycle: &[usize]) -> Location {
+        let cycle: BTreeSet<&usize> = cycle.iter().collect();
         let within = |edge: &&Edge| cycle.contains(&edge.from.0) && cycle.contains(&edge.to.0);
         let last = self.edges.iter().rfind(within);
         last.map_or_else(Location::default, |edge| edge.location.clone())

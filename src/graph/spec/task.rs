@@ -1,6 +1,7 @@
 //! Building the task graph of a specification: data for its buffers, codelets for
 //! its kernels, and its components.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,12 +44,11 @@ pub fn build(
     let mut builder = GraphBuilder::default();
     // By kernel and argument: the datum that it writes.
     let mut written: Vec<Vec<Option<DatumId>>> = Vec::new();
-    let read_by_others = |kernel: usize, position: usize| {
-        let from = (kernel, position as u64);
-        dag.edges.iter().any(|edge| edge.from == from)
-    };
+    let read: HashSet<(usize, u64)> = dag.edges.iter().map(|edge| edge.from).collect();
+    let sources: HashMap<(usize, u64), (usize, u64)> =
+        dag.edges.iter().map(|edge| (edge.to, edge.from)).collect();
     let mut results = Vec::new();
-    let mut codelets: Vec<(&Resolved, Arc<Codelet>)> = Vec::new();
+    let mut codelets = HashMap::new();
     for (index, (kernel, _)) in kernels.iter().enumerate() {
         let mut row = vec![None; kernel.arguments.len()];
         for (position, buffer) in kernel.buffers() {
@@ -57,7 +57,7 @@ pub fn build(
             }
             let name = name(dag, index, kernel, position);
             let mut datum = Datum::new(name, buffer.bytes());
-            let wanted = !read_by_others(index, position);
+            let wanted = !read.contains(&(index, position as u64));
             if wanted {
                 datum = datum.wanted();
             }
@@ -87,14 +87,10 @@ pub fn build(
                 }
             };
             let made = written[index][position];
-            let source = (dag.edges.iter())
-                .find(|edge| edge.to == (index, position as u64))
-                .and_then(|edge| {
-                    written
-                        .get(edge.from.0)?
-                        .get(edge.from.1 as usize)
-                        .copied()?
-                });
+            let source = sources.get(&(index, position as u64));
+            let source = source.and_then(|(kernel, position)| {
+                written.get(*kernel)?.get(*position as usize).copied()?
+            });
             let mut from = || match source {
                 Some(datum) => datum,
                 None => {
@@ -162,23 +158,25 @@ fn filler(kernel: &Resolved, position: usize, seed: u64, index: usize) -> Filler
     })
 }
 
+/// What kernels have in common that share a codelet: source, name, options and sizes.
+type Sort<'a> = (&'a str, &'a str, &'a str, &'a [u64], Option<&'a [u64]>);
+
 /// The codelet of a kernel. Kernels of one source and size share it, so that times
 /// that are measured for one serve for all.
 fn shared<'a>(
-    known: &mut Vec<(&'a Resolved, Arc<Codelet>)>,
+    known: &mut HashMap<Sort<'a>, Arc<Codelet>>,
     kernel: &'a Resolved,
     info: &KernelInfo,
 ) -> Arc<Codelet> {
-    let same = |other: &&Resolved| {
-        (&other.text, &other.name, &other.options) == (&kernel.text, &kernel.name, &kernel.options)
-            && (&other.global, &other.local) == (&kernel.global, &kernel.local)
-    };
-    if let Some((_, codelet)) = known.iter().find(|(other, _)| same(other)) {
-        return Arc::clone(codelet);
-    }
-    let made = codelet(kernel, info);
-    known.push((kernel, Arc::clone(&made)));
-    made
+    let sort = (
+        kernel.text.as_str(),
+        kernel.name.as_str(),
+        kernel.options.as_str(),
+        kernel.global.as_slice(),
+        kernel.local.as_deref(),
+    );
+    let made = known.entry(sort).or_insert_with(|| codelet(kernel, info));
+    Arc::clone(made)
 }
 
 /// A codelet that launches the whole kernel at once.

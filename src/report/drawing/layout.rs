@@ -2,6 +2,8 @@
 //! outputs below. Cells are in layers from top to bottom. Each component has its own
 //! columns, so that frames never overlap.
 
+use std::collections::BTreeMap;
+
 use super::Drawing;
 
 /// A buffer's rectangle.
@@ -41,69 +43,73 @@ pub(super) struct Layout {
     pub height: f64,
 }
 
-/// The layer of each kernel: the length of the longest path to it.
-pub(super) fn layers(drawing: &Drawing) -> Vec<usize> {
+/// The layer of each kernel: the length of the longest path to it. Kernels of a cycle
+/// and those after them are in layer 0.
+fn layers(drawing: &Drawing) -> Vec<usize> {
     let count = drawing.kernels.len();
+    let (mut after, mut waits) = (vec![Vec::new(); count], vec![0usize; count]);
     let edges = drawing.edges.iter().map(|(from, to)| (from.0, to.0));
-    let pairs: Vec<(usize, usize)> = edges.chain(drawing.order.iter().copied()).collect();
+    for (from, to) in edges.chain(drawing.order.iter().copied()) {
+        after[from].push(to);
+        waits[to] += 1;
+    }
     let mut layers = vec![0; count];
-    // Without a cycle, as many rounds as there are kernels suffice.
-    for _ in 0..count {
-        let mut changed = false;
-        for (from, to) in &pairs {
-            if layers[*to] < layers[*from] + 1 {
-                layers[*to] = layers[*from] + 1;
-                changed = true;
+    let mut free: Vec<usize> = (0..count).filter(|kernel| waits[*kernel] == 0).collect();
+    while let Some(kernel) = free.pop() {
+        for next in &after[kernel] {
+            layers[*next] = layers[*next].max(layers[kernel] + 1);
+            waits[*next] -= 1;
+            if waits[*next] == 0 {
+                free.push(*next);
             }
         }
-        if !changed {
-            break;
-        }
     }
-    layers
+    let is_free = |(layer, waits): (usize, usize)| if waits == 0 { layer } else { 0 };
+    layers.into_iter().zip(waits).map(is_free).collect()
 }
 
 impl Layout {
     pub(super) fn of(drawing: &Drawing) -> Self {
+        let count = drawing.kernels.len();
         let layers = layers(drawing);
-        let depth = layers.iter().max().map_or(0, |layer| layer + 1);
-        let everything: Vec<Vec<usize>> = vec![(0..drawing.kernels.len()).collect()];
+        let everything: Vec<Vec<usize>> = vec![(0..count).collect()];
         let groups = match drawing.components.is_empty() {
             true => &everything,
             false => &drawing.components,
         };
+        let mut group_of = vec![0; count];
+        for (index, group) in groups.iter().enumerate() {
+            group.iter().for_each(|kernel| group_of[*kernel] = index);
+        }
+        let mut before = vec![Vec::new(); count];
+        for (from, to) in &drawing.edges {
+            if group_of[from.0] == group_of[to.0] {
+                before[to.0].push(from.0);
+            }
+        }
         let widths: Vec<f64> = drawing.kernels.iter().map(width).collect();
         let row = BUFFER.1 + GAP + KERNEL.1 + GAP + BUFFER.1;
         let top = |layer: usize| TITLE + MARGIN + layer as f64 * (row + BETWEEN);
+        let room = |kernels: &[usize]| -> f64 {
+            let gaps = GAP * kernels.len().saturating_sub(1) as f64;
+            kernels.iter().map(|kernel| widths[*kernel]).sum::<f64>() + gaps
+        };
         let mut left = MARGIN;
-        let mut cells: Vec<Option<Cell>> = vec![None; drawing.kernels.len()];
+        let mut cells: Vec<Option<Cell>> = vec![None; count];
+        let mut middles = vec![0.0; count];
         for group in groups {
-            let of_layer = |layer: usize| -> Vec<usize> {
-                (group.iter().copied())
-                    .filter(|kernel| layers[*kernel] == layer)
-                    .collect()
-            };
-            let room = |kernels: &[usize]| -> f64 {
-                let gaps = GAP * kernels.len().saturating_sub(1) as f64;
-                kernels.iter().map(|kernel| widths[*kernel]).sum::<f64>() + gaps
-            };
-            let whole = (0..depth).map(|l| room(&of_layer(l))).fold(0.0, f64::max);
-            // A kernel stands near the middle of those before it.
-            let mut middles = vec![left + whole / 2.0; drawing.kernels.len()];
-            for layer in 0..depth {
-                let mut kernels = of_layer(layer);
-                let pull = |kernel: usize| {
-                    let before: Vec<f64> = (drawing.edges.iter())
-                        .filter(|(from, to)| to.0 == kernel && group.contains(&from.0))
-                        .map(|(from, _)| middles[from.0])
-                        .collect();
-                    match before.is_empty() {
-                        true => kernel as f64,
-                        false => before.iter().sum::<f64>() / before.len() as f64,
-                    }
+            let mut by_layer: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for kernel in group {
+                by_layer.entry(layers[*kernel]).or_default().push(*kernel);
+            }
+            let whole = by_layer.values().map(|k| room(k)).fold(0.0, f64::max);
+            for (layer, mut kernels) in by_layer {
+                // A kernel stands near the middle of those before it.
+                let pull = |kernel: usize| match before[kernel].len() {
+                    0 => kernel as f64,
+                    many => before[kernel].iter().map(|b| middles[*b]).sum::<f64>() / many as f64,
                 };
-                let pulls: Vec<f64> = (0..drawing.kernels.len()).map(pull).collect();
-                kernels.sort_by(|a, b| pulls[*a].total_cmp(&pulls[*b]));
+                kernels.sort_by(|a, b| pull(*a).total_cmp(&pull(*b)));
                 let mut x = left + (whole - room(&kernels)) / 2.0;
                 for kernel in kernels {
                     let shown = &drawing.kernels[kernel];
@@ -118,7 +124,7 @@ impl Layout {
         Self {
             cells: cells.into_iter().flatten().collect(),
             width: (left + MARGIN - 2.0 * FRAME - GAP).max(360.0),
-            height: top(depth.saturating_sub(1)) + row + MARGIN,
+            height: top(layers.into_iter().max().unwrap_or(0)) + row + MARGIN,
         }
     }
 }

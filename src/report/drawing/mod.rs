@@ -6,6 +6,8 @@
 mod layout;
 mod svg;
 
+use std::collections::HashSet;
+
 use crate::graph::spec::{Argument, DagSpec, Kernel};
 use crate::machine::DeviceKind;
 
@@ -41,16 +43,16 @@ pub struct DrawnKernel {
 impl Drawing {
     /// The drawing of a graph and its kernels, in the order of `dag`.
     pub fn of(dag: &DagSpec, kernels: &[Kernel]) -> Self {
+        let made: HashSet<(usize, u64)> = dag.edges.iter().map(|edge| edge.to).collect();
         let shown = |(index, kernel): (usize, &Kernel)| {
             let node = &dag.kernels[index];
-            let made = |position: u64| dag.edges.iter().any(|e| e.to == (index, position));
             let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
             for (position, argument) in (0u64..).zip(&kernel.arguments) {
                 let Argument::Buffer(buffer) = argument else {
                     continue;
                 };
                 let what = format!("{} {}", buffer.elements, buffer.element);
-                if buffer.direction.reads() && !made(position) {
+                if buffer.direction.reads() && !made.contains(&(index, position)) {
                     inputs.push((position, what.clone()));
                 }
                 if buffer.direction.writes() {

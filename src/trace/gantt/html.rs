@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_script_finds_what_it_redraws() {
         let page = page();
-        for id in ["plot", "axis", "unit", "steps", "legend"] {
+        for id in ["plot", "axis", "unit", "steps"] {
             assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
             assert!(SCRIPT.contains(&format!("'{id}'")), "{id}");
         }

@@ -4,8 +4,11 @@ use std::io::{self, Write};
 
 use super::axis::Axis;
 use super::bar::{colour, meaning};
-use super::layout::{LEFT, PLOT, Pixels, ROW, STEP_LINE, TOP, Window};
+use super::layout::{
+    BEFORE_PLOT, FONT, GAP, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, TOP, Window,
+};
 use super::rows::{KINDS, Row};
+use super::text::{self, shortened};
 use crate::quantity::Seconds;
 use crate::trace::escape::Escaped;
 use crate::trace::{About, Trace, device_name};
@@ -13,83 +16,83 @@ use crate::trace::{About, Trace, device_name};
 /// Pixels that the number of a step takes.
 const STEP_LABEL: f64 = 40.0;
 const TICKS: u64 = 10;
-/// Characters of a device's name that fit on the left.
-const NAME: usize = 18;
+/// The title's font size.
+const TITLE: f64 = 15.0;
 
 /// The title, the extent of the trace, and the legend of colours.
 pub fn heading(
     trace: &Trace,
     about: &About,
     window: &Window,
+    width: u64,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let title = shortened(&about.title(), TITLE, (width - 2 * MARGIN) as f64);
     writeln!(
         out,
-        "<text x=\"16\" y=\"26\" font-size=\"15\" font-weight=\"600\">{}</text>",
-        Escaped(&about.title())
+        "<text x=\"{MARGIN}\" y=\"26\" font-size=\"{TITLE}\" font-weight=\"600\">{}</text>",
+        Escaped(&title)
     )?;
     writeln!(
         out,
-        "<text x=\"16\" y=\"48\" fill=\"#57606a\">{} commands in {}</text>",
+        "<text x=\"{MARGIN}\" y=\"48\" fill=\"#57606a\">{} commands in {}</text>",
         trace.spans.len(),
         Seconds::from_nanos(window.span())
     )?;
-    writeln!(out, "<g id=\"legend\">")?;
-    for (i, kind) in KINDS.into_iter().enumerate() {
-        let x = LEFT + PLOT - 330 + 115 * i as u64;
+    let mut x = MARGIN as f64;
+    for kind in KINDS {
+        let words = meaning(kind);
         writeln!(
             out,
-            "<rect x=\"{x}\" y=\"38\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\
-             <text x=\"{}\" y=\"48\">{}</text>",
+            "<rect x=\"{}\" y=\"58\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\
+             <text x=\"{}\" y=\"68\">{words}</text>",
+            Pixels(x),
             colour(kind),
-            x + 18,
-            meaning(kind)
+            Pixels(x + 18.0)
         )?;
+        x += 18.0 + text::width(words, FONT) + GAP as f64;
     }
-    writeln!(out, "</g>")
+    Ok(())
 }
 
 /// The names of devices and queues, on the left.
-pub fn names(trace: &Trace, rows: &[Row], tops: &[u64], out: &mut impl Write) -> io::Result<()> {
+pub fn names(
+    trace: &Trace,
+    names: &Names,
+    rows: &[Row],
+    tops: &[u64],
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut before = None;
     for (row, top) in rows.iter().zip(tops) {
         let y = TOP + top + ROW * 2 / 3;
         if before != Some(row.device) {
-            let name = device_name(trace, row.device);
-            let short: String = if name.chars().count() > NAME {
-                name.chars().take(NAME - 1).chain(['…']).collect()
-            } else {
-                name.into()
-            };
             writeln!(
                 out,
-                "<text x=\"16\" y=\"{y}\" font-weight=\"600\">{}<title>{}</title></text>",
-                Escaped(&short),
-                Escaped(name)
+                "<text x=\"{MARGIN}\" y=\"{y}\" font-weight=\"600\">{}<title>{}</title></text>",
+                Escaped(names.devices.get(row.device).map_or("?", String::as_str)),
+                Escaped(device_name(trace, row.device))
             )?;
         }
         before = Some(row.device);
-        let what = match row.bars.is_empty() {
-            true => "idle".into(),
-            false => format!("queue {}", row.queue),
-        };
         writeln!(
             out,
-            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\" fill=\"#57606a\">{what}</text>",
-            LEFT - 10
+            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\" fill=\"#57606a\">{}</text>",
+            names.left - BEFORE_PLOT,
+            row.label()
         )?;
     }
     Ok(())
 }
 
 /// The time axis, below the plot.
-pub fn axis(window: &Window, height: u64, out: &mut impl Write) -> io::Result<()> {
+pub fn axis(window: &Window, left: u64, height: u64, out: &mut impl Write) -> io::Result<()> {
     let axis = Axis::new(window.span(), TICKS);
     let y = TOP + height;
     writeln!(out, "<g id=\"axis\" fill=\"#57606a\" stroke=\"none\">")?;
     for i in 0..=window.span() / axis.tick {
         let at = i * axis.tick;
-        let x = Pixels(LEFT as f64 + at as f64 / window.span() as f64 * PLOT as f64);
+        let x = Pixels(left as f64 + at as f64 / window.span() as f64 * PLOT as f64);
         writeln!(
             out,
             "<path d=\"M{x} {y}v5\" stroke=\"#57606a\"/>\
@@ -102,14 +105,19 @@ pub fn axis(window: &Window, height: u64, out: &mut impl Write) -> io::Result<()
     writeln!(
         out,
         "<text id=\"unit\" x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#57606a\">time [{}]</text>",
-        LEFT + PLOT,
+        left + PLOT,
         y + 36,
         axis.unit
     )
 }
 
 /// The numbers of steps, above the plot, as many as fit.
-pub fn step_numbers(trace: &Trace, window: &Window, out: &mut impl Write) -> io::Result<()> {
+pub fn step_numbers(
+    trace: &Trace,
+    window: &Window,
+    left: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(
         out,
         "<g id=\"steps\" fill=\"#57606a\" font-size=\"11\" \
@@ -118,14 +126,14 @@ pub fn step_numbers(trace: &Trace, window: &Window, out: &mut impl Write) -> io:
     let mut free = 0.0;
     for (step, (began, _)) in trace.steps.iter().enumerate() {
         let x = window.x(*began);
-        if x.0 < free {
+        if x.0 < free || x.0 + STEP_LABEL > (PLOT + RIGHT) as f64 {
             continue;
         }
         free = x.0 + STEP_LABEL;
         writeln!(
             out,
             "<text x=\"{}\" y=\"{}\">{step}</text>",
-            Pixels(LEFT as f64 + x.0),
+            Pixels(left as f64 + x.0),
             TOP - 6
         )?;
     }
@@ -133,7 +141,7 @@ pub fn step_numbers(trace: &Trace, window: &Window, out: &mut impl Write) -> io:
     writeln!(
         out,
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" font-size=\"11\" fill=\"#57606a\">step</text>",
-        LEFT - 10,
+        left - BEFORE_PLOT,
         TOP - 6
     )
 }

@@ -3,7 +3,8 @@
 //!
 //! `rows` reduces the spans to bars of at least a given time, so that a long run
 //! gives a small file. `axis` chooses ticks, and `layout` has the positions. `svg`
-//! draws each `bar`, the `flows` between them and the `labels` around them. `html`
+//! draws each `bar`, the `flows` between them and the `labels` around them, with room for
+//! their `text`. `html`
 //! adds the script `zoom.js` to that drawing.
 
 mod axis;
@@ -14,6 +15,10 @@ mod labels;
 mod layout;
 mod rows;
 mod svg;
+mod text;
+
+#[cfg(test)]
+mod boxes_tests;
 
 pub use html::write as write_html;
 pub use svg::write as write_svg;

@@ -40,6 +40,16 @@ pub struct Part {
     pub busy: Nanos,
 }
 
+impl Row<'_> {
+    /// The text before it.
+    pub fn label(&self) -> String {
+        match self.bars.is_empty() {
+            true => "idle".to_owned(),
+            false => format!("queue {}", self.queue),
+        }
+    }
+}
+
 impl<'a> Bar<'a> {
     fn of(span: &'a Span) -> Self {
         let mut bar = Self {

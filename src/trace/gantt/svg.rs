@@ -5,7 +5,7 @@ use std::io::Write;
 use super::bar;
 use super::flows;
 use super::labels::{axis, heading, names, step_lines, step_numbers};
-use super::layout::{BOTTOM, LEFT, PLOT, RIGHT, STEP_LINE, TOP, Window, tops};
+use super::layout::{BOTTOM, FONT, Names, PLOT, RIGHT, STEP_LINE, TOP, Window, tops};
 use super::rows::rows;
 use crate::time::Nanos;
 use crate::trace::escape::Escaped;
@@ -35,25 +35,27 @@ pub(super) fn draw(
         (window.span() as f64 * thinnest / PLOT as f64) as Nanos,
     );
     let (tops, height) = tops(&rows);
-    let (width, whole) = (LEFT + PLOT + RIGHT, TOP + height + BOTTOM);
+    let named = Names::of(trace, &rows);
+    let left = named.left;
+    let (width, whole) = (left + PLOT + RIGHT, TOP + height + BOTTOM);
     writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{whole}\" \
          viewBox=\"0 0 {width} {whole}\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\" \
-         font-size=\"12\" fill=\"#24292f\">\n\
+         font-size=\"{FONT}\" fill=\"#24292f\">\n\
          <title>{}</title>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>",
         Escaped(&about.title())
     )?;
-    heading(trace, about, &window, out)?;
-    names(trace, &rows, &tops, out)?;
-    step_numbers(trace, &window, out)?;
-    axis(&window, height, out)?;
+    heading(trace, about, &window, width, out)?;
+    names(trace, &named, &rows, &tops, out)?;
+    step_numbers(trace, &window, left, out)?;
+    axis(&window, left, height, out)?;
     // The plot is an `svg` element of its own, so that a page can stretch it
     // without stretching text.
     writeln!(
         out,
-        "<svg id=\"plot\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{PLOT}\" height=\"{height}\" \
+        "<svg id=\"plot\" x=\"{left}\" y=\"{TOP}\" width=\"{PLOT}\" height=\"{height}\" \
          viewBox=\"0 0 {PLOT} {height}\" preserveAspectRatio=\"none\" \
          data-span=\"{}\">\n<rect width=\"{PLOT}\" height=\"{height}\" fill=\"#f6f8fa\"/>",
         window.span()

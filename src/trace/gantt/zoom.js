@@ -1,7 +1,7 @@
 
 'use strict';
 const byId = id => document.getElementById(id);
-const plot = byId('plot'), axis = byId('axis'), unit = byId('unit'), steps = byId('steps'), legend = byId('legend');
+const plot = byId('plot'), axis = byId('axis'), unit = byId('unit'), steps = byId('steps');
 const chart = plot.ownerSVGElement;
 const number = (node, name) => Number(node.getAttribute(name));
 const left = number(plot, 'x'), bottom = number(plot, 'y') + number(plot, 'height');
@@ -47,7 +47,7 @@ function drawSteps() {
     const x = (Number(line.dataset.x) - from) / view * width;
     line.style.display = x < freeLine ? 'none' : '';
     if (x >= freeLine) freeLine = x + lineRoom;
-    if (x < -0.5 || x > width || x < free) continue;
+    if (x < -0.5 || x + room > width + right || x < free) continue;
     free = x + room;
     text(steps, left + x, labelY, line.dataset.step, 'start');
   }
@@ -67,7 +67,6 @@ function fill() {
   chart.setAttribute('width', whole);
   chart.setAttribute('viewBox', `0 0 ${whole} ${chartHeight}`);
   plot.setAttribute('width', width);
-  legend.setAttribute('transform', `translate(${width - drawn} 0)`);
   unit.setAttribute('x', left + width);
   draw();
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{DagSpec, Edge, Location, Node, check_ids, device, edge, find, list};
+use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, list, unknown_symbols};
 use crate::expression::Symbols;
 use crate::graph::spec::arguments::unknown_fields;
 use crate::graph::spec::error::SpecError;
@@ -50,7 +50,7 @@ struct RawNode {
 pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     let raw: RawFigure = parse(file, text)?;
     let whole = raw.kernels.iter().all(|kernel| kernel.get("src").is_some());
-    let mut dag = match whole {
+    let (mut dag, ids) = match whole {
         true => {
             let kernels = inline_kernels(file, &raw.kernels)?;
             list::of(file, "kernels", kernels)?
@@ -59,6 +59,9 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     };
     dag.warnings.extend(unknown_fields(&raw.others, ""));
     let common = values(file, "symbolicVariables", &raw.symbols)?;
+    let specs = dag.kernels.iter().map(|node| &node.spec);
+    let unknown = unknown_symbols(&common, specs, "symbolicVariables: ");
+    dag.warnings.extend(unknown);
     for node in &mut dag.kernels {
         for (name, value) in &common {
             node.symbols.entry(name.clone()).or_insert(*value);
@@ -67,15 +70,12 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     for (index, text) in raw.edges.iter().enumerate() {
         let location = Location::field(format!("edges[{index}]"));
         let (from, to) = edge(text).map_err(|why| dag.fault(&location, why))?;
-        let known = |id: u64| {
-            (dag.index_of(id))
-                .ok_or_else(|| dag.fault(&location, format!("there is no kernel {id}")))
-        };
+        let known = |id: u64| ids.find(&dag, id, &location);
         let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
         dag.edges.push(Edge { from, to, location });
     }
     if let Some(tc) = &raw.tc {
-        dag.components = Some(components(&dag, tc)?);
+        dag.components = Some(components(&dag, &ids, tc)?);
     }
     if let Some(cq) = &raw.cq {
         dag.queues = queues(file, cq)?;
@@ -95,7 +95,7 @@ fn inline_kernels(file: &Path, kernels: &[Value]) -> Result<Vec<RawKernel>, Spec
 }
 
 /// Kernels that have kernel files of their own.
-fn kernels_of_files(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> {
+fn kernels_of_files(file: &Path, raw: &RawFigure) -> Result<(DagSpec, Ids), SpecError> {
     let mut nodes = Vec::new();
     let mut warnings = Vec::new();
     for (index, value) in raw.kernels.iter().enumerate() {
@@ -121,6 +121,8 @@ fn kernels_of_files(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> 
         }
         let symbols = values(file, &at("symbolicVariables"), &node.symbols)?;
         warnings.extend(unknown_fields(&node.others, &at("")));
+        let location = at("symbolicVariables: ");
+        warnings.extend(unknown_symbols(&symbols, [&spec].into_iter(), &location));
         let wanted = match node.dev.as_deref() {
             None => device(&spec, &symbols),
             Some("cpu") => Some(DeviceKind::Cpu),
@@ -138,13 +140,14 @@ fn kernels_of_files(file: &Path, raw: &RawFigure) -> Result<DagSpec, SpecError> 
             line: None,
         });
     }
-    check_ids(file, &nodes, "kernels[N].id")?;
-    Ok(DagSpec {
+    let ids = Ids::of(file, &nodes, "kernels[N].id")?;
+    let dag = DagSpec {
         file: file.to_owned(),
         kernels: nodes,
         warnings,
         ..DagSpec::default()
-    })
+    };
+    Ok((dag, ids))
 }
 
 fn values(file: &Path, field: &str, raw: &BTreeMap<String, Amount>) -> Result<Symbols, SpecError> {
@@ -158,16 +161,14 @@ fn values(file: &Path, field: &str, raw: &BTreeMap<String, Amount>) -> Result<Sy
 }
 
 /// The components, with every kernel in exactly one.
-fn components(dag: &DagSpec, tc: &[Vec<Count>]) -> Result<Vec<Vec<usize>>, SpecError> {
+fn components(dag: &DagSpec, known: &Ids, tc: &[Vec<Count>]) -> Result<Vec<Vec<usize>>, SpecError> {
     let mut of: Vec<Option<usize>> = vec![None; dag.kernels.len()];
     let mut all = Vec::new();
     for (index, ids) in tc.iter().enumerate() {
         let mut kernels = Vec::new();
         for (which, id) in ids.iter().enumerate() {
             let location = Location::field(format!("tc[{index}][{which}]"));
-            let kernel = dag.index_of(id.0);
-            let kernel = kernel
-                .ok_or_else(|| dag.fault(&location, format!("there is no kernel {}", id.0)))?;
+            let kernel = known.find(dag, id.0, &location)?;
             if let Some(other) = of[kernel].replace(index) {
                 let why = format!("kernel {} is in component {other} already", id.0);
                 return Err(dag.fault(&location, why));

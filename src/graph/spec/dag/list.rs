@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{DagSpec, Edge, Location, Node, check_ids, device};
+use super::{DagSpec, Edge, Ids, Location, Node, device};
 use crate::expression::Symbols;
 use crate::graph::spec::error::SpecError;
 use crate::graph::spec::kernel::{ArgumentKind, KernelSpec, parse};
@@ -12,11 +12,15 @@ use crate::graph::spec::raw::RawKernel;
 
 pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     let raw: Vec<RawKernel> = parse(file, text)?;
-    of(file, "", raw)
+    of(file, "", raw).map(|(dag, _)| dag)
 }
 
 /// The graph of a list of kernels at `prefix` of a file.
-pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSpec, SpecError> {
+pub(super) fn of(
+    file: &Path,
+    prefix: &str,
+    raw: Vec<RawKernel>,
+) -> Result<(DagSpec, Ids), SpecError> {
     let mut nodes = Vec::new();
     for (index, kernel) in raw.iter().enumerate() {
         let location = format!("{prefix}[{index}].");
@@ -37,7 +41,7 @@ pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSp
             line: None,
         });
     }
-    check_ids(file, &nodes, &format!("{prefix}[N].id"))?;
+    let ids = Ids::of(file, &nodes, &format!("{prefix}[N].id"))?;
     let mut dag = DagSpec {
         file: file.to_owned(),
         warnings: nodes
@@ -49,16 +53,18 @@ pub(super) fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<DagSp
         ..DagSpec::default()
     };
     for (index, kernel) in raw.iter().enumerate() {
-        link(&mut dag, prefix, index, kernel)?;
+        link(&mut dag, &ids, (prefix, index), kernel)?;
     }
-    Ok(dag)
+    Ok((dag, ids))
 }
 
 /// Adds the edges into one kernel.
-fn link(dag: &mut DagSpec, prefix: &str, index: usize, raw: &RawKernel) -> Result<(), SpecError> {
-    let known = |dag: &DagSpec, id: u64, location: &Location| {
-        (dag.index_of(id)).ok_or_else(|| dag.fault(location, format!("there is no kernel {id}")))
-    };
+fn link(
+    dag: &mut DagSpec,
+    ids: &Ids,
+    (prefix, index): (&str, usize),
+    raw: &RawKernel,
+) -> Result<(), SpecError> {
     let mut sources = Vec::new();
     for argument in &dag.kernels[index].spec.arguments {
         if let ArgumentKind::Buffer {
@@ -71,7 +77,7 @@ fn link(dag: &mut DagSpec, prefix: &str, index: usize, raw: &RawKernel) -> Resul
     }
     for (position, (kernel, output), field) in sources {
         let location = Location::field(field);
-        let producer = known(dag, kernel, &location)?;
+        let producer = ids.find(dag, kernel, &location)?;
         dag.edges.push(Edge {
             from: (producer, output),
             to: (index, position),
@@ -80,7 +86,7 @@ fn link(dag: &mut DagSpec, prefix: &str, index: usize, raw: &RawKernel) -> Resul
     }
     for (which, parent) in raw.depends.iter().enumerate() {
         let location = Location::field(format!("{prefix}[{index}].depends[{which}]"));
-        let parent = known(dag, parent.0, &location)?;
+        let parent = ids.find(dag, parent.0, &location)?;
         dag.order.push((parent, index));
     }
     Ok(())

@@ -11,7 +11,7 @@ mod figure;
 mod list;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::error::{SpecError, read};
@@ -128,11 +128,6 @@ impl Specification {
 }
 
 impl DagSpec {
-    /// The index of the kernel with this id.
-    pub fn index_of(&self, id: u64) -> Option<usize> {
-        self.kernels.iter().position(|node| node.id == id)
-    }
-
     /// An error at a location of its file.
     pub fn fault(&self, location: &Location, why: impl Into<String>) -> SpecError {
         SpecError {
@@ -168,25 +163,37 @@ impl DagSpec {
     }
 }
 
-/// Checks that there are kernels and that no two have the same id.
-fn check_ids(file: &Path, nodes: &[Node], field: &str) -> Result<(), SpecError> {
-    if nodes.is_empty() {
-        return Err(SpecError::file(
-            file,
-            "it has no kernel; a graph needs at least one",
-        ));
-    }
-    for (index, node) in nodes.iter().enumerate() {
-        if nodes[..index].iter().any(|other| other.id == node.id) {
-            let why = format!("two kernels have the id {}; each needs its own", node.id);
-            let error = match node.line {
-                Some(line) => SpecError::line(file, line, why),
-                None => SpecError::field(file, field.replace("N", &index.to_string()), why),
-            };
-            return Err(error);
+/// The index of each kernel by its id.
+struct Ids(HashMap<u64, usize>);
+
+impl Ids {
+    /// Checks that there are kernels and that no two have the same id.
+    fn of(file: &Path, nodes: &[Node], field: &str) -> Result<Self, SpecError> {
+        if nodes.is_empty() {
+            return Err(SpecError::file(
+                file,
+                "it has no kernel; a graph needs at least one",
+            ));
         }
+        let mut ids = HashMap::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            if ids.insert(node.id, index).is_some() {
+                let why = format!("two kernels have the id {}; each needs its own", node.id);
+                let error = match node.line {
+                    Some(line) => SpecError::line(file, line, why),
+                    None => SpecError::field(file, field.replace("N", &index.to_string()), why),
+                };
+                return Err(error);
+            }
+        }
+        Ok(Self(ids))
     }
-    Ok(())
+
+    /// The kernel that a location of the graph's file names.
+    fn find(&self, dag: &DagSpec, id: u64, location: &Location) -> Result<usize, SpecError> {
+        let index = self.0.get(&id).copied();
+        index.ok_or_else(|| dag.fault(location, format!("there is no kernel {id}")))
+    }
 }
 
 /// Finds a kernel file that a graph names.
@@ -197,6 +204,28 @@ fn find(file: &Path, name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| {
             format!("there is no kernel file `{name}` beside it, nor in a folder `info` there")
         })
+}
+
+/// A warning of each value at `location` that is for no symbol of these kernels.
+fn unknown_symbols<'a>(
+    symbols: &Symbols,
+    specs: impl Iterator<Item = &'a KernelSpec> + Clone,
+    location: &str,
+) -> Vec<String> {
+    if symbols.is_empty() {
+        return Vec::new();
+    }
+    let known: BTreeSet<String> = specs.clone().flat_map(KernelSpec::symbol_names).collect();
+    let files: BTreeSet<String> = specs.map(|spec| spec.file.display().to_string()).collect();
+    let [files, names] = [&files, &known].map(|set| {
+        let all: Vec<&str> = set.iter().map(String::as_str).collect();
+        all.join(", ")
+    });
+    (symbols.keys().filter(|name| !known.contains(*name)))
+        .map(|name| {
+            format!("{location}`{name}` is no symbol of {files}; it is ignored; known are {names}")
+        })
+        .collect()
 }
 
 /// The kind of device that a kernel is to run on: by its `dev`, else by a partition

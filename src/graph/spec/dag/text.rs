@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{DagSpec, Edge, Location, Node, check_ids, device, edge, find};
+use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, unknown_symbols};
 use crate::expression::Symbols;
 use crate::graph::spec::error::SpecError;
 use crate::graph::spec::fields::Amount;
@@ -15,14 +15,21 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     let mut lines = (1..)
         .zip(text.lines().map(str::trim))
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let mut kernels = Vec::new();
+    let (mut kernels, mut warnings) = (Vec::new(), Vec::new());
     let mut ended = false;
     for (number, line) in lines.by_ref() {
         if line == END {
             ended = true;
             break;
         }
-        kernels.push(kernel(file, number, line)?);
+        let node = kernel(file, number, line)?;
+        let location = format!("{}, line {number}: ", file.display());
+        warnings.extend(unknown_symbols(
+            &node.symbols,
+            [&node.spec].into_iter(),
+            &location,
+        ));
+        kernels.push(node);
     }
     if !ended {
         return Err(SpecError::file(
@@ -30,10 +37,11 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
             "it is neither JSON nor a list of kernels that ends with a line of `---`",
         ));
     }
-    check_ids(file, &kernels, "")?;
+    let ids = Ids::of(file, &kernels, "")?;
     let mut dag = DagSpec {
         file: file.to_owned(),
         kernels,
+        warnings,
         ..DagSpec::default()
     };
     let mut ended = false;
@@ -47,10 +55,7 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
             field: None,
         };
         let (from, to) = edge(line).map_err(|why| dag.fault(&location, why))?;
-        let known = |id: u64| {
-            (dag.index_of(id))
-                .ok_or_else(|| dag.fault(&location, format!("there is no kernel {id}")))
-        };
+        let known = |id: u64| ids.find(&dag, id, &location);
         let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
         dag.edges.push(Edge { from, to, location });
     }
