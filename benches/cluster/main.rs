@@ -29,7 +29,7 @@ fn run(cluster: &Cluster, spaces: &Spaces, task: &Arc<dyn Task>, options: &Optio
 }
 
 fn copied(report: &Report) -> u64 {
-    report.nodes.iter().map(|node| node.copied).sum()
+    report.nodes.iter().map(|node| node.counts.copied).sum()
 }
 
 /// Work a second of all devices of a node, in operations.
@@ -83,7 +83,7 @@ fn slow() {
                 }
                 parts.sort_by(f64::total_cmp);
                 let report = last.expect("five runs");
-                let back: u64 = report.nodes.iter().map(|node| node.given_back).sum();
+                let back: u64 = report.nodes.iter().map(|node| node.counts.given_back).sum();
                 let requests = report.requests;
                 println!(
                     "{computing:?} {case:18} {spread:10} median {:.3} worst {:.3} back {back} copied {} asked {} brought {}",

@@ -131,6 +131,7 @@ pub fn main() -> ExitCode {
 }
 
 fn program() -> ExitCode {
+    terminal::settle();
     let matches = with_negative_numbers(Cli::command()).try_get_matches();
     let result = (matches.and_then(|matches| Cli::from_arg_matches(&matches)))
         .map_err(Failure::from)

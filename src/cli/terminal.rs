@@ -1,11 +1,12 @@
 //! Prints to the terminal. Styles are dropped where they are not wanted (not a
-//! terminal, `NO_COLOR`), and a closed reader causes no panic.
+//! terminal, `NO_COLOR`, a rank of a launcher), and a closed reader causes no panic.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
+use pdawl::cluster::wire::environment::Launched;
 use serde::Serialize;
 
 use super::args::Format;
@@ -14,6 +15,20 @@ use super::failure::Failure;
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const REMEDY: Style = Style::new().bold();
+
+/// Drops styles and hides bars in a rank that a launcher started. Launchers give ranks
+/// pseudo-terminals, whatever they write to themselves, so a rank does not know whether
+/// its output comes to a terminal.
+pub fn settle() {
+    if Launched::detect().is_some() {
+        anstream::ColorChoice::Never.write_global();
+    }
+}
+
+/// Whether standard error shows bars.
+fn shows_bars() -> bool {
+    Launched::detect().is_none() && std::io::stderr().is_terminal()
+}
 
 /// Prints text that may carry ANSI styles to standard output.
 ///
@@ -90,7 +105,7 @@ fn printable(text: &str) -> String {
 
 /// A progress bar on standard error; hidden for JSON and where it is no terminal.
 pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
-    if format != Format::Text || !std::io::stderr().is_terminal() {
+    if format != Format::Text || !shows_bars() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} [{elapsed}]");
@@ -104,7 +119,7 @@ pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
 
 /// A spinner with a message on standard error; hidden where it is no terminal.
 pub fn spinner() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !shows_bars() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
+use thiserror::Error;
+
 use super::Runs;
 use crate::cluster::NodeId;
 
@@ -21,6 +23,15 @@ pub enum Completion {
     First { cancel: Option<NodeId> },
     /// Another result counts.
     Again,
+}
+
+/// A rule that a policy has broken. What it ordered is not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BrokenRule {
+    #[error("subtask {subtask} was given to {node}, and it was not free")]
+    NotFree { subtask: u64, node: NodeId },
+    #[error("subtask {subtask} was copied to {node}, and it was not at one other node")]
+    NotAtOne { subtask: u64, node: NodeId },
 }
 
 /// The places of all subtasks. A subtask is at one node, or at two if it was copied.
@@ -109,26 +120,29 @@ impl Ledger {
 
     /// Gives a free subtask to a node.
     ///
-    /// # Panics
+    /// # Errors
     /// When the subtask is not free, which is a mistake of the policy.
-    pub fn assign(&mut self, subtask: u64, node: NodeId) {
-        assert!(self.free.remove(subtask), "subtask {subtask} is not free");
+    pub fn assign(&mut self, subtask: u64, node: NodeId) -> Result<(), BrokenRule> {
+        if !self.free.remove(subtask) {
+            return Err(BrokenRule::NotFree { subtask, node });
+        }
         self.places[subtask as usize] = Place::At(node);
         self.enqueue(subtask, node);
+        Ok(())
     }
 
     /// Gives a subtask that is at one node to a second one.
     ///
-    /// # Panics
+    /// # Errors
     /// When the subtask is not at one other node, which is a mistake of the policy.
-    pub fn copy(&mut self, subtask: u64, node: NodeId) {
+    pub fn copy(&mut self, subtask: u64, node: NodeId) -> Result<(), BrokenRule> {
         let one = matches!(self.places[subtask as usize], Place::At(other) if other != node);
-        assert!(
-            one && !self.is_copied(subtask),
-            "subtask {subtask} is not at one node other than {node}"
-        );
+        if !one || self.is_copied(subtask) {
+            return Err(BrokenRule::NotAtOne { subtask, node });
+        }
         self.copies.insert(subtask, node);
         self.enqueue(subtask, node);
+        Ok(())
     }
 
     /// Notes that a node was asked for subtasks.
@@ -252,8 +266,8 @@ mod tests {
     #[test]
     fn the_first_result_of_a_copied_subtask_counts() {
         let mut ledger = Ledger::new(vec![1.0; 3], 2);
-        ledger.assign(1, A);
-        ledger.copy(1, B);
+        ledger.assign(1, A).unwrap();
+        ledger.copy(1, B).unwrap();
         assert_eq!(ledger.done(1, B), Completion::First { cancel: Some(A) });
         assert_eq!(ledger.done(1, A), Completion::Again);
         assert!(ledger.queue(A).is_empty() && ledger.queue(B).is_empty());
@@ -264,11 +278,11 @@ mod tests {
     #[test]
     fn a_result_that_will_be_forgotten_does_not_count() {
         let mut ledger = Ledger::new(vec![1.0], 2);
-        ledger.assign(0, A);
-        ledger.copy(0, B);
+        ledger.assign(0, A).unwrap();
+        ledger.copy(0, B).unwrap();
         assert_eq!(ledger.done(0, A), Completion::First { cancel: Some(B) });
         ledger.lost(A);
-        ledger.assign(0, B);
+        ledger.assign(0, B).unwrap();
         assert_eq!(ledger.done(0, B), Completion::Again);
         assert!(!ledger.answered(0, B, true));
         assert_eq!(ledger.queue(B).len(), 1, "it computes it once more");
@@ -279,9 +293,9 @@ mod tests {
     fn what_a_lost_node_had_is_nobodys() {
         let mut ledger = Ledger::new(vec![1.0; 4], 2);
         for subtask in 0..3 {
-            ledger.assign(subtask, A);
+            ledger.assign(subtask, A).unwrap();
         }
-        ledger.copy(1, B);
+        ledger.copy(1, B).unwrap();
         assert_eq!(ledger.done(0, A), Completion::First { cancel: None });
         ledger.lost(A);
         let free: Vec<_> = ledger.free().iter().collect();
@@ -292,14 +306,29 @@ mod tests {
     #[test]
     fn what_is_given_back_is_free_unless_it_was_copied() {
         let mut ledger = Ledger::new(vec![1.0; 2], 2);
-        ledger.assign(0, A);
-        ledger.assign(1, A);
-        ledger.copy(1, B);
+        ledger.assign(0, A).unwrap();
+        ledger.assign(1, A).unwrap();
+        ledger.copy(1, B).unwrap();
         ledger.revoke([0, 1], A);
         ledger.answered(0, A, true);
         ledger.answered(1, A, true);
         assert!(ledger.revoking(A).is_empty() && ledger.queue(A).is_empty());
         assert_eq!(ledger.free().iter().collect::<Vec<_>>(), [0]);
         assert_eq!(ledger.done(1, B), Completion::First { cancel: None });
+    }
+
+    #[test]
+    fn what_a_policy_may_not_order_is_not_done() {
+        let mut ledger = Ledger::new(vec![1.0; 2], 2);
+        ledger.assign(0, A).unwrap();
+        let (subtask, node) = (0, B);
+        let not_free = BrokenRule::NotFree { subtask, node };
+        assert_eq!(ledger.assign(0, B), Err(not_free));
+        ledger.copy(0, B).unwrap();
+        for (subtask, node) in [(0, A), (0, B), (1, A)] {
+            let broken = BrokenRule::NotAtOne { subtask, node };
+            assert_eq!(ledger.copy(subtask, node), Err(broken));
+        }
+        assert_eq!((ledger.queue(A).len(), ledger.queue(B).len()), (1, 1));
     }
 }

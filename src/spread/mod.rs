@@ -23,7 +23,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub use central::Central;
-pub use ledger::{Completion, Ledger};
+pub use ledger::{BrokenRule, Completion, Ledger};
 pub use named::{NamedSpread, SpreadNameError};
 pub use runs::Runs;
 pub use state::{Network, Order, TaskState};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::data::Data;
-use super::ledger::{Completion, Ledger};
+use super::ledger::{BrokenRule, Completion, Ledger};
 use super::links::Links;
 use super::rate::{mean_cost, weight};
 use crate::cluster::NodeId;
@@ -67,6 +67,8 @@ pub struct TaskState {
     network: Network,
     now: Nanos,
     orders: Vec<Order>,
+    /// The first rule that the policy has broken.
+    broken: Option<BrokenRule>,
 }
 
 impl TaskState {
@@ -94,6 +96,7 @@ impl TaskState {
             network,
             now,
             orders: Vec::new(),
+            broken: None,
         }
     }
 
@@ -179,14 +182,15 @@ impl TaskState {
         self.network
     }
 
-    /// Gives free subtasks to a node, in this order.
-    ///
-    /// # Panics
-    /// When one of them is not free.
+    /// Gives free subtasks to a node, in this order. One that is not free is a broken rule
+    /// ([`Self::broken`]).
     pub fn assign(&mut self, node: NodeId, subtasks: impl IntoIterator<Item = u64>) {
         let mut runs = Vec::new();
         for subtask in subtasks {
-            self.ledger.assign(subtask, node);
+            if let Err(broken) = self.ledger.assign(subtask, node) {
+                self.broken.get_or_insert(broken);
+                continue;
+            }
             self.note_fetch(subtask, node);
             extend_runs(&mut runs, subtask);
         }
@@ -197,12 +201,13 @@ impl TaskState {
     }
 
     /// Gives a subtask that another node has to a node as well. The result of the first
-    /// one counts.
-    ///
-    /// # Panics
-    /// When the subtask is not at exactly one other node.
+    /// one counts. One that is not at exactly one other node is a broken rule
+    /// ([`Self::broken`]).
     pub fn copy(&mut self, node: NodeId, subtask: u64) {
-        self.ledger.copy(subtask, node);
+        if let Err(broken) = self.ledger.copy(subtask, node) {
+            self.broken.get_or_insert(broken);
+            return;
+        }
         self.note_fetch(subtask, node);
         let one = subtask..subtask + 1;
         let subtasks = vec![one];
@@ -230,6 +235,11 @@ impl TaskState {
             let subtasks = runs;
             self.orders.push(Order::Revoke { node, subtasks });
         }
+    }
+
+    /// The first rule that the policy has broken in this task. Its orders are of no use then.
+    pub fn broken(&self) -> Option<BrokenRule> {
+        self.broken
     }
 
     /// Asks to be woken at a time.

@@ -84,6 +84,9 @@ fn receive(wire: &mut PluginWire) -> Result<(usize, Vec<u8>), Box<dyn Error>> {
             Some(Arrived::Lost { rank, why }) => {
                 return Err(format!("rank {rank} was lost: {why}").into());
             }
+            Some(Arrived::Excluded { by }) => {
+                return Err(format!("rank {by} takes this one for lost").into());
+            }
             None => thread::yield_now(),
         }
     }

@@ -38,7 +38,13 @@ pub(super) struct Coordinator {
     running: Option<Running>,
     /// Results of the last task, which the directory may not have yet.
     last: Results,
+    /// How often the tasks have begun anew since the policy broke a rule.
+    mistakes: u32,
 }
+
+/// So many mistakes of the policy are repaired. A mistake that it makes again and again
+/// ends the run.
+const MISTAKES: u32 = 3;
 
 impl Coordinator {
     pub fn new(spread: Box<dyn Spread>, network: Network) -> Self {
@@ -50,6 +56,7 @@ impl Coordinator {
             working: Vec::new(),
             running: None,
             last: Results::from([]),
+            mistakes: 0,
         }
     }
 
@@ -116,6 +123,11 @@ impl Coordinator {
         }
         running.state.set_now(now);
         decide(&mut *self.spread, &mut running.state);
+        if let Some(broken) = running.state.broken() {
+            let why = format!("policy {}: {broken}", self.spread.name());
+            self.repair(why, actions);
+            return;
+        }
         for order in running.state.take_orders() {
             let (to, message) = match order {
                 Order::Assign { node, subtasks } => (node, Message::Assign { task, subtasks }),
@@ -127,6 +139,24 @@ impl Coordinator {
             };
             actions.push(Action::Send { to, message });
         }
+    }
+
+    /// The policy has made a mistake. What nodes have of the present attempt is given up, so
+    /// a mistake costs time, and not the run.
+    fn repair(&mut self, why: String, actions: &mut Vec<Action>) {
+        self.mistakes += 1;
+        self.running = None;
+        self.last = Results::from([]);
+        let message = match self.mistakes > MISTAKES {
+            true => Message::Stop {
+                why: format!(
+                    "{why}; the tasks have begun anew {MISTAKES} times, so another --spread is \
+                     needed"
+                ),
+            },
+            false => Message::Again { why },
+        };
+        self.tell(&message, actions);
     }
 
     /// The time that the policy asked for has come.

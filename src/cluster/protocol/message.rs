@@ -86,6 +86,8 @@ pub enum Message {
         heir: NodeId,
         restart: bool,
     },
+    /// From the coordinator, to all: the tasks begin anew, as this has gone wrong.
+    Again { why: String },
     /// From the first node, to all, when a task has ended that may be the last one: whether
     /// it is.
     Verdict { task: TaskId, is_last: bool },

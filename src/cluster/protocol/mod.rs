@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use message::{Message, Parts, Results};
 pub use node::{NodeMachine, Settings};
+pub use work::Counts;
 
 use super::NodeId;
 use super::space::Part;
@@ -55,8 +56,19 @@ pub enum Event {
     Combined,
     /// A node is gone.
     NodeLost { node: NodeId },
+    /// A node takes this one for lost.
+    Excluded { by: NodeId },
     /// The time that [`Action::WakeAt`] asked for.
     Woken,
+}
+
+/// Why tasks begin anew.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// A node was lost, with data that nobody has any longer.
+    Lost(NodeId),
+    /// The coordinator has found a mistake of its own.
+    Mistake(String),
 }
 
 /// What a node's driver must do.
@@ -93,13 +105,15 @@ pub enum Action {
     /// The task has ended. The node that has the result of each subtask; of a task that
     /// reduces, one node has them all.
     Ended { results: Results },
-    /// A node was lost, with data that nobody has any longer: the tasks begin anew, and
-    /// what devices still run is not wanted.
-    Restart { lost: NodeId },
+    /// The tasks begin anew, and what devices still run is not wanted.
+    Restart { cause: Cause },
     /// A node was lost; its data with first contents go to `heir`, and the task goes on.
     Lost { node: NodeId, heir: NodeId },
     /// The run cannot go on.
     Fail { why: String },
     /// The run cannot go on, as nobody coordinates it.
     FirstLost,
+    /// This node takes part no more: it was taken for lost by the coordinator, or is the
+    /// coordinator and another node has ended since it took it for lost.
+    Excluded { by: NodeId },
 }

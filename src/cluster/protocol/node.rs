@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::coordinator::Coordinator;
 use super::devices::Devices;
 use super::fetch::Fetches;
-use super::work::Work;
-use super::{Action, DeviceIndex, Event, Message};
+use super::work::{Counts, Work};
+use super::{Action, Cause, DeviceIndex, Event, Message};
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
@@ -67,6 +67,8 @@ pub struct NodeMachine {
     next_request: u64,
     /// Who answers for lost nodes.
     heirs: HashMap<NodeId, NodeId>,
+    /// Of the tasks that have ended since they began last.
+    counts: Counts,
 }
 
 impl NodeMachine {
@@ -109,6 +111,7 @@ impl NodeMachine {
             early: Vec::new(),
             next_request: 0,
             heirs: HashMap::new(),
+            counts: Counts::default(),
         }
     }
 
@@ -154,6 +157,17 @@ impl NodeMachine {
     /// once.
     pub fn restarts(&self) -> u64 {
         self.task.0 / RESTART
+    }
+
+    /// Whether a task belongs to the present attempt.
+    pub fn is_of_attempt(&self, task: TaskId) -> bool {
+        task.0 / RESTART == self.restarts()
+    }
+
+    /// What became of this node's subtasks in the tasks that have ended since the tasks
+    /// began last.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// Begins the next task. The driver calls it when the node is ready and no task runs.
@@ -214,6 +228,13 @@ impl NodeMachine {
                 }
             }
             Event::NodeLost { node } => self.node_lost(node, now, spaces, actions),
+            // The coordinator alone says who is lost. Without it there is no run, so it is
+            // lost if one other node says so: all nodes come to one verdict. Other nodes
+            // have told the coordinator that they do not reach this one.
+            Event::Excluded { by } if self.me == NodeId::FIRST || by == NodeId::FIRST => {
+                actions.push(Action::Excluded { by });
+            }
+            Event::Excluded { .. } => {}
             Event::Woken => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.woken(now, actions);
@@ -314,6 +335,11 @@ impl NodeMachine {
                 work.combining.begin(self.me, &nodes, task, actions);
             }
             Message::Ended { results, .. } => {
+                if !work.task.reduces() {
+                    let own = results.iter().filter(|(_, node)| *node == self.me);
+                    let own = own.map(|(run, _)| run.end - run.start);
+                    work.counts.subtasks += own.sum::<u64>();
+                }
                 self.stop_work(actions);
                 actions.push(Action::Ended { results });
             }
@@ -330,7 +356,9 @@ impl NodeMachine {
     fn stop_work(&mut self, actions: &mut Vec<Action>) {
         if let Some(work) = self.work.take() {
             self.next_request = work.fetches.next();
+            self.counts += work.counts;
             for (device, subtask) in self.devices.all_running(work.id) {
+                self.counts.copied += 1;
                 let device = DeviceIndex(device as u32);
                 actions.push(Action::Abort { device, subtask });
             }
@@ -353,6 +381,7 @@ impl NodeMachine {
                 heir,
                 restart,
             } => self.told_lost(node, heir, restart, spaces, actions),
+            Message::Again { why } => self.restart(Cause::Mistake(why), actions),
             Message::Stop { why } => actions.push(Action::Fail { why }),
             Message::Unreachable { node } => self.node_lost(node, now, spaces, actions),
             message => {
@@ -442,22 +471,28 @@ impl NodeMachine {
         actions: &mut Vec<Action>,
     ) {
         if node == self.me {
-            let why = format!("the others do not reach {node} (this one) any longer");
-            actions.push(Action::Fail { why });
+            let by = NodeId::FIRST;
+            actions.push(Action::Excluded { by });
             return;
         }
         self.heirs.insert(node, heir);
         if restart {
-            self.stop_work(actions);
-            self.task = TaskId((self.restarts() + 1) * RESTART);
-            self.early
-                .retain(|(_, message)| Self::task_of(message).is_some_and(|task| task > self.task));
-            actions.push(Action::Restart { lost: node });
+            self.restart(Cause::Lost(node), actions);
             return;
         }
         actions.push(Action::Lost { node, heir });
         if let Some(work) = &mut self.work {
             work.fetches.lost(node, heir, spaces, actions);
         }
+    }
+
+    /// The tasks begin anew. What was told of the present attempt is forgotten.
+    fn restart(&mut self, cause: Cause, actions: &mut Vec<Action>) {
+        self.stop_work(actions);
+        self.counts = Counts::default();
+        self.task = TaskId((self.restarts() + 1) * RESTART);
+        self.early
+            .retain(|(_, message)| Self::task_of(message).is_some_and(|task| task > self.task));
+        actions.push(Action::Restart { cause });
     }
 }

@@ -1,7 +1,7 @@
 //! A node's part in a task: its queue, what it fetches, and what runs.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use super::combine::Combining;
@@ -17,6 +17,26 @@ use crate::spread::Next;
 use crate::spread::rate::{mean_cost, weight};
 use crate::time::Nanos;
 
+/// What became of a node's subtasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those whose results count. In a task that reduces, those that the coordinator has
+    /// accepted, wherever the combined result is.
+    pub subtasks: u64,
+    /// Those that were computed, or begun, although another node had their result first.
+    pub copied: u64,
+    /// Those that were given back before they began.
+    pub given_back: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.subtasks += other.subtasks;
+        self.copied += other.copied;
+        self.given_back += other.given_back;
+    }
+}
+
 /// A node's part in the present task.
 pub(super) struct Work {
     pub id: TaskId,
@@ -27,6 +47,7 @@ pub(super) struct Work {
     done: BTreeSet<u64>,
     pub fetches: Fetches,
     pub combining: Combining,
+    pub counts: Counts,
 }
 
 fn send(message: Message, actions: &mut Vec<Action>) {
@@ -44,6 +65,7 @@ impl Work {
             done: BTreeSet::new(),
             fetches,
             combining: Combining::default(),
+            counts: Counts::default(),
         }
     }
 
@@ -75,6 +97,7 @@ impl Work {
         for subtask in self.queue.take() {
             self.fetches.leave(subtask, actions);
             extend_runs(&mut subtasks, subtask);
+            self.counts.given_back += 1;
         }
         let (task, kept) = (self.id, Vec::new());
         let message = Message::Revoked {
@@ -94,6 +117,7 @@ impl Work {
                 true => {
                     self.fetches.leave(subtask, actions);
                     extend_runs(&mut back, subtask);
+                    self.counts.given_back += 1;
                 }
                 false => extend_runs(&mut kept, subtask),
             }
@@ -110,10 +134,13 @@ impl Work {
     /// forgotten here, as a report that it is done may be on its way.
     pub fn cancel(&mut self, subtask: u64, devices: &mut Devices, actions: &mut Vec<Action>) {
         if self.done.remove(&subtask) {
+            self.counts.copied += 1;
             actions.push(Action::Discard { subtask });
         } else if self.queue.remove(subtask) {
+            self.counts.given_back += 1;
             self.fetches.leave(subtask, actions);
         } else if let Some(device) = devices.cancel(self.id, subtask) {
+            self.counts.copied += 1;
             actions.push(Action::Abort { device, subtask });
         }
         let run = subtask..subtask + 1;
@@ -128,6 +155,7 @@ impl Work {
     /// In a task that reduces, the result of a subtask counts.
     pub fn accept(&mut self, subtask: u64, actions: &mut Vec<Action>) {
         if self.done.contains(&subtask) {
+            self.counts.subtasks += 1;
             actions.push(Action::Keep { subtask });
         }
     }

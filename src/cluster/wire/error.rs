@@ -19,6 +19,18 @@ pub enum WireError {
          and start the run again"
     )]
     LostAtStart { rank: usize, why: String },
+    /// Another rank takes this one for lost.
+    #[error(
+        "rank {by} takes rank {rank} (this one) for lost, as it was not heard for too long; start \
+         the run again"
+    )]
+    Excluded { rank: usize, by: usize },
+    /// The run cannot end in good order.
+    #[error(
+        "rank {rank} was lost before it had written what the run computed; look at its output, \
+         and start the run again"
+    )]
+    LostAtEnd { rank: usize },
     /// The network does not take what was sent.
     #[error(
         "{count} messages of rank {rank} have not left within {timeout:?}; look whether the other \

@@ -40,6 +40,8 @@ pub struct Link<T> {
 #[derive(Clone, Default)]
 struct Peer {
     lost: bool,
+    /// It takes this rank for lost.
+    excludes: bool,
     /// Data messages to it.
     sent: u64,
     /// Data messages from it.
@@ -118,9 +120,13 @@ impl<T: Transport> Link<T> {
                 return Ok(result);
             }
             for arrived in &self.arrived {
-                if let Arrived::Lost { rank, why } = arrived {
-                    let (rank, why) = (*rank, why.clone());
-                    return Err(WireError::LostAtStart { rank, why });
+                match arrived {
+                    Arrived::Message { .. } => {}
+                    Arrived::Lost { rank, why } => {
+                        let (rank, why) = (*rank, why.clone());
+                        return Err(WireError::LostAtStart { rank, why });
+                    }
+                    Arrived::Excluded { by } => return Err(self.excluded(*by)),
                 }
             }
             if !moved {
@@ -184,7 +190,11 @@ impl<T: Transport> Link<T> {
             Control::Beat => {}
             Control::Done { messages } => self.peers[from].ends_after = Some(messages),
             Control::Leave { complete } => self.peers[from].leaves = Some(complete),
-            Control::Excluded => self.lose(from, "it takes this rank for lost".into())?,
+            Control::Excluded => {
+                self.peers[from].excludes = true;
+                self.cut(from);
+                self.arrived.push_back(Arrived::Excluded { by: from });
+            }
             Control::Ping => {
                 let time = self.now();
                 self.send_control(from, &Control::Pong { time })?;
@@ -222,14 +232,24 @@ impl<T: Transport> Link<T> {
         if self.peers[rank].lost {
             return Ok(());
         }
+        self.send_control(rank, &Control::Excluded)?;
+        self.cut(rank);
+        self.arrived.push_back(Arrived::Lost { rank, why });
+        Ok(())
+    }
+
+    /// Nothing is sent to a rank or taken from it any longer.
+    fn cut(&mut self, rank: usize) {
         self.peers[rank].lost = true;
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.lose(rank);
         }
-        self.send_control(rank, &Control::Excluded)?;
         self.transport.lose(rank);
-        self.arrived.push_back(Arrived::Lost { rank, why });
-        Ok(())
+    }
+
+    fn excluded(&self, by: usize) -> WireError {
+        let rank = self.rank();
+        WireError::Excluded { rank, by }
     }
 
     /// Whether this holds of every other rank that is not lost.
@@ -244,11 +264,29 @@ impl<T: Transport> Link<T> {
         while !self.all(&holds) || self.transport.unsent() > 0 {
             let moved = self.pump(self.now())?;
             self.arrived.clear();
+            self.check_verdict()?;
             if !moved {
                 thread::sleep(LOOK);
             }
         }
         Ok(())
+    }
+
+    /// At the end, whether rank 0 and this one still agree that both take part. A rank that
+    /// has ended may take the other one for lost while that one sleeps.
+    fn check_verdict(&self) -> Result<(), WireError> {
+        let own = self.rank();
+        let differs = |peer: &Peer| peer.excludes && peer.ends_after.is_none();
+        let mut others = self.peers.iter().enumerate();
+        let with_first = |rank: usize| rank != own && (rank == 0 || own == 0);
+        if let Some((by, _)) = others.find(|(rank, peer)| with_first(*rank) && differs(peer)) {
+            return Err(self.excluded(by));
+        }
+        let first = &self.peers[0];
+        match own != 0 && first.lost && first.leaves.is_none() {
+            true => Err(WireError::LostAtEnd { rank: 0 }),
+            false => Ok(()),
+        }
     }
 
     fn send_control_to_all(&mut self, message: impl Fn(&Peer) -> Control) -> Result<(), WireError> {

@@ -43,6 +43,8 @@ pub enum Arrived {
     Message { from: usize, bytes: Vec<u8> },
     /// The rank takes part no more. This is told once; no message of it follows.
     Lost { rank: usize, why: String },
+    /// The rank takes this one for lost. This is told once; no message of it follows.
+    Excluded { by: usize },
 }
 
 /// Carries messages between ranks. Messages from one rank to another arrive in order,
@@ -82,5 +84,8 @@ pub trait Wire: Send {
     /// Ends the run on this rank. It waits until every rank that is not lost does the same,
     /// so that no rank takes one for lost that is done. Messages that nobody polled are
     /// dropped.
+    ///
+    /// Rank 0 speaks for the run: it is an error if rank 0 is lost before all have ended, and
+    /// if rank 0 and this rank take each other for lost.
     fn finish(self: Box<Self>) -> Result<(), WireError>;
 }

@@ -6,7 +6,7 @@ use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Node, Written};
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{Action, DeviceIndex, Event, Message, RequestId};
+use crate::cluster::protocol::{Action, Cause, DeviceIndex, Event, Message, RequestId};
 use crate::cluster::space::{Part, SpaceId, pieces};
 use crate::cluster::task::TaskId;
 use crate::parallel;
@@ -25,10 +25,7 @@ impl Node<'_> {
             Action::Serve { to, request, parts } => self.serve(to, request, &parts),
             Action::Start { device, subtask } => self.start(device, subtask),
             // A kernel that runs cannot be stopped; its result is not asked for.
-            Action::Abort { .. } => {
-                self.record.copied += 1;
-                Ok(())
-            }
+            Action::Abort { .. } => Ok(()),
             Action::Keep { subtask } => {
                 if let Some(written) = self.held.remove(&subtask) {
                     self.keep(subtask, written);
@@ -38,7 +35,6 @@ impl Node<'_> {
             Action::Discard { subtask } => {
                 self.held.remove(&subtask);
                 self.kept.remove(&subtask);
-                self.record.copied += 1;
                 Ok(())
             }
             Action::Release { request } => {
@@ -54,28 +50,33 @@ impl Node<'_> {
                 self.ended = Some(results);
                 Ok(())
             }
-            Action::Restart { lost } => {
-                self.lost[lost.index()] = true;
+            Action::Restart { cause } => {
+                match cause {
+                    Cause::Lost(node) => self.lost[node.index()] = true,
+                    // One node tells it for all.
+                    Cause::Mistake(why) if self.me() == NodeId::FIRST => {
+                        let note = format!("the tasks began anew after a mistake: {why}");
+                        self.record.notes.push(note);
+                    }
+                    Cause::Mistake(_) => {}
+                }
                 self.restarts = true;
                 Ok(())
             }
             Action::Lost { node, heir } => self.inherit(node, heir),
             Action::Fail { why } => Err(ClusterError::Stopped(why)),
             Action::FirstLost => Err(ClusterError::FirstLost),
+            Action::Excluded { by } => {
+                let me = self.me();
+                Err(ClusterError::Excluded { me, by })
+            }
         }
     }
 
     /// Sends a message. What goes to this node itself comes back as an event.
     pub(super) fn send(&mut self, to: NodeId, message: Message) -> Result<(), ClusterError> {
-        match &message {
-            Message::Fetch { request, parts, .. } => {
-                self.requests.insert(*request, parts.clone());
-            }
-            Message::Revoked { subtasks, .. } => {
-                let given: u64 = subtasks.iter().map(|run| run.end - run.start).sum();
-                self.record.given_back += given;
-            }
-            _ => {}
+        if let Message::Fetch { request, parts, .. } = &message {
+            self.requests.insert(*request, parts.clone());
         }
         if to == self.me() {
             self.own.push_back(message);
@@ -221,6 +222,8 @@ impl Node<'_> {
             ClusterError::Stopped(why) if self.me() == NodeId::FIRST => why.clone(),
             // Each of the others notices itself that the first one is lost.
             ClusterError::Stopped(_) | ClusterError::FirstLost => return error,
+            // The others have been told that this one is.
+            ClusterError::Excluded { me, .. } if *me != NodeId::FIRST => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
             error => format!("{}: {error}", self.me()),
         };

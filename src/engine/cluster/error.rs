@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::cluster::NodeId;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::TaskError;
 use crate::cluster::wire::WireError;
@@ -38,6 +39,12 @@ pub enum ClusterError {
 
     #[error("node 0 was lost, which coordinates the others; start the program again")]
     FirstLost,
+
+    #[error(
+        "{me} (this one) was not heard for too long, and {by} takes it for lost; it writes no \
+         result; start the program again if the others have ended, too"
+    )]
+    Excluded { me: NodeId, by: NodeId },
 
     #[error("{from} sent what is no message of this program; start the same program everywhere")]
     NoMessage { from: String },

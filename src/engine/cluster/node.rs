@@ -295,7 +295,6 @@ impl<'a> Node<'a> {
             .filter(|(_, node)| *node == me)
             .flat_map(|(run, _)| run.clone())
         {
-            self.record.subtasks += 1;
             for (part, data) in self.kept.remove(&subtask).into_iter().flatten() {
                 self.store.insert(part, data);
             }
@@ -356,6 +355,10 @@ impl<'a> Node<'a> {
                 // Whether the run goes on without it, or begins anew, node 0 says.
                 let node = NodeId(rank as u32);
                 return self.tell(Event::NodeLost { node });
+            }
+            Arrived::Excluded { by } => {
+                let by = NodeId(by as u32);
+                return self.tell(Event::Excluded { by });
             }
             Arrived::Message { from, bytes } => (NodeId(from as u32), bytes),
         };
@@ -434,9 +437,11 @@ impl<'a> Node<'a> {
         let (device, subtask, took) = (ended.device, ended.subtask, ended.took);
         match ended.result {
             Ok(written) => {
-                let part = &mut self.record.devices[device.0 as usize];
-                part.subtasks += 1;
-                part.seconds += took as f64 / 1e9;
+                if self.machine.is_of_attempt(ended.task) {
+                    let part = &mut self.record.devices[device.0 as usize];
+                    part.subtasks += 1;
+                    part.seconds += took as f64 / 1e9;
+                }
                 if ended.task == self.machine.task() {
                     self.held.insert(subtask, written);
                 }

@@ -181,6 +181,10 @@ impl Node<'_> {
     /// What this node tells of the run.
     fn told(&self) -> NodeRecord {
         let mut record = self.record.clone();
+        let counts = self.machine.counts();
+        record.subtasks = counts.subtasks;
+        record.copied = counts.copied;
+        record.given_back = counts.given_back;
         if let Some(traced) = &self.executor.traced {
             let own = self.now().cast_signed() - self.runtime.now().cast_signed();
             let shift = own + self.wire.clock_offset(self.wire.rank());
@@ -220,8 +224,13 @@ impl Node<'_> {
         if let Some(traced) = &mut self.executor.traced {
             *traced = Traced::default();
         }
+        // What the report says is of the last attempt, as its seconds are.
         let record = &mut self.record;
-        (record.subtasks, record.busy_seconds) = (0, 0.0);
+        record.busy_seconds = 0.0;
+        (record.received_bytes, record.sent_bytes) = (0, 0);
+        for device in &mut record.devices {
+            (device.subtasks, device.seconds) = (0, 0.0);
+        }
     }
 
     /// Makes a space, with this node's blocks of its first contents.

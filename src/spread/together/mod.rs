@@ -245,8 +245,9 @@ impl Spread for Together {
     }
 
     fn lost(&mut self, _: NodeId, state: &mut TaskState) {
-        let free: Vec<u64> = state.ledger().free().iter().collect();
-        self.choice.freed(free, state);
+        // What the lost node had is its heir's now, which may have most of what other
+        // subtasks read, too.
+        self.choice = Choice::new(self.by_data, state);
         self.look(state);
     }
 

@@ -354,6 +354,7 @@ impl World {
             }
             Action::Fail { why } => return Err(why),
             Action::FirstLost => return Err("the first node is lost".into()),
+            Action::Excluded { by } => return Err(format!("{by} takes {index} for lost")),
         }
         Ok(())
     }

@@ -44,6 +44,8 @@ fn drive(
             for arrived in wire.arrived.drain(..) {
                 match arrived {
                     Arrived::Lost { rank: lost, .. } => losses.push((second, rank, lost)),
+                    // Of a rank that is lost to another one, both are told.
+                    Arrived::Excluded { by } => losses.push((second, rank, by)),
                     message => panic!("{message:?}"),
                 }
             }

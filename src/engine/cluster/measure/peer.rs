@@ -7,6 +7,7 @@ use super::super::encode::{decode, encode};
 use super::super::node::{AWAKE, NAP};
 use super::talk::Talk;
 use super::{ClusterError, ThisMachine};
+use crate::cluster::NodeId;
 use crate::cluster::wire::{Arrived, Wire};
 use crate::time::Nanos;
 
@@ -117,6 +118,10 @@ impl<'w, 'm> Peer<'w, 'm> {
                 Some(Arrived::Lost { rank, why }) => {
                     let why = format!("node {rank} was lost: {why}; start the measurement again");
                     return Err(ClusterError::Stopped(why));
+                }
+                Some(Arrived::Excluded { by }) => {
+                    let (me, by) = (NodeId(self.wire.rank() as u32), NodeId(by as u32));
+                    return Err(ClusterError::Excluded { me, by });
                 }
                 Some(Arrived::Message { from, bytes }) => {
                     self.awake_until = Instant::now() + AWAKE;

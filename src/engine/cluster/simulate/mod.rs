@@ -27,7 +27,7 @@ pub use device::{Computing, DeviceModel, devices};
 pub use workload::simulate_workload;
 
 use crate::cluster::NodeId;
-use crate::cluster::protocol::Settings;
+use crate::cluster::protocol::{Counts, Settings};
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::Task;
@@ -118,12 +118,8 @@ impl Default for Options {
 /// What a node did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeRow {
-    /// Subtasks whose results it has at their task's end.
-    pub subtasks: u64,
-    /// Subtasks that it had as well as another node, which was faster.
-    pub copied: u64,
-    /// Subtasks that it gave back.
-    pub given_back: u64,
+    /// What became of its subtasks.
+    pub counts: Counts,
     /// Seconds of all its devices' kernels.
     pub busy: f64,
     /// Seconds of all its devices without a kernel.

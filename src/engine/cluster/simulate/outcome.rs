@@ -17,9 +17,9 @@ impl Report {
             false => NodeRecord {
                 name: name.clone(),
                 devices: row.devices.clone(),
-                subtasks: row.subtasks,
-                copied: row.copied,
-                given_back: row.given_back,
+                subtasks: row.counts.subtasks,
+                copied: row.counts.copied,
+                given_back: row.counts.given_back,
                 lost: false,
                 busy_seconds: row.computing,
                 idle_seconds: (self.seconds - row.computing).max(0.0),

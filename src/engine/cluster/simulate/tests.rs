@@ -131,9 +131,12 @@ fn equal_nodes_do_equally_much_without_copies() {
             "{spread}: {}",
             report.seconds
         );
-        let copied: u64 = report.nodes.iter().map(|node| node.copied).sum();
+        let copied: u64 = report.nodes.iter().map(|node| node.counts.copied).sum();
         assert!(copied <= 1, "{spread}: {copied}");
-        assert_eq!(report.nodes[1].subtasks, 25, "{spread}: of the first task");
+        assert_eq!(
+            report.nodes[1].counts.subtasks, 25,
+            "{spread}: of the first task"
+        );
         let work: f64 = report.nodes.iter().map(|node| node.busy).sum();
         assert!(
             (work - 20.0 - 0.1 * copied as f64).abs() < 1e-6,
@@ -269,7 +272,7 @@ fn a_lost_node_is_replaced() {
             ..Options::default()
         };
         let report = run(4, 100, &options);
-        assert_eq!(report.nodes[2].subtasks, 0, "{spread}");
+        assert_eq!(report.nodes[2].counts.subtasks, 0, "{spread}");
         assert!(report.seconds > 6.0, "{spread}: {}", report.seconds);
     }
     let first = Options {

@@ -180,10 +180,10 @@ mod tests {
                     outcome.nodes.iter().map(of).sum()
                 };
                 let name = workload.name();
-                assert_eq!(sum(|node| node.subtasks), all, "{name}, {spread}");
+                assert_eq!(sum(|node| node.counts.subtasks), all, "{name}, {spread}");
                 let computed = sum(|node| node.devices[0].subtasks);
                 assert!(
-                    computed <= all + sum(|node| node.copied),
+                    computed <= all + sum(|node| node.counts.copied),
                     "{name}, {spread}"
                 );
                 assert_eq!(sum(|node| node.sent_bytes), sum(|node| node.received_bytes));
@@ -228,7 +228,10 @@ mod tests {
         // Each node has a quarter of the rows, transforms them, and needs a quarter of the
         // columns, of which it has a quarter.
         for node in &report.nodes {
-            assert_eq!((node.subtasks, node.bytes_in), (8, 64 * 64 * 8 / 4 * 3 / 4));
+            assert_eq!(
+                (node.counts.subtasks, node.bytes_in),
+                (8, 64 * 64 * 8 / 4 * 3 / 4)
+            );
         }
     }
 

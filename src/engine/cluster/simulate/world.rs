@@ -12,7 +12,7 @@ use super::tasks::Tasks;
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
-    Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
+    Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
@@ -159,7 +159,7 @@ impl<'a> World<'a> {
                 lost: !node.alive,
                 devices: devices.collect(),
                 idle: (seconds * node.devices.len() as f64 - busy).max(0.0),
-                given_back: node.row.given_back - node.row.copied,
+                counts: node.machine.counts(),
                 ..node.row
             }
         });
@@ -281,7 +281,7 @@ impl<'a> World<'a> {
                 self.at(at, index, Happens::Event(Event::Woken));
             }
             Action::Ended { results } => self.task_ended(index, &results),
-            Action::Restart { lost } => self.restart(index, lost),
+            Action::Restart { cause } => self.restart(index, &cause),
             Action::Lost { node, heir } => {
                 if self.lost.insert(node) {
                     self.spaces.lost(node, heir);
@@ -289,6 +289,11 @@ impl<'a> World<'a> {
             }
             Action::Fail { why } => self.failed = Some(why),
             Action::FirstLost => self.failed = Some(ClusterError::FirstLost.to_string()),
+            // Nodes of a simulation are lost for good.
+            Action::Excluded { by } => {
+                let me = NodeId(index as u32);
+                self.failed = Some(ClusterError::Excluded { me, by }.to_string());
+            }
             // Kernels run to their end, and contents are not simulated.
             Action::Abort { .. }
             | Action::Keep { .. }
@@ -302,14 +307,6 @@ impl<'a> World<'a> {
     }
 
     fn send(&mut self, from: usize, to: usize, message: Message) {
-        match &message {
-            Message::Cancel { .. } => self.nodes[to].row.copied += 1,
-            Message::Revoked { subtasks, .. } => {
-                let count = subtasks.iter().map(|run| run.end - run.start);
-                self.nodes[from].row.given_back += count.sum::<u64>();
-            }
-            _ => {}
-        }
         let event = Event::Message {
             from: NodeId(from as u32),
             message,
@@ -425,10 +422,8 @@ impl<'a> World<'a> {
 
     fn task_ended(&mut self, index: usize, results: &Results) {
         let node = &mut self.nodes[index];
-        let (next, me) = (node.next, NodeId(index as u32));
+        let next = node.next;
         node.computes = false;
-        let mine = results.iter().filter(|(_, node)| *node == me);
-        node.row.subtasks += mine.map(|(run, _)| run.end - run.start).sum::<u64>();
         if let Some(task) = node.task.as_ref().filter(|_| self.recorded < next) {
             self.recorded = next;
             self.spaces.record(&**task, results);
@@ -443,10 +438,15 @@ impl<'a> World<'a> {
     }
 
     /// The tasks begin anew, with the spaces as they were at first.
-    fn restart(&mut self, index: usize, lost: NodeId) {
-        if self.lost.insert(lost) {
+    fn restart(&mut self, index: usize, cause: &Cause) {
+        if let Cause::Lost(node) = cause {
+            self.lost.insert(*node);
+        }
+        // The first node that hears of it resets what all share.
+        let restarts = self.nodes[index].machine.restarts();
+        if restarts > self.restarts {
             self.recorded = 0;
-            self.restarts += 1;
+            self.restarts = restarts;
             self.spaces = self.first_spaces.clone();
             for node in (0..self.nodes.len() as u32).map(NodeId) {
                 let heir = self.nodes[index].machine.heir(node);
@@ -458,7 +458,6 @@ impl<'a> World<'a> {
         let node = &mut self.nodes[index];
         node.next = 0;
         node.computes = false;
-        node.row.subtasks = 0;
         node.row.commands.clear();
         if index == 0 {
             self.timeline.clear();
