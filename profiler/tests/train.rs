@@ -168,12 +168,7 @@ fn every_row_is_held_out_once_and_the_figures_are_those_of_these_rows() {
         .iter()
         .map(|b| b.name.as_str())
         .collect();
-    assert_eq!(names, ["prior", "naive"]);
-    let prior = table.rows.iter().map(|row| (row.seconds, row.prior));
-    assert_eq!(
-        validation.baselines[0].accuracy,
-        Accuracy::of(&prior.collect::<Vec<_>>())
-    );
+    assert_eq!(names, ["naive"]);
     let inputs: Vec<&str> = trained
         .fitted
         .inputs
@@ -252,9 +247,15 @@ fn refusal(spoil: impl Fn(&mut Table)) -> String {
 
 #[test]
 fn every_refusal_names_the_thing_and_the_remedy() {
-    let few = refusal(|table| table.rows.truncate(14));
-    assert!(few.contains("7 configurations"), "{few}");
-    assert!(few.contains("3 more are needed; profile more"), "{few}");
+    let few = refusal(|table| {
+        table.rows.truncate(4);
+        table
+            .rows
+            .iter_mut()
+            .for_each(|row| row.group = "one".to_owned());
+    });
+    assert!(few.contains("1 configurations"), "{few}");
+    assert!(few.contains("1 more are needed; profile more"), "{few}");
     let value = refusal(|table| table.rows[5].values[2] = f64::NAN);
     assert!(
         value.contains("`known.workers_count` of row 5 (`Case"),
@@ -339,5 +340,87 @@ fn fewer_rows_than_clusters_and_odd_recipes_are_refused() {
     ];
     for recipe in odd {
         assert!(matches!(refused(recipe), TrainError::Recipe { .. }));
+    }
+}
+
+/// A prior that is right is the model: what is fitted to noise is worse.
+#[test]
+fn a_prior_that_is_right_is_chosen() {
+    for seed in [7, 8, 9] {
+        let mut table = profile(0.0, seed);
+        let mut draws = Draws(seed);
+        for row in &mut table.rows {
+            row.seconds = row.prior * (0.02 * draws.normal()).exp();
+        }
+        let recipe = Recipe {
+            families: vec![Family::Prior, Family::PriorConstant, Family::PriorLinear],
+            ..recipe()
+        };
+        let trained = run(&table, &recipe).unwrap();
+        let validation = &trained.validation;
+        assert_eq!(validation.chosen().unwrap().family, Family::Prior);
+        assert_eq!(trained.fitted.predict(&[], 3.5), 3.5);
+        let pairs = table.rows.iter().map(|row| (row.seconds, row.prior));
+        let pairs: Vec<_> = pairs.collect();
+        assert_eq!(validation.chosen().unwrap().accuracy, Accuracy::of(&pairs));
+        assert_eq!(validation.poor(), None);
+    }
+}
+
+/// Where every prediction is far off, the model says so.
+#[test]
+fn a_bad_model_is_known_as_one() {
+    let mut table = profile(0.0, 5);
+    let mut draws = Draws(6);
+    for row in &mut table.rows {
+        row.seconds = row.prior * (1.5 * draws.normal()).exp();
+    }
+    let recipe = Recipe {
+        families: vec![Family::Prior, Family::PriorConstant],
+        ..recipe()
+    };
+    let trained = run(&table, &recipe).unwrap();
+    let poor = trained.validation.poor().unwrap();
+    assert_eq!(poor, trained.validation.chosen().unwrap().accuracy.mape);
+    assert!(poor > 0.25, "{poor}");
+}
+
+/// After the deadline only the prior, which takes no fit, is a candidate.
+#[test]
+fn a_deadline_leaves_families_out() {
+    let recipe = Recipe {
+        families: Family::ALL.to_vec(),
+        deadline: Some(std::time::Instant::now()),
+        ..recipe()
+    };
+    let trained = run(&profile(0.02, 1), &recipe).unwrap();
+    let families: Vec<Family> = trained
+        .validation
+        .candidates
+        .iter()
+        .map(|c| c.family)
+        .collect();
+    assert_eq!(families, [Family::Prior]);
+    assert_eq!(trained.validation.failed.len(), Family::ALL.len() - 1);
+    assert!(
+        trained
+            .validation
+            .failed
+            .iter()
+            .all(|failed| failed.is_late())
+    );
+}
+
+/// There are no more folds than configurations.
+#[test]
+fn few_configurations_have_fewer_folds() {
+    for (rows, folds) in [(6, 3), (10, 5), (40, 10)] {
+        let mut table = profile(0.02, 1);
+        table.rows.truncate(rows);
+        let recipe = Recipe {
+            families: vec![Family::Prior],
+            ..recipe()
+        };
+        assert_eq!(run(&table, &recipe).unwrap().validation.folds, folds);
     }
 }

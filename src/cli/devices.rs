@@ -70,6 +70,9 @@ fn listing(devices: &[Device]) -> String {
     let mut table = table::plain(&header, |column| matches!(column, 3..=5 | 7));
     // On a narrow terminal, long names wrap within their column.
     table.set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some(columns) = terminal::columns() {
+        table.set_width(columns);
+    }
     for device in devices {
         table.add_row(vec![
             device.name.clone(),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use pdawl::runtime::RuntimeError;
 
-use super::terminal;
+use super::{interrupt, terminal};
 
 /// Why a command does not succeed.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub enum Failure {
     },
     /// An error of the command-line parser, or the help that the user asked for.
     Parser(clap::Error),
-    /// Ctrl-C. Everything has been printed.
+    /// Ctrl-C or another signal. Everything has been printed.
     Interrupted,
     /// A program that the command ran ended with this status. Everything has been printed.
     Program(u8),
@@ -108,7 +108,7 @@ impl Failure {
                 terminal::error(text.trim_end(), None);
                 ExitCode::from(2)
             }
-            Self::Interrupted => ExitCode::from(130),
+            Self::Interrupted => ExitCode::from(interrupt::status()),
             Self::Program(status) => ExitCode::from(status),
             Self::ReaderGone => ExitCode::SUCCESS,
         }

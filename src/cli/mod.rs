@@ -11,8 +11,8 @@
 //! * [`terminal`] prints, [`interrupt`] handles Ctrl-C, [`failure`] is the error type
 //!   of commands, and [`invocation`] records how a file was made.
 //!
-//! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted. `exec` returns the
-//! status of its program.
+//! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted, 143
+//! and 129 ended by SIGTERM and SIGHUP. `exec` returns the status of its program.
 
 mod args;
 mod bench;
@@ -115,6 +115,7 @@ const STACK: usize = 8 << 20;
 /// `taskset` changes, says which cores the process may use; the thread that drives
 /// devices binds itself to one of them.
 pub fn main() -> ExitCode {
+    interrupt::survive_file_limit();
     let program = Builder::new()
         .name("pdawl".to_owned())
         .stack_size(STACK)
@@ -135,21 +136,27 @@ fn program() -> ExitCode {
     let matches = with_negative_numbers(Cli::command()).try_get_matches();
     let result = (matches.and_then(|matches| Cli::from_arg_matches(&matches)))
         .map_err(Failure::from)
-        .and_then(|cli| match cli.command {
-            Command::Devices(args) => devices::run(&args),
-            Command::Machine(args) => machine::run(&args),
-            Command::Cluster(args) => clusters::run(&args),
-            Command::Matrix(args) => matrix::run(&args),
-            Command::Model(args) => model::run(&args),
-            Command::Spec(args) => spec::run(&args),
-            Command::Graph(args) => spec::graph(&args),
-            Command::Run(args) => run::run(&args),
-            Command::Bench(args) => bench::run(&args),
-            Command::Exec(args) => exec::run(&args),
-            Command::ExamineLoader => exec::examine_loader(),
-            Command::Profile(args) => profile::run(&args),
-            Command::Train(args) => train::run(&args),
-            Command::Predict(args) => predict::run(&args),
+        .and_then(|cli| {
+            // A program that `exec` starts has standard output for itself.
+            if !matches!(cli.command, Command::Exec(_)) {
+                terminal::keep_output();
+            }
+            match cli.command {
+                Command::Devices(args) => devices::run(&args),
+                Command::Machine(args) => machine::run(&args),
+                Command::Cluster(args) => clusters::run(&args),
+                Command::Matrix(args) => matrix::run(&args),
+                Command::Model(args) => model::run(&args),
+                Command::Spec(args) => spec::run(&args),
+                Command::Graph(args) => spec::graph(&args),
+                Command::Run(args) => run::run(&args),
+                Command::Bench(args) => bench::run(&args),
+                Command::Exec(args) => exec::run(&args),
+                Command::ExamineLoader => exec::examine_loader(),
+                Command::Profile(args) => profile::run(&args),
+                Command::Train(args) => train::run(&args),
+                Command::Predict(args) => predict::run(&args),
+            }
         });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -122,10 +122,16 @@ pub fn canonical(path: &Path) -> PathBuf {
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(
-        format!("cannot write {}: {error}", path.display()),
-        "give a path in a folder that exists and can be written",
-    )
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room there, or give a path on another disk"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit of a file's size (`ulimit -f`), or give a path elsewhere"
+        }
+        _ => "give a path in a folder that exists and can be written",
+    };
+    Failure::failed(format!("cannot write {}: {error}", path.display()), remedy)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ enum Workload {
     /// Your own kernel in OpenCL C, from its specification
     Kernel(Box<Kernel>),
     /// A graph of your own kernels, from its specification
-    #[command(after_help = dag::EXAMPLES)]
+    #[command(after_help = dag::EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
     Dag(Box<dag::Args>),
     /// Layers of a transformer, as a graph of kernels
     Transformer(Box<transformer::run::Args>),

@@ -1,9 +1,12 @@
 //! Prints to the terminal. Styles are dropped where they are not wanted (not a
 //! terminal, `NO_COLOR`, a rank of a launcher), and a closed reader causes no panic.
 
-use std::io::{IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 use pdawl::cluster::wire::environment::Launched;
@@ -30,15 +33,51 @@ fn shows_bars() -> bool {
     Launched::detect().is_none() && std::io::stderr().is_terminal()
 }
 
+
+/// Standard output, once it is kept for reports.
+static KEPT: OnceLock<File> = OnceLock::new();
+
+/// Keeps standard output for reports. What drivers write there from then on, such as the
+/// output of a kernel's `printf`, goes to standard error, so that a report in JSON stays
+/// one. Where that is not possible, both stay on standard output.
+pub fn keep_output() {
+    // Below 3 it would be taken for a standard stream.
+    let Ok(kept) = rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), 3) else {
+        return;
+    };
+    if rustix::stdio::dup2_stdout(std::io::stderr()).is_ok() {
+        KEPT.get_or_init(|| File::from(kept));
+    }
+}
+
 /// Prints text that may carry ANSI styles to standard output.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] for a closed pipe.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|e| Failure::of_printing(&e))
+    let written = match KEPT.get() {
+        Some(kept) => kept
+            .try_clone()
+            .and_then(|kept| write(&mut AutoStream::auto(kept), text)),
+        None => write(&mut anstream::stdout().lock(), text),
+    };
+    written.map_err(|error| Failure::of_printing(&error))
+}
+
+fn write(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// The columns of the terminal on which reports are printed, if they are.
+pub fn columns() -> Option<u16> {
+    let size = match KEPT.get() {
+        Some(kept) => rustix::termios::tcgetwinsize(kept),
+        None => rustix::termios::tcgetwinsize(std::io::stdout()),
+    };
+    size.ok()
+        .map(|size| size.ws_col)
+        .filter(|columns| *columns > 0)
 }
 
 /// Prints a value as indented JSON to standard output.

@@ -66,18 +66,21 @@ impl Value {
     }
 }
 
-/// A plain value of at most 16 bytes, as stored in memory: a `char`, a `long`,
-/// a `float4`.
+/// A plain value of at most [`RawValue::MOST`] bytes, as stored in memory: a `char`, a
+/// `float4`, a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawValue {
-    bytes: [u8; 16],
+    bytes: [u8; Self::MOST],
     length: u8,
 }
 
 impl RawValue {
-    /// These bytes, in the machine's order; `None` for more than 16, or none.
+    /// Most bytes of a value.
+    pub const MOST: usize = 64;
+
+    /// These bytes, in the machine's order; `None` for more than [`Self::MOST`], or none.
     pub fn new(value: &[u8]) -> Option<Self> {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; Self::MOST];
         let length = u8::try_from(value.len()).ok().filter(|n| *n > 0)?;
         bytes.get_mut(..value.len())?.copy_from_slice(value);
         Some(Self { bytes, length })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::csr::CsrError;
-use super::market::LineError;
+use super::market::{LineError, TextError};
 use crate::quantity::Bytes;
 
 /// An error of matrices.
@@ -31,9 +31,11 @@ pub enum MatrixError {
         line: u64,
         error: LineError,
     },
+    #[error("{}: {error}", .file.display())]
+    Text { file: PathBuf, error: TextError },
     #[error(
-        "{}: the gzip data ends too early, after line {lines}; the file is truncated: \
-         fetch or compress it again", .file.display()
+        "{}: the compressed data or the archive ends too early, after line {lines}; the file is \
+         truncated: fetch or make it again", .file.display()
     )]
     Truncated { file: PathBuf, lines: u64 },
     #[error(

@@ -35,4 +35,4 @@ pub use error::ProfileError;
 pub use machine::ProfiledMachine;
 pub use run::{PreparedRun, Settings};
 pub use schedule::{ProfileRun, schedule};
-pub use session::{ProfilingSession, RowStore, SessionProgress, SessionSummary};
+pub use session::{Budget, ProfilingSession, RowStore, SessionProgress, SessionSummary};

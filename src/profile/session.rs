@@ -47,13 +47,30 @@ pub struct ProfilingSession<'a> {
     /// Set from outside: end now, with the rows that there are.
     pub stop: &'a AtomicBool,
     pub summary: SessionSummary,
-    budget: Duration,
+    budget: Budget,
     began: Instant,
     rows: &'a mut dyn RowStore,
     /// Told of each run before it begins.
     watch: &'a mut dyn FnMut(&SessionProgress),
     /// Of runs on CPUs and on GPUs: the times of one say nothing of the other.
     expectations: [Expectation; 2],
+}
+
+/// The time that may pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub whole: Duration,
+    /// The part of it that passes elsewhere: before the session, or after it.
+    pub elsewhere: Duration,
+}
+
+impl From<Duration> for Budget {
+    fn from(whole: Duration) -> Self {
+        Self {
+            whole,
+            elsewhere: Duration::ZERO,
+        }
+    }
 }
 
 /// How far a session has come.
@@ -89,7 +106,7 @@ impl<'a> ProfilingSession<'a> {
     pub fn begin(
         profiled: &'a mut ProfiledMachine,
         settings: Settings,
-        budget: Duration,
+        budget: impl Into<Budget>,
         stop: &'a AtomicBool,
         rows: &'a mut dyn RowStore,
         watch: &'a mut dyn FnMut(&SessionProgress),
@@ -99,7 +116,7 @@ impl<'a> ProfilingSession<'a> {
             settings,
             stop,
             summary: SessionSummary::default(),
-            budget,
+            budget: budget.into(),
             began: Instant::now(),
             rows,
             watch,
@@ -182,7 +199,7 @@ impl<'a> ProfilingSession<'a> {
         let nothing = self.summary.measured + self.summary.kept == 0;
         match self.summary.shortest {
             Some(shortest) if nothing && !self.summary.interrupted => Err(ProfileError::Budget {
-                budget: self.budget,
+                budget: self.budget.whole,
                 shortest,
             }),
             _ => Ok(self.summary),
@@ -196,7 +213,8 @@ impl<'a> ProfilingSession<'a> {
     }
 
     pub(super) fn seconds_left(&self) -> f64 {
-        self.budget.as_secs_f64() - self.began.elapsed().as_secs_f64()
+        let passed = self.budget.elsewhere + self.began.elapsed();
+        self.budget.whole.as_secs_f64() - passed.as_secs_f64()
     }
 
     /// Notes a run, or a matrix with all of its runs, for which there is no time.

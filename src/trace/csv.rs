@@ -42,10 +42,10 @@ const HEADER: [&str; 16] = [
 /// Those of the writer.
 pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(HEADER)?;
+    writer.write_record(HEADER).map_err(of_system)?;
     for span in &trace.spans {
         let number = |number: u64| number.to_string();
-        writer.write_record([
+        let written = writer.write_record([
             about.origin(),
             &about.machine,
             &about.strategy,
@@ -62,9 +62,18 @@ pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<(
             &number(span.submitted),
             &number(span.started),
             &number(span.ended),
-        ])?;
+        ]);
+        written.map_err(of_system)?;
     }
     writer.flush()
+}
+
+/// The system's error, whose kind the format's own error hides.
+fn of_system(error: csv::Error) -> std::io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
 }
 
 #[cfg(test)]

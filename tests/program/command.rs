@@ -140,8 +140,14 @@ pub fn listening(mut process: Process) -> Child {
 /// Sends SIGINT, as Ctrl-C does.
 #[cfg(target_os = "linux")]
 pub fn interrupt(child: &Child) {
+    send(child, "INT");
+}
+
+/// Sends the signal of this name.
+#[cfg(target_os = "linux")]
+pub fn send(child: &Child, signal: &str) {
     let signalled = Process::new("kill")
-        .args(["-INT", &child.id().to_string()])
+        .args([format!("-{signal}"), child.id().to_string()])
         .status()
         .unwrap();
     assert!(signalled.success());

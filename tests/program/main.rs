@@ -15,6 +15,7 @@ mod cli_spmv;
 mod cluster;
 mod clusters;
 mod dense;
+mod drivers;
 mod exec;
 mod matrix;
 mod models;

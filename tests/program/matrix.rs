@@ -280,12 +280,12 @@ fn truncated_or_damaged_compressed_files_are_told() {
     let lines: String = (1..=3000).map(|i| format!("{i} {i} {}\n", i * i)).collect();
     let whole = compressed(general("3000 3000 3000", &lines));
     let folder = Folder::with("m.mtx.gz", &whole[..whole.len() / 2]);
-    let told = contains("m.mtx.gz: the gzip data ends too early, after line ");
+    let told = contains("m.mtx.gz: the compressed data or the archive ends too early, after line ");
     folder
         .matrix("stats m.mtx.gz")
         .assert()
         .code(1)
-        .stderr(told.and(contains("fetch or compress")));
+        .stderr(told.and(contains("fetch or make")));
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 0xff;
     let folder = Folder::with("m.mtx.gz", damaged);

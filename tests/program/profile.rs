@@ -226,7 +226,7 @@ fn this_machine_is_profiled_with_what_it_counts() {
     home.pdawl("machine save mine --copy-size 16MiB")
         .assert()
         .success();
-    let line = "profile stencil --configurations 4 --repeats 2 --max-size 400 --budget 20s \
+    let line = "profile stencil --configurations 4 --repeats 2 --max-size 400 --budget 2m \
                 --kinds cpu";
     let report = home.json(line);
     assert_eq!(report["machine"], "mine");

@@ -97,7 +97,13 @@ impl Fitted {
             inputs,
             over_prior: priors.is_some(),
             regressor,
-            learned: Range::of(believed.map(|(target, _)| target)),
+            learned: match spec {
+                Spec::Nothing => Range {
+                    low: 0.0,
+                    high: 0.0,
+                },
+                _ => Range::of(believed.map(|(target, _)| target)),
+            },
             spec: spec.clone(),
             spread: regress::spread(&residuals),
             correction: None,

@@ -28,6 +28,14 @@ struct Feature {
 }
 
 impl Linear {
+    /// 0 everywhere.
+    pub(super) fn zero() -> Self {
+        Self {
+            intercept: 0.0,
+            features: Vec::new(),
+        }
+    }
+
     pub(super) fn inputs(&self) -> usize {
         self.features.len()
     }

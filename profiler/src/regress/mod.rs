@@ -132,6 +132,7 @@ pub fn fit(
     };
     check_weights(spec, weights, x.nrows())?;
     match *spec {
+        Spec::Nothing => Ok(Regressor::Linear(Linear::zero())),
         Spec::Linear { l2 } => linear::fit(x, y, weights, l2).map(Regressor::Linear),
         Spec::Sum { whole } => sum::fit(x, y, weights, whole).map(Regressor::Sum),
         Spec::Polynomial { c, epsilon, degree } => {
@@ -158,7 +159,7 @@ pub fn fit(
 }
 
 fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
-    let linear = matches!(spec, Spec::Linear { .. } | Spec::Sum { .. });
+    let linear = matches!(spec, Spec::Nothing | Spec::Linear { .. } | Spec::Sum { .. });
     if x.ncols() == 0 && !linear {
         return Err(FitError::NoFeatures);
     }
@@ -166,7 +167,7 @@ fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     enough(spec, x.nrows())?;
     let largest = y.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let differs = |value: &f64| (value - y[0]).abs() > 1e-12 * largest;
-    // A linear regression may be its intercept alone, a sum its whole.
+    // A linear regression may be its intercept alone or nothing, a sum its whole.
     if !linear && !y.iter().any(differs) {
         return Err(FitError::ConstantTarget);
     }

@@ -41,6 +41,8 @@ pub enum Spec {
         depth: u16,
         min_leaf: usize,
     },
+    /// Nothing is fitted: the target is 0 everywhere, so a prior stays as it is.
+    Nothing,
     /// A sum of parts, weighed, see [`Sum`](super::Sum). Whether the `whole` that
     /// they are parts of is one of them: else they make it up.
     Sum {
@@ -62,6 +64,7 @@ impl Spec {
             Spec::Polynomial { .. } => "polynomial",
             Spec::Gaussian { .. } => "gaussian",
             Spec::Forest { .. } => "forest",
+            Spec::Nothing => "nothing",
             Spec::Sum { .. } => "sum",
         }
     }
@@ -69,6 +72,7 @@ impl Spec {
     /// The fewest rows that it can be fitted to.
     pub fn fewest_rows(&self) -> usize {
         match self {
+            Spec::Nothing => 0,
             Spec::Linear { .. }
             | Spec::Polynomial { .. }
             | Spec::Gaussian { .. }
@@ -114,7 +118,7 @@ impl Spec {
                 within("depth", f64::from(depth), 1.0, 64.0, "1 to 64")?;
                 within("min_leaf", min_leaf as f64, 1.0, 1e9, "at least 1")
             }
-            Spec::Sum { .. } => Ok(()),
+            Spec::Nothing | Spec::Sum { .. } => Ok(()),
         }
     }
 }
@@ -138,6 +142,7 @@ impl fmt::Display for Spec {
                 depth,
                 min_leaf,
             } => write!(f, "forest, {trees} trees, depth {depth}, leaf {min_leaf}"),
+            Spec::Nothing => write!(f, "nothing fitted"),
             Spec::Sum { .. } => write!(f, "sum of parts"),
         }
     }

@@ -39,7 +39,7 @@ pub fn choose(candidates: &[Candidate]) -> Option<(usize, String)> {
         .min_by_key(preferred)?;
     let family = candidates[chosen].family;
     let why = if family == best.family {
-        format!("{family} has the least cross-validated error")
+        format!("{family} has the least score")
     } else if family.over_prior() && !best.family.over_prior() {
         format!(
             "{family} is within one standard error of {}, and physics goes on \
@@ -87,7 +87,7 @@ mod tests {
         ];
         let (chosen, why) = choose(&candidates).unwrap();
         assert_eq!(chosen, 1);
-        assert_eq!(why, "linear has the least cross-validated error");
+        assert_eq!(why, "linear has the least score");
         assert_eq!(choose(&[]), None);
     }
 

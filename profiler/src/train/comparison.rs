@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::choose::score;
 use super::model::{FitPlan, Model};
 use super::training::Training;
-use super::tune::{Failure, search, too_few_features};
+use super::tune::{Failure, late, search, too_few_features};
 use super::validation::{Candidate, Failed, HeldOut};
 use super::{Family, Recipe, TrainError, pool};
 use crate::regress::spread;
@@ -17,6 +17,7 @@ use crate::validate::{Accuracy, Folds};
 /// A table with its divisions for validation.
 pub struct Comparison<'a> {
     recipe: &'a Recipe,
+    folds: usize,
     /// The folds, then all rows, then, if any, the rows beyond.
     splits: Vec<Split<'a>>,
 }
@@ -57,19 +58,23 @@ impl<'a> Comparison<'a> {
         held.extend(beyond.map(<[usize]>::to_vec));
         let divide = |at: usize| Some(Split::of(table, &held[at]));
         let splits = pool::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
-        Ok(Self { recipe, splits })
+        Ok(Self {
+            recipe,
+            folds: folds.count(),
+            splits,
+        })
     }
 
-    /// Fits every family to every division, the slowest first. Returns the
-    /// families that could be fitted and those that could not, both in the
-    /// order of preference.
+    /// Fits every family to every division, the quick ones first, so that a deadline
+    /// leaves out slow ones. Returns the families that could be fitted and those that
+    /// could not, both in the order of preference.
     pub fn run(
         &self,
         progress: &mut dyn FnMut(usize, usize),
         stop: &AtomicBool,
     ) -> Result<(Vec<Entry>, Vec<Failed>), TrainError> {
         let mut families = self.recipe.families.clone();
-        families.sort_by_key(|family| (!family.is_slow(), *family));
+        families.sort_by_key(|family| (family.is_slow(), *family));
         let count = self.splits.len();
         let job = |number: usize| {
             let fit = self.splits[number % count].fit(families[number / count], self.recipe, stop);
@@ -106,13 +111,13 @@ impl<'a> Comparison<'a> {
 
     /// The rows that are believed, ascending.
     pub fn believed(&self) -> Vec<usize> {
-        self.splits[self.recipe.folds].training.believed()
+        self.splits[self.folds].training.believed()
     }
 
     /// Puts together the fits to the folds, to all rows and without the rows
     /// beyond.
     fn entry(&self, family: Family, mut fits: Vec<FamilyFit>) -> Option<Entry> {
-        let mut rest = fits.split_off(self.recipe.folds).into_iter();
+        let mut rest = fits.split_off(self.folds).into_iter();
         let folds: Vec<Vec<HeldOut>> = fits.into_iter().map(|fit| fit.held_out).collect();
         let mut held_out = folds.concat();
         held_out.sort_by_key(|held| held.row);
@@ -178,6 +183,9 @@ impl<'a> Split<'a> {
         recipe: &Recipe,
         stop: &AtomicBool,
     ) -> Result<FamilyFit, Failure> {
+        if family != Family::Prior && recipe.is_late() {
+            return Err(late());
+        }
         let features = self.training.features(family.over_prior());
         let threshold = recipe.threshold_of(family);
         let mut last = String::new();

@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::regress::Spec;
 use crate::table::Table;
 
-/// A family of models. The first ones learn what multiplies the prior, the
+/// A family of models. The first is the prior itself, the next ones learn what multiplies it, the
 /// others learn the seconds themselves. The order is that of preference
 /// between models that are equally good: physics goes on where measurements
 /// end, and simple goes before intricate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
+    /// The prior as it is.
+    Prior,
     /// The prior times one factor.
     PriorConstant,
     /// A weighed sum of the prior's parts, and of those that it leaves out.
@@ -37,7 +39,8 @@ pub enum Family {
 
 impl Family {
     /// All of them, in the order of preference.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
+        Self::Prior,
         Self::PriorConstant,
         Self::PriorParts,
         Self::PriorLinear,
@@ -49,7 +52,7 @@ impl Family {
         Self::Forest,
     ];
 
-    /// Whether it learns what multiplies the prior.
+    /// Whether it multiplies the prior by something.
     pub fn over_prior(self) -> bool {
         self <= Self::PriorForest
     }
@@ -94,6 +97,7 @@ impl Family {
             min_leaf,
         };
         match self {
+            Self::Prior => vec![Spec::Nothing],
             Self::PriorConstant => vec![linear(1.0)],
             Self::PriorParts => vec![Spec::Sum {
                 whole: !table.complete,
@@ -132,6 +136,7 @@ const EPSILON: f64 = 0.02;
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.pad(match self {
+            Self::Prior => "prior",
             Self::PriorConstant => "prior x factor",
             Self::PriorParts => "prior x parts",
             Self::PriorLinear => "prior x linear",

@@ -62,7 +62,8 @@ pub struct Trained {
 /// `progress` gets the numbers of fits done and of all fits, on the caller's thread.
 /// Once `stop` is set no further fit begins.
 ///
-/// Equal tables and recipes give equal models, on however many threads.
+/// Equal tables and recipes without a deadline give equal models, on however many
+/// threads.
 ///
 /// # Errors
 ///
@@ -76,7 +77,8 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     recipe.check()?;
     let groups: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
-    let folds = Folds::grouped(&groups, recipe.folds, recipe.seed)?;
+    let count = recipe.folds.min(distinct(&groups)).max(2);
+    let folds = Folds::grouped(&groups, count, recipe.seed)?;
     check::check(table, recipe)?;
     let all: Vec<usize> = (0..table.rows.len()).collect();
     let (beyond, ends) = Beyond::of(table, &all).unzip();
@@ -122,7 +124,7 @@ fn distinct(groups: &[&str]) -> usize {
     groups.len()
 }
 
-/// The prior by itself, and the table's other ways to predict.
+/// The table's other ways to predict.
 fn baselines(table: &Table, beyond: Option<&[usize]>) -> Vec<Baseline> {
     let baseline = |name: &str, predict: &dyn Fn(&Row) -> f64| {
         let pair = |row: &Row| (row.seconds, predict(row));
@@ -136,9 +138,8 @@ fn baselines(table: &Table, beyond: Option<&[usize]>) -> Vec<Baseline> {
             }),
         }
     };
-    let mut baselines = vec![baseline("prior", &|row| row.prior)];
-    for (place, name) in table.baselines.iter().enumerate() {
-        baselines.push(baseline(name, &|row| row.baselines[place]));
-    }
-    baselines
+    let names = table.baselines.iter().enumerate();
+    names
+        .map(|(place, name)| baseline(name, &|row| row.baselines[place]))
+        .collect()
 }

@@ -1,6 +1,7 @@
 //! The options of a training.
 
 use std::ops::RangeInclusive;
+use std::time::Instant;
 
 use super::{Family, TrainError};
 
@@ -19,7 +20,8 @@ pub struct Recipe {
     /// The same with what corrects the prior: a prior that is good leaves
     /// nothing that correlates strongly.
     pub correction_threshold: f64,
-    /// Folds of the cross-validation; the paper's are 10.
+    /// Folds of the cross-validation, fewer where there are fewer configurations; the
+    /// paper's are 10.
     pub folds: usize,
     /// Folds within a fold's training rows, in which hyper-parameters are
     /// searched.
@@ -31,6 +33,9 @@ pub struct Recipe {
     pub seed: u64,
     /// Threads to use; 0 for one a core.
     pub threads: usize,
+    /// Families that are not compared by then are left out, except the prior, which
+    /// takes no fit. `None` compares all, and makes training reproducible.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for Recipe {
@@ -45,6 +50,7 @@ impl Default for Recipe {
             search_rows: 160,
             seed: 1,
             threads: 0,
+            deadline: None,
         }
     }
 }
@@ -56,6 +62,12 @@ impl Recipe {
             true => self.correction_threshold,
             false => self.threshold,
         }
+    }
+
+    /// Whether the deadline has passed.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     pub(super) fn check(&self) -> Result<(), TrainError> {

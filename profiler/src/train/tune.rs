@@ -8,6 +8,7 @@ use super::choose::score;
 use super::inner::Inner;
 use super::model::{FitPlan, Model};
 use super::training::Training;
+use super::validation::LATE;
 use super::{Family, Recipe};
 use crate::cluster::Selection;
 use crate::regress::Spec;
@@ -63,6 +64,11 @@ pub fn search(
     search.ranked()
 }
 
+/// Why a family was left out after the recipe's deadline.
+pub fn late() -> Failure {
+    Failure::Because(LATE.to_owned())
+}
+
 /// Why a number of clusters could not be tried.
 pub fn too_few_features(clusters: usize) -> String {
     format!("there are no {clusters} features that differ")
@@ -99,6 +105,7 @@ impl Search<'_> {
                 }
                 match self.error(&plan.spec, &selections) {
                     Ok(error) => self.tried.push((error, plan)),
+                    Err(_) if self.recipe.is_late() => return Err(late()),
                     Err(Failure::Because(reason)) => self.last = reason,
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
                 }
@@ -114,6 +121,9 @@ impl Search<'_> {
         for (fold, selection) in self.inner.iter().zip(selections) {
             if self.stop.load(atomic::Ordering::Relaxed) {
                 return Err(Failure::Interrupted);
+            }
+            if self.recipe.is_late() {
+                return Err(late());
             }
             let (training, seed) = (&fold.training, self.recipe.seed);
             let held_out = Model::fit(training, selection, self.family, spec, seed)
@@ -151,10 +161,13 @@ fn better_first(a: &&(f64, FitPlan), b: &&(f64, FitPlan)) -> Ordering {
 }
 
 /// The numbers of clusters to try: those of the recipe, as far as there are so
-/// many features that differ. A correction may have fewer, and one factor has
-/// none.
+/// many features that differ. A correction may have fewer; one factor and the prior itself
+/// have none.
 fn cluster_counts(training: &Training, family: Family, recipe: &Recipe) -> Vec<usize> {
-    if matches!(family, Family::PriorConstant | Family::PriorParts) {
+    if matches!(
+        family,
+        Family::Prior | Family::PriorConstant | Family::PriorParts
+    ) {
         return vec![0];
     }
     let most = training.features(family.over_prior()).distinct().max(1);

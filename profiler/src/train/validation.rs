@@ -20,7 +20,7 @@ pub struct Validation {
     pub candidates: Vec<Candidate>,
     /// Every family that could not, and why.
     pub failed: Vec<Failed>,
-    /// The prior, and the other ways to predict, on the same rows.
+    /// Ways to predict that learn nothing, on the same rows.
     pub baselines: Vec<Baseline>,
     /// Which of the candidates was chosen.
     pub chosen: usize,
@@ -34,7 +34,17 @@ pub struct Validation {
     pub outliers: usize,
 }
 
+/// A model whose cross-validated error is larger plans hardly better than a guess.
+const POOR: f64 = 0.25;
+
 impl Validation {
+    /// The cross-validated error of the chosen model, if it is so large that its plans
+    /// are hardly better than guesses.
+    pub fn poor(&self) -> Option<f64> {
+        let error = self.chosen()?.accuracy.mape;
+        (error.is_nan() || error > POOR).then_some(error)
+    }
+
     /// The candidate that was chosen. `None` in a damaged file only.
     pub fn chosen(&self) -> Option<&Candidate> {
         self.candidates.get(self.chosen)
@@ -75,6 +85,16 @@ pub struct Candidate {
 pub struct Failed {
     pub family: Family,
     pub reason: String,
+}
+
+/// The reason of a family for which a recipe's deadline left no time.
+pub(super) const LATE: &str = "no time was left to fit it";
+
+impl Failed {
+    /// Whether it was left out for want of time.
+    pub fn is_late(&self) -> bool {
+        self.reason == LATE
+    }
 }
 
 /// A way to predict that learns nothing.

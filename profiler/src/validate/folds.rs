@@ -16,7 +16,7 @@ pub struct Folds {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "{groups} configurations cannot be divided into {folds} folds: \
-     {needed} more are needed; profile more sizes or settings, or validate with fewer folds",
+     {needed} more are needed; profile more sizes or settings",
     needed = folds.saturating_sub(*groups)
 )]
 pub struct TooFewGroups {

@@ -41,7 +41,7 @@ fn opened(
                 "{}: has float64, and nodes compute in float32",
                 path.display()
             ),
-            "matrix.astype(\"float32\") converts",
+            "matrix.astype(\"float32\"), which rounds to 7 digits",
         ));
     }
     Ok(matrix)

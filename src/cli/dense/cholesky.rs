@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:\n  pdawl run cholesky --size 16384 --gpu-memor
                         pdawl run cholesky --size 20000 --precision f64 --machine v100x4";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
 pub struct Args {
     /// Rows and columns of the matrix
     #[arg(long, value_name = "N", value_parser = integer(1..=u32::MAX), default_value_t = 4096,

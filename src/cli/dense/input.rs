@@ -52,7 +52,7 @@ pub fn precision(files: &[&NpyMatrix], asked: Option<PrecisionArg>) -> Result<Pr
     if let Some(other) = others.iter().find(|other| other.precision() != precision) {
         return Err(Failure::failed(
             format!("{}, and {}", describe(first), describe(other)),
-            "files of one type: matrix.astype(\"float32\") converts",
+            "files of one type: matrix.astype(\"float64\") converts float32 exactly",
         ));
     }
     match asked.filter(|asked| *asked != precision) {

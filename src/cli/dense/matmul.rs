@@ -58,7 +58,7 @@ impl Sizes {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
 pub struct Args {
     #[command(flatten)]
     sizes: Sizes,
@@ -124,7 +124,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 if precision == Precision::F64 {
                     return Err(Failure::failed(
                         "the files have float64, and products over nodes are of float32",
-                        "matrix.astype(\"float32\") converts; or the run without mpirun",
+                        "the run without mpirun computes in float64; matrix.astype(\"float32\") rounds to \
+                         7 digits",
                     ));
                 }
                 let files = over_nodes(args, paths, Some([a, b]));

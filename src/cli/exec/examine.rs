@@ -90,6 +90,12 @@ fn verdict(
     environment: &Environment,
     said: &str,
 ) -> Result<(), Failure> {
+    if let Some(fault) = &loader.fault {
+        return Err(Failure::failed(
+            format!("no program can use OpenCL: {fault}"),
+            "`pdawl devices`, which says what else is wrong",
+        ));
+    }
     if !loader.found {
         return Err(Failure::failed(
             "there is no OpenCL loader (libOpenCL.so.1), so no program can use OpenCL",

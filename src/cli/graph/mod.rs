@@ -103,6 +103,8 @@ pub struct GraphJob<'a> {
     pub smaller: &'static str,
     /// Files that it was read from, which no output may overwrite.
     pub reads: Vec<PathBuf>,
+    /// Notes for its report.
+    pub notes: Vec<String>,
     /// What `--verify` does.
     pub verify: Box<Verify<'a>>,
 }

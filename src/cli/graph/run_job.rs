@@ -75,7 +75,7 @@ pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
             .collect(),
         verified: result.verified.map(|(right, _)| right),
         max_error: result.verified.map(|(_, error)| error),
-        notes: session.notes.clone(),
+        notes: [&job.notes[..], &session.notes].concat(),
     };
     let report = report(&result.timed, &result.last, &result.components, context);
     print(&report, &result.last, args.format, files)

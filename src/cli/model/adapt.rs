@@ -277,6 +277,7 @@ fn wanted(args: &Args, dims: u8, precision: PrecisionArg) -> ProfileOptions {
         session: SessionOptions {
             machine: args.machine.clone(),
             budget: Budget(Duration::MAX),
+            fitting: Duration::ZERO,
             kinds: Vec::new(),
             steps: None,
             seed: args.seed,

@@ -34,6 +34,10 @@ pub struct SessionOptions {
     )]
     pub budget: Budget,
 
+    /// The part of that time in which no run may be made, since models are fitted then.
+    #[arg(skip)]
+    pub fitting: Duration,
+
     /// Which devices: cpu, gpu [default: both, where there are both]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     pub kinds: Vec<KindArg>,

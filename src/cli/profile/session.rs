@@ -1,11 +1,12 @@
 //! A profiling session of the command line: devices, rows and the report.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use pdawl::machine::Host;
 use pdawl::profile::design::Gpu;
 use pdawl::profile::{
-    ModelKind, ProfileError, ProfiledMachine, ProfilingSession, SessionProgress, Settings,
+    Budget, ModelKind, ProfileError, ProfiledMachine, ProfilingSession, SessionProgress, Settings,
 };
 use pdawl::report::profile::{KindReport, ProfileReport, Rows, SCHEMA};
 use pdawl_profiler::counters::availability;
@@ -20,6 +21,8 @@ pub struct Opened {
     pub gpus: Vec<Gpu>,
     /// What the user should know of it.
     pub notes: Vec<String>,
+    /// When the budget's time began: measuring the machine counts.
+    began: Instant,
 }
 
 /// The devices of a machine that are wanted and present.
@@ -61,6 +64,7 @@ impl Opened {
     /// # Errors
     /// When there is no such machine or device.
     pub fn find(options: &SessionOptions) -> Result<Self, Failure> {
+        let began = Instant::now();
         let (profiled, mut notes) = machine::find(options)?;
         let (kinds, gpus) = devices(options, &profiled, &mut notes)?;
         Ok(Self {
@@ -68,6 +72,7 @@ impl Opened {
             kinds,
             gpus,
             notes,
+            began,
         })
     }
 
@@ -91,9 +96,13 @@ impl Opened {
             seed: options.seed,
         };
         let budget = options.budget.0;
+        let allowed = Budget {
+            whole: budget,
+            elsewhere: options.fitting + self.began.elapsed(),
+        };
         let profiled = &mut self.profiled;
         let mut session =
-            ProfilingSession::begin(profiled, settings, budget, stop, &mut appender, watch);
+            ProfilingSession::begin(profiled, settings, allowed, stop, &mut appender, watch);
         let done = measure(&mut session);
         let summary = done.and_then(|()| session.finish()).map_err(Failure::of)?;
         let rows = Rows {

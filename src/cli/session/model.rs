@@ -6,6 +6,7 @@ use pdawl::machine::{Device, MachineFile};
 use pdawl::model::planner::{self, CandidateDevice, ModelledMachine, RunPlan};
 use pdawl::model::store::ModelQuery;
 use pdawl::model::{ModelStore, StepWork, command};
+use pdawl::report::model::poor;
 use pdawl::report::prediction::Unseen;
 use pdawl_profiler::bundle::Bundle;
 
@@ -193,6 +194,11 @@ impl ModelSearch<'_> {
                 "model {name} is of machine {}; `pdawl model adapt` adapts it to {}",
                 bundle.machine, file.name
             ));
+        }
+        let entries = bundle.models.iter();
+        for entry in entries.filter(|entry| entry.codelet == self.codelet) {
+            let why = poor(&entry.kind, &entry.codelet, &entry.validation);
+            notes.extend(why.map(|why| format!("model {name}: {why}")));
         }
         match (bundle.simulated, self.simulated) {
             (true, false) => notes.push(format!(

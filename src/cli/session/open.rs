@@ -14,7 +14,7 @@ use crate::cli::failure::{Failure, wrong_devices};
 use crate::cli::grid::MemoryBudget;
 use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
 use crate::cli::size::ByteSize;
-use crate::cli::spec::devices::opencl_only;
+use crate::cli::spec::devices::{left_out, opencl_only};
 use crate::cli::workload::{PreparedWorkload, WorkloadRequest};
 
 impl Session {
@@ -28,9 +28,9 @@ impl Session {
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
-        let args = &match &request {
-            WorkloadRequest::Kernel(_) => opencl_only(args)?,
-            _ => args.clone(),
+        let (args, left_out) = &match &request {
+            WorkloadRequest::Kernel(_) => (opencl_only(args)?, left_out(args)),
+            _ => (args.clone(), Vec::new()),
         };
         let named = match NamedMachine::of(args)? {
             // A model needs the machine's file for its predictions.
@@ -53,6 +53,7 @@ impl Session {
         }
         machine.inject(&args.fault, (workload.steps(), "--steps"))?;
         let mut notes = std::mem::take(&mut machine.notes);
+        notes.extend_from_slice(left_out);
         notes.extend_from_slice(&suitable.notes);
         if let PreparedWorkload::Kernel(kernel) = &mut workload {
             if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {

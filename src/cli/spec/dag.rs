@@ -17,7 +17,7 @@ use serde_json::json;
 use super::check;
 use super::compile::Compiler;
 use super::described::{Values, refused};
-use super::devices::opencl_only;
+use super::devices::{left_out, opencl_only};
 use crate::cli::failure::Failure;
 use crate::cli::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
 use crate::cli::integer::integer;
@@ -91,6 +91,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
         smaller: "smaller sizes, in the graph or with -D",
         reads,
+        notes: left_out(&args.graph.machine),
         verify: Box::new(move |prepared, runtime, stop| {
             verify(prepared, (runtime, stop), &built, &kernels)
         }),

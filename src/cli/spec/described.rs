@@ -91,10 +91,12 @@ impl Values {
     /// Resolves a kernel and compares it with its source.
     ///
     /// # Errors
-    /// As [`KernelSpec::resolve`] and [`KernelSpec::agrees_with_source`].
+    /// As [`KernelSpec::resolve`], [`KernelSpec::agrees_with_source`] and
+    /// [`KernelSpec::with_required_groups`].
     pub fn describe(&self, spec: KernelSpec, symbols: &Symbols) -> Result<Described, SpecError> {
         let kernel = spec.resolve(symbols, self.sources())?;
         let (info, doubts) = spec.agrees_with_source(&kernel)?;
+        let kernel = spec.with_required_groups(kernel, &info)?;
         let warnings = spec.warnings.iter().cloned().chain(doubts).collect();
         Ok(Described {
             spec,

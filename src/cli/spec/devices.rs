@@ -1,13 +1,17 @@
 //! The devices of users' kernels: OpenCL devices only.
 
-use pdawl::runtime::opencl;
+use std::thread;
+
+use pdawl::machine::{Device, DeviceKind};
+use pdawl::runtime::opencl::{self, Found};
 use pdawl::runtime::select::{Selection, Source};
 
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, wrong_devices};
 use crate::cli::machine_session::NamedMachine;
 
-/// The arguments with OpenCL devices: those named, or all, the CPU's included.
+/// The arguments with OpenCL devices: those named, or all, the CPU's included, but each
+/// core once.
 ///
 /// # Errors
 /// When there is none, the embedded runtime is named, or another machine, on
@@ -40,11 +44,53 @@ pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
     Ok(args.clone())
 }
 
-/// Every OpenCL device.
+/// Notes of the devices that are not among the default ones, and why; none where the user
+/// names devices.
+pub fn left_out(args: &MachineArgs) -> Vec<String> {
+    match args.devices {
+        None => default_devices(&opencl::discover().devices, cores()).1,
+        Some(_) => Vec::new(),
+    }
+}
+
+/// The cores that this process may use.
+fn cores() -> u32 {
+    thread::available_parallelism().map_or(u32::MAX, |cores| cores.get() as u32)
+}
+
+/// The names of the devices that take part by default, and notes of the others. CPU
+/// devices whose cores are too many together are the same CPU through several drivers;
+/// the first ones that fit take part.
+fn default_devices(found: &[Found], cores: u32) -> (Vec<String>, Vec<String>) {
+    let mut names = Vec::new();
+    let mut notes = Vec::new();
+    // The CPU devices that take part.
+    let mut cpus: Vec<&Device> = Vec::new();
+    for device in found.iter().map(|found| &found.info) {
+        let taken: u32 = cpus.iter().map(|cpu| cpu.compute_units).sum();
+        let is_cpu = device.kind == DeviceKind::Cpu;
+        if is_cpu && taken > 0 && taken.saturating_add(device.compute_units) > cores {
+            let others: Vec<&str> = cpus.iter().map(|cpu| cpu.name.as_str()).collect();
+            notes.push(format!(
+                "{} ({}) is left out: its cores are those of {}; --devices names others",
+                device.name,
+                device.driver,
+                others.join(", ")
+            ));
+            continue;
+        }
+        if is_cpu {
+            cpus.push(device);
+        }
+        names.push(device.name.clone());
+    }
+    (names, notes)
+}
+
+/// The default OpenCL devices.
 fn every() -> Result<String, Failure> {
     let discovery = opencl::discover();
-    let found = discovery.devices.into_iter();
-    let names: Vec<String> = found.map(|found| found.info.name).collect();
+    let (names, _) = default_devices(&discovery.devices, cores());
     if !names.is_empty() {
         return Ok(names.join(","));
     }
@@ -59,4 +105,56 @@ fn every() -> Result<String, Failure> {
         ),
         warnings => Failure::failed(what, warnings.join("; ")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use pdawl::machine::{RuntimeKind, SubDeviceSupport};
+
+    use super::*;
+
+    fn device(name: &str, kind: DeviceKind, compute_units: u32) -> Found {
+        Found {
+            platform: 0,
+            device: 0,
+            info: Device {
+                name: name.to_owned(),
+                model: "a device".to_owned(),
+                kind,
+                runtime: RuntimeKind::Opencl,
+                compute_units,
+                memory: 1 << 30,
+                max_allocation: 1 << 30,
+                clock_mhz: None,
+                shares_host_memory: kind == DeviceKind::Cpu,
+                fp64: true,
+                sub_devices: SubDeviceSupport::default(),
+                queues: 2,
+                driver: "a driver".to_owned(),
+                link_bandwidth: None,
+            },
+        }
+    }
+
+    #[test]
+    fn each_core_takes_part_once() {
+        use DeviceKind::{Cpu, Gpu};
+        let pocl = device("opencl0.0", Cpu, 8);
+        let gpu = device("opencl1.0", Gpu, 132);
+        let intel = device("opencl2.0", Cpu, 8);
+        for (found, cores, expected, noted) in [
+            (vec![&pocl, &gpu, &intel], 8, "opencl0.0,opencl1.0", 1),
+            (vec![&intel, &pocl], 8, "opencl2.0", 1),
+            // Parts of the cores each, and a device that is alone.
+            (vec![&pocl, &intel], 16, "opencl0.0,opencl2.0", 0),
+            (vec![&pocl], 2, "opencl0.0", 0),
+            (vec![&gpu, &gpu], 2, "opencl1.0,opencl1.0", 0),
+        ] {
+            let found: Vec<Found> = found.into_iter().cloned().collect();
+            let (names, notes) = default_devices(&found, cores);
+            assert_eq!(names.join(","), expected);
+            assert_eq!(notes.len(), noted);
+            assert!(notes.iter().all(|note| note.contains("--devices")));
+        }
+    }
 }

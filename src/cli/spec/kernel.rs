@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 use clap::Args;
 use pdawl::balance::Strategy;
+use pdawl::graph::spec::Argument;
 use pdawl::workload::kernel::{Sink, UserKernel};
 use pdawl_profiler::file::bounded;
 
@@ -46,7 +47,7 @@ pub struct KernelArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 
-    /// The initial contents of the buffer at a position: the bytes of a file
+    /// The initial contents of the buffer, or the value, at a position: the bytes of a file
     #[arg(long, value_name = "POS=FILE", value_parser = at)]
     load: Vec<(usize, PathBuf)>,
 
@@ -179,7 +180,7 @@ impl KernelArgs {
     }
 }
 
-/// Loads a file's bytes into the buffer at a position.
+/// Loads a file's bytes into the buffer or the value at a position.
 fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Failure> {
     let wrong = |what: String| {
         Failure::usage(
@@ -188,16 +189,18 @@ fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Fa
         )
     };
     let shown = file.display();
-    let found = user.buffers().find(|(at, _)| *at == position);
-    let Some((_, buffer)) = found else {
-        return Err(wrong(format!(
-            "the kernel has no buffer at position {position}"
-        )));
+    let (what, wanted) = match user.kernel().arguments.get(position) {
+        Some(Argument::Buffer(buffer)) => ("buffer", buffer.bytes()),
+        Some(Argument::Scalar { bytes, .. }) => ("value", bytes.len() as u64),
+        _ => {
+            return Err(wrong(format!(
+                "the kernel has no buffer and no value at position {position}"
+            )));
+        }
     };
-    let wanted = buffer.bytes();
     let other = |given: &str| {
         wrong(format!(
-            "{shown} has {given} bytes, and the buffer at position {position} has {wanted}"
+            "{shown} has {given} bytes, and the {what} at position {position} has {wanted}"
         ))
     };
     let bytes = bounded(file, wanted).map_err(|error| match error.kind() {
@@ -208,12 +211,15 @@ fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Fa
         },
         _ => Failure::failed(
             format!("--load: cannot read {shown}: {error}"),
-            "a file with the buffer's bytes",
+            "a file with its bytes",
         ),
     })?;
     let given = bytes.len();
-    user.with_contents(position, bytes.into())
-        .map_err(|_| other(&given.to_string()))
+    let loaded = match what {
+        "buffer" => user.with_contents(position, bytes.into()),
+        _ => user.with_value(position, &bytes),
+    };
+    loaded.map_err(|_| other(&given.to_string()))
 }
 
 impl Saves {

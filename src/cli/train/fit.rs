@@ -7,6 +7,7 @@ use pdawl::model::ModelStore;
 use pdawl::model::training::{
     GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, bundle, fit_all,
 };
+use pdawl::report::model::poor;
 use pdawl::report::training::{GroupReport, ModelReport, SCHEMA, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};
@@ -30,9 +31,10 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     if let Some(directory) = &args.plots {
         plots::prepare(directory)?;
     }
+    let deadline = args.budget().map(|budget| Instant::now() + budget);
     let runs = Runs::find(args, stop)?;
     let began = Instant::now();
-    let models = fitted(args, &runs, stop)?;
+    let models = fitted(args, &runs, deadline, stop)?;
     let seconds = began.elapsed().as_secs_f64();
     let simulated = runs.simulated();
     let machine = &runs.machine;
@@ -56,6 +58,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     };
     let mut notes = runs.notes;
     notes.extend(models.left_out);
+    notes.extend(models.groups.iter().flat_map(remarks));
     Ok(TrainingReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -78,9 +81,15 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     })
 }
 
-fn fitted(args: &Args, runs: &Runs, stop: &AtomicBool) -> Result<TrainedModels, Failure> {
+fn fitted(
+    args: &Args,
+    runs: &Runs,
+    deadline: Option<Instant>,
+    stop: &AtomicBool,
+) -> Result<TrainedModels, Failure> {
     let recipe = Recipe {
         seed: args.wanted.session.seed,
+        deadline,
         ..Recipe::default()
     };
     let kinds: Vec<String> = runs.kinds.iter().map(ToString::to_string).collect();
@@ -110,6 +119,24 @@ fn fitted(args: &Args, runs: &Runs, stop: &AtomicBool) -> Result<TrainedModels, 
         }
         error => Failure::of(error),
     })
+}
+
+/// What the user should know of a group's models.
+fn remarks(group: &GroupModel) -> Vec<String> {
+    let (kind, codelet) = (&group.kind, &group.codelet);
+    let validation = &group.planning.validation;
+    let late = validation.failed.iter().filter(|failed| failed.is_late());
+    let late = late.count();
+    let unfitted = (late > 0).then(|| {
+        format!(
+            "the budget left no time for {late} of the families of models of {codelet} on \
+             {kind}; the same command with --no-profile compares all"
+        )
+    });
+    unfitted
+        .into_iter()
+        .chain(poor(kind, codelet, validation))
+        .collect()
 }
 
 fn group(model: GroupModel) -> GroupReport {

@@ -8,6 +8,7 @@ mod plots;
 mod runs;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::args::Format;
 use super::failure::Failure;
@@ -69,6 +70,12 @@ enum Workload {
 }
 
 impl Args {
+    /// The time that profiling and fitting may take; `None` where nothing is measured.
+    fn budget(&self) -> Option<Duration> {
+        let profiles = self.dataset.is_none() && !self.no_profile;
+        profiles.then_some(self.wanted.session.budget.0)
+    }
+
     fn workload(&self) -> Workload {
         self.workload.unwrap_or_default()
     }

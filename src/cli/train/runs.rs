@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use pdawl::codelet::spmv;
 use pdawl::machine::{DeviceKind, DeviceSpec, MachineFile};
@@ -15,6 +16,10 @@ use crate::cli::failure::Failure;
 use crate::cli::machine_session::{NamedMachine, machine_file};
 use crate::cli::profile::{ProductProfileOptions, ProfileOptions};
 use crate::cli::terminal;
+
+/// The part of a budget that is kept for fitting, and its most.
+const FITTING: f64 = 0.4;
+const LONGEST_FITTING: Duration = Duration::from_secs(60);
 
 /// Runs of a machine.
 pub struct Runs {
@@ -138,10 +143,16 @@ fn measured_before(args: &Args) -> Result<Runs, Failure> {
 }
 
 fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
-    let wanted = &args.wanted;
+    let mut wanted = args.wanted.clone();
+    wanted.session.fitting = wanted
+        .session
+        .budget
+        .0
+        .mul_f64(FITTING)
+        .min(LONGEST_FITTING);
     let report = match args.workload() {
         Workload::Stencil => wanted.carry_out(args.format, stop)?,
-        Workload::Spmv => ProductProfileOptions::of(wanted).carry_out(args.format, stop)?,
+        Workload::Spmv => ProductProfileOptions::of(&wanted).carry_out(args.format, stop)?,
     };
     if report.interrupted {
         terminal::warn(&format!(

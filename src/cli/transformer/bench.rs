@@ -25,7 +25,7 @@ const EXAMPLES: &str = "Examples:\n  pdawl bench transformer\n  \
                         --format json";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
 pub struct Args {
     /// Heads of a layer [default: the paper's 1 to 16 at beta 256, and 16]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = heads)]

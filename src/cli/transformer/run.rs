@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512
                         pdawl run transformer --machine k40 --layers 3 --gantt run.html";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
 pub struct Args {
     /// Heads of a layer
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = heads)]
@@ -103,6 +103,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: transformer.verification_memory(),
         smaller: SMALLER,
         reads: Vec::new(),
+        notes: Vec::new(),
         verify: Box::new(|prepared, runtime, stop| {
             verify(&transformer, &layers, prepared, (runtime, stop))
         }),

@@ -58,6 +58,51 @@ impl KernelSpec {
         Ok((info.clone(), self.doubts(info, kernel)))
     }
 
+    /// The kernel with the work-groups that its source requires (`reqd_work_group_size`): no
+    /// driver runs it with others.
+    ///
+    /// # Errors
+    /// When the file has other groups, or these do not divide its work-items.
+    pub fn with_required_groups(
+        &self,
+        kernel: Kernel,
+        info: &KernelInfo,
+    ) -> Result<Kernel, SpecError> {
+        let Some(required) = &info.required_local else {
+            return Ok(kernel);
+        };
+        let dimensions = kernel.global.len();
+        let of = |sizes: &[u64], axis: usize| sizes.get(axis).copied().unwrap_or(1);
+        let whole = |axis: usize| of(&kernel.global, axis) % required[axis] == 0;
+        let given = kernel.local.as_deref();
+        let differs = |local: &[u64]| (0..3).any(|axis| of(local, axis) != required[axis]);
+        if let Some(local) = given.filter(|local| differs(local)) {
+            let why = format!(
+                "`{}` requires groups of {required:?} (reqd_work_group_size), and these are \
+                 {local:?}; write what it requires, or leave localWorkSize out",
+                self.name
+            );
+            return Err(self.fault("localWorkSize", why));
+        }
+        if let Some(axis) = (0..3).find(|axis| !whole(*axis)) {
+            let why = format!(
+                "{} work-items along dimension {axis} are no multiple of the {} of a group that \
+                 `{}` requires (reqd_work_group_size)",
+                of(&kernel.global, axis),
+                required[axis],
+                self.name
+            );
+            return Err(self.fault("globalWorkSize", why));
+        }
+        let local = given
+            .map_or(&required[..dimensions], |local| local)
+            .to_vec();
+        Ok(Kernel {
+            local: Some(local),
+            ..kernel
+        })
+    }
+
     /// Compares the file with the kernel's arguments that a compiler reports.
     ///
     /// # Errors
@@ -179,15 +224,6 @@ impl KernelSpec {
                     kernel.global.len()
                 ),
             );
-        }
-        if let (Some(required), Some(local)) = (&info.required_local, &kernel.local) {
-            let given = (0..3).map(|axis| local.get(axis).copied().unwrap_or(1));
-            if !given.eq(required.iter().copied()) {
-                doubt(
-                    "localWorkSize",
-                    format!("the source asks for groups of {required:?}, and these are {local:?}"),
-                );
-            }
         }
         doubts
     }

@@ -88,11 +88,17 @@ impl std::error::Error for SpecError {}
 /// Most bytes of a specification or a source.
 const MOST: u64 = 64 << 20;
 
-/// Reads the text of a file.
+/// Reads the text of a file, without a byte order mark.
 ///
 /// # Errors
 /// When there is no such file, it cannot be read, or is not text.
 pub fn read(file: &Path) -> Result<String, SpecError> {
     let bytes = bounded(file, MOST).map_err(|error| SpecError::io(file, &error))?;
-    String::from_utf8(bytes).map_err(|_| SpecError::file(file, "it is not text (UTF-8)"))
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| SpecError::file(file, "it is not text (UTF-8)"))?;
+    // Within a source, behind what a runtime puts before it, the mark is no OpenCL C.
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }

@@ -152,7 +152,8 @@ impl Inference {
             Ok(element) => element.to_string(),
             Err(_) => {
                 self.to_fill.push(format!(
-                    "type of argument {pos}, {name}: `{}` is not a type of OpenCL C itself",
+                    "type of argument {pos}, {name}: `{}` is not a type of OpenCL C itself; a \
+                     structure is struct:BYTES, with its sizeof",
                     parameter.type_name
                 ));
                 TO_FILL.to_owned()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 use super::scalar::ElementType;
+use crate::codelet::RawValue;
 use crate::expression::{Expression, Number, Symbols};
 
 /// A bound of work-items: more than any device computes in a year.
@@ -176,9 +177,11 @@ impl KernelSpec {
                         format!("{number} is not a value of type {element}"),
                     )
                 })?;
-                if bytes.len() > 16 {
+                if bytes.len() > RawValue::MOST {
                     let why = format!(
-                        "a {element} is too long to be passed by value; at most 16 bytes are allowed"
+                        "a {element} is too long to be passed by value; at most {} bytes are allowed: \
+                         pass it in a buffer",
+                        RawValue::MOST
                     );
                     return Err(self.fault(&field("type"), why));
                 }

@@ -19,13 +19,15 @@ pub enum Base {
     Half,
     Float,
     Double,
+    /// A byte of a structure, of which only the size is known.
+    Struct,
 }
 
-/// A scalar, or a vector of 2, 3, 4, 8 or 16 lanes.
+/// A scalar, a vector of 2, 3, 4, 8 or 16 lanes, or a structure of so many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ElementType {
     pub base: Base,
-    pub lanes: u8,
+    pub lanes: u16,
 }
 
 /// A name that is not a type.
@@ -38,7 +40,7 @@ impl fmt::Display for UnknownType {
             f,
             "`{}` is not a type of OpenCL C; the types are char, short, int, long, their unsigned forms \
              such as uint, half, float, double, and vectors of 2, 3, 4, 8 or 16 of them such as \
-             float4",
+             float4; a structure is struct:BYTES, with its sizeof, such as struct:24",
             self.0
         )
     }
@@ -48,7 +50,7 @@ impl Base {
     /// Bytes of an element.
     pub fn bytes(self) -> u64 {
         match self {
-            Self::Char | Self::Uchar => 1,
+            Self::Char | Self::Uchar | Self::Struct => 1,
             Self::Short | Self::Ushort | Self::Half => 2,
             Self::Int | Self::Uint | Self::Float => 4,
             Self::Long | Self::Ulong | Self::Double => 8,
@@ -69,6 +71,7 @@ impl Base {
             Self::Half => "half",
             Self::Float => "float",
             Self::Double => "double",
+            Self::Struct => "struct",
         }
     }
 
@@ -98,6 +101,8 @@ impl Base {
             Self::Uint => whole::<u32>(number)?.to_ne_bytes().to_vec(),
             Self::Long => whole::<i64>(number)?.to_ne_bytes().to_vec(),
             Self::Ulong => whole::<u64>(number)?.to_ne_bytes().to_vec(),
+            // The zeros of a structure; other bytes are loaded from a file.
+            Self::Struct => (number.float() == 0.0).then(|| vec![0])?,
             // OpenCL C has no arguments of type half.
             Self::Half => return None,
             Self::Float => (number.float() as f32).to_ne_bytes().to_vec(),
@@ -109,7 +114,12 @@ impl Base {
 impl ElementType {
     /// Bytes of an element; a vector of 3 lanes takes the space of 4.
     pub fn bytes(self) -> u64 {
-        let lanes = if self.lanes == 3 { 4 } else { self.lanes };
+        let vector = self.base != Base::Struct;
+        let lanes = if vector && self.lanes == 3 {
+            4
+        } else {
+            self.lanes
+        };
         self.base.bytes() * u64::from(lanes)
     }
 
@@ -128,6 +138,12 @@ impl FromStr for ElementType {
     fn from_str(text: &str) -> Result<Self, UnknownType> {
         let unknown = || UnknownType(text.trim().to_owned());
         let bare = text.trim().trim_end_matches('*');
+        if let Some(bytes) = bare.strip_prefix("struct:") {
+            let bytes = bytes.trim().parse().ok().filter(|bytes| *bytes > 0);
+            let lanes: u16 = bytes.ok_or_else(unknown)?;
+            let base = Base::Struct;
+            return Ok(Self { base, lanes });
+        }
         let words: Vec<&str> = bare
             .split_whitespace()
             .filter(|word| !matches!(*word, "const" | "volatile" | "restrict" | "signed"))
@@ -179,6 +195,7 @@ impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base.name())?;
         match self.lanes {
+            bytes if self.base == Base::Struct => write!(f, ":{bytes}"),
             1 => Ok(()),
             lanes => lanes.fmt(f),
         }
@@ -202,11 +219,22 @@ mod tests {
             ("short16", "short16", 32),
             ("unsigned long int", "ulong", 8),
             ("signed", "int", 4),
+            ("struct:24", "struct:24", 24),
+            ("struct:3", "struct:3", 3),
         ] {
             let parsed: ElementType = text.parse().unwrap();
             assert_eq!((parsed.to_string().as_str(), parsed.bytes()), (name, bytes));
         }
-        for text in ["", "flaot", "float5", "int 4", "struct node", "*"] {
+        for text in [
+            "",
+            "flaot",
+            "float5",
+            "int 4",
+            "struct node",
+            "struct:0",
+            "struct:x",
+            "*",
+        ] {
             assert!(text.parse::<ElementType>().is_err(), "{text}");
         }
     }
@@ -215,6 +243,8 @@ mod tests {
     fn numbers_become_the_bytes_of_their_type() {
         let encode = |name: &str, n| name.parse::<ElementType>().unwrap().encode(n);
         assert_eq!(encode("uint", Number::Int(-1)), None);
+        assert_eq!(encode("struct:5", Number::Int(0)), Some(vec![0; 5]));
+        assert_eq!(encode("struct:5", Number::Int(1)), None);
         assert_eq!(encode("uchar", Number::Int(256)), None);
         assert_eq!(encode("int", Number::Float(0.5)), None);
         assert_eq!(encode("short", Number::Float(3.0)), Some(vec![3, 0]));

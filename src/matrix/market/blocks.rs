@@ -1,19 +1,15 @@
-//! Divides a file's text into blocks of whole lines, and decompresses it.
+//! Divides a file's text into blocks of whole lines.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flate2::bufread::MultiGzDecoder;
-
+use super::text::{Bytes, Text};
 use crate::matrix::checksum::{ChecksumReader, Digest};
 
-/// The first bytes of a gzip file.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-type Raw<R> = BufReader<ChecksumReader<R>>;
-
 /// The blocks of a file's text.
-pub struct Blocks<R> {
-    text: Text<R>,
+pub struct Blocks<'a> {
+    text: Text<'a>,
+    file: SharedFile<'a>,
     /// Bytes of a block.
     size: usize,
     /// The begin of a line that the last block does not contain.
@@ -23,9 +19,20 @@ pub struct Blocks<R> {
     failed: Option<BlockError>,
 }
 
-enum Text<R> {
-    Plain(Box<Raw<R>>),
-    Gzip(Box<MultiGzDecoder<Raw<R>>>),
+/// The file below the text, whose bytes are counted.
+#[derive(Clone)]
+struct SharedFile<'a>(Arc<Mutex<ChecksumReader<Bytes<'a>>>>);
+
+impl<'a> SharedFile<'a> {
+    fn lock(&self) -> MutexGuard<'_, ChecksumReader<Bytes<'a>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Read for SharedFile<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.lock().read(to)
+    }
 }
 
 /// Why there is no next block.
@@ -33,25 +40,23 @@ enum Text<R> {
 pub enum BlockError {
     /// The file cannot be read, or its compressed data is wrong.
     Read(io::Error),
-    /// The compressed data ends too early.
+    /// The compressed data or the archive ends too early.
     Truncated,
     /// A line is longer than a block.
     LongLine(usize),
 }
 
-impl<R: Read> Blocks<R> {
-    /// Blocks of about `size` bytes.
+impl<'a> Blocks<'a> {
+    /// Blocks of about `size` bytes; of an archive, those of `member`, see [`Text::open`].
     ///
     /// # Errors
-    /// When the first bytes cannot be read.
-    pub fn new(reader: R, size: usize) -> io::Result<Self> {
-        let mut raw = BufReader::with_capacity(1 << 16, ChecksumReader::new(reader));
-        let compressed = raw.fill_buf()?.starts_with(&GZIP);
+    /// As [`Text::open`].
+    pub fn new(file: impl Read + Send + 'a, size: usize, member: Option<&str>) -> io::Result<Self> {
+        let counted = ChecksumReader::new(Box::new(file) as Bytes);
+        let file = SharedFile(Arc::new(Mutex::new(counted)));
         Ok(Self {
-            text: match compressed {
-                true => Text::Gzip(Box::new(MultiGzDecoder::new(raw))),
-                false => Text::Plain(Box::new(raw)),
-            },
+            text: Text::open(file.clone(), member)?,
+            file,
             size,
             left: Vec::new(),
             ended: false,
@@ -59,18 +64,19 @@ impl<R: Read> Blocks<R> {
         })
     }
 
-    pub fn is_compressed(&self) -> bool {
-        matches!(self.text, Text::Gzip(_))
+    /// Whether the text's length differs from that of the file.
+    pub fn is_packed(&self) -> bool {
+        self.text.packed
     }
 
     /// The number of bytes read of the file, which may be compressed.
     pub fn bytes(&self) -> u64 {
-        self.raw().get_ref().bytes_read()
+        self.file.lock().bytes_read()
     }
 
     /// The digest of the bytes read of the file; of all of them, after the last block.
     pub fn digest(&self) -> Digest {
-        self.raw().get_ref().digest()
+        self.file.lock().digest()
     }
 
     /// The next block; `None` after the last. Every block but the last ends
@@ -88,17 +94,16 @@ impl<R: Read> Blocks<R> {
         let mut block = std::mem::take(&mut self.left);
         block.reserve_exact(self.size.saturating_sub(block.len()));
         let room = self.size.saturating_sub(block.len()) as u64;
-        let read = match &mut self.text {
-            Text::Plain(raw) => raw.take(room).read_to_end(&mut block),
-            Text::Gzip(gzip) => gzip.take(room).read_to_end(&mut block),
-        };
-        match read {
+        let text = &mut self.text.bytes;
+        match text.take(room).read_to_end(&mut block) {
             Ok(count) if (count as u64) < room => {
                 self.ended = true;
+                // The digest is of all bytes, also of those after an archive's member.
+                io::copy(&mut self.file, &mut io::sink()).map_err(BlockError::Read)?;
                 return Ok((!block.is_empty()).then_some(block));
             }
             Ok(_) => {}
-            Err(error) if self.is_compressed() && error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(error) if self.is_packed() && error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.failed = Some(BlockError::Truncated);
             }
             Err(error) => self.failed = Some(BlockError::Read(error)),
@@ -114,13 +119,6 @@ impl<R: Read> Blocks<R> {
             }
             (None, Some(error)) => Err(error),
             (None, None) => Err(BlockError::LongLine(self.size)),
-        }
-    }
-
-    fn raw(&self) -> &Raw<R> {
-        match &self.text {
-            Text::Plain(raw) => raw,
-            Text::Gzip(gzip) => gzip.get_ref(),
         }
     }
 }
@@ -147,7 +145,7 @@ mod tests {
 
     /// All blocks, and the error that ended them.
     fn all(file: &[u8], size: usize) -> (Vec<Vec<u8>>, Option<BlockError>) {
-        let mut blocks = Blocks::new(file, size).unwrap();
+        let mut blocks = Blocks::new(file, size, None).unwrap();
         let mut found = Vec::new();
         loop {
             match blocks.next() {
@@ -183,7 +181,7 @@ mod tests {
     #[test]
     fn the_digest_is_of_the_file_and_not_of_its_text() {
         for file in [text(), compressed(&text())] {
-            let mut blocks = Blocks::new(&file[..], 100).unwrap();
+            let mut blocks = Blocks::new(&file[..], 100, None).unwrap();
             while blocks.next().unwrap().is_some() {}
             let mut checksum = crate::matrix::checksum::Checksum::default();
             checksum.add(&file);
@@ -212,9 +210,6 @@ mod tests {
         file[middle] ^= 0xff;
         let (_, error) = all(&file, 100);
         assert!(matches!(error, Some(BlockError::Read(_))), "{error:?}");
-        let mut garbage = compressed(&text());
-        garbage.extend(b"what follows is no gzip member");
-        assert!(matches!(all(&garbage, 100).1, Some(BlockError::Read(_))));
         let (_, error) = all(&[b'7'; 200], 100);
         assert!(
             matches!(error, Some(BlockError::LongLine(100))),

@@ -132,7 +132,7 @@ fn sizes(line: &mut Line, text: &[u8]) -> Result<[u64; 3], LineError> {
 fn banner(text: &[u8]) -> Result<(Field, Symmetry), LineError> {
     let text = String::from_utf8_lossy(text).to_ascii_lowercase();
     let mut words = text.split_ascii_whitespace();
-    if words.next() != Some("%%matrixmarket") {
+    if !matches!(words.next(), Some("%%matrixmarket" | "%matrixmarket")) {
         return Err(LineError::NoBanner);
     }
     let mut word = |missing| words.next().ok_or(LineError::BannerWord { missing });
@@ -151,11 +151,17 @@ fn banner(text: &[u8]) -> Result<(Field, Symmetry), LineError> {
         other => return Err(unknown(other, "format", "coordinate")),
     }
     let field = match word("real, integer or pattern")? {
-        "real" => Field::Real,
-        "integer" => Field::Integer,
+        "real" | "double" => Field::Real,
+        "integer" | "unsigned-integer" => Field::Integer,
         "pattern" => Field::Pattern,
         "complex" => return Err(LineError::Complex("complex")),
-        other => return Err(unknown(other, "field", "real, integer, pattern")),
+        other => {
+            return Err(unknown(
+                other,
+                "field",
+                "real, double, integer, unsigned-integer, pattern",
+            ));
+        }
     };
     let symmetry = match word("general, symmetric or skew-symmetric")? {
         "general" => Symmetry::General,
@@ -211,6 +217,28 @@ mod tests {
         assert_eq!((mirrored.expanded(), mirrored.shortest_line()), (10, 4));
         let most = read("%%MatrixMarket matrix coordinate real general\n2147483647 1 0").unwrap();
         assert_eq!(most.rows, MOST);
+    }
+
+    #[test]
+    fn banners_of_other_writers_are_read() {
+        for (banner, field) in [
+            (
+                "%%MatrixMarket matrix coordinate unsigned-integer general",
+                Field::Integer,
+            ),
+            (
+                "%MatrixMarket matrix coordinate double general",
+                Field::Real,
+            ),
+            (
+                "%MatrixMarket MATRIX coordinate Pattern symmetric",
+                Field::Pattern,
+            ),
+        ] {
+            let header = read(&format!("{banner}\n2 2 0\n")).unwrap();
+            assert_eq!(header.field, field, "{banner}");
+        }
+        assert_eq!(read("MatrixMarket matrix"), Err(LineError::NoBanner));
     }
 
     #[test]

@@ -75,9 +75,11 @@ pub fn real(word: &[u8]) -> Option<f64> {
     })
 }
 
-/// A word as a whole number.
-pub fn integer(word: &[u8]) -> Option<i64> {
-    std::str::from_utf8(word).ok()?.parse().ok()
+/// A word as a whole number of 64 bits, with or without a sign.
+pub fn integer(word: &[u8]) -> Option<i128> {
+    let number: i128 = std::str::from_utf8(word).ok()?.parse().ok()?;
+    let allowed = i128::from(i64::MIN)..=i128::from(u64::MAX);
+    allowed.contains(&number).then_some(number)
 }
 
 #[cfg(test)]
@@ -144,7 +146,14 @@ mod tests {
         }
         assert_eq!(real(b"\xff"), None);
         assert_eq!(integer(b"-7"), Some(-7));
-        for text in ["1.0", "9223372036854775808", "x", ""] {
+        assert_eq!(integer(b"18446744073709551615"), Some(u64::MAX.into()));
+        for text in [
+            "1.0",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "x",
+            "",
+        ] {
             assert_eq!(integer(text.as_bytes()), None, "{text}");
         }
     }

@@ -81,7 +81,7 @@ pub enum LineError {
     #[error("`{0}` is no number; write the value as 1.5, -2e-3, nan or inf")]
     Value(String),
     #[error(
-        "`{0}` is no whole number below 2^63; correct it, or say real instead of integer in the \
+        "`{0}` is no whole number below 2^64; correct it, or say real instead of integer in the \
          banner"
     )]
     Integer(String),

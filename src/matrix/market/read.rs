@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -14,6 +14,7 @@ use super::blocks::{BlockError, Blocks};
 use super::entries::{self, NumberedLineError, ParsedBlock};
 use super::header::{Field, Header, HeaderReader, Symmetry};
 use super::line_error::LineError;
+use super::text::TextError;
 use crate::matrix::assemble::{Entries, Mirror, assemble};
 use crate::matrix::checksum::Digest;
 use crate::matrix::control::Control;
@@ -43,22 +44,21 @@ pub fn read(
     memory: Option<u64>,
     control: &mut Control,
 ) -> Result<Market, MatrixError> {
-    let failed = |source: io::Error| MatrixError::Read {
-        file: path.to_owned(),
-        remedy: match source.kind() {
-            io::ErrorKind::NotFound => "give the path of a Matrix Market file",
-            io::ErrorKind::IsADirectory => "give a file in it",
-            io::ErrorKind::PermissionDenied => "make it readable",
-            _ => "copy or fetch it again",
-        },
-        source,
-    };
-    let file = File::open(path).map_err(failed)?;
+    let failed = |error: io::Error| failure(path, error);
+    let open = || File::open(path).map_err(failed);
+    let file = open()?;
     let about = file.metadata().map_err(failed)?;
     if about.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    let blocks = Blocks::new(file, BLOCK).map_err(failed)?;
+    let blocks = match Blocks::new(file, BLOCK, None) {
+        Err(error) if about.is_file() => match text_error(&error) {
+            Some(TextError::OnlyMember { member }) => Blocks::new(open()?, BLOCK, Some(member)),
+            _ => Err(error),
+        },
+        blocks => blocks,
+    };
+    let blocks = blocks.map_err(failed)?;
     let reader = Reader {
         path,
         // The length of a pipe is unknown.
@@ -67,6 +67,31 @@ pub fn read(
         failed: &failed,
     };
     reader.all(blocks, control)
+}
+
+fn text_error(error: &io::Error) -> Option<&TextError> {
+    error.get_ref().and_then(|error| error.downcast_ref())
+}
+
+/// The error of a file that cannot be read, or of what it has.
+fn failure(path: &Path, source: io::Error) -> MatrixError {
+    let file = path.to_owned();
+    if let Some(error) = text_error(&source).cloned() {
+        return MatrixError::Text { file, error };
+    }
+    if source.kind() == io::ErrorKind::UnexpectedEof {
+        return MatrixError::Truncated { file, lines: 0 };
+    }
+    MatrixError::Read {
+        file,
+        remedy: match source.kind() {
+            io::ErrorKind::NotFound => "give the path of a Matrix Market file",
+            io::ErrorKind::IsADirectory => "give a file in it",
+            io::ErrorKind::PermissionDenied => "make it readable",
+            _ => "copy or fetch it again",
+        },
+        source,
+    }
 }
 
 /// The file to read, and the limit of memory.
@@ -87,13 +112,9 @@ struct Parsed {
 }
 
 impl Reader<'_> {
-    fn all<R: Read + Send>(
-        &self,
-        mut blocks: Blocks<R>,
-        control: &mut Control,
-    ) -> Result<Market, MatrixError> {
+    fn all(&self, mut blocks: Blocks, control: &mut Control) -> Result<Market, MatrixError> {
         let (header, lines, first) = self.header(&mut blocks)?;
-        self.check_memory(&header, blocks.is_compressed())?;
+        self.check_memory(&header, blocks.is_packed())?;
         let mut collector = Collector {
             reader: self,
             header,
@@ -115,10 +136,7 @@ impl Reader<'_> {
     }
 
     /// The header, its number of lines, and the rest of its block.
-    fn header<R: Read>(
-        &self,
-        blocks: &mut Blocks<R>,
-    ) -> Result<(Header, u64, Vec<u8>), MatrixError> {
+    fn header(&self, blocks: &mut Blocks) -> Result<(Header, u64, Vec<u8>), MatrixError> {
         let mut reader = HeaderReader::default();
         while let Some(mut block) = self.block(blocks.next(), reader.lines())? {
             let mut at = 0;
@@ -136,11 +154,11 @@ impl Reader<'_> {
     }
 
     /// Refuses entries that the file cannot contain, or that do not fit into memory.
-    fn check_memory(&self, header: &Header, compressed: bool) -> Result<(), MatrixError> {
+    fn check_memory(&self, header: &Header, packed: bool) -> Result<(), MatrixError> {
         let Header {
             entries, size_line, ..
         } = *header;
-        if let Some(bytes) = self.length.filter(|_| !compressed) {
+        if let Some(bytes) = self.length.filter(|_| !packed) {
             // The last line may lack its end.
             let possible = (bytes + 1) / header.shortest_line();
             if entries > possible {
@@ -171,9 +189,9 @@ impl Reader<'_> {
     }
 
     /// Reads the entries into `collector`; `first` is the text behind the header.
-    fn entries<R: Read + Send>(
+    fn entries(
         &self,
-        mut blocks: Blocks<R>,
+        mut blocks: Blocks,
         first: Vec<u8>,
         collector: &mut Collector,
         control: &mut Control,
@@ -247,8 +265,8 @@ impl Reader<'_> {
 }
 
 /// Sends blocks until the file ends or the receivers are gone.
-fn read_blocks<R: Read>(
-    blocks: &mut Blocks<R>,
+fn read_blocks(
+    blocks: &mut Blocks,
     first: Vec<u8>,
     todo: &Sender<Numbered<Vec<u8>>>,
     so_far: &AtomicU64,

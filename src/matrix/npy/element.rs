@@ -1,6 +1,6 @@
 //! What the elements of a file may be, by its header.
 
-use npyz::{AutoSerialize, DType, NpyHeader, Order, TypeStr};
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
 use crate::codelet::Precision;
 
@@ -25,6 +25,8 @@ pub(super) struct Elements {
     /// Numbers of an element: 2 of a complex one, and those of a pixel.
     pub per: u64,
     pub precision: Precision,
+    /// Whether the numbers have the other byte order than this machine's.
+    pub swapped: bool,
 }
 
 /// What is wrong with a header.
@@ -36,7 +38,7 @@ pub(super) enum Wrong {
 impl Wanted {
     /// The elements that a header describes.
     pub fn elements(self, header: &NpyHeader) -> Result<Elements, Wrong> {
-        let (precision, complex) = self.number(header).ok_or(Wrong::Type)?;
+        let (precision, complex, swapped) = self.number(header).ok_or(Wrong::Type)?;
         let (rows, columns, per) = match (header.shape(), self) {
             ([columns], Self::Vector) => (1, *columns, complex),
             (_, Self::Vector) => return Err(Wrong::Dimensions),
@@ -52,22 +54,25 @@ impl Wanted {
             columns,
             per,
             precision,
+            swapped,
         })
     }
 
-    /// The precision of a file's numbers, if it is one of ours in this machine's byte order,
-    /// and how many make an element of a matrix.
-    fn number(self, header: &NpyHeader) -> Option<(Precision, u64)> {
-        let found = header.dtype();
-        let known = match self {
-            Self::Matrix | Self::Image | Self::Vector => vec![
-                (f32::default_dtype(), (Precision::F32, 1)),
-                (f64::default_dtype(), (Precision::F64, 1)),
-            ],
-            Self::Complex => vec![(complex()?, (Precision::F32, 2))],
+    /// The precision of a file's numbers, if it is one of ours, how many make an element
+    /// of a matrix, and whether their bytes must be swapped.
+    fn number(self, header: &NpyHeader) -> Option<(Precision, u64, bool)> {
+        let DType::Plain(found) = header.dtype() else {
+            return None;
         };
-        let mut known = known.into_iter();
-        known.find_map(|(dtype, number)| (dtype == found).then_some(number))
+        let (precision, per) = match (self, found.type_char(), found.size_field()) {
+            (Self::Complex, TypeChar::Complex, 8) => (Precision::F32, 2),
+            (Self::Complex, ..) => return None,
+            (_, TypeChar::Float, 4) => (Precision::F32, 1),
+            (_, TypeChar::Float, 8) => (Precision::F64, 1),
+            _ => return None,
+        };
+        let swapped = found.endianness() != Endianness::of_machine();
+        Some((precision, per, swapped))
     }
 
     /// The types, in words.
@@ -78,11 +83,31 @@ impl Wanted {
         }
     }
 
-    /// The type to convert to.
-    pub fn target(self) -> &'static str {
-        match self {
-            Self::Matrix | Self::Image | Self::Vector => "float32",
-            Self::Complex => "complex64",
+    /// How to convert numbers of a type, with what that loses.
+    pub fn conversion(self, found: DType) -> String {
+        let number = match &found {
+            DType::Plain(number) => Some((number.type_char(), number.size_field())),
+            _ => None,
+        };
+        let to = |target: &str| format!("matrix.astype(\"{target}\") converts them");
+        let singles = "matrix.astype(\"complex64\") converts them, and rounds to 7 digits";
+        match (self, number) {
+            (_, None) => "write one field of the records: matrix[\"NAME\"]".to_owned(),
+            (Self::Complex, Some((TypeChar::Float, 2 | 4) | (TypeChar::Bool, _))) => {
+                to("complex64")
+            }
+            (Self::Complex, Some((TypeChar::Int | TypeChar::Uint, 1 | 2))) => to("complex64"),
+            (Self::Complex, Some(_)) => singles.to_owned(),
+            (_, Some((TypeChar::Complex, _))) => {
+                "write matrix.real or matrix.imag, or their absolute values".to_owned()
+            }
+            (_, Some((TypeChar::Float, size))) if size > 8 => {
+                format!("{}, and rounds to 15 digits", to("float64"))
+            }
+            (_, Some((TypeChar::Int | TypeChar::Uint, 8))) => {
+                format!("{}, and rounds numbers above 2^53", to("float64"))
+            }
+            (_, Some(_)) => to("float64"),
         }
     }
 
@@ -97,15 +122,4 @@ impl Wanted {
             }
         }
     }
-}
-
-/// The type of complex singles.
-pub(super) fn complex() -> Option<DType> {
-    let order = if cfg!(target_endian = "little") {
-        '<'
-    } else {
-        '>'
-    };
-    let name: TypeStr = format!("{order}c8").parse().ok()?;
-    Some(DType::new_scalar(name))
 }

@@ -18,16 +18,15 @@ pub enum NpyError {
     Header { path: PathBuf, why: String },
 
     #[error(
-        "{}: has numbers of type {found}, and {needed} are needed; convert them with \
-         matrix.astype(\"{target}\")",
+        "{}: has numbers of type {found}, and {needed} are needed; {remedy}",
         path.display()
     )]
     Type {
         path: PathBuf,
         found: String,
         needed: &'static str,
-        /// The type to convert to.
-        target: &'static str,
+        /// How they are converted, and what that loses.
+        remedy: String,
     },
 
     #[error(

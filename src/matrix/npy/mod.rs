@@ -1,41 +1,40 @@
 //! Dense matrices in NPY files, the format of `numpy.save`.
 //!
-//! `npyz` reads and writes headers. Numbers are read where they are needed, in pieces, so
-//! that a matrix is never in memory twice. `element` says what the elements may be, `write`
-//! writes headers. Both C and Fortran order are read; C order is
-//! written.
+//! `npyz` reads and writes headers; `header` gives it those of all versions of NumPy.
+//! Numbers are read where they are needed, in pieces, so that a matrix is never in memory
+//! twice; those of a pipe are copied into a temporary file first. `element` says what the
+//! elements may be, `write` writes headers. Both C and Fortran order and both byte orders
+//! are read; C order and this machine's bytes are written.
 //!
 //! Source: `numpy.lib.format`, NumPy's documentation of the format.
 
 mod element;
 mod error;
+mod header;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use npyz::{NpyHeader, Order};
+use npyz::Order;
 
 pub use error::NpyError;
 pub use write::{ElementType, write_array_header, write_header};
 
 use element::{Elements, Wanted, Wrong};
+use header::{Header, HeaderError};
 
 use crate::codelet::Precision;
 use crate::parallel;
 
 /// Bytes that one core reads at a time.
 const PIECE: usize = 1 << 20;
-
-/// Most bytes of a header. That of a matrix has 128; a hostile one could nest without an
-/// end.
-const MOST_HEADER: u64 = 2048;
 
 /// A matrix in a file, of which the header has been read and checked.
 #[derive(Debug)]
@@ -51,6 +50,8 @@ pub struct NpyMatrix {
     precision: Precision,
     /// Whether it is stored by columns.
     by_columns: bool,
+    /// Whether its numbers have the other byte order than this machine's.
+    swapped: bool,
 }
 
 impl NpyMatrix {
@@ -94,20 +95,24 @@ impl NpyMatrix {
             source,
         };
         let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let about = file.metadata().map_err(failed)?;
+        if about.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
         let mut reader = BufReader::new(&file);
-        let header = NpyHeader::from_reader((&mut reader).take(MOST_HEADER));
-        let header = header.map_err(|error| NpyError::Header {
-            path: path.to_owned(),
-            why: error.to_string(),
+        let Header { header, bytes } = header::read(&mut reader).map_err(|error| match error {
+            HeaderError::Read(source) => failed(source),
+            HeaderError::Wrong(why) => NpyError::Header {
+                path: path.to_owned(),
+                why,
+            },
         })?;
-        let first = reader.stream_position().map_err(failed)?;
         let elements = wanted.elements(&header).map_err(|wrong| match wrong {
             Wrong::Type => NpyError::Type {
                 path: path.to_owned(),
                 found: header.dtype().descr(),
                 needed: wanted.types(),
-                target: wanted.target(),
+                remedy: wanted.conversion(header.dtype()),
             },
             Wrong::Dimensions => NpyError::Dimensions {
                 path: path.to_owned(),
@@ -120,29 +125,38 @@ impl NpyMatrix {
             columns,
             per,
             precision,
+            swapped,
         } = elements;
         let needed = (rows.checked_mul(columns))
             .and_then(|elements| elements.checked_mul(per))
-            .and_then(|numbers| numbers.checked_mul(precision.bytes()))
-            .and_then(|bytes| bytes.checked_add(first));
-        if needed.is_none_or(|needed| needed > length) {
+            .and_then(|numbers| numbers.checked_mul(precision.bytes()));
+        let (copy, has) = match needed {
+            _ if about.is_file() => (None, about.len().saturating_sub(bytes)),
+            None => (None, 0),
+            Some(needed) => {
+                let (copy, has) = copied(reader, needed).map_err(failed)?;
+                (Some(copy), has)
+            }
+        };
+        if needed.is_none_or(|needed| needed > has) {
             return Err(NpyError::Length {
                 path: path.to_owned(),
                 shape: (rows, columns),
                 type_name: precision.name(),
-                has: length.saturating_sub(first),
+                has,
             });
         }
-        drop(reader);
+        let first = if copy.is_some() { 0 } else { bytes };
         Ok(Self {
             path: path.to_owned(),
-            file,
+            file: copy.unwrap_or(file),
             first,
             rows,
             columns,
             per,
             precision,
             by_columns: header.order() == Order::Fortran,
+            swapped,
         })
     }
 
@@ -203,7 +217,7 @@ impl NpyMatrix {
             let mut rows = (first..rows.end).zip(to.chunks_exact_mut(width));
             rows.try_for_each(|(row, to)| {
                 let at = self.first + (row * self.columns + columns.start) * bytes;
-                self.file.read_exact_at(to, at)
+                self.read_at(to, at)
             })
         });
         read.into_iter().collect()
@@ -215,7 +229,7 @@ impl NpyMatrix {
         let mut one = vec![0; (rows.end - rows.start) as usize * bytes];
         for (place, column) in columns.enumerate() {
             let at = self.first + (column * self.rows + rows.start) * bytes as u64;
-            self.file.read_exact_at(&mut one, at)?;
+            self.read_at(&mut one, at)?;
             for (number, row) in one
                 .chunks_exact(bytes)
                 .zip(to.chunks_exact_mut(width.max(1)))
@@ -225,4 +239,22 @@ impl NpyMatrix {
         }
         Ok(())
     }
+
+    /// Reads numbers from `at` on, in this machine's byte order.
+    fn read_at(&self, to: &mut [u8], at: u64) -> io::Result<()> {
+        self.file.read_exact_at(to, at)?;
+        if self.swapped {
+            let bytes = self.precision.bytes() as usize;
+            to.chunks_exact_mut(bytes).for_each(<[u8]>::reverse);
+        }
+        Ok(())
+    }
+}
+
+/// The next `most` bytes of a pipe, as far as there are so many, in a file without a
+/// name, and how many there are.
+fn copied(pipe: impl Read, most: u64) -> io::Result<(File, u64)> {
+    let mut file = tempfile::tempfile()?;
+    let bytes = io::copy(&mut pipe.take(most), &mut file)?;
+    Ok((file, bytes))
 }

@@ -1,3 +1,5 @@
+use npyz::NpyHeader;
+
 use super::*;
 
 /// A file with this header and these bytes after it.
@@ -123,7 +125,14 @@ fn wrong_files_are_told() {
         ),
         (header("<f4", false, "(1, 2, 2)"), "array of 3 dimensions"),
         (header("<i4", false, "(2, 2)"), "numbers of type '<i4'"),
-        (header(">f4", false, "(2, 2)"), "numbers of type '>f4'"),
+        (
+            header("<i4", false, "(2, 2)"),
+            "astype(\"float64\") converts",
+        ),
+        (header("<i8", false, "(2, 2)"), "above 2^53"),
+        (header("<f2", false, "(2, 2)"), "float64"),
+        (header("<f16", false, "(2, 2)"), "rounds to 15 digits"),
+        (header("<c8", false, "(2, 2)"), "matrix.real"),
         (
             header("<f4", false, "(2, 3)"),
             "says 2 x 3 numbers of type f32, and 16 bytes follow",
@@ -132,6 +141,10 @@ fn wrong_files_are_told() {
         (header("<f4", false, &large), "is truncated"),
         (header("<f4", false, "(-1, 2)"), "is not an NPY file"),
         ("{'descr': '<f4'}".to_owned(), "is not an NPY file"),
+        (
+            "{'descr': '<f4', (".to_owned(),
+            "its header is `{'descr': '<f4', (`",
+        ),
         (nested, "is not an NPY file"),
         ("x".repeat(3000), "is not an NPY file"),
     ] {
@@ -149,4 +162,68 @@ fn wrong_files_are_told() {
     assert!(!error.is_empty());
     let none = NpyMatrix::open(&folder.path().join("none")).unwrap_err();
     assert!(matches!(none, NpyError::Read { .. }));
+}
+
+/// The same numbers in the other byte order, real and complex, in both orders.
+#[test]
+fn both_byte_orders_give_the_same_numbers() {
+    for (type_char, size, complex) in [('f', 4, false), ('f', 8, false), ('c', 4, true)] {
+        for fortran in [false, true] {
+            let count = if complex { 12 } else { 6 };
+            let of = |big: bool| -> Vec<u8> {
+                let number = |number: u32| match (size, big) {
+                    (4, true) => (number as f32 + 0.1).to_be_bytes().to_vec(),
+                    (4, false) => (number as f32 + 0.1).to_le_bytes().to_vec(),
+                    (_, true) => (f64::from(number) + 0.1).to_be_bytes().to_vec(),
+                    (_, false) => (f64::from(number) + 0.1).to_le_bytes().to_vec(),
+                };
+                (0..count).flat_map(number).collect()
+            };
+            let bytes = if complex { 8 } else { size };
+            let part = |order: char, big: bool| {
+                let descr = format!("{order}{type_char}{bytes}");
+                let (_folder, path) = file(&header(&descr, fortran, "(2L, 3L)"), &of(big));
+                let matrix = match complex {
+                    true => NpyMatrix::open_complex(&path).unwrap(),
+                    false => NpyMatrix::open(&path).unwrap(),
+                };
+                assert_eq!((matrix.rows(), matrix.columns()), (2, 3));
+                let mut part = vec![0; 4 * bytes];
+                matrix.read(0..2, 1..3, &mut part).unwrap();
+                part
+            };
+            assert_eq!(part('>', true), part('<', false), "{type_char}{bytes}");
+        }
+    }
+}
+
+/// A file that cannot be read twice, as a shell's `<(command)` gives one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_read() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    let through = |bytes: Vec<u8>| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
+        let writing = std::thread::spawn(move || writer.write_all(&bytes));
+        let opened = NpyMatrix::open(&path);
+        drop(reader);
+        // What follows the numbers is not read, and its writer may fail.
+        let _ = writing.join().unwrap();
+        opened
+    };
+    let mut bytes = Vec::new();
+    write_header(&mut bytes, (300, 500), Precision::F32).unwrap();
+    bytes.extend(numbers(0..150_000));
+    let matrix = through(bytes.clone()).unwrap();
+    let mut last = vec![0; 8];
+    matrix.read(299..300, 498..500, &mut last).unwrap();
+    assert_eq!(last, numbers(149_998..150_000));
+    bytes.truncate(5000);
+    let error = through(bytes).unwrap_err().to_string();
+    assert!(error.contains("is truncated"), "{error}");
+    let error = through(Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("it is empty"), "{error}");
 }

@@ -2,9 +2,8 @@
 
 use std::io::{self, Write};
 
-use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
+use npyz::{AutoSerialize, DType, TypeStr, WriteOptions, WriterBuilder};
 
-use super::element::complex;
 use crate::codelet::Precision;
 
 /// The type of an array's elements.
@@ -48,4 +47,15 @@ pub fn write_header(
     precision: Precision,
 ) -> io::Result<()> {
     write_array_header(out, &[rows, columns], ElementType::Real(precision))
+}
+
+/// The type of complex singles.
+fn complex() -> Option<DType> {
+    let order = if cfg!(target_endian = "little") {
+        '<'
+    } else {
+        '>'
+    };
+    let name: TypeStr = format!("{order}c8").parse().ok()?;
+    Some(DType::new_scalar(name))
 }

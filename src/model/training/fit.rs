@@ -8,7 +8,7 @@ use pdawl_profiler::bundle::{Entry, Explaining, Range};
 use pdawl_profiler::dataset::Feature;
 use pdawl_profiler::train::{Recipe, TrainError, Trained, Validation, train};
 
-use super::{SampleGroup, TrainingError, tables};
+use super::{SampleGroup, TrainingError, part, tables};
 use crate::model::RecordError;
 
 /// The models of a group of runs.
@@ -55,7 +55,11 @@ pub fn fit(
     let what = format!("{} {}", group.kind, group.codelet);
     let table = tables::planning(&group.samples).map_err(record)?;
     let mut told = |done, fits| progress(&what, done, fits);
-    let planning = train(&table, recipe, &mut told, stop).map_err(failed)?;
+    let half = Recipe {
+        deadline: recipe.deadline.map(|end| part(end, 2)),
+        ..recipe.clone()
+    };
+    let planning = train(&table, &half, &mut told, stop).map_err(failed)?;
     let explaining = match tables::explaining(&group.samples, &table) {
         None => Err("the runs have no counters, traces or telemetry".to_owned()),
         Some(table) => {

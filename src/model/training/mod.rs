@@ -18,6 +18,7 @@ pub mod tables;
 mod tests;
 
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use pdawl_profiler::Sample;
 use pdawl_profiler::bundle::Bundle;
@@ -99,7 +100,11 @@ pub fn fit_all(
         groups: Vec::new(),
         left_out: Vec::new(),
     };
-    for group in &groups {
+    for (number, group) in groups.iter().enumerate() {
+        let recipe = &Recipe {
+            deadline: recipe.deadline.map(|end| part(end, groups.len() - number)),
+            ..recipe.clone()
+        };
         match fit(group, machine, recipe, progress, stop) {
             Ok(model) => models.groups.push(model),
             Err(TrainingError::Interrupted) => return Err(TrainingError::Interrupted),
@@ -110,6 +115,12 @@ pub fn fit_all(
         }
     }
     Ok(models)
+}
+
+/// The end of the next of `parts` equal parts of the time until `end`.
+fn part(end: Instant, parts: usize) -> Instant {
+    let now = Instant::now();
+    now + end.saturating_duration_since(now) / parts.max(1) as u32
 }
 
 /// The description of a model file.

@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use pdawl_profiler::train::Validation;
+use pdawl_profiler::train::{Candidate, Validation};
 use pdawl_profiler::validate::Accuracy;
 
 use super::percent;
-use crate::report::style::{FAINT, STRONG, column, line, origin, styled};
+use crate::report::style::{ALARM, FAINT, STRONG, column, line, origin, styled};
 use crate::report::table;
 
 /// The subject of a validation.
@@ -36,7 +36,7 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
     )?;
     let mape = column("MAPE", subject.simulated);
     let header = [
-        "", "Model", "Clusters", &mape, "Median", "Worst", "R^2", "Beyond",
+        "", "Model", "Clusters", "Score", &mape, "Median", "Worst", "R^2", "Beyond",
     ];
     let mut table = table::plain(&header, |column| column > 1);
     for (place, candidate) in validation.candidates.iter().enumerate() {
@@ -45,12 +45,14 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
             mark.to_owned(),
             candidate.family.to_string(),
             candidate.clusters.to_string(),
+            score(candidate),
         ];
         row.extend(figures(&candidate.accuracy, candidate.beyond.as_ref()));
         table.add_row(row);
     }
     for baseline in &validation.baselines {
-        let mut row = vec![String::new(), baseline.name.clone(), "-".to_owned()];
+        let none = || "-".to_owned();
+        let mut row = vec![String::new(), baseline.name.clone(), none(), none()];
         row.extend(figures(&baseline.accuracy, baseline.beyond.as_ref()));
         table.add_row(row);
     }
@@ -59,6 +61,13 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
         writeln!(out, "  {}: {}", failed.family, failed.reason)?;
     }
     line(out, "Chosen", &validation.why)?;
+    line(out, "Score", styled(FAINT, scored(validation)))?;
+    if let (Some(why), false) = (
+        poor(subject.kind, subject.codelet, validation),
+        subject.explains,
+    ) {
+        line(out, "Poor", styled(ALARM, why))?;
+    }
     let inputs = match subject.inputs.is_empty() {
         true => "none beside the prior".to_owned(),
         false => subject.inputs.join(", "),
@@ -84,6 +93,33 @@ pub fn write(validation: &Validation, subject: &Subject, out: &mut String) -> fm
         line(out, "Beyond", styled(FAINT, of))?;
     }
     Ok(())
+}
+
+/// What decides between candidates, with its standard error.
+fn score(candidate: &Candidate) -> String {
+    let [score, error] = [candidate.score, candidate.score_error].map(|part| 100.0 * part);
+    format!("{score:.2} +- {error:.2} %")
+}
+
+/// What a score is.
+fn scored(validation: &Validation) -> &'static str {
+    match validation.beyond {
+        Some(_) => {
+            "the geometric mean of the MAPE and of that beyond, of runs that others do not \
+             contradict, with its standard error"
+        }
+        None => "the MAPE of runs that others do not contradict, with its standard error",
+    }
+}
+
+/// The warning of a planning model whose error is large.
+pub fn poor(kind: &str, codelet: &str, validation: &Validation) -> Option<String> {
+    let error = validation.poor()?;
+    Some(format!(
+        "the model's times of {codelet} on {kind} are {} off in its cross-validation, so its \
+         plans are hardly better than guesses; `pdawl train` with a longer --budget learns more",
+        percent(error)
+    ))
 }
 
 fn figures(accuracy: &Accuracy, beyond: Option<&Accuracy>) -> [String; 5] {

@@ -10,7 +10,7 @@ use opencl3::device::{
 use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError};
 use opencl3::platform::{Platform, get_platforms};
 
-use super::{threads, warnings};
+use super::{drivers, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 
 /// A device found.
@@ -52,7 +52,10 @@ pub fn discover() -> Discovery {
 /// The devices, and the errors of the loader and the drivers.
 pub(super) fn find() -> (Vec<(Found, Handles)>, Vec<String>) {
     if !cl3::is_opencl_runtime_available() {
-        return (Vec::new(), vec![warnings::NO_LOADER.to_owned()]);
+        return (Vec::new(), vec![warnings::no_loader()]);
+    }
+    if let Some(hazard) = drivers::hazard(&drivers::vendors()) {
+        return (Vec::new(), vec![hazard]);
     }
     // Loaders and drivers initialise on the first call, and not all of them survive
     // two concurrent first calls: PoCL then lists no devices.

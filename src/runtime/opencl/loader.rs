@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::drivers;
 use opencl3::device::{CL_DEVICE_TYPE_ALL, Device};
 use opencl3::platform::get_platforms;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub const LAYERS: &str = "OPENCL_LAYERS";
 pub struct Loader {
     /// Whether there is one.
     pub found: bool,
+    /// Why it is not used although it is there.
+    #[serde(default)]
+    pub fault: Option<String>,
     /// Its file, if that is known.
     pub file: Option<PathBuf>,
     /// Whether its file has the name of the variable for layers.
@@ -33,8 +37,16 @@ pub struct ListedPlatform {
 
 /// Loads the loader and asks it. What a driver does not say is left out.
 pub fn examine() -> Loader {
-    if !cl3::is_opencl_runtime_available() {
-        return Loader::default();
+    let there = cl3::is_opencl_runtime_available();
+    let fault = match there {
+        true => drivers::hazard(&drivers::vendors()),
+        false => drivers::loader_fault(),
+    };
+    if !there || fault.is_some() {
+        return Loader {
+            fault,
+            ..Loader::default()
+        };
     }
     let platforms = get_platforms()
         .unwrap_or_default()
@@ -56,6 +68,7 @@ pub fn examine() -> Loader {
     let knows_layers = file.as_deref().is_none_or(contains_layers);
     Loader {
         found: true,
+        fault,
         file,
         knows_layers,
         platforms,

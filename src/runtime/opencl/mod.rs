@@ -31,6 +31,7 @@ mod clock;
 mod completion;
 mod device;
 mod discover;
+mod drivers;
 mod failure;
 mod handle;
 mod in_flight;

@@ -1,23 +1,32 @@
 //! Warnings about the OpenCL installation, each with its remedy.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
 use super::discover::Found;
+use super::drivers::{self, VENDORS, files_ending};
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;
 
-/// The warning of a missing loader.
-pub(super) const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libopencl1 \
+/// The warning of a loader that is missing or cannot be loaded.
+pub(super) fn no_loader() -> String {
+    match drivers::loader_fault() {
+        Some(why) => format!(
+            "the OpenCL loader cannot be loaded: {why}; install what it lacks, or the loader \
+             again; only the host runtime serves until then"
+        ),
+        None => NO_LOADER.to_owned(),
+    }
+}
+
+const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libopencl1 \
      (Debian, Ubuntu) or ocl-icd (Fedora, Arch); only the host runtime serves until then";
 
 /// The warning of a loader without drivers.
 pub(super) const NO_PLATFORM: &str = "the OpenCL loader finds no driver: install pocl-opencl-icd \
      for the CPU, or your GPU vendor's OpenCL driver";
-
-/// The variable by which a user sets the loader's directory.
-const VENDORS: &str = "OCL_ICD_VENDORS";
 
 /// The NVIDIA driver's OpenCL library.
 const NVIDIA_LIBRARY: &str = "libnvidia-opencl.so.1";
@@ -28,10 +37,10 @@ const LITTLE_LOCKED: u64 = 64 << 20;
 /// Checks the loader, the drivers and the limits of the process.
 pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     let variable = std::env::var_os(VENDORS).map(PathBuf::from);
-    let vendors = vendors_directory(variable.clone());
+    let vendors = drivers::vendors();
     let libraries = library_directories(Path::new("/"), std::env::var_os("LD_LIBRARY_PATH"));
     let mut all: Vec<String> = empty_vendors(variable.as_deref()).into_iter().collect();
-    all.extend(icd_warnings(&vendors, &libraries));
+    all.extend(icd_warnings(&vendors, &libraries, &drivers::load));
     let card = ["/dev/nvidia0", "/proc/driver/nvidia"]
         .iter()
         .any(|path| Path::new(path).exists());
@@ -53,13 +62,6 @@ fn empty_vendors(variable: Option<&Path>) -> Option<String> {
             path.display()
         )
     })
-}
-
-/// The directory in which the loader finds drivers.
-fn vendors_directory(variable: Option<PathBuf>) -> PathBuf {
-    variable
-        .filter(|path| !path.as_os_str().is_empty())
-        .unwrap_or_else(|| PathBuf::from("/etc/OpenCL/vendors"))
 }
 
 /// The directories in which a library is looked for by its bare name.
@@ -85,40 +87,41 @@ fn library_directories(root: &Path, variable: Option<std::ffi::OsString>) -> Vec
     directories
 }
 
-/// The files of a directory with this ending, or the path itself when it is
-/// such a file; in order of name.
-fn files_ending(path: &Path, ending: &str) -> Vec<PathBuf> {
-    let is_one = |path: &Path| path.extension().is_some_and(|e| e == ending);
-    if path.is_file() && is_one(path) {
-        return vec![path.to_owned()];
-    }
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| is_one(p)).collect();
-    files.sort();
-    files
-}
-
-/// ICD files that name a library that is not there. `vendors` is the
-/// directory of the `.icd` files, or one such file.
-fn icd_warnings(vendors: &Path, libraries: &[PathBuf]) -> Vec<String> {
+/// ICD files whose library is not there or cannot be loaded. `vendors` is the directory of
+/// the `.icd` files, or one such file; `load` loads a library as the loader does.
+fn icd_warnings(
+    vendors: &Path,
+    libraries: &[PathBuf],
+    load: &dyn Fn(&OsStr) -> Result<(), String>,
+) -> Vec<String> {
     let mut all = Vec::new();
-    for file in files_ending(vendors, "icd") {
+    for file in drivers::registered(vendors) {
         let shown = file.display();
-        let name = match std::fs::read_to_string(&file) {
-            Ok(text) => text.lines().next().unwrap_or("").trim().to_owned(),
+        let content = match std::fs::read(&file) {
+            Ok(content) => content,
             Err(error) => {
                 all.push(format!("{shown} cannot be read: {error}"));
                 continue;
             }
         };
-        if name.is_empty() {
+        let library = drivers::library_of(&content);
+        let name = library.to_string_lossy();
+        if name.trim().is_empty() {
             all.push(format!(
                 "{shown} is empty: write the driver library's name into it, or remove it"
             ));
-        } else if locate(&name, libraries).is_none() {
+        } else if locate(name.trim(), libraries).is_none() {
             all.push(format!(
-                "{shown} names {name}, which is not there: install the driver that it belongs \
-                 to, or remove the file"
+                "{shown} names {}, which is not there: install the driver that it belongs \
+                 to, or remove the file",
+                name.trim()
+            ));
+        } else if let Err(why) = load(library) {
+            all.push(format!(
+                "{shown} names {}, which cannot be loaded: {}; install what it lacks, or the \
+                 driver again",
+                name.escape_debug(),
+                why.escape_debug()
             ));
         }
     }
@@ -159,7 +162,7 @@ fn nvidia_warning(
     if !card && library.is_none() {
         return None;
     }
-    let registered = files_ending(vendors, "icd")
+    let registered = drivers::registered(vendors)
         .iter()
         .any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("nvidia-opencl")));
     if registered {

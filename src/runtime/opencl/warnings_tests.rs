@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::runtime::opencl::drivers::vendors_directory;
 
 /// A root directory with these files.
 fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -25,13 +26,36 @@ fn an_icd_file_whose_library_is_missing_is_named() {
     let here = |path: &str| root.path().join(path);
     let path = here("vendors/absolute.icd");
     fs::write(path, here("lib/absent.so").display().to_string()).expect("a file");
-    let warnings = icd_warnings(&here("vendors"), &[here("lib")]);
+    let warnings = icd_warnings(&here("vendors"), &[here("lib")], &|_| Ok(()));
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert!(warnings[0].contains("absolute.icd") && warnings[0].contains("absent.so"));
     assert!(warnings[1].contains("empty.icd"));
     assert!(warnings[2].contains("gone.icd") && warnings[2].contains("libgone.so.1"));
-    assert!(icd_warnings(&here("nowhere"), &[]).is_empty());
-    assert_eq!(icd_warnings(&here("vendors/gone.icd"), &[]).len(), 1);
+    assert!(icd_warnings(&here("nowhere"), &[], &|_| Ok(())).is_empty());
+    assert_eq!(
+        icd_warnings(&here("vendors/gone.icd"), &[], &|_| Ok(())).len(),
+        1
+    );
+}
+
+#[test]
+fn a_library_that_cannot_be_loaded_is_told_with_the_reason() {
+    let root = root(&[
+        ("vendors/lacks.icd", "liblacks.so.1\n"),
+        ("vendors/windows.icd", "liblacks.so.1\r\n"),
+        ("vendors/spaces.icd", " liblacks.so.1\n"),
+        ("lib/liblacks.so.1", ""),
+    ]);
+    let here = |path: &str| root.path().join(path);
+    let load = |library: &OsStr| match library.to_str() {
+        Some("liblacks.so.1") => Err("libLLVM.so: cannot open shared object file".to_owned()),
+        other => Err(format!("{other:?}: no such file")),
+    };
+    let warnings = icd_warnings(&here("vendors"), &[here("lib")], &load);
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("lacks.icd") && warnings[0].contains("libLLVM.so: cannot open"));
+    assert!(warnings[1].contains("spaces.icd") && warnings[1].contains("cannot be loaded"));
+    assert!(warnings[2].contains(r"liblacks.so.1\r"), "{}", warnings[2]);
 }
 
 #[test]

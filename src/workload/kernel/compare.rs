@@ -76,7 +76,7 @@ fn number(base: Base, bytes: &[u8]) -> f64 {
     }
     match base {
         Base::Char => i8::from_ne_bytes(array(bytes)).into(),
-        Base::Uchar => u8::from_ne_bytes(array(bytes)).into(),
+        Base::Uchar | Base::Struct => u8::from_ne_bytes(array(bytes)).into(),
         Base::Short => i16::from_ne_bytes(array(bytes)).into(),
         Base::Ushort => u16::from_ne_bytes(array(bytes)).into(),
         Base::Int => i32::from_ne_bytes(array(bytes)).into(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command::{Home, interrupt, listening, process};
+use crate::command::{Home, interrupt, listening, process, send};
 use crate::json_schema::conforms;
 
 #[test]
@@ -22,6 +22,81 @@ fn ctrl_c_ends_a_run_with_the_report_so_far() {
     assert_eq!(report["interrupted"], true);
     let steps = report["steps"].as_array().unwrap().len();
     assert!(steps > 0 && steps < 4_000_000, "{steps}");
+}
+
+/// Each signal ends a run as Ctrl-C does, with a status of its own.
+#[test]
+fn other_signals_have_the_status_that_shells_expect() {
+    for (signal, status, name) in [("TERM", 143, "SIGTERM"), ("HUP", 129, "SIGHUP")] {
+        let child = listening(process(
+            "run stencil --size 512 --steps 4000000 --devices host:1 --format json",
+        ));
+        send(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert!(said.contains(name) && !said.contains("Ctrl-C"), "{said}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["interrupted"], true);
+    }
+}
+
+/// A run under `nohup` goes on when its terminal is closed.
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let mut shell = std::process::Command::new("sh");
+    let run = process("run stencil --size 256 --steps 4000000 --devices host:1");
+    let arguments = run
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned());
+    let line: Vec<String> = arguments.collect();
+    let program = run.get_program().to_string_lossy().into_owned();
+    shell.args([
+        "-c",
+        &format!("trap '' HUP; exec {program} {}", line.join(" ")),
+    ]);
+    let child = listening(shell);
+    send(&child, "HUP");
+    send(&child, "TERM");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
+}
+
+/// A limit of a file's size is told, as a full disk is.
+#[test]
+fn a_file_that_grows_too_large_is_told() {
+    for output in ["--csv big.csv", "--trace big.json", "--gantt big.html"] {
+        let home = Home::new();
+        let run = home.process(&format!(
+            "run stencil --machine k40 --size 500 --steps 400 --strategy gpu {output}"
+        ));
+        let mut shell = std::process::Command::new("sh");
+        shell.current_dir(run.get_current_dir().unwrap());
+        let line: Vec<_> = run
+            .get_args()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let program = run.get_program().to_string_lossy().into_owned();
+        let given = run
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?)));
+        shell.envs(given);
+        shell.args([
+            "-c",
+            &format!("ulimit -f 1; exec {program} {}", line.join(" ")),
+        ]);
+        let ended = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("cannot write big.") && said.contains("ulimit -f"),
+            "{said}"
+        );
+        assert_eq!(
+            std::fs::read_dir(home.path(".")).unwrap().count(),
+            0,
+            "no half file"
+        );
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::dataset;
 use predicates::prelude::*;
 use predicates::str::contains;
+use serde_json::Value;
 
 use super::{contents, refuses, with_model};
 use crate::command::{Home, interrupt, listening};
@@ -32,11 +33,14 @@ fn training_keeps_a_model_and_says_that_it_is_simulated() {
         let names: Vec<&str> = (validation["baselines"].as_array().unwrap().iter())
             .map(|baseline| baseline["name"].as_str().unwrap())
             .collect();
-        assert_eq!(names, ["prior", "naive", "roofline"], "{purpose}");
-        assert!(
-            validation["candidates"].as_array().unwrap().len() >= 5,
-            "{purpose}"
-        );
+        assert_eq!(names, ["naive", "roofline"], "{purpose}");
+        let candidates = validation["candidates"].as_array().unwrap();
+        assert!(candidates.len() >= 5, "{purpose}");
+        assert_eq!(candidates[0]["family"], "prior", "{purpose}");
+        // Nothing is chosen whose score is beyond the prior's.
+        let chosen = &candidates[validation["chosen"].as_u64().unwrap() as usize];
+        let score = |of: &Value| of["score"].as_f64().unwrap();
+        assert!(score(chosen) <= score(&candidates[0]), "{purpose}");
     }
     for chart in report["plots"].as_array().unwrap() {
         let svg = fs::read_to_string(home.path(chart.as_str().unwrap())).unwrap();
@@ -72,25 +76,19 @@ fn training_keeps_a_model_and_says_that_it_is_simulated() {
 #[test]
 fn what_cannot_be_trained_is_told_and_leaves_the_model_that_was_there() {
     let home = with_model();
-    let few = "train --machine k40 --kinds cpu --configurations 5 --repeats 1 --max-size 2000";
+    let few = "train --machine k40 --kinds cpu --configurations 3 --repeats 1 --max-size 2000";
     home.pdawl(few).assert().code(1).stderr(
         contains("no model of stencil5-f64 on cpu")
-            .and(contains(
-                "5 configurations cannot be divided into 10 folds: 5 more are needed",
-            ))
+            .and(contains("3 rows are fewer than the 4 clusters"))
             .and(contains("`pdawl profile stencil --machine k40`")),
     );
     // The first attempt stored its runs, so a second one adds none.
-    refuses(
-        &home,
-        few,
-        &["5 configurations cannot be divided into 10 folds"],
-    );
+    refuses(&home, few, &["3 rows are fewer than the 4 clusters"]);
     refuses(
         &home,
         "train --machine k40 --no-profile --precision f32",
         &[
-            "no run of stencil5-f32 on cpu is among the 5 runs",
+            "no run of stencil5-f32 on cpu is among the 3 runs",
             "`pdawl profile stencil --machine k40 --precision f32` with a longer --budget",
         ],
     );
@@ -136,4 +134,39 @@ fn ctrl_c_keeps_the_runs_and_writes_no_model() {
     let kept = dataset::read(&home.dataset("k40")).unwrap().samples;
     assert!(!kept.is_empty());
     assert_eq!(fs::read(home.model("k40")).unwrap(), before);
+}
+
+/// A budget is for profiling and fitting together. What it does not suffice for is left
+/// out and named, and a budget without time for the machine's measurement is refused
+/// before it begins.
+#[test]
+fn a_small_budget_is_kept() {
+    let home = Home::new();
+    let report = home.json("train --machine k40 --kinds cpu --budget 2s");
+    assert!(report["seconds"].as_f64().unwrap() < 60.0);
+    let notes = report["notes"].to_string();
+    let validation = &report["groups"][0]["planning"]["validation"];
+    let failed = validation["failed"].as_array().unwrap();
+    assert!(
+        failed.is_empty() || notes.contains("the budget left no time for"),
+        "{notes}"
+    );
+    let candidates = validation["candidates"].as_array().unwrap();
+    assert_eq!(candidates[0]["family"], "prior");
+    let refused = Home::new().pdawl("train --budget 10s").assert().code(2);
+    refused.stderr(contains("no file of this machine").and(contains("pdawl machine save")));
+}
+
+/// Few configurations are validated with fewer folds.
+#[test]
+fn few_configurations_get_fewer_folds() {
+    let home = Home::new();
+    for (configurations, folds) in [(4, 4), (6, 6), (12, 10)] {
+        let report = home.json(&format!(
+            "train --machine k40 --kinds cpu --configurations {configurations} --repeats 2 \
+             --max-size 2000 --fresh"
+        ));
+        let validation = &report["groups"][0]["planning"]["validation"];
+        assert_eq!(validation["folds"], folds, "{configurations}");
+    }
 }

@@ -11,3 +11,4 @@ mod forms;
 mod infer;
 mod reader;
 mod run;
+mod sources;

@@ -95,7 +95,10 @@ fn what_is_loaded_comes_out_computed() {
     for (wrong, part) in [
         ("--load 2x=f", "write POS=FILE"),
         ("--load 0=a.bin", "cannot read a.bin"),
-        ("--load 7=a.bin", "the kernel has no buffer at position 7"),
+        (
+            "--load 7=a.bin",
+            "the kernel has no buffer and no value at position 7",
+        ),
         ("--load 0=/dev/zero", "/dev/zero has more bytes"),
         ("--load 0=/dev/null", "/dev/null has 0 bytes"),
         (

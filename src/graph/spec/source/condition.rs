@@ -6,8 +6,21 @@ use super::token::{Token, is_name};
 /// Most levels of nesting; the limit protects the stack.
 const DEEPEST: usize = 64;
 
+/// The value of an expression without macros; `None` when it cannot be evaluated.
+pub(super) fn value(tokens: &[Token]) -> Option<i64> {
+    let named = tokens.iter().any(|token| is_name(token));
+    if named {
+        return None;
+    }
+    evaluated(tokens, &Macros::new())
+}
+
 /// Whether a condition holds; `None` when it cannot be evaluated.
 pub(super) fn holds(tokens: &[Token], macros: &Macros) -> Option<bool> {
+    evaluated(tokens, macros).map(|value| value != 0)
+}
+
+fn evaluated(tokens: &[Token], macros: &Macros) -> Option<i64> {
     let mut reader = Reader {
         tokens,
         at: 0,
@@ -15,7 +28,7 @@ pub(super) fn holds(tokens: &[Token], macros: &Macros) -> Option<bool> {
         depth: 0,
     };
     let value = reader.binary(0)?;
-    (reader.at == tokens.len()).then_some(value != 0)
+    (reader.at == tokens.len()).then_some(value)
 }
 
 struct Reader<'a> {

@@ -1,5 +1,6 @@
 //! The functions of a source, kernels and helpers, with their parameters.
 
+use super::condition;
 use super::token::{Token, is_name};
 use crate::codelet::AddressSpace;
 
@@ -104,13 +105,17 @@ fn body_after(tokens: &[Token], end: usize) -> Option<(usize, usize)> {
 fn required_local(head: &[Token]) -> Option<Vec<u64>> {
     let at = head
         .iter()
-        .position(|token| token == "reqd_work_group_size")?;
+        .position(|token| token == "reqd_work_group_size" || token == "__reqd_work_group_size__")?;
     let open = at + 1;
     let inside = head.get(open + 1..close(head, open)?)?;
-    let sizes: Vec<u64> = (inside.iter().filter(|token| *token != ","))
-        .map(|token| token.parse().ok())
-        .collect::<Option<_>>()?;
-    (sizes.len() == 3).then_some(sizes)
+    let sizes = parts(inside).into_iter().map(constant);
+    let sizes: Vec<u64> = sizes.collect::<Option<_>>()?;
+    (sizes.len() == 3 && !sizes.contains(&0)).then_some(sizes)
+}
+
+/// The value of a constant expression.
+fn constant(tokens: &[Token]) -> Option<u64> {
+    condition::value(tokens).and_then(|value| u64::try_from(value).ok())
 }
 
 /// The parts of a list, separated by its own commas.

@@ -9,10 +9,10 @@
 //!   its pointers, `facts` what it requires of the device.
 //!
 //! `division` tells whether a kernel's groups may run apart, and what their stores depend
-//! on. `macros` replaces macros, except those that join tokens or take any number of
-//! arguments. `include` puts files in place of directives.
+//! on. `macros` replaces macros, and `typedefs` names of types. `include` puts files in place
+//! of directives.
 //!
-//! A pointer that cannot be followed (into an unknown function, or such a macro) counts as
+//! A pointer that cannot be followed (into an unknown function, or a macro that is not replaced) counts as
 //! read and written.
 
 mod brackets;
@@ -24,6 +24,7 @@ mod include;
 mod macros;
 mod preprocess;
 mod token;
+mod typedefs;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -67,7 +68,8 @@ pub struct Source {
 impl Source {
     /// Reads a text with these macros (of `-D`) defined.
     pub fn new(text: &str, macros: &BTreeMap<String, String>) -> Self {
-        let seen = preprocess::preprocess(text, macros);
+        let mut seen = preprocess::preprocess(text, macros);
+        typedefs::resolve(&mut seen);
         let closed = brackets::closed(&seen);
         let functions = closed.map(|()| function::functions(&seen.tokens));
         Self { seen, functions }

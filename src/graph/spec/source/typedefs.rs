@@ -1,0 +1,90 @@
+//! Names that a source gives to types: each is replaced by its type, so that whatever
+//! reads the source knows the types of OpenCL C alone.
+
+use std::collections::BTreeMap;
+
+use super::preprocess::Seen;
+use super::token::{Token, is_name};
+
+/// Replaces the names of types from where they are given on. Those of structures,
+/// functions and arrays stay.
+pub(super) fn resolve(seen: &mut Seen) {
+    if !seen.tokens.iter().any(|token| token == "typedef") {
+        return;
+    }
+    let mut types: BTreeMap<Token, Vec<Token>> = BTreeMap::new();
+    let mut made = Vec::with_capacity(seen.tokens.len());
+    let mut lines = Vec::with_capacity(seen.lines.len());
+    let mut at = 0;
+    while at < seen.tokens.len() {
+        if seen.tokens[at] == "typedef"
+            && let Some((name, of, next)) = defined(&seen.tokens, at, &types)
+        {
+            types.insert(name, of);
+            at = next;
+            continue;
+        }
+        let member = made
+            .last()
+            .is_some_and(|before: &Token| before == "." || before == "->");
+        match types.get(&seen.tokens[at]) {
+            Some(of) if !member => made.extend_from_slice(of),
+            _ => made.push(seen.tokens[at].clone()),
+        }
+        lines.resize(made.len(), seen.lines[at]);
+        at += 1;
+    }
+    seen.tokens = made;
+    seen.lines = lines;
+}
+
+/// The name that a `typedef` at `at` gives, its type, and the index of what follows.
+fn defined(
+    tokens: &[Token],
+    at: usize,
+    types: &BTreeMap<Token, Vec<Token>>,
+) -> Option<(Token, Vec<Token>, usize)> {
+    let end = at + tokens[at..].iter().position(|token| token == ";")?;
+    let (name, of) = tokens[at + 1..end].split_last()?;
+    let plain = |token: &Token| is_name(token) || token == "*";
+    let structure = ["struct", "union", "enum", "__attribute__"];
+    let allowed = of
+        .iter()
+        .all(|token| plain(token) && !structure.contains(&token.as_str()));
+    if of.is_empty() || !is_name(name) || !allowed {
+        return None;
+    }
+    let known = |token: &Token| types.get(token).cloned();
+    let of = of.iter();
+    let of = of.flat_map(|token| known(token).unwrap_or_else(|| vec![token.clone()]));
+    Some((name.clone(), of.collect(), end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::graph::spec::source::kernels;
+
+    #[test]
+    fn parameters_and_bodies_have_the_types_that_names_stand_for() {
+        let text = "typedef double DATA_TYPE;\ntypedef DATA_TYPE real_t;\n\
+                    typedef __global const unsigned int *indices;\ntypedef float4 vec;\n\
+                    typedef struct { float x; DATA_TYPE y; } pair;\n\
+                    kernel void k(global real_t *o, indices i, vec v, global pair *p, int n) {\n\
+                    o[i[0]] = v.x + p->y; }";
+        let kernel = &kernels(text, &BTreeMap::new()).unwrap()[0];
+        let types: Vec<&str> = kernel
+            .parameters
+            .iter()
+            .map(|p| p.type_name.as_str())
+            .collect();
+        assert_eq!(types, ["double", "unsigned int", "float4", "pair", "int"]);
+        assert!(kernel.fp64);
+        assert!(kernel.parameters[1].pointer && kernel.parameters[1].read_only);
+        assert!(kernel.accesses[0].written && !kernel.accesses[1].written);
+        let fields = "typedef float x;\nkernel void k(global float2 *o) { o[0].x = 1; }";
+        let kernel = &kernels(fields, &BTreeMap::new()).unwrap()[0];
+        assert!(kernel.accesses[0].written);
+    }
+}
