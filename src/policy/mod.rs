@@ -129,6 +129,10 @@ pub trait Policy {
     /// components are told again, with those that must be repeated.
     fn lost(&mut self, device: usize);
 
+    /// A lost device is back, with nothing in its memory, and may get components again.
+    /// Nothing runs at that moment. Ready components are told again.
+    fn returned(&mut self, device: usize);
+
     /// A datum is on its way to a device's own memory, or was made there.
     fn arrived(&mut self, _device: usize, _datum: usize) {}
 

@@ -224,6 +224,12 @@ impl ActiveSet {
         self.none_but_all();
     }
 
+    /// A lost device is back. All devices are active from `step` on.
+    pub fn returned(&mut self, device: usize, step: u32) {
+        self.alive[device] = true;
+        self.start_over(step);
+    }
+
     fn none_but_all(&mut self) {
         if !self.works.contains(&true) {
             self.works.clone_from(&self.alive);

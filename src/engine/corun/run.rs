@@ -14,7 +14,7 @@ use super::step::StepEnd;
 use super::{Control, CorunError, Options, Tracing, WARM};
 use crate::balance::Balancer;
 use crate::engine::Outcome;
-use crate::runtime::{Completion, DeviceId, Notice};
+use crate::runtime::{Completion, DeviceId, Notice, RuntimeError};
 use crate::time::Nanos;
 use crate::trace::Span;
 
@@ -87,6 +87,7 @@ impl<'a> RunState<'a> {
             while step < steps {
                 self.plan(step)?;
                 let end = match self.sole_holder() {
+                    _ if self.context.spoiled => StepEnd::Spoiled,
                     Some(device) => self.solo(device, step, steps, control)?,
                     None => self.step(step)?,
                 };
@@ -145,12 +146,14 @@ impl<'a> RunState<'a> {
     /// `steps` were done and have to be done again.
     fn restart(&mut self, steps: u32) -> Result<(), CorunError> {
         let context = &mut self.context;
+        context.lose_absent(steps)?;
         if let Some(loss) = context.losses.last_mut() {
             loss.repeated = steps;
         }
         context.spoiled = false;
         context.jobs.clear();
         for (id, device) in context.devices.iter_mut().enumerate() {
+            device.irreplaceable = false;
             if device.alive {
                 device.reopen(&mut context.runtime, DeviceId(id))?;
             }
@@ -183,12 +186,57 @@ impl<'a> RunState<'a> {
         };
     }
 
-    /// Asks the balancer for a step's plan, once.
+    /// Asks the balancer for the plan of the step that begins, once.
     pub(super) fn plan(&mut self, step: u32) -> Result<(), CorunError> {
-        if self.planned.as_ref().is_some_and(|(s, _)| *s == step) {
+        if self.is_planned(step) {
             return Ok(());
         }
+        self.begin_phase(step)?;
+        self.plan_ahead(step)
+    }
+
+    fn is_planned(&self, step: u32) -> bool {
+        self.planned.as_ref().is_some_and(|(s, _)| *s == step)
+    }
+
+    /// A step begins: devices that are lost leave, and those that are back take part again.
+    pub(super) fn begin_phase(&mut self, step: u32) -> Result<(), CorunError> {
         self.context.runtime.notify(Notice::PhaseBegins(step));
+        self.context.lose_absent(step)?;
+        self.tell_losses();
+        for device in 0..self.context.devices.len() {
+            if !self.context.readmit(device)? {
+                continue;
+            }
+            match self.form.rejoin(&mut self.context, device) {
+                // It was lost again.
+                Err(CorunError::Runtime(RuntimeError::DeviceLost { .. })) => {
+                    self.context.devices[device].alive = false;
+                }
+                rejoined => rejoined?,
+            }
+            self.tell_losses();
+            if self.context.devices[device].alive {
+                self.read_report();
+                self.balancer.returned(device, step);
+                self.context.note_return(device, step);
+                // Not as planned without it.
+                self.planned = None;
+            }
+        }
+        match (self.context.alive().next(), self.context.losses.last()) {
+            (None, Some(loss)) => Err(CorunError::AllLost {
+                why: loss.why.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the balancer for a step's plan, once. The step may begin later.
+    pub(super) fn plan_ahead(&mut self, step: u32) -> Result<(), CorunError> {
+        if self.is_planned(step) {
+            return Ok(());
+        }
         let took = self.ended.as_ref().map(EndedStep::took);
         if took.is_some_and(|took| self.balancer.keep_plan(step, took)) {
             self.planned = Some((step, None));

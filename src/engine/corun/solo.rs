@@ -38,7 +38,7 @@ impl RunState<'_> {
         let mut more = true;
         loop {
             while more && next < steps && ahead.len() as u32 <= self.balancer.lookahead() {
-                self.plan(next)?;
+                self.plan_ahead(next)?;
                 if self.sole_holder() != Some(device) {
                     more = false;
                     break;
@@ -53,14 +53,19 @@ impl RunState<'_> {
             while !self.context.spoiled && self.context.jobs.all[current.job].outstanding > 0 {
                 self.collect(None)?;
             }
+            if !self.context.spoiled {
+                self.note_solo(device, &current);
+                done += 1;
+                (control.progress)(done, steps);
+                more &= !control.stop.load(Ordering::Relaxed);
+                if done < steps {
+                    self.begin_phase(done)?;
+                }
+            }
             if self.context.spoiled {
                 self.drain()?;
                 return Ok(StepEnd::Spoiled);
             }
-            self.note_solo(device, &current);
-            done += 1;
-            (control.progress)(done, steps);
-            more &= !control.stop.load(Ordering::Relaxed);
         }
         self.context.jobs.clear();
         Ok(StepEnd::Done(done - first))

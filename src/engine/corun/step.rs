@@ -73,6 +73,10 @@ impl RunState<'_> {
             self.form.turn(&mut self.context, step)?;
             self.tell_losses();
         }
+        let context = &mut self.context;
+        for (device, held) in context.devices.iter_mut().zip(&context.layout.held) {
+            device.irreplaceable = !held.is_empty();
+        }
         self.end_step(step, moved);
         Ok(match self.context.spoiled {
             true => StepEnd::Spoiled,

@@ -33,13 +33,13 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use options::{At, Fault, SimDevice, SimOptions, What};
+pub use options::{At, FAULT_SECONDS, Fault, SLOWDOWNS, SimDevice, SimOptions, What};
 
 use std::collections::BTreeMap;
 
 use super::{
-    Command, Completion, DeviceId, EventId, IdMap, Launch, Memory, Nanos, PeerPath, QueueId,
-    RuntimeError, Status,
+    Command, Completion, DeviceId, EventId, Generation, IdMap, Launch, Memory, Nanos, PeerPath,
+    QueueId, RuntimeError, Status,
 };
 use crate::machine::{Device, MachineFile};
 use device_model::DeviceModel;
@@ -57,6 +57,8 @@ pub struct Sim {
     paths: BTreeMap<(usize, usize), PeerPath>,
     schedule: Schedule,
     memory: SimMemory,
+    /// By device: how often it was lost.
+    losses: Vec<u64>,
     noise: Noise,
     /// Faults still to come, by time and by phase.
     timed: Vec<(Nanos, Fault)>,
@@ -77,6 +79,7 @@ pub struct Sim {
 struct Queue {
     device: usize,
     last: Option<EventId>,
+    generation: Generation,
 }
 
 #[derive(Clone, Copy)]
@@ -128,6 +131,7 @@ impl Sim {
             models,
             bus_bandwidth: machine.host.bus_bandwidth,
             schedule,
+            losses: vec![0; selected.len()],
             noise: Noise::new(
                 options.seed,
                 options.noise.unwrap_or(machine.noise.relative),
@@ -177,8 +181,9 @@ impl Sim {
         let model = &mut self.models[fault.device];
         match fault.what {
             What::Lost => {
+                self.losses[fault.device] += 1;
                 self.schedule.lose(fault.device);
-                self.memory.poison(fault.device);
+                self.memory.lose(fault.device);
             }
             What::Slowed(factor) => model.slow(factor, self.schedule.fluid()),
             What::Cores(cores) => model.set_cores(Some(cores), self.schedule.fluid()),

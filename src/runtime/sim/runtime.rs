@@ -10,14 +10,19 @@ use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
 use crate::runtime::{
-    AdoptedMemory, Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, NotAdopted,
-    Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
+    AdoptedMemory, Command, Completion, DeviceId, Devices, EventId, Generation, HostSpan, Location,
+    NotAdopted, Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
 };
 use crate::time::Nanos;
 
 impl Devices for Sim {
     fn devices(&self) -> &[Device] {
         &self.devices
+    }
+
+    fn generation(&self, device: DeviceId) -> Option<Generation> {
+        let lost = self.schedule.is_lost(device.0);
+        (!lost).then(|| Generation(self.losses[device.0]))
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -73,6 +78,7 @@ impl Devices for Sim {
             Queue {
                 device: device.0,
                 last: None,
+                generation: Generation(self.losses[device.0]),
             },
         );
         Ok(id)
@@ -216,7 +222,7 @@ impl Sim {
     ) -> Result<(), RuntimeError> {
         let state = self.queues.get(&queue);
         let state = state.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (device, last) = (state.device, state.last);
+        let (device, last, generation) = (state.device, state.last, state.generation);
         let model = &self.models[device];
         let noise = self.noise.factor(self.events.len() as u64);
         let demand = match &command {
@@ -256,10 +262,18 @@ impl Sim {
                 None => {}
             }
         }
+        let mut is_gone = generation != Generation(self.losses[device]);
         for memory in memories(&command) {
+            match self.memory.lost_with(memory) {
+                Some(owner) if owner == device => is_gone = true,
+                lost => doomed |= lost.is_some(),
+            }
             self.memory.retain(memory);
         }
-        let job = self.schedule.submit(device, demand, &after, doomed);
+        let job = match is_gone {
+            true => self.schedule.submit_lost(device, demand),
+            false => self.schedule.submit(device, demand, &after, doomed),
+        };
         self.events.insert(event, Event::Pending(job));
         if let Some(state) = self.queues.get_mut(&queue) {
             state.last = Some(event);

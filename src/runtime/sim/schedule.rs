@@ -173,7 +173,6 @@ impl Schedule {
         doomed: bool,
     ) -> JobId {
         let id = self.next_job;
-        self.next_job += 1;
         let mut blockers = 0;
         for before in after {
             if let Some(job) = self.jobs.get_mut(before) {
@@ -181,17 +180,7 @@ impl Schedule {
                 blockers += 1;
             }
         }
-        self.jobs.insert(
-            id,
-            Job {
-                device,
-                demand,
-                state: State::Blocked,
-                blockers,
-                doomed,
-                followers: Vec::new(),
-            },
-        );
+        self.insert(device, demand, blockers, doomed);
         let other = self.jobs.get(&id).and_then(|job| job.demand.other);
         if self.lost[device] {
             self.end(id, End::DeviceLost);
@@ -201,6 +190,28 @@ impl Schedule {
             self.released.push_back(id);
         }
         self.settle();
+        id
+    }
+
+    /// Adds a job that ends at once: what it needs of its device was lost.
+    pub fn submit_lost(&mut self, device: usize, demand: Demand) -> JobId {
+        let id = self.insert(device, demand, 0, false);
+        self.end(id, End::DeviceLost);
+        id
+    }
+
+    fn insert(&mut self, device: usize, demand: Demand, blockers: usize, doomed: bool) -> JobId {
+        let id = self.next_job;
+        self.next_job += 1;
+        let job = Job {
+            device,
+            demand,
+            state: State::Blocked,
+            blockers,
+            doomed,
+            followers: Vec::new(),
+        };
+        self.jobs.insert(id, job);
         id
     }
 
@@ -232,7 +243,15 @@ impl Schedule {
         let ended = self.fluid.advance(at.saturating_sub(self.now));
         self.now = self.now.max(at);
         for id in ended {
-            self.end(id, End::Done);
+            let device = self.jobs.get(&id).map(|job| job.device);
+            let failing = device.and_then(|device| self.failing.get_mut(device));
+            match failing.filter(|jobs| **jobs > 0) {
+                Some(jobs) => {
+                    *jobs -= 1;
+                    self.end(id, End::Failed);
+                }
+                None => self.end(id, End::Done),
+            }
         }
     }
 
@@ -265,9 +284,9 @@ impl Schedule {
         self.failing[device] = 0;
     }
 
-    /// The next `jobs` jobs of a device whose turn comes fail instead.
+    /// The next `jobs` jobs of a device that would end well fail instead.
     pub fn fail_next(&mut self, device: usize, jobs: u32) {
-        self.failing[device] += jobs;
+        self.failing[device] = self.failing[device].saturating_add(jobs);
     }
 
     /// Moves every released job on, until none can move.
@@ -314,11 +333,6 @@ impl Schedule {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
-        if self.failing[job.device] > 0 {
-            self.failing[job.device] -= 1;
-            self.end(id, End::Failed);
-            return;
-        }
         let gap = job.demand.gap + self.delay(&job.demand);
         if let Some(job) = self.jobs.get_mut(&id) {
             let started = self.now + gap;

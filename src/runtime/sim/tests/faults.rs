@@ -171,6 +171,8 @@ fn faults_that_cannot_be_are_refused() {
         (2, At::Phase(0), What::Lost),
         (0, At::Phase(0), What::Slowed(0.0)),
         (0, At::Phase(0), What::Slowed(f64::NAN)),
+        (1, At::Phase(0), What::Slowed(1e308)),
+        (1, At::Phase(0), What::Slowed(1e-300)),
         (0, At::Phase(0), What::Cores(0)),
         (0, At::Phase(0), What::Cores(9)),
         (1, At::Phase(0), What::Cores(1)),
