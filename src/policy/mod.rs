@@ -2,8 +2,8 @@
 //!
 //! A policy is a state machine. It is told which component became ready, which ended
 //! and when, which datum arrived in or left a device's memory, and which device was
-//! lost; it answers which component a device gets next and which datum leaves a full
-//! memory. It takes no lock, reads no clock and calls no device, so it is the same on
+//! lost or is back; it answers which component a device gets next and which datum leaves
+//! a full memory. It takes no lock, reads no clock and calls no device, so it is the same on
 //! real devices and in the simulator.
 //!
 //! * [`Problem`] is all that a policy knows: numbers, no kernels.

@@ -318,6 +318,7 @@ impl Balancer for Dawl {
         self.transfers = self.transfers_to(&held);
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
+            self.compare_joined(step, &plan);
             self.replanned = step;
             self.fastest_step = None;
         }
@@ -398,6 +399,10 @@ impl Balancer for Dawl {
 
     fn lost(&mut self, device: usize) {
         self.ahead.prepared = None;
+        if let Some(guide) = &mut self.guide {
+            let needs = |given: &mut Partition| given.held[device] + given.pooled[device] > 0;
+            guide.given.take_if(needs);
+        }
         self.active.lost(device);
         self.chunks.lost(device, |d| self.active.works(d));
         if let Some(held) = self.plan.held.get_mut(device) {

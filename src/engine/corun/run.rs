@@ -38,6 +38,8 @@ pub struct RunState<'a> {
     pub(super) probes: Probes,
     /// Lost devices that the balancer was told of.
     told_losses: usize,
+    /// Seconds of steps that a loss ended before any unit was done.
+    pub(super) lost_seconds: f64,
     pub(super) outcome: Outcome,
     opened: (Instant, Nanos),
 }
@@ -63,6 +65,7 @@ impl<'a> RunState<'a> {
             clock: Instant::now(),
             probes: Probes::default(),
             told_losses: 0,
+            lost_seconds: 0.0,
             outcome,
             opened: corun.opened,
             context: corun.context,
@@ -85,16 +88,17 @@ impl<'a> RunState<'a> {
         let (mut step, mut steps) = (0, self.options.steps);
         loop {
             while step < steps {
+                self.begin_phase(step)?;
                 self.plan(step)?;
                 let end = match self.sole_holder() {
-                    _ if self.context.spoiled => StepEnd::Spoiled,
+                    _ if self.context.spoiled => StepEnd::Spoiled(0),
                     Some(device) => self.solo(device, step, steps, control)?,
                     None => self.step(step)?,
                 };
                 match end {
                     StepEnd::Done(done) => step += done,
-                    StepEnd::Spoiled => {
-                        self.restart(step)?;
+                    StepEnd::Spoiled(done) => {
+                        self.restart(step + done)?;
                         step = 0;
                     }
                 }
@@ -134,6 +138,7 @@ impl<'a> RunState<'a> {
 
     /// Moves units to where the first plan wants them, before the first step.
     fn begin(&mut self) -> Result<(), CorunError> {
+        self.begin_phase(0)?;
         self.plan(0)?;
         self.relocate(0)?;
         self.drain()?;
@@ -186,22 +191,14 @@ impl<'a> RunState<'a> {
         };
     }
 
-    /// Asks the balancer for the plan of the step that begins, once.
-    pub(super) fn plan(&mut self, step: u32) -> Result<(), CorunError> {
-        if self.is_planned(step) {
-            return Ok(());
-        }
-        self.begin_phase(step)?;
-        self.plan_ahead(step)
-    }
-
-    fn is_planned(&self, step: u32) -> bool {
-        self.planned.as_ref().is_some_and(|(s, _)| *s == step)
-    }
-
-    /// A step begins: devices that are lost leave, and those that are back take part again.
-    pub(super) fn begin_phase(&mut self, step: u32) -> Result<(), CorunError> {
+    /// A step begins.
+    fn begin_phase(&mut self, step: u32) -> Result<(), CorunError> {
         self.context.runtime.notify(Notice::PhaseBegins(step));
+        self.regroup(step)
+    }
+
+    /// Before `step`, devices that are lost leave, and those that are back take part again.
+    pub(super) fn regroup(&mut self, step: u32) -> Result<(), CorunError> {
         self.context.lose_absent(step)?;
         self.tell_losses();
         for device in 0..self.context.devices.len() {
@@ -233,8 +230,8 @@ impl<'a> RunState<'a> {
     }
 
     /// Asks the balancer for a step's plan, once. The step may begin later.
-    pub(super) fn plan_ahead(&mut self, step: u32) -> Result<(), CorunError> {
-        if self.is_planned(step) {
+    pub(super) fn plan(&mut self, step: u32) -> Result<(), CorunError> {
+        if self.planned.as_ref().is_some_and(|(s, _)| *s == step) {
             return Ok(());
         }
         let took = self.ended.as_ref().map(EndedStep::took);
@@ -377,7 +374,8 @@ impl<'a> RunState<'a> {
     /// Verifies the result of `steps` steps if asked, and ends the run.
     fn close(mut self, steps: u32, stop: &AtomicBool) -> Result<Outcome, CorunError> {
         let (form, context, outcome) = (&mut self.form, &mut self.context, &mut self.outcome);
-        outcome.seconds = outcome.steps.iter().map(|s| s.seconds).sum();
+        let recorded: f64 = outcome.steps.iter().map(|s| s.seconds).sum();
+        outcome.seconds = recorded + self.lost_seconds;
         form.deliver(context)?;
         if self.options.verify {
             let verified = form.verify(context, steps, stop)?;

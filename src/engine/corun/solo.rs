@@ -12,6 +12,7 @@ use super::run::RunState;
 use super::step::StepEnd;
 use super::{Control, CorunError, HELD};
 use crate::balance::ChunkDone;
+use crate::runtime::Notice;
 use crate::trace::Span;
 
 /// A step in flight.
@@ -38,11 +39,12 @@ impl RunState<'_> {
         let mut more = true;
         loop {
             while more && next < steps && ahead.len() as u32 <= self.balancer.lookahead() {
-                self.plan_ahead(next)?;
+                self.plan(next)?;
                 if self.sole_holder() != Some(device) {
                     more = false;
                     break;
                 }
+                self.context.runtime.notify(Notice::PhaseBegins(next));
                 let job = self.solo_launches(device, next)?;
                 ahead.push_back(StepAhead { step: next, job });
                 next += 1;
@@ -59,12 +61,12 @@ impl RunState<'_> {
                 (control.progress)(done, steps);
                 more &= !control.stop.load(Ordering::Relaxed);
                 if done < steps {
-                    self.begin_phase(done)?;
+                    self.regroup(done)?;
                 }
             }
             if self.context.spoiled {
                 self.drain()?;
-                return Ok(StepEnd::Spoiled);
+                return Ok(StepEnd::Spoiled(done - first));
             }
         }
         self.context.jobs.clear();

@@ -35,7 +35,7 @@ mod tests;
 
 pub use options::{At, FAULT_SECONDS, Fault, SLOWDOWNS, SimDevice, SimOptions, What};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     Command, Completion, DeviceId, EventId, Generation, IdMap, Launch, Memory, Nanos, PeerPath,
@@ -60,9 +60,14 @@ pub struct Sim {
     /// By device: how often it was lost.
     losses: Vec<u64>,
     noise: Noise,
-    /// Faults still to come, by time and by phase.
+    /// Faults still to come, by time and by phase. Times count from the first phase.
     timed: Vec<(Nanos, Fault)>,
     phased: Vec<(u32, Fault)>,
+    has_begun: bool,
+    /// Those of phases that begin with a command which was submitted, by their order.
+    due: VecDeque<Vec<Fault>>,
+    /// Those of phases that begin with the next command.
+    next_due: Vec<Fault>,
     /// The driver's time; the schedule is never ahead of it between calls.
     now: Nanos,
     driver_time: Nanos,
@@ -138,6 +143,9 @@ impl Sim {
             ),
             timed,
             phased,
+            has_begun: false,
+            due: VecDeque::new(),
+            next_due: Vec::new(),
             now: 0,
             driver_time: 0,
             queues: IdMap::default(),
@@ -168,13 +176,51 @@ impl Sim {
 
     /// Lets virtual time pass, faults included.
     fn advance(&mut self, to: Nanos) {
-        while let Some((at, fault)) = self.timed.pop_if(|(at, _)| *at <= to) {
-            self.schedule.advance(at);
-            self.collect();
+        let has_begun = self.has_begun;
+        while let Some((at, fault)) = self.timed.pop_if(|(at, _)| has_begun && *at <= to) {
+            self.pass(at);
             self.strike(fault);
         }
+        self.pass(to);
+    }
+
+    /// Lets virtual time pass, and phases begin.
+    fn pass(&mut self, to: Nanos) {
         self.schedule.advance(to);
+        while self.schedule.is_stopped() {
+            self.begin_due();
+            self.schedule.advance(to);
+        }
         self.collect();
+    }
+
+    /// Phases begin whose first command's turn has come.
+    fn begin_due(&mut self) {
+        self.collect();
+        while self.due.len() > self.schedule.stops() {
+            for fault in self.due.pop_front().unwrap_or_default() {
+                self.strike(fault);
+            }
+        }
+        self.schedule.resume();
+    }
+
+    /// A phase begins with the next command, or now if there is none before that.
+    fn begin_phase(&mut self, phase: u32) {
+        self.advance(self.now);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            for (at, _) in &mut self.timed {
+                *at = at.saturating_add(self.now);
+            }
+            self.advance(self.now);
+        }
+        let due = self.phased.extract_if(.., |(at, _)| *at <= phase);
+        self.next_due.extend(due.map(|(_, fault)| fault));
+        if self.running.is_empty() {
+            for fault in std::mem::take(&mut self.next_due) {
+                self.strike(fault);
+            }
+        }
     }
 
     fn strike(&mut self, fault: Fault) {

@@ -26,9 +26,9 @@ pub const FAULT_SECONDS: RangeInclusive<f64> = 0.0..=1e9;
 /// When a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum At {
-    /// Seconds of virtual time since the runtime's creation.
+    /// Seconds of virtual time after the first phase has begun.
     Seconds(f64),
-    /// At the begin of this phase; see [`crate::runtime::Notice::PhaseBegins`].
+    /// With the first command of this phase; see [`crate::runtime::Notice::PhaseBegins`].
     Phase(u32),
 }
 
@@ -46,7 +46,7 @@ pub enum What {
     Restored,
     /// A host pool keeps only this many of its cores.
     Cores(u32),
-    /// Its next commands, this many, fail when they would end.
+    /// Its next commands, this many, fail when they would begin.
     FailNext(u32),
 }
 

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::options::Fault;
 use super::schedule::Demand;
 use super::series::SeriesPart;
 use super::{Event, Queue, Running, Sim, memories};
@@ -114,14 +113,8 @@ impl Devices for Sim {
     }
 
     fn notify(&mut self, notice: Notice) {
-        let Notice::PhaseBegins(phase) = notice else {
-            return;
-        };
-        self.advance(self.now);
-        let due = self.phased.extract_if(.., |(at, _)| *at <= phase);
-        let faults: Vec<Fault> = due.map(|(_, fault)| fault).collect();
-        for fault in faults {
-            self.strike(fault);
+        if let Notice::PhaseBegins(phase) = notice {
+            self.begin_phase(phase);
         }
     }
 }
@@ -180,7 +173,8 @@ impl Runtime for Sim {
             if delivery.is_none() && self.running.is_empty() {
                 return Ok(None);
             }
-            let fault = self.timed.last().map(|(at, _)| *at);
+            let timed = self.timed.last().filter(|_| self.has_begun);
+            let fault = timed.map(|(at, _)| *at);
             let change = [self.schedule.next_change(), fault];
             let change = change.into_iter().flatten().min();
             // Either a completion is delivered first, or the schedule changes.
@@ -270,6 +264,10 @@ impl Sim {
             }
             self.memory.retain(memory);
         }
+        if !self.next_due.is_empty() {
+            self.due.push_back(std::mem::take(&mut self.next_due));
+            self.schedule.stop_before_next();
+        }
         let job = match is_gone {
             true => self.schedule.submit_lost(device, demand),
             false => self.schedule.submit(device, demand, &after, doomed),
@@ -289,7 +287,7 @@ impl Sim {
                 part,
             },
         );
-        self.collect();
+        self.pass(self.now);
         Ok(())
     }
 }

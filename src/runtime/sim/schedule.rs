@@ -8,7 +8,7 @@
 //! order of ending.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use super::bandwidth_sharing::{Fluid, Resource, Use};
 use crate::time::Nanos;
@@ -124,6 +124,10 @@ pub struct Schedule {
     /// For each device: whether it is lost, and how many jobs will fail.
     lost: Vec<bool>,
     failing: Vec<u32>,
+    /// Jobs before which everything stops; see [`Self::stop_before_next`].
+    stops: BTreeSet<JobId>,
+    /// Whether the turn of one of them has come.
+    is_stopped: bool,
 }
 
 impl Schedule {
@@ -140,6 +144,8 @@ impl Schedule {
             ended: VecDeque::new(),
             lost: vec![false; devices],
             failing: vec![0; devices],
+            stops: BTreeSet::new(),
+            is_stopped: false,
         }
     }
 
@@ -225,6 +231,9 @@ impl Schedule {
     /// Lets time pass until `to`.
     pub fn advance(&mut self, to: Nanos) {
         while let Some(at) = self.next_change().filter(|at| *at <= to) {
+            if self.is_stopped {
+                return;
+            }
             self.flow_until(at);
             while let Some(&Reverse((due, id))) = self.timers.peek() {
                 if due > self.now {
@@ -235,7 +244,31 @@ impl Schedule {
             }
             self.settle();
         }
-        self.flow_until(to);
+        if !self.is_stopped {
+            self.flow_until(to);
+            self.settle();
+        }
+    }
+
+    /// Time will stop when the turn of the job comes that is submitted next, or when that
+    /// ends without.
+    pub fn stop_before_next(&mut self) {
+        self.stops.insert(self.next_job);
+    }
+
+    /// How many jobs will still stop time.
+    pub fn stops(&self) -> usize {
+        self.stops.len()
+    }
+
+    /// Whether time has stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Time passes again.
+    pub fn resume(&mut self) {
+        self.is_stopped = false;
         self.settle();
     }
 
@@ -243,15 +276,7 @@ impl Schedule {
         let ended = self.fluid.advance(at.saturating_sub(self.now));
         self.now = self.now.max(at);
         for id in ended {
-            let device = self.jobs.get(&id).map(|job| job.device);
-            let failing = device.and_then(|device| self.failing.get_mut(device));
-            match failing.filter(|jobs| **jobs > 0) {
-                Some(jobs) => {
-                    *jobs -= 1;
-                    self.end(id, End::Failed);
-                }
-                None => self.end(id, End::Done),
-            }
+            self.end(id, End::Done);
         }
     }
 
@@ -284,14 +309,14 @@ impl Schedule {
         self.failing[device] = 0;
     }
 
-    /// The next `jobs` jobs of a device that would end well fail instead.
+    /// The next `jobs` jobs of a device whose turn comes fail instead.
     pub fn fail_next(&mut self, device: usize, jobs: u32) {
         self.failing[device] = self.failing[device].saturating_add(jobs);
     }
 
     /// Moves every released job on, until none can move.
     fn settle(&mut self) {
-        loop {
+        while !self.is_stopped {
             if let Some(id) = self.released.pop_front() {
                 self.release(id);
             } else if !self.serve() {
@@ -320,8 +345,12 @@ impl Schedule {
         let fits = |id: &JobId, free| jobs.get(id).is_none_or(|job| job.demand.slots() <= free);
         let mut engines = self.engines.iter_mut();
         let engine = engines.find(|e| e.waiting.front().is_some_and(|id| fits(id, e.free)));
-        let Some(id) = engine.and_then(|engine| engine.waiting.pop_front()) else {
+        let Some(engine) = engine else {
             return false;
+        };
+        let Some(id) = (engine.waiting).pop_front_if(|id| !self.stops.remove(id)) else {
+            self.is_stopped = true;
+            return true;
         };
         self.begin(id);
         true
@@ -333,6 +362,11 @@ impl Schedule {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
+        if self.failing[job.device] > 0 {
+            self.failing[job.device] -= 1;
+            self.end(id, End::Failed);
+            return;
+        }
         let gap = job.demand.gap + self.delay(&job.demand);
         if let Some(job) = self.jobs.get_mut(&id) {
             let started = self.now + gap;
@@ -379,6 +413,7 @@ impl Schedule {
         let Some(job) = self.jobs.remove(&id) else {
             return;
         };
+        self.is_stopped |= self.stops.remove(&id);
         let started = match job.state {
             State::Blocked | State::Waiting => self.now,
             State::Delayed { started } | State::Flowing { started } => {
