@@ -125,6 +125,7 @@ impl SchedulingArgs {
             queues,
             trace: false,
             keep: self.keep_inputs,
+            trial: false,
         })
     }
 }

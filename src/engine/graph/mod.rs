@@ -142,6 +142,9 @@ pub struct Options {
     pub trace: bool,
     /// Leave given data on the devices for the next run.
     pub keep: bool,
+    /// The run prepares others or measures for them: its levels are no phases of the
+    /// runtime, so faults that are scheduled by phases wait.
+    pub trial: bool,
 }
 
 impl Options {
@@ -152,6 +155,7 @@ impl Options {
             widths: Vec::new(),
             trace: false,
             keep: false,
+            trial: false,
         }
     }
 

@@ -120,7 +120,9 @@ impl<'a> GraphRun<'a> {
                 }
             }
         }
-        runtime.notify(Notice::PhaseBegins(0));
+        if !options.trial {
+            runtime.notify(Notice::PhaseBegins(0));
+        }
         Ok(Self {
             queues,
             running: vec![0; devices],
@@ -303,7 +305,7 @@ impl<'a> GraphRun<'a> {
     /// Tells the runtime when a level begins; faults may be scheduled by levels.
     pub fn begin_level(&mut self, level: usize) {
         if self.level.is_none_or(|begun| begun < level) {
-            if self.level.is_some() {
+            if self.level.is_some() && !self.options.trial {
                 self.runtime.notify(Notice::PhaseBegins(level as u32));
             }
             self.level = Some(level);
