@@ -56,7 +56,7 @@ def grid(rng):
     else:
         options += ["--dims", "3", "--size", str(rng.randint(12, 80))]
     if rng.random() < 0.3:
-        options += ["--gpu-memory", "%dKiB" % rng.choice([512, 1024, 2048])]
+        options += ["--gpu-memory", "%dKiB" % rng.choice([1024, 2048])]
     return options, rng.randint(2, 40), 1e-2
 
 
@@ -105,7 +105,8 @@ def transformer(rng):
 
 def dense(rng):
     operation = rng.choice(["matmul", "cholesky"])
-    size, tile = rng.randint(64, 600), rng.choice([32, 64, 128])
+    tile = rng.choice([32, 64, 128])
+    size = rng.randint(tile, 600)
     precision = rng.choice(["f32", "f64"])
     options = [operation, "--size", str(size), "--tile", str(tile)]
     options += ["--precision", precision, "--policy", rng.choice(TASK_POLICIES)]
