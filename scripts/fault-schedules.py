@@ -62,7 +62,7 @@ def grid(rng):
 
 def product(rng):
     """A sparse product or an iteration."""
-    rows = rng.randint(50, 20000)
+    rows = rng.randint(100, 20000)
     matrix = rng.choice(
         [
             "uniform:%d,%d" % (rows, rng.randint(1, 20)),
