@@ -97,6 +97,10 @@ impl Policy for Timed {
         self.policy.lost(device);
     }
 
+    fn returned(&mut self, device: usize) {
+        self.policy.returned(device);
+    }
+
     fn arrived(&mut self, device: usize, datum: usize) {
         self.other(|policy| policy.arrived(device, datum));
     }

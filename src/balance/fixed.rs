@@ -111,6 +111,11 @@ impl Balancer for Fixed {
         self.divide();
     }
 
+    fn returned(&mut self, device: usize, _step: u32) {
+        self.alive[device] = true;
+        self.divide();
+    }
+
     fn lookahead(&self) -> u32 {
         match self.plan.held.contains(&self.units) {
             true => self.steps,

@@ -151,6 +151,11 @@ impl Balancer for Guided {
             held[device] = 0;
         }
     }
+
+    fn returned(&mut self, device: usize, _step: u32) {
+        self.alive[device] = true;
+        self.held = None;
+    }
 }
 
 /// Updates a power: `units` took `busy` nanoseconds.

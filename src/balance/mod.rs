@@ -254,6 +254,10 @@ pub trait Balancer {
     /// A device is lost: it must get no more work.
     fn lost(&mut self, device: usize);
 
+    /// A lost device is back at the barrier before `step`, with nothing in its memory. It
+    /// may get work again, by what was measured of it before. The plan of `step` follows.
+    fn returned(&mut self, device: usize, step: u32);
+
     /// The number of further steps that may be planned before the reports of
     /// earlier ones arrive. Above 0, the engine enqueues a lone device's steps ahead.
     fn lookahead(&self) -> u32 {

@@ -76,6 +76,10 @@ impl Balancer for Planned {
         self.rest.lost(device);
     }
 
+    fn returned(&mut self, device: usize, step: u32) {
+        self.rest.returned(device, step);
+    }
+
     fn lookahead(&self) -> u32 {
         let alone = self.plan.held.contains(&self.units);
         match self.lost {

@@ -8,20 +8,34 @@ use thiserror::Error;
 use super::{Balancer, Dawl, Fixed, Guided, Setup};
 use crate::machine::DeviceKind;
 
+/// By how much the sum of several shares may differ from 1: shares are often rounded to
+/// two digits.
+const ROUNDING: f64 = 0.0101;
+
 /// Fixed shares: one for all CPU devices together, or one a device. Each is in 0 to
-/// 1, and several sum to more than 0.
+/// 1, and several sum to 1, with an error of a hundredth for rounded ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares(Vec<f64>);
 
 impl Shares {
     /// # Errors
-    /// When the list is empty, a share is outside 0 to 1, or several are all 0.
+    /// When the list is empty, a share is outside 0 to 1, or several do not sum to 1.
     pub fn new(shares: Vec<f64>) -> Result<Self, StrategyError> {
         if let Some(share) = shares.iter().find(|s| !(0.0..=1.0).contains(*s)) {
             return Err(StrategyError::Outside(share.to_string()));
         }
         if shares.is_empty() || (shares.len() > 1 && shares.iter().sum::<f64>() <= 0.0) {
             return Err(StrategyError::Nothing);
+        }
+        let sum: f64 = shares.iter().sum();
+        if shares.len() > 1 && (sum - 1.0).abs() > ROUNDING {
+            let scaled: Vec<String> = (shares.iter())
+                .map(|share| ((share / sum * 100.0).round() / 100.0).to_string())
+                .collect();
+            return Err(StrategyError::Sum {
+                sum: format!("{sum:.3}"),
+                scaled: scaled.join(","),
+            });
         }
         Ok(Self(shares))
     }
@@ -63,6 +77,18 @@ pub enum StrategyError {
     Outside(String),
     #[error("the shares give the work to no device; at least one must be above 0")]
     Nothing,
+    #[error("the shares sum to {sum}, and must to 1; in these proportions: fixed:{scaled}")]
+    Sum { sum: String, scaled: String },
+    #[error(
+        "{strategy} gives the CPU's part, and the rest to a GPU, but all {devices} devices are \
+         {kind}s; give one share a device: fixed:{each}"
+    )]
+    OneKind {
+        strategy: String,
+        devices: usize,
+        kind: &'static str,
+        each: String,
+    },
     #[error("{shares} shares for {devices} devices; give one a device, or the CPU's alone")]
     Count { shares: usize, devices: usize },
     #[error(
@@ -193,6 +219,18 @@ impl Strategy {
             _ => None,
         };
         match missing {
+            Some(_) if matches!(self, Self::Fixed(_)) && kinds.len() > 1 => {
+                let rest = (1.0 - cpu) / (kinds.len() - 1) as f64;
+                let rest = ((rest * 1000.0).round() / 1000.0).to_string();
+                let each = std::iter::once(cpu.to_string());
+                let each = each.chain(std::iter::repeat_n(rest, kinds.len() - 1));
+                Err(StrategyError::OneKind {
+                    strategy: self.to_string(),
+                    devices: kinds.len(),
+                    kind: if has(true) { "CPU" } else { "GPU" },
+                    each: each.collect::<Vec<_>>().join(","),
+                })
+            }
             Some(needs) => Err(StrategyError::NoDevice {
                 strategy: self.to_string(),
                 needs,
@@ -263,6 +301,14 @@ mod tests {
         assert!(message("fixed:NaN").contains("outside 0 to 1"));
         assert!(message("fixed:").contains("is not a number"));
         assert!(message("fixed:0,0").contains("no device"));
+        assert_eq!(
+            message("fixed:0.2,0.9"),
+            "the shares sum to 1.100, and must to 1; in these proportions: fixed:0.18,0.82"
+        );
+        assert!(message("fixed:1,1").ends_with("fixed:0.5,0.5"));
+        assert!(message("fixed:0.1,0.1,0.1").contains("sum to 0.300"));
+        // Rounded thirds are meant as such.
+        assert!("fixed:0.33,0.33,0.33".parse::<Strategy>().is_ok());
         let unknown = message("fastest");
         for known in [
             "fastest", "cpu", "gpu", "fixed:", "guided", "dawl", "pdawl", "oracle",
@@ -301,6 +347,17 @@ mod tests {
             Err(StrategyError::NoDevice { .. })
         ));
         assert!(plan("fixed:1", &only).is_ok());
+        let alike = |setup: Setup, text: &str| plan(text, &setup).unwrap_err().to_string();
+        let two = alike(setup(10, vec![cpu(), cpu()]), "fixed:0.5");
+        assert!(
+            two.contains("all 2 devices are CPUs") && two.ends_with("fixed:0.5,0.5"),
+            "{two}"
+        );
+        let three = alike(
+            setup(10, vec![gpu(1, 1.0), gpu(1, 1.0), gpu(1, 1.0)]),
+            "fixed:0.4",
+        );
+        assert!(three.ends_with("fixed:0.4,0.3,0.3"), "{three}");
         assert_eq!(plan("oracle", &only), Err(StrategyError::Sweep));
         assert_eq!(plan("pdawl", &only), Err(StrategyError::NoModel));
         assert_eq!(

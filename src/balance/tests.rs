@@ -368,6 +368,10 @@ impl<B: Balancer> Balancer for Heard<B> {
     fn lost(&mut self, device: usize) {
         self.balancer.lost(device);
     }
+
+    fn returned(&mut self, device: usize, step: u32) {
+        self.balancer.returned(device, step);
+    }
 }
 
 #[test]

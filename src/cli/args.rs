@@ -53,8 +53,9 @@ pub struct MachineArgs {
     /// Inject a fault into a simulated device, such as gpu0:slow:2@10
     ///
     /// DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP,
-    /// DEVICE:cores:N@STEP, DEVICE:fail:N@STEP (the next N commands). A time
-    /// such as @1.5s can replace the step. The option may be given several times.
+    /// DEVICE:cores:N@STEP, DEVICE:fail:N@STEP (the next N commands). STEP is the step of
+    /// the report, and FACTOR from 0.001 to 1e6. A time such as @1.5s can replace the step;
+    /// it counts from the begin of the first. The option may be given several times.
     /// With `run matmul` and `run cholesky`, DEVICE:lost@1.5s also loses a real device, so
     /// long after the first run began. No run that is not timed then comes first.
     #[arg(long, value_name = "FAULT")]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use pdawl::machine::Device;
-use pdawl::runtime::sim::{At, What};
+use pdawl::runtime::sim::{At, FAULT_SECONDS, SLOWDOWNS, What};
 use thiserror::Error;
 
 use super::failure::Failure;
@@ -37,7 +37,7 @@ impl FaultSpec {
 /// Why a text is not a fault.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum FaultError {
-    #[error("it must end with a step, such as @10, or with a time, such as @1.5s")]
+    #[error("it must end with a step, such as @10, or with a time up to 1e9 s, such as @1.5s")]
     When,
     #[error(
         "write DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP, \
@@ -80,7 +80,9 @@ fn when(text: &str) -> Option<At> {
         None => text.parse().ok().map(At::Phase),
         Some(seconds) => {
             let seconds: f64 = seconds.parse().ok()?;
-            (seconds.is_finite() && seconds >= 0.0).then_some(At::Seconds(seconds))
+            FAULT_SECONDS
+                .contains(&seconds)
+                .then_some(At::Seconds(seconds))
         }
     }
 }
@@ -89,9 +91,12 @@ fn with_number(action: &str, number: &str) -> Result<What, FaultError> {
     let wrong = |action, why| FaultError::Number(number.to_owned(), action, why);
     match action {
         "slow" => (number.parse().ok())
-            .filter(|factor: &f64| factor.is_finite() && *factor > 0.0)
+            .filter(|factor| SLOWDOWNS.contains(factor))
             .map(What::Slowed)
-            .ok_or(wrong("slow", "give a factor above 0, 2 for half the speed")),
+            .ok_or(wrong(
+                "slow",
+                "give a factor from 0.001 to 1e6, 2 for half the speed",
+            )),
         "cores" => (number.parse().ok())
             .filter(|cores| *cores > 0)
             .map(What::Cores)
@@ -133,7 +138,14 @@ mod tests {
 
     #[test]
     fn what_is_no_fault() {
-        for text in ["gpu0:lost", "gpu0:lost@", "gpu0:lost@-1", "gpu0:lost@-1s"] {
+        for text in [
+            "gpu0:lost",
+            "gpu0:lost@",
+            "gpu0:lost@-1",
+            "gpu0:lost@-1s",
+            "gpu0:lost@1e300s",
+            "gpu0:lost@NaNs",
+        ] {
             assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::When), "{text}");
         }
         for text in ["lost@1", ":lost@1", "gpu0@1", "gpu0:gone:3@1", "slow:2@1"] {
@@ -142,6 +154,9 @@ mod tests {
         for text in [
             "g:slow:0@1",
             "g:slow:inf@1",
+            "g:slow:1e308@1",
+            "g:slow:1e7@1",
+            "g:slow:1e-5@1",
             "g:cores:0@1",
             "g:fail:-1@1",
             "g:fail:0@1",

@@ -33,6 +33,9 @@ enum What {
     Save {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
+        /// Replace the machine file of this name, if there is one
+        #[arg(long)]
+        force: bool,
         /// Size of the largest copies, much larger than any cache
         #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size)]
         copy_size: ByteSize,
@@ -74,9 +77,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Save {
             name,
+            force,
             copy_size,
             format,
-        } => save(&store, name, *copy_size, *format),
+        } => save(&store, name, *force, *copy_size, *format),
         What::List { format } => list(&store, *format),
         What::Show { name, format } => {
             let machine = machine_file(name)?;
@@ -89,12 +93,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn save(
     store: &MachineStore,
     name: &str,
+    force: bool,
     copy_size: ByteSize,
     format: Format,
 ) -> Result<(), Failure> {
     // Measuring takes long, so a wrong name is refused before.
-    if let Err(error @ MachineError::Store(StoreError::Name { .. })) = store.find(name) {
-        return Err(Failure::of(error));
+    match store.find(name) {
+        Err(error @ MachineError::Store(StoreError::Name { .. })) => {
+            return Err(Failure::of(error));
+        }
+        Err(MachineError::Store(StoreError::Unknown { .. })) => {}
+        // A broken file is one, too.
+        _ if !force => {
+            return Err(Failure::usage(
+                format!("a machine is called `{name}` already"),
+                "another name, or --force to replace its file",
+            ));
+        }
+        _ => {}
     }
     let bar = terminal::spinner();
     let machine = this_machine::measure(name, copy_size, &mut |device, what| {

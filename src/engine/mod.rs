@@ -2,13 +2,14 @@
 //!
 //! [`outcome`] is what an engine returns; [`measure`] drives a runtime to
 //! measure the machine behind it, [`trial`] to compare forms of a codelet, and
-//! [`scope`] releases what they allocate.
+//! [`scope`] releases what they allocate. `membership` decides which devices take part.
 
 pub mod cluster;
 pub mod corun;
 pub mod graph;
 mod in_flight;
 pub mod measure;
+mod membership;
 pub mod oracle;
 pub mod outcome;
 pub mod scope;

@@ -73,6 +73,8 @@ pub struct Loss {
     pub why: String,
     /// Steps computed again because the device's memory held their result.
     pub repeated: u32,
+    /// The step from which on it took part again, if it came back.
+    pub back: Option<u32>,
 }
 
 /// A whole run.

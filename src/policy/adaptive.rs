@@ -98,6 +98,18 @@ impl Adaptive {
         self.ready.iter_mut().for_each(ReadyQueue::clear);
     }
 
+    /// Other devices are there than before: earlier divisions say nothing of later ones,
+    /// and the present layer's times tell nothing.
+    fn divide_anew(&mut self) {
+        self.clear_ready();
+        self.last.clear();
+        self.alone.clear();
+        self.expected.fill(None);
+        for layer in &mut self.layers {
+            layer.unusable = true;
+        }
+    }
+
     /// Divides a layer: each component gets a device. The next layer is divided
     /// tentatively, which decides what data stay on their devices.
     fn divide(&mut self, level: usize) {
@@ -195,18 +207,17 @@ impl Policy for Adaptive {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.clear_ready();
-        self.last.clear();
-        self.alone.clear();
-        self.expected.fill(None);
-        for layer in &mut self.layers {
-            layer.unusable = true;
-        }
+        self.divide_anew();
         for placed in &mut self.placed {
             if *placed == Some(device) {
                 *placed = None;
             }
         }
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.divide_anew();
     }
 }
 

@@ -91,6 +91,11 @@ impl Policy for Assigned {
         self.lists.lose(device);
     }
 
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.lists.lose(device);
+    }
+
     fn arrived(&mut self, device: usize, datum: usize) {
         self.lists.arrived(&self.problem, device, datum);
     }

@@ -104,6 +104,12 @@ impl Policy for Belady {
         self.number();
     }
 
+    /// The others keep its tasks, since their orders are given.
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.ready.iter_mut().for_each(BTreeSet::clear);
+    }
+
     fn arrived(&mut self, device: usize, datum: usize) {
         self.present[device].insert(datum);
     }

@@ -26,7 +26,8 @@ pub struct Clustering {
     problem: Problem,
     /// By device.
     ready: Vec<ReadyQueue>,
-    /// By component: its device.
+    /// By component: its device by the given map, and now.
+    given: Vec<usize>,
     map: Vec<usize>,
     lost: Vec<bool>,
 }
@@ -50,6 +51,7 @@ impl Clustering {
             lost: vec![false; problem.devices.len()],
             ready: vec![ReadyQueue::default(); problem.devices.len()],
             problem,
+            given: map.clone(),
             map,
         })
     }
@@ -106,16 +108,21 @@ impl Clustering {
         Ok(map)
     }
 
-    /// A component's device now: that of the map or, if it is lost, the device with the
-    /// fewest components of those that can run it.
-    fn device(&self, component: usize) -> Option<usize> {
-        let mapped = self.map[component];
-        if !self.lost[mapped] {
-            return Some(mapped);
+    /// Maps components anew, after a device left or came back: to the device of the given
+    /// map or, if that is lost, to the one with the fewest components of those that can run
+    /// it. A component that already has another device keeps it while it is there.
+    fn map_anew(&mut self) {
+        self.ready.iter_mut().for_each(ReadyQueue::clear);
+        for component in 0..self.map.len() {
+            let wanted = [self.given[component], self.map[component]];
+            let kept = wanted.into_iter().find(|device| !self.lost[*device]);
+            let left =
+                (0..self.lost.len()).filter(|d| !self.lost[*d] && self.problem.able(component, *d));
+            let fewest = left.min_by_key(|d| self.map.iter().filter(|m| **m == *d).count());
+            if let Some(device) = kept.or(fewest) {
+                self.map[component] = device;
+            }
         }
-        let left =
-            (0..self.lost.len()).filter(|d| !self.lost[*d] && self.problem.able(component, *d));
-        left.min_by_key(|d| self.map.iter().filter(|m| **m == *d).count())
     }
 }
 
@@ -138,9 +145,7 @@ impl Policy for Clustering {
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
-        if let Some(device) = self.device(component) {
-            self.ready[device].push(&self.problem, component);
-        }
+        self.ready[self.map[component]].push(&self.problem, component);
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
@@ -151,12 +156,12 @@ impl Policy for Clustering {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.ready.iter_mut().for_each(ReadyQueue::clear);
-        for component in 0..self.map.len() {
-            if let Some(device) = self.device(component) {
-                self.map[component] = device;
-            }
-        }
+        self.map_anew();
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.map_anew();
     }
 }
 
@@ -215,6 +220,9 @@ mod tests {
         let mut policy = Clustering::new(problem, vec![0, 1, 1]).expect("a policy");
         policy.lost(1);
         assert!((0..3).all(|c| policy.may_run(c, 0) && !policy.may_run(c, 1)));
+        policy.returned(1);
+        let on_second = (0..3).map(|c| policy.may_run(c, 1)).collect::<Vec<_>>();
+        assert_eq!(on_second, [false, true, true], "the given map again");
     }
 
     #[test]

@@ -63,6 +63,17 @@ impl Dmdar {
         Some(copies.sum::<f64>() + seconds)
     }
 
+    /// Nothing runs, this device has nothing in its memory, and what is ready will be told
+    /// again.
+    fn begin_anew(&mut self, device: usize) {
+        self.lists.lose(device);
+        for (device, data) in self.in_memory.iter_mut().enumerate() {
+            let holds = |datum| self.lists.holdings.holds(device, datum);
+            (0..data.len()).for_each(|datum| data[datum] = holds(datum));
+        }
+        self.forget_allocations();
+    }
+
     fn forget_allocations(&mut self) {
         self.start.fill(0.0);
         self.length.fill(0.0);
@@ -127,12 +138,12 @@ impl Policy for Dmdar {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.lists.lose(device);
-        for (device, data) in self.in_memory.iter_mut().enumerate() {
-            let holds = |datum| self.lists.holdings.holds(device, datum);
-            (0..data.len()).for_each(|datum| data[datum] = holds(datum));
-        }
-        self.forget_allocations();
+        self.begin_anew(device);
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.begin_anew(device);
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {

@@ -61,6 +61,10 @@ impl Policy for Eager {
     fn lost(&mut self, _device: usize) {
         self.ready.clear();
     }
+
+    fn returned(&mut self, _device: usize) {
+        self.ready.clear();
+    }
 }
 
 #[cfg(test)]

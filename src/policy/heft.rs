@@ -48,6 +48,14 @@ impl Heft {
         self.problem.devices[device].transfer(bytes)
     }
 
+    /// Nothing runs, and what is ready will be told again.
+    fn forget_placements(&mut self) {
+        self.ready.clear();
+        self.running.iter_mut().for_each(Vec::clear);
+        self.waiting.iter_mut().for_each(VecDeque::clear);
+        self.free.fill(0.0);
+    }
+
     /// Gives every ready component to a device.
     fn place(&mut self, now: Nanos) {
         while let Some(component) = self.ready.pop() {
@@ -123,10 +131,13 @@ impl Policy for Heft {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.ready.clear();
-        self.running.iter_mut().for_each(Vec::clear);
-        self.waiting.iter_mut().for_each(VecDeque::clear);
-        self.free.fill(0.0);
+        self.forget_placements();
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.present[device].fill(false);
+        self.forget_placements();
     }
 }
 

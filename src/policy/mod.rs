@@ -2,8 +2,8 @@
 //!
 //! A policy is a state machine. It is told which component became ready, which ended
 //! and when, which datum arrived in or left a device's memory, and which device was
-//! lost; it answers which component a device gets next and which datum leaves a full
-//! memory. It takes no lock, reads no clock and calls no device, so it is the same on
+//! lost or is back; it answers which component a device gets next and which datum leaves
+//! a full memory. It takes no lock, reads no clock and calls no device, so it is the same on
 //! real devices and in the simulator.
 //!
 //! * [`Problem`] is all that a policy knows: numbers, no kernels.
@@ -128,6 +128,10 @@ pub trait Policy {
     /// A device was lost, and gets nothing more. Nothing runs at that moment. Ready
     /// components are told again, with those that must be repeated.
     fn lost(&mut self, device: usize);
+
+    /// A lost device is back, with nothing in its memory, and may get components again.
+    /// Nothing runs at that moment. Ready components are told again.
+    fn returned(&mut self, device: usize);
 
     /// A datum is on its way to a device's own memory, or was made there.
     fn arrived(&mut self, _device: usize, _datum: usize) {}

@@ -95,6 +95,11 @@ impl Policy for RoundRobin {
         self.lost[device] = true;
         self.ready.iter_mut().for_each(VecDeque::clear);
     }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.ready.iter_mut().for_each(VecDeque::clear);
+    }
 }
 
 #[cfg(test)]

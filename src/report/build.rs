@@ -57,6 +57,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
                 step: loss.step,
                 why: loss.why.clone(),
                 repeated: loss.repeated,
+                back: loss.back,
             })
             .collect(),
         interrupted: outcome.interrupted,
@@ -217,11 +218,13 @@ mod tests {
             step: 3,
             why: "fell off the bus".into(),
             repeated: 1,
+            back: Some(3),
         });
         let report = report(&outcome, &context());
         assert_eq!(report.points, 4 * 100 * 100);
         assert_eq!(report.lost[0].device, "gpu0");
         assert_eq!(report.lost[0].repeated, 1);
+        assert_eq!(report.lost[0].back, Some(3));
     }
 
     #[test]

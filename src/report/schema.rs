@@ -302,6 +302,8 @@ pub struct Lost {
     pub why: String,
     /// Steps that were computed again.
     pub repeated: u32,
+    /// The step from which on it took part again; `None` if it did not.
+    pub back: Option<u32>,
 }
 
 /// The cost model of a run. Its seconds are expected, not measured.

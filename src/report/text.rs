@@ -254,14 +254,16 @@ fn shares(report: &Report, out: &mut String) -> fmt::Result {
 
 fn remarks(report: &Report, out: &mut String) -> fmt::Result {
     for lost in &report.lost {
+        let back = lost.back.map(|step| format!("; back in step {step}"));
         writeln!(
             out,
-            "{} {} in step {}: {}; steps computed again: {}",
+            "{} {} in step {}: {}; steps computed again: {}{}",
             styled(ALARM, "Lost"),
             lost.device,
             lost.step,
             lost.why,
-            lost.repeated
+            lost.repeated,
+            back.unwrap_or_default()
         )?;
     }
     if report.interrupted {
@@ -305,6 +307,7 @@ mod tests {
             step: 3,
             why: "fell off the bus".into(),
             repeated: 2,
+            back: None,
         });
         outcome.interrupted = true;
         assert_eq!(

@@ -33,7 +33,7 @@ pub use command::{
     Command, CommandKind, Completion, HostSpan, Launch, Location, Stages, Status, Workers,
 };
 pub use error::RuntimeError;
-pub use ids::{DeviceId, EventId, IdMap, QueueId};
+pub use ids::{DeviceId, EventId, Generation, IdMap, QueueId};
 
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
@@ -108,6 +108,15 @@ impl From<&PeerSpec> for PeerPath {
 pub trait Devices {
     /// The devices, in the order of their [`DeviceId`]s.
     fn devices(&self) -> &[Device];
+
+    /// A device's present generation; `None` while it is lost. Commands that use memory or
+    /// a queue of an earlier one end as [`Status::DeviceLost`].
+    ///
+    /// The default is for devices that never come back: what is lost is told by errors and
+    /// completions.
+    fn generation(&self, _device: DeviceId) -> Option<Generation> {
+        Some(Generation::default())
+    }
 
     /// Allocates `bytes` on a device that has memory of its own.
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError>;

@@ -3,7 +3,8 @@
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
 //! `cluster_tolerance` and `cluster_kernels`. The last, `adopted`, `devices`, `kernels`
-//! and `opencl` need an OpenCL CPU device (PoCL), and `simulated`, `modelled` and `spmv_adaptive` judge
+//! and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has faults of
+//! simulated devices, and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
 #[path = "../fixtures/matrices.rs"]
@@ -32,6 +33,7 @@ mod graph;
 mod kernels;
 mod modelled;
 mod opencl;
+mod returning_devices;
 mod simulated;
 mod spmv;
 mod spmv_adaptive;

@@ -88,6 +88,10 @@ impl Balancer for RandomBalancer {
         self.alive[device] = false;
     }
 
+    fn returned(&mut self, device: usize, _step: u32) {
+        self.alive[device] = true;
+    }
+
     fn lookahead(&self) -> u32 {
         self.lookahead
     }

@@ -55,6 +55,7 @@ fn full() -> Value {
             step: 0,
             why: "gone".into(),
             repeated: 0,
+            back: Some(5),
         }],
         verified: Some(true),
         max_abs_error: Some(0.0),

@@ -13,15 +13,20 @@ const PATIENCE: u32 = 64;
 pub const PROMISE: f64 = 0.02;
 /// Steps of a trial of streams, after a first one that does not count.
 pub const STREAMING_STEPS: u32 = 4;
-/// A trial of streams ends early if its steps take longer than the reference by this
+/// Steps of a trial of devices that have joined, after a first one that does not count.
+const JOINED_STEPS: u32 = 2;
+/// A trial of several steps ends early if its steps take longer than the reference by this
 /// factor.
 const TOO_LONG: f64 = 1.2;
 
 /// What a trial changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A device joins or leaves the active set.
     Device(usize),
+    /// The shares say that more devices work than these. They begin at once, since other
+    /// measurements than a trial have led to it.
+    Joined(Vec<bool>),
     /// Devices start or stop streaming.
     Streaming(bool),
 }
@@ -46,7 +51,7 @@ impl Trial {
     pub fn observe(&mut self, step: u32, seconds: f64) {
         let counts = match self.change {
             Change::Device(_) => step == self.from,
-            Change::Streaming(_) => step >= self.from,
+            Change::Streaming(_) | Change::Joined(_) => step >= self.from,
         };
         if counts {
             self.steps += 1;
@@ -57,6 +62,7 @@ impl Trial {
     fn is_over(&self) -> bool {
         let needed = match self.change {
             Change::Device(_) => 1,
+            Change::Joined(_) => JOINED_STEPS,
             Change::Streaming(_) => STREAMING_STEPS,
         };
         let is_too_long = self.fastest > TOO_LONG * self.reference;
@@ -132,8 +138,8 @@ impl ActiveSet {
 
     /// Whether devices stream in `step`; `None` if no trial has decided it.
     pub fn streams(&self, step: u32) -> Option<bool> {
-        match self.trial.as_ref().map(|trial| trial.change) {
-            Some(Change::Streaming(streams)) => Some(streams),
+        match self.trial.as_ref().map(|trial| &trial.change) {
+            Some(Change::Streaming(streams)) => Some(*streams),
             _ => (self.streams.filter(|(_, until)| step < *until)).map(|(streams, _)| streams),
         }
     }
@@ -147,6 +153,7 @@ impl ActiveSet {
                 self.defer(device, step);
                 (step, Some(rates.to_vec()))
             }
+            Change::Joined(_) => (step + 1, Some(rates.to_vec())),
             Change::Streaming(_) => (step + 1, None),
         };
         self.trial = Some(Trial {
@@ -186,6 +193,15 @@ impl ActiveSet {
                 }
                 self.works[device] = !self.works[device];
             }
+            Change::Joined(ref before) => {
+                if trial.has_paid(false) {
+                    return None;
+                }
+                for device in (0..before.len()).filter(|device| !before[*device]) {
+                    self.works[device] = false;
+                    self.defer(device, step);
+                }
+            }
             Change::Streaming(streams) => {
                 let streams = streams == trial.has_paid(false);
                 self.streams = Some((streams, step.saturating_add(PATIENCE)));
@@ -208,9 +224,12 @@ impl ActiveSet {
         self.none_but_all();
     }
 
-    /// Forgets all decisions after a lasting change, and activates all devices.
+    /// Forgets all decisions after a lasting change, and activates all devices. Devices
+    /// that have joined are still compared with the steps before: their own rates are what
+    /// changes most.
     pub fn start_over(&mut self, step: u32) {
-        self.trial = None;
+        let trial = self.trial.take();
+        self.trial = trial.filter(|trial| matches!(trial.change, Change::Joined(_)));
         self.streams = None;
         self.works.clone_from(&self.alive);
         self.patience.fill(PATIENCE);
@@ -222,6 +241,13 @@ impl ActiveSet {
         self.works[device] = false;
         self.trial = None;
         self.none_but_all();
+    }
+
+    /// A lost device is back. All devices are active from `step` on.
+    pub fn returned(&mut self, device: usize, step: u32) {
+        self.alive[device] = true;
+        self.trial = None;
+        self.start_over(step);
     }
 
     fn none_but_all(&mut self) {

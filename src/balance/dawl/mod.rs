@@ -198,6 +198,15 @@ impl Dawl {
             .any(|g| g.held.is_suspect() || g.pool.is_suspect() || g.alone.is_suspect())
     }
 
+    /// From `step` on, the steps are unlike those before.
+    fn begin_anew(&mut self, step: u32) {
+        self.ahead.prepared = None;
+        self.alone = false;
+        self.replanned = step;
+        self.fastest_step = None;
+        (self.alike, self.has_streamed) = (Alike::default(), false);
+    }
+
     /// Devices begin to stream in `step`, or cease to. Where the estimates alone say
     /// so, what steps took before is remembered, and this is a trial.
     fn switch_streaming(&mut self, step: u32) {
@@ -309,6 +318,7 @@ impl Balancer for Dawl {
         self.transfers = self.transfers_to(&held);
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
+            self.compare_joined(step, &plan);
             self.replanned = step;
             self.fastest_step = None;
         }
@@ -370,11 +380,8 @@ impl Balancer for Dawl {
             trial.observe(report.step, seconds);
         }
         if changed {
-            self.alone = false;
             self.changed = Some(report.step);
-            self.replanned = report.step + 1;
-            self.fastest_step = None;
-            (self.alike, self.has_streamed) = (Alike::default(), false);
+            self.begin_anew(report.step + 1);
             if self.guide.is_none() {
                 self.active.start_over(report.step + 1);
             }
@@ -392,11 +399,21 @@ impl Balancer for Dawl {
 
     fn lost(&mut self, device: usize) {
         self.ahead.prepared = None;
+        if let Some(guide) = &mut self.guide {
+            let needs = |given: &mut Partition| given.held[device] + given.pooled[device] > 0;
+            guide.given.take_if(needs);
+        }
         self.active.lost(device);
         self.chunks.lost(device, |d| self.active.works(d));
         if let Some(held) = self.plan.held.get_mut(device) {
             *held = 0;
         }
+    }
+
+    fn returned(&mut self, device: usize, step: u32) {
+        self.active.returned(device, step);
+        self.changed = Some(step.saturating_sub(1));
+        self.begin_anew(step);
     }
 
     fn lookahead(&self) -> u32 {

@@ -4,6 +4,7 @@
 use super::active_set::{Change, PROMISE, STREAMING_STEPS};
 use super::partition::{self, Ability, Partition};
 use super::{Dawl, LEARNING};
+use crate::balance::StepPlan;
 
 /// A trial must gain so many times the cost of its moves: one that fails moves the
 /// units back.
@@ -59,6 +60,26 @@ impl Dawl {
             self.active.defer(device, step);
         }
         either.is_some_and(|either| self.try_streams(step, either))
+    }
+
+    /// A plan gives work to more devices than before. Rates measured apart may promise more
+    /// than the devices do together, so the steps before the plan judge it.
+    pub(super) fn compare_joined(&mut self, step: u32, plan: &StepPlan) {
+        let (Some(reference), None, None) = (self.fastest_step, &self.guide, &self.active.trial)
+        else {
+            return;
+        };
+        let works = |plan: &StepPlan| -> Vec<bool> {
+            (plan.held.iter().zip(&plan.pooled))
+                .map(|(held, pooled)| held + pooled > 0)
+                .collect()
+        };
+        let (before, now) = (works(&self.plan), works(plan));
+        let stay = before.iter().zip(&now).all(|(before, now)| *now || !before);
+        if stay && before != now && before.contains(&true) {
+            let change = Change::Joined(before);
+            self.active.begin(change, step, reference, &self.rates);
+        }
     }
 
     /// Begins a trial of streams where there are none, or of none where there are, if

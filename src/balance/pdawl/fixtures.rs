@@ -172,4 +172,6 @@ impl Balancer for Constant {
     }
 
     fn lost(&mut self, _device: usize) {}
+
+    fn returned(&mut self, _device: usize, _step: u32) {}
 }

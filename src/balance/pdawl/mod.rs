@@ -258,6 +258,15 @@ impl Balancer for Pdawl {
         self.assume(slowdown);
     }
 
+    fn returned(&mut self, device: usize, step: u32) {
+        self.alive[device] = true;
+        self.dawl.returned(device, step);
+        self.due = self.handed_over.is_none();
+        let mut slowdown = self.slowdown();
+        slowdown[device] = 1.0;
+        self.assume(slowdown);
+    }
+
     fn lookahead(&self) -> u32 {
         self.dawl.lookahead()
     }

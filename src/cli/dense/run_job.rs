@@ -256,7 +256,7 @@ impl Running<'_> {
             };
             let run = open.run(runtime, &choice, trace, &mut control);
             let run = run.map_err(graph::failure)?;
-            // A device that was lost takes no part in later runs, which do not tell it.
+            // A device that stays lost takes no part in later runs, which do not tell it.
             let losses = run.outcome.losses.iter();
             lost.extend(losses.map(|loss| told(&run.outcome.devices[loss.device], loss)));
             Ok::<TaskRun, Failure>(run)
@@ -350,7 +350,8 @@ fn told(device: &str, loss: &GraphLoss) -> String {
         1 => "; one task that had ended ran again".to_owned(),
         tasks => format!("; {tasks} tasks that had ended ran again"),
     };
-    format!("{device}: {}{again}", loss.why)
+    let back = if loss.back { "; it is back" } else { "" };
+    format!("{device}: {}{again}{back}", loss.why)
 }
 
 /// Prints the report and writes the files; fails for a wrong result.

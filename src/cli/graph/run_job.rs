@@ -204,7 +204,9 @@ fn execute(
             .run(runtime, policy.as_mut(), options, &mut control)
             .map_err(failure)
     };
+    options.trial = true;
     let mut last = once(&mut prepared, runtime, &options)?;
+    options.trial = false;
     let setup_seconds = (runtime.now() - begun) as f64 / 1e9;
     let mut timed = Vec::new();
     while timed.len() < scheduling.repeats as usize && !last.interrupted {
@@ -217,8 +219,9 @@ fn execute(
     if traced && !last.interrupted {
         options.trace = true;
         // The first run with profiling queues opens them.
-        once(&mut prepared, runtime, &options)?;
+        let opening = once(&mut prepared, runtime, &options)?;
         last = once(&mut prepared, runtime, &options)?;
+        last.losses.splice(0..0, opening.losses);
     }
     bar.finish_and_clear();
     let complete = !last.interrupted && !stop.load(Ordering::Relaxed);

@@ -126,6 +126,7 @@ impl SchedulingArgs {
             queues,
             trace: false,
             keep: self.keep_inputs,
+            trial: false,
         })
     }
 }

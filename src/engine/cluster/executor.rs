@@ -13,6 +13,7 @@ use super::traced::{Issued, Traced};
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId};
+use crate::engine::membership::Membership;
 use crate::runtime::{
     BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Launch, Memory, Nanos, QueueId,
     Runtime, RuntimeError, Status,
@@ -77,6 +78,7 @@ pub(super) struct Executor {
 
 struct Device {
     id: DeviceId,
+    membership: Membership,
     /// Its queues; one where it computes in host memory.
     queues: Vec<QueueId>,
     turn: usize,
@@ -145,6 +147,7 @@ impl Executor {
                 .collect::<Result<_, _>>()?;
             devices.push(Device {
                 id,
+                membership: Membership::begin(runtime, id),
                 queues,
                 turn: 0,
                 memory: (!shares).then(|| DeviceMemory::new((memory as f64 * INPUT_MEMORY) as u64)),
@@ -196,6 +199,12 @@ impl Executor {
         subtask: u64,
     ) -> Result<(), ClusterError> {
         let which = index.0 as usize;
+        if let Some(why) = self.devices[which].membership.ended(runtime) {
+            return Err(ClusterError::Runtime(RuntimeError::DeviceLost {
+                device: runtime.devices()[which].name.clone(),
+                why: why.to_owned(),
+            }));
+        }
         // What a subtask changes is one argument: a copy of its own.
         let (writes, changed) = (task.writes(subtask), task.changes(subtask));
         let arguments = read_arguments(task, subtask, &writes, &changed);

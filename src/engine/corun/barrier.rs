@@ -63,8 +63,12 @@ impl RunState<'_> {
             self.balancer.step_ended(&report);
         }
         let record = record::record(&frame, &report, &log.jobs, &log.spans, ended.own);
-        self.outcome.steps.push(record);
-        self.outcome.trace.steps.push((frame.began, frame.ended));
+        if ended.spoiled && record.devices.iter().all(|device| device.units == 0) {
+            self.lost_seconds += record.seconds;
+        } else {
+            self.outcome.steps.push(record);
+            self.outcome.trace.steps.push((frame.began, frame.ended));
+        }
         self.keep(&log.spans);
         // It keeps its allocations for the steps to come.
         self.context.jobs.last = log;

@@ -11,6 +11,7 @@ use super::jobs::Jobs;
 use super::layout::Layout;
 use crate::codelet::Codelet;
 use crate::engine::Loss;
+use crate::engine::membership::Membership;
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{
     Command, Completion, DeviceId, EventId, Launch, QueueId, RuntimeError, Status, Value,
@@ -33,6 +34,7 @@ pub struct DeviceState {
     queues: Vec<QueueId>,
     /// Whether it has not been lost.
     pub alive: bool,
+    membership: Membership,
     /// Whether its memory has a version of some units that no other memory has.
     pub irreplaceable: bool,
     /// When the engine received its latest completion.
@@ -53,6 +55,7 @@ impl DeviceState {
             space,
             queues,
             alive: true,
+            membership: Membership::begin(&**runtime, id),
             irreplaceable: false,
             heard: 0,
         })
@@ -257,6 +260,39 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Marks the devices as lost whose memory is lost, though no command has told.
+    pub fn lose_absent(&mut self, step: u32) -> Result<(), CorunError> {
+        for device in 0..self.devices.len() {
+            if let Some(why) = self.devices[device].membership.ended(&*self.runtime) {
+                self.lose(device, step, why.to_owned())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the queues of a lost device that is back. `false` if it is not, or no more.
+    pub fn readmit(&mut self, device: usize) -> Result<bool, CorunError> {
+        let state = &mut self.devices[device];
+        if state.alive || !state.membership.renew(&*self.runtime) {
+            return Ok(false);
+        }
+        match state.reopen(&mut self.runtime, DeviceId(device)) {
+            Err(CorunError::Runtime(RuntimeError::DeviceLost { .. })) => return Ok(false),
+            opened => opened?,
+        }
+        state.alive = true;
+        state.irreplaceable = false;
+        Ok(true)
+    }
+
+    /// A lost device takes part again.
+    pub fn note_return(&mut self, device: usize, step: u32) {
+        let mut losses = self.losses.iter_mut().rev();
+        if let Some(loss) = losses.find(|loss| loss.device == device) {
+            loss.back = Some(step);
+        }
+    }
+
     /// Marks a device as lost.
     fn lose(&mut self, device: usize, step: u32, why: String) -> Result<(), CorunError> {
         let state = &mut self.devices[device];
@@ -269,10 +305,17 @@ impl Context<'_> {
             step,
             why: why.clone(),
             repeated: 0,
+            back: None,
         });
-        match self.alive().next() {
-            Some(_) => Ok(()),
-            None => Err(CorunError::AllLost { why }),
+        if self.alive().next().is_some() {
+            return Ok(());
         }
+        // One that is back already can begin again.
+        let is_back = |state: &DeviceState| state.membership.clone().renew(&*self.runtime);
+        match self.devices.iter().any(is_back) {
+            true => self.spoiled = true,
+            false => return Err(CorunError::AllLost { why }),
+        }
+        Ok(())
     }
 }

@@ -17,7 +17,8 @@
 //!
 //! A device that fails gives its chunks back. If it held units, their present
 //! version is lost with it, and the run begins again from the first version on
-//! the devices that are left.
+//! the devices that are left. A lost device that is back takes part again from the
+//! next barrier on, with memory and queues of its new generation.
 
 mod barrier;
 mod context;

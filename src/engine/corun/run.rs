@@ -14,7 +14,7 @@ use super::step::StepEnd;
 use super::{Control, CorunError, Options, Tracing, WARM};
 use crate::balance::Balancer;
 use crate::engine::Outcome;
-use crate::runtime::{Completion, DeviceId, Notice};
+use crate::runtime::{Completion, DeviceId, Notice, RuntimeError};
 use crate::time::Nanos;
 use crate::trace::Span;
 
@@ -38,6 +38,8 @@ pub struct RunState<'a> {
     pub(super) probes: Probes,
     /// Lost devices that the balancer was told of.
     told_losses: usize,
+    /// Seconds of steps that a loss ended before any unit was done.
+    pub(super) lost_seconds: f64,
     pub(super) outcome: Outcome,
     opened: (Instant, Nanos),
 }
@@ -63,6 +65,7 @@ impl<'a> RunState<'a> {
             clock: Instant::now(),
             probes: Probes::default(),
             told_losses: 0,
+            lost_seconds: 0.0,
             outcome,
             opened: corun.opened,
             context: corun.context,
@@ -85,15 +88,17 @@ impl<'a> RunState<'a> {
         let (mut step, mut steps) = (0, self.options.steps);
         loop {
             while step < steps {
+                self.begin_phase(step)?;
                 self.plan(step)?;
                 let end = match self.sole_holder() {
+                    _ if self.context.spoiled => StepEnd::Spoiled(0),
                     Some(device) => self.solo(device, step, steps, control)?,
                     None => self.step(step)?,
                 };
                 match end {
                     StepEnd::Done(done) => step += done,
-                    StepEnd::Spoiled => {
-                        self.restart(step)?;
+                    StepEnd::Spoiled(done) => {
+                        self.restart(step + done)?;
                         step = 0;
                     }
                 }
@@ -133,6 +138,7 @@ impl<'a> RunState<'a> {
 
     /// Moves units to where the first plan wants them, before the first step.
     fn begin(&mut self) -> Result<(), CorunError> {
+        self.begin_phase(0)?;
         self.plan(0)?;
         self.relocate(0)?;
         self.drain()?;
@@ -145,12 +151,14 @@ impl<'a> RunState<'a> {
     /// `steps` were done and have to be done again.
     fn restart(&mut self, steps: u32) -> Result<(), CorunError> {
         let context = &mut self.context;
+        context.lose_absent(steps)?;
         if let Some(loss) = context.losses.last_mut() {
             loss.repeated = steps;
         }
         context.spoiled = false;
         context.jobs.clear();
         for (id, device) in context.devices.iter_mut().enumerate() {
+            device.irreplaceable = false;
             if device.alive {
                 device.reopen(&mut context.runtime, DeviceId(id))?;
             }
@@ -183,12 +191,49 @@ impl<'a> RunState<'a> {
         };
     }
 
-    /// Asks the balancer for a step's plan, once.
+    /// A step begins.
+    fn begin_phase(&mut self, step: u32) -> Result<(), CorunError> {
+        self.context.runtime.notify(Notice::PhaseBegins(step));
+        self.regroup(step)
+    }
+
+    /// Before `step`, devices that are lost leave, and those that are back take part again.
+    pub(super) fn regroup(&mut self, step: u32) -> Result<(), CorunError> {
+        self.context.lose_absent(step)?;
+        self.tell_losses();
+        for device in 0..self.context.devices.len() {
+            if !self.context.readmit(device)? {
+                continue;
+            }
+            match self.form.rejoin(&mut self.context, device) {
+                // It was lost again.
+                Err(CorunError::Runtime(RuntimeError::DeviceLost { .. })) => {
+                    self.context.devices[device].alive = false;
+                }
+                rejoined => rejoined?,
+            }
+            self.tell_losses();
+            if self.context.devices[device].alive {
+                self.read_report();
+                self.balancer.returned(device, step);
+                self.context.note_return(device, step);
+                // Not as planned without it.
+                self.planned = None;
+            }
+        }
+        match (self.context.alive().next(), self.context.losses.last()) {
+            (None, Some(loss)) => Err(CorunError::AllLost {
+                why: loss.why.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the balancer for a step's plan, once. The step may begin later.
     pub(super) fn plan(&mut self, step: u32) -> Result<(), CorunError> {
         if self.planned.as_ref().is_some_and(|(s, _)| *s == step) {
             return Ok(());
         }
-        self.context.runtime.notify(Notice::PhaseBegins(step));
         let took = self.ended.as_ref().map(EndedStep::took);
         if took.is_some_and(|took| self.balancer.keep_plan(step, took)) {
             self.planned = Some((step, None));
@@ -329,7 +374,8 @@ impl<'a> RunState<'a> {
     /// Verifies the result of `steps` steps if asked, and ends the run.
     fn close(mut self, steps: u32, stop: &AtomicBool) -> Result<Outcome, CorunError> {
         let (form, context, outcome) = (&mut self.form, &mut self.context, &mut self.outcome);
-        outcome.seconds = outcome.steps.iter().map(|s| s.seconds).sum();
+        let recorded: f64 = outcome.steps.iter().map(|s| s.seconds).sum();
+        outcome.seconds = recorded + self.lost_seconds;
         form.deliver(context)?;
         if self.options.verify {
             let verified = form.verify(context, steps, stop)?;

@@ -12,6 +12,7 @@ use super::run::RunState;
 use super::step::StepEnd;
 use super::{Control, CorunError, HELD};
 use crate::balance::ChunkDone;
+use crate::runtime::Notice;
 use crate::trace::Span;
 
 /// A step in flight.
@@ -43,6 +44,7 @@ impl RunState<'_> {
                     more = false;
                     break;
                 }
+                self.context.runtime.notify(Notice::PhaseBegins(next));
                 let job = self.solo_launches(device, next)?;
                 ahead.push_back(StepAhead { step: next, job });
                 next += 1;
@@ -53,14 +55,19 @@ impl RunState<'_> {
             while !self.context.spoiled && self.context.jobs.all[current.job].outstanding > 0 {
                 self.collect(None)?;
             }
+            if !self.context.spoiled {
+                self.note_solo(device, &current);
+                done += 1;
+                (control.progress)(done, steps);
+                more &= !control.stop.load(Ordering::Relaxed);
+                if done < steps {
+                    self.regroup(done)?;
+                }
+            }
             if self.context.spoiled {
                 self.drain()?;
-                return Ok(StepEnd::Spoiled);
+                return Ok(StepEnd::Spoiled(done - first));
             }
-            self.note_solo(device, &current);
-            done += 1;
-            (control.progress)(done, steps);
-            more &= !control.stop.load(Ordering::Relaxed);
         }
         self.context.jobs.clear();
         Ok(StepEnd::Done(done - first))

@@ -18,8 +18,8 @@ use crate::time::Nanos;
 pub enum StepEnd {
     /// So many steps are done.
     Done(u32),
-    /// Held units were lost; the run must begin again.
-    Spoiled,
+    /// Held units were lost after so many steps; the run must begin again.
+    Spoiled(u32),
 }
 
 /// The work of a step that is handed out while it runs.
@@ -73,9 +73,13 @@ impl RunState<'_> {
             self.form.turn(&mut self.context, step)?;
             self.tell_losses();
         }
+        let context = &mut self.context;
+        for (device, held) in context.devices.iter_mut().zip(&context.layout.held) {
+            device.irreplaceable = !held.is_empty();
+        }
         self.end_step(step, moved);
         Ok(match self.context.spoiled {
-            true => StepEnd::Spoiled,
+            true => StepEnd::Spoiled(0),
             false => StepEnd::Done(1),
         })
     }

@@ -248,6 +248,10 @@ impl GraphRun<'_> {
 
     /// Reads a datum that had stayed on one device, since another needs it.
     fn fetch(&mut self, component: usize, datum: DatumId) -> Result<EventId, RuntimeError> {
+        // Its device may have another version by now.
+        if let Some(event) = self.storing(datum) {
+            return Ok(event);
+        }
         let device = self.prepared.storage.residency.holder(datum.0);
         let device = device.ok_or(RuntimeError::Unknown {
             what: "copy of a datum",

@@ -88,11 +88,16 @@ impl GraphRun<'_> {
 
     /// Whether a datum must be written to the host before it leaves a device.
     fn must_be_kept(&self, datum: DatumId) -> bool {
-        let storage = &self.prepared.storage;
         // The overwriter's version must stay in the host memory that both share.
-        let overwriter = storage.overwritten(&self.graph, datum);
-        let is_overwritten = overwriter.is_some_and(|kernel| self.state.was_launched(kernel));
-        !is_overwritten && !storage.residency.in_host(datum.0) && self.is_needed(datum)
+        !self.is_overwritten(datum)
+            && !self.prepared.storage.residency.in_host(datum.0)
+            && self.is_needed(datum)
+    }
+
+    /// Whether the kernel was launched that makes the next version in the same host memory.
+    fn is_overwritten(&self, datum: DatumId) -> bool {
+        let overwriter = self.prepared.storage.overwritten(&self.graph, datum);
+        overwriter.is_some_and(|kernel| self.state.was_launched(kernel))
     }
 
     pub(super) fn evict(&mut self, device: usize, slot: usize) {
@@ -104,7 +109,11 @@ impl GraphRun<'_> {
     /// A datum has been copied to the host.
     pub(super) fn stored(&mut self, datum: DatumId) {
         self.fetching.retain(|(fetched, _)| *fetched != datum);
-        (self.prepared.storage).set_in_host(&self.graph, datum, true);
+        // A host device that overwrites it may have been heard of before this copy, on
+        // which it waited: completions of several devices come in any order.
+        if !self.is_overwritten(datum) {
+            (self.prepared.storage).set_in_host(&self.graph, datum, true);
+        }
         // Several devices may have waited for the one copy.
         for device in 0..self.windows.len() {
             let residency = &mut self.prepared.storage.residency;

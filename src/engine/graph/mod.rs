@@ -8,7 +8,7 @@
 //!   (`dispatch`): it enqueues each whole, as [`crate::graph::CommandQueues`]
 //!   says, or several in turns (`interleaving`). Some commands notify the host of
 //!   their end (`notifying`), and the run tells the policy. `state` is how far the
-//!   run is, `recover` handles losses, `timeline` makes a trace.
+//!   run is, `regroup` handles losses and returns, `timeline` makes a trace.
 //! * A component waits in its device's `window` until all its data have room there.
 //!   `eviction` makes the room, `loading` brings inputs while others compute.
 //! * [`problem`] is what policies know of a graph, [`times`] measures its kernels,
@@ -19,7 +19,8 @@
 //! the host need are in host memory when the kernel that makes them has ended, so
 //! any device can take a component, and another can repeat what a lost one did not
 //! finish. Data that only one device needs stay there; if that device is lost, the
-//! components that made them run again. An output that its kernel may write only
+//! components that made them run again. A lost device that is back gets components
+//! again, once what is in flight has ended. An output that its kernel may write only
 //! in part begins with zeros in every run.
 //!
 //! # Example
@@ -111,8 +112,8 @@ mod notifying;
 mod outcome;
 mod prepared_graph;
 pub mod problem;
-mod recover;
 pub mod reference;
+mod regroup;
 mod run;
 pub mod search;
 mod state;
@@ -141,6 +142,9 @@ pub struct Options {
     pub trace: bool,
     /// Leave given data on the devices for the next run.
     pub keep: bool,
+    /// The run prepares others or measures for them: its levels are no phases of the
+    /// runtime, so faults that are scheduled by phases wait.
+    pub trial: bool,
 }
 
 impl Options {
@@ -151,6 +155,7 @@ impl Options {
             widths: Vec::new(),
             trace: false,
             keep: false,
+            trial: false,
         }
     }
 

@@ -57,6 +57,8 @@ pub struct GraphLoss {
     /// Components that had ended and ran again, since only this device had their
     /// results.
     pub repeated: Vec<usize>,
+    /// Whether it came back and took part again.
+    pub back: bool,
 }
 
 /// The outcome of a run.

@@ -9,6 +9,7 @@ use super::run::windowed;
 use super::storage::Storage;
 use super::{GraphRunError, Options};
 use crate::codelet::{Codelet, Value, copy, zeros};
+use crate::engine::membership::Membership;
 use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind, RuntimeKind};
 use crate::policy::Policy;
@@ -22,8 +23,9 @@ pub(super) struct DeviceState {
     /// Its queues of each kind.
     profiled: Vec<QueueId>,
     plain: Vec<QueueId>,
-    /// Why it takes part no more.
+    /// Why it takes part no more, or not at present.
     pub lost: Option<String>,
+    pub membership: Membership,
 }
 
 /// A kernel's launch on a device, and before it those that write zeros to what
@@ -70,12 +72,13 @@ impl PreparedGraph {
         if devices.is_empty() {
             return Err(GraphRunError::NoDevice);
         }
-        let state = |device: &Device| DeviceState {
+        let state = |(id, device): (usize, &Device)| DeviceState {
             name: device.name.clone(),
             shares: device.shares_host_memory,
             profiled: Vec::new(),
             plain: Vec::new(),
             lost: None,
+            membership: Membership::begin(runtime, DeviceId(id)),
         };
         let cost = |kernel| {
             let cost = graph.kernel(kernel).cost;
@@ -83,7 +86,7 @@ impl PreparedGraph {
         };
         Ok(Self {
             ranks: bottom_levels(&graph, cost, |_| 0.0),
-            devices: devices.iter().map(state).collect(),
+            devices: devices.iter().enumerate().map(state).collect(),
             storage: Storage::new(&graph, &components, devices),
             copying: Arc::new(copy::codelet()),
             zeroing: Arc::new(zeros::codelet()),
@@ -113,13 +116,7 @@ impl PreparedGraph {
             match self.prepare_device(runtime, policy, options, device) {
                 Ok(()) => device += 1,
                 Err(GraphRunError::Runtime(RuntimeError::DeviceLost { why, .. })) => {
-                    self.devices[device].lost = Some(why.clone());
-                    self.losses.push(GraphLoss {
-                        device,
-                        why,
-                        repeated: Vec::new(),
-                    });
-                    policy.lost(device);
+                    self.lose(runtime, policy, device, why, Vec::new());
                     // Its components may go to devices that were ready before.
                     device = 0;
                 }
@@ -127,6 +124,66 @@ impl PreparedGraph {
             }
         }
         Ok(())
+    }
+
+    /// Notes which devices were lost since the last run, which are still, and which are
+    /// back. Nothing runs.
+    pub(super) fn muster(&mut self, runtime: &mut dyn Runtime, policy: &mut dyn Policy) {
+        for device in 0..self.devices.len() {
+            let state = &self.devices[device];
+            match (&state.lost, state.membership.ended(runtime)) {
+                (None, Some(why)) => {
+                    self.storage.residency.lose(&[device]);
+                    self.lose(runtime, policy, device, why.to_owned(), Vec::new());
+                }
+                // This run's policy may not know.
+                (Some(_), _) => policy.lost(device),
+                (None, None) => {}
+            }
+        }
+        self.readmit(runtime, policy);
+    }
+
+    /// A device is lost. It has no data any more.
+    pub(super) fn lose(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        policy: &mut dyn Policy,
+        device: usize,
+        why: String,
+        repeated: Vec<usize>,
+    ) {
+        let state = &mut self.devices[device];
+        state.lost = Some(why.clone());
+        for queue in state.profiled.drain(..).chain(state.plain.drain(..)) {
+            runtime.free_queue(queue);
+        }
+        if let Some(space) = self.storage.residency.space_mut(device) {
+            for buffer in space.take_all() {
+                runtime.free(buffer);
+            }
+        }
+        self.losses.push(GraphLoss {
+            device,
+            why,
+            repeated,
+            back: false,
+        });
+        policy.lost(device);
+    }
+
+    /// Lost devices that are back take part again.
+    pub(super) fn readmit(&mut self, runtime: &dyn Runtime, policy: &mut dyn Policy) {
+        for (device, state) in self.devices.iter_mut().enumerate() {
+            if state.lost.is_some() && state.membership.renew(runtime) {
+                state.lost = None;
+                policy.returned(device);
+                let mut losses = self.losses.iter_mut().rev();
+                if let Some(loss) = losses.find(|loss| loss.device == device) {
+                    loss.back = true;
+                }
+            }
+        }
     }
 
     fn prepare_device(

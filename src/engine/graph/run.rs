@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::interleaving::Interleaving;
-use super::outcome::{DeviceUse, GraphLoss, GraphOutcome, Placement};
+use super::outcome::{DeviceUse, GraphOutcome, Placement};
 use super::state::{ComponentState, RunState};
 use super::timeline::{Purpose, Submission, Timeline};
 use super::window::Window;
@@ -53,10 +53,11 @@ pub(super) struct GraphRun<'a> {
     wait_time: Nanos,
     /// Devices that failed and have not been given up yet, and why.
     pub failing: Vec<(usize, String)>,
+    /// A lost device is back. It takes part as soon as nothing is in flight.
+    pub is_joined: bool,
     /// Ends the run as soon as nothing is in flight.
     pub error: Option<RuntimeError>,
     pub placements: Vec<Placement>,
-    pub losses: Vec<GraphLoss>,
     began: Nanos,
     /// The highest level that has begun.
     level: Option<usize>,
@@ -76,12 +77,8 @@ impl PreparedGraph {
         options: &Options,
         control: &mut Control,
     ) -> Result<GraphOutcome, GraphRunError> {
-        // Where components may go depends on which devices are left.
-        for (device, state) in self.devices.iter().enumerate() {
-            if state.lost.is_some() {
-                policy.lost(device);
-            }
-        }
+        // Where components may go depends on which devices are there.
+        self.muster(runtime, policy);
         self.prepare(runtime, policy, options)?;
         let mut run = GraphRun::open(runtime, self, policy, options)?;
         run.check_placeable()?;
@@ -123,7 +120,9 @@ impl<'a> GraphRun<'a> {
                 }
             }
         }
-        runtime.notify(Notice::PhaseBegins(0));
+        if !options.trial {
+            runtime.notify(Notice::PhaseBegins(0));
+        }
         Ok(Self {
             queues,
             running: vec![0; devices],
@@ -140,9 +139,9 @@ impl<'a> GraphRun<'a> {
             submit_time: 0,
             wait_time: 0,
             failing: Vec::new(),
+            is_joined: false,
             error: None,
             placements: Vec::with_capacity(components.len()),
-            losses: std::mem::take(&mut prepared.losses),
             began: runtime.now(),
             level: None,
             runtime,
@@ -163,6 +162,7 @@ impl<'a> GraphRun<'a> {
         // What the host wants may still be on its way, and may be lost there.
         while !self.state.complete() || !self.in_flight.is_empty() || !self.nothing_failed() {
             let stopped = control.stop.load(Ordering::Relaxed);
+            self.find_changes();
             if self.nothing_failed() && !stopped {
                 self.dispatch_ready();
             }
@@ -171,8 +171,8 @@ impl<'a> GraphRun<'a> {
                     self.finish_queues();
                     return Err(error.into());
                 }
-                if !self.failing.is_empty() {
-                    self.recover()?;
+                if !self.nothing_failed() {
+                    self.regroup()?;
                     continue;
                 }
                 if stopped {
@@ -195,9 +195,23 @@ impl<'a> GraphRun<'a> {
         Ok(())
     }
 
-    /// Whether there is no failure that must be handled first.
+    /// Whether there is no failure, and no return of a device, that must be handled first.
     fn nothing_failed(&self) -> bool {
-        self.failing.is_empty() && self.error.is_none()
+        self.failing.is_empty() && !self.is_joined && self.error.is_none()
+    }
+
+    /// Notes devices that were lost without a command that told it, and those that are back.
+    fn find_changes(&mut self) {
+        for device in 0..self.prepared.devices.len() {
+            let state = &self.prepared.devices[device];
+            match (&state.lost, state.membership.ended(&*self.runtime)) {
+                (None, Some(why)) => self.fail(device, why.to_owned()),
+                (Some(_), _) => {
+                    self.is_joined |= state.membership.clone().renew(&*self.runtime);
+                }
+                (None, None) => {}
+            }
+        }
     }
 
     /// Dispatches and enqueues what the policy assigns now.
@@ -291,7 +305,7 @@ impl<'a> GraphRun<'a> {
     /// Tells the runtime when a level begins; faults may be scheduled by levels.
     pub fn begin_level(&mut self, level: usize) {
         if self.level.is_none_or(|begun| begun < level) {
-            if self.level.is_some() {
+            if self.level.is_some() && !self.options.trial {
                 self.runtime.notify(Notice::PhaseBegins(level as u32));
             }
             self.level = Some(level);
@@ -464,7 +478,7 @@ impl<'a> GraphRun<'a> {
             driver_seconds: seconds(driver),
             placements: self.placements,
             uses,
-            losses: self.losses,
+            losses: std::mem::take(&mut self.prepared.losses),
             interrupted,
             launches,
             trace: Trace {

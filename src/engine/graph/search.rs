@@ -59,6 +59,10 @@ pub fn search(
     base: &Options,
     control: &mut Control,
 ) -> Result<SearchResult, GraphRunError> {
+    let base = &Options {
+        trial: true,
+        ..base.clone()
+    };
     let mut warm: Vec<Configuration> = Vec::new();
     let mut runs = 0;
     while let Some(configuration) = search.propose() {

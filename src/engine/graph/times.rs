@@ -51,6 +51,7 @@ pub fn measure(
         }
         let options = Options {
             trace: true,
+            trial: true,
             ..Options::queues(vec![1; devices.len()])
         };
         for run in 0..=times.max(1) {

@@ -6,7 +6,7 @@ use crate::codelet::{HostCode, HostValue, KernelSource, NdRange, OpenClKernel, S
 use crate::machine::{MachineStore, PeerSpec, file};
 use crate::runtime::select::open_union;
 use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
-use crate::runtime::{Devices, PeerPath, opencl};
+use crate::runtime::{Devices, Notice, PeerPath, opencl};
 
 /// A copying codelet with the arguments that measuring relies on.
 fn copy() -> Arc<Codelet> {
@@ -40,6 +40,7 @@ fn about() -> MachineDescription {
 
 fn measured(machine: &MachineFile, options: SimOptions) -> Result<MachineFile, MeasureError> {
     let mut sim = Sim::new(machine, options).expect("a simulator");
+    sim.notify(Notice::PhaseBegins(0));
     let mut told = Vec::new();
     let mut progress = |device: &str, what: &str| told.push(format!("{device}: {what}"));
     let result = measure(

@@ -78,6 +78,10 @@ impl Policy for Timed {
         self.tell(|policy| policy.lost(device));
     }
 
+    fn returned(&mut self, device: usize) {
+        self.tell(|policy| policy.returned(device));
+    }
+
     fn arrived(&mut self, device: usize, datum: usize) {
         self.tell(|policy| policy.arrived(device, datum));
     }

@@ -81,10 +81,10 @@ impl Host {
             && quota < self.cores.len() as f64
         {
             warnings.push(format!(
-                "the control group grants {quota} cores' worth of time to {} cores: workers will \
-                 be halted now and then; use at most host:{}",
+                "the control group grants {quota} cores' worth of time to {} cores: host has {} \
+                 unless a number is given; more are halted now and then",
                 self.cores.len(),
-                (quota as usize).max(1)
+                whole_cores(quota)
             ));
         }
         if let Some(limit) = self.memory.limit
@@ -97,6 +97,16 @@ impl Host {
         }
         warnings
     }
+}
+
+/// The number of cores that can work all the time, where a control group limits it; at
+/// least 1.
+pub fn granted_cores() -> Option<usize> {
+    cpu_quota().map(whole_cores)
+}
+
+fn whole_cores(quota: f64) -> usize {
+    (quota as usize).max(1)
 }
 
 /// The logical cores that a thread may use (`None`: the calling one), in

@@ -45,6 +45,12 @@ impl AutoFit {
         }
     }
 
+    /// Other devices are there than before.
+    fn map_anew(&mut self) {
+        self.ready.iter_mut().for_each(ReadyQueue::clear);
+        self.map = map(&self.problem, &self.lost);
+    }
+
     /// By component: its device; `None` if no device can run it.
     pub fn map(&self) -> &[Option<usize>] {
         &self.map
@@ -193,7 +199,11 @@ impl Policy for AutoFit {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.ready.iter_mut().for_each(ReadyQueue::clear);
-        self.map = map(&self.problem, &self.lost);
+        self.map_anew();
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.map_anew();
     }
 }

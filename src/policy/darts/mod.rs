@@ -136,6 +136,14 @@ impl Darts {
         }
     }
 
+    /// Nothing runs, this device has nothing in its memory, and what is ready will be told
+    /// again.
+    fn begin_anew(&mut self, device: usize) {
+        self.gains.lacks.holdings.lose(device);
+        self.luf.iter_mut().for_each(|luf| luf.lose(device));
+        self.reset();
+    }
+
     fn make_available(&mut self, task: usize) {
         self.status[task] = Status::Available;
         self.pool.add(task);
@@ -309,9 +317,12 @@ impl Policy for Darts {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.gains.lacks.holdings.lose(device);
-        self.luf.iter_mut().for_each(|luf| luf.lose(device));
-        self.reset();
+        self.begin_anew(device);
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.begin_anew(device);
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {

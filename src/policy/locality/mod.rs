@@ -144,6 +144,14 @@ impl Locality {
         self.tell_scarce();
     }
 
+    /// Nothing runs, this device has nothing in its memory, and what is ready will be told
+    /// again.
+    fn begin_anew(&mut self, device: usize) {
+        self.shares.lacks.holdings.lose(device);
+        self.luf.lose(device);
+        self.reset();
+    }
+
     /// Adds a task's seconds to those that are left, or takes them away.
     fn count_left(&mut self, task: usize, sign: f64) {
         let seconds = &self.problem.tasks[task].seconds;
@@ -362,9 +370,12 @@ impl Policy for Locality {
 
     fn lost(&mut self, device: usize) {
         self.lost[device] = true;
-        self.shares.lacks.holdings.lose(device);
-        self.luf.lose(device);
-        self.reset();
+        self.begin_anew(device);
+    }
+
+    fn returned(&mut self, device: usize) {
+        self.lost[device] = false;
+        self.begin_anew(device);
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {

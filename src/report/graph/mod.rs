@@ -156,6 +156,8 @@ pub struct LostDevice {
     pub why: String,
     /// Components that were run again.
     pub repeated: Vec<usize>,
+    /// Whether it came back and took part again.
+    pub back: bool,
 }
 
 /// What a report has beside the outcomes.
@@ -235,6 +237,7 @@ pub fn report(
                 device: name(loss.device),
                 why: loss.why.clone(),
                 repeated: loss.repeated.clone(),
+                back: loss.back,
             })
             .collect(),
         verified: told.verified,

@@ -23,11 +23,12 @@ fn write_report(report: &GraphReport, out: &mut String) -> fmt::Result {
     for lost in &report.lost {
         writeln!(
             out,
-            "{} {} was lost: {}; {} components ran again",
+            "{} {} was lost: {}; {} components ran again{}",
             styled(ALARM, "!"),
             lost.device,
             lost.why,
-            lost.repeated.len()
+            lost.repeated.len(),
+            if lost.back { "; it is back" } else { "" }
         )?;
     }
     if report.interrupted {

@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use crossbeam_channel::unbounded;
 
-pub use plan::{OpenPlan, plan};
+pub use plan::{HostCores, OpenPlan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 
 use super::host::HostBackend;
 use super::opencl::{self, Discovery, OpenClBackend};
 use super::union::Union;
 use super::{Backend, Runtime, RuntimeError};
-use crate::machine::host::{Topology, allowed_cores};
+use crate::machine::host::{Topology, allowed_cores, granted_cores};
 
 /// Opens the selected devices as one runtime; without a selection the host
 /// with every core that the process may use, and every OpenCL device that is
@@ -52,7 +52,12 @@ pub fn open_union(
     };
     let allowed = allowed_cores(None);
     let topology = Topology::detect(&allowed);
-    let plan = plan(selection, &found, &allowed, &topology, fp64)?;
+    let cores = HostCores {
+        allowed: &allowed,
+        topology: &topology,
+        granted: granted_cores(),
+    };
+    let plan = plan(selection, &found, cores, fp64)?;
     let mut notes = plan.notes;
     let (completions, receiver) = unbounded();
     let epoch = Instant::now();

@@ -47,8 +47,34 @@ impl From<SelectionError> for RuntimeError {
     }
 }
 
-/// Checks a selection. `allowed` are the cores that the process may use, and
-/// `topology` holds their positions; no core is given to two devices.
+/// The host's cores.
+#[derive(Clone, Copy, Debug)]
+pub struct HostCores<'a> {
+    /// Those that the process may use.
+    pub allowed: &'a [usize],
+    /// Their positions.
+    pub topology: &'a Topology,
+    /// How many of them a control group lets work all the time; `None`: all.
+    pub granted: Option<usize>,
+}
+
+impl HostCores<'_> {
+    /// How many of `rest` cores a host without a given number gets, where other devices have
+    /// `taken` some.
+    fn grant(&self, rest: usize, taken: usize, notes: &mut Vec<String>) -> usize {
+        let granted = self.granted.unwrap_or(usize::MAX);
+        let workers = rest.min(granted.saturating_sub(taken).max(1));
+        if workers < rest {
+            notes.push(format!(
+                "host has {workers} of {rest} cores: the control group grants no more time; \
+                 host:{rest} takes them all"
+            ));
+        }
+        workers
+    }
+}
+
+/// Checks a selection. No core is given to two devices.
 ///
 /// # Errors
 /// When a device does not exist, is asked for more than it has, or shares
@@ -56,18 +82,17 @@ impl From<SelectionError> for RuntimeError {
 pub fn plan(
     selection: Option<&Selection>,
     found: &Discovery,
-    allowed: &[usize],
-    topology: &Topology,
+    host: HostCores,
     fp64: bool,
 ) -> Result<OpenPlan, SelectionError> {
     match selection {
-        Some(selection) => chosen(selection.devices(), found, allowed, topology, fp64),
-        None => Ok(every_device(found, allowed, fp64)),
+        Some(selection) => chosen(selection.devices(), found, host, fp64),
+        None => Ok(every_device(found, host, fp64)),
     }
 }
 
 /// The host and every OpenCL device that is no CPU.
-fn every_device(found: &Discovery, allowed: &[usize], fp64: bool) -> OpenPlan {
+fn every_device(found: &Discovery, host: HostCores, fp64: bool) -> OpenPlan {
     let mut plan = OpenPlan {
         notes: found.warnings.clone(),
         ..OpenPlan::default()
@@ -94,8 +119,9 @@ fn every_device(found: &Discovery, allowed: &[usize], fp64: bool) -> OpenPlan {
             device.info.model
         ));
     }
-    let spared = spared(discrete, allowed.len());
-    let (cores, spare) = allowed.split_at(allowed.len() - spared);
+    let count = host.allowed.len();
+    let rest = count - spared(discrete, count);
+    let (cores, spare) = (host.allowed).split_at(host.grant(rest, 0, &mut plan.notes));
     plan.pools.push(PoolSpec {
         name: "host".to_owned(),
         cores: cores.to_vec(),
@@ -118,8 +144,7 @@ struct Demand {
 fn chosen(
     specs: &[DeviceSpec],
     found: &Discovery,
-    allowed: &[usize],
-    topology: &Topology,
+    host: HostCores,
     fp64: bool,
 ) -> Result<OpenPlan, SelectionError> {
     if specs.is_empty() {
@@ -164,14 +189,17 @@ fn chosen(
         }
     }
     refuse_repetition(specs, found)?;
-    give_the_rest(&mut demands, allowed.len(), spared(discrete, allowed.len()))?;
+    let count = host.allowed.len();
+    give_the_rest(&mut demands, host, spared(discrete, count), &mut plan.notes)?;
     let asked: usize = demands.iter().map(|demand| demand.cores).sum();
-    if asked > allowed.len() {
-        return Err(too_many(&demands, allowed.len()));
+    if asked > count {
+        return Err(too_many(&demands, count));
     }
-    let mut free = allowed.to_vec();
+    let mut free = host.allowed.to_vec();
     for demand in &demands {
-        let cores = topology.take(demand.cores, demand.spec.placement, &free);
+        let cores = host
+            .topology
+            .take(demand.cores, demand.spec.placement, &free);
         free.retain(|core| !cores.contains(core));
         if demand.spec.source == Source::Host {
             let name = demand.spec.to_string();
@@ -254,14 +282,16 @@ fn refuse_repetition(specs: &[DeviceSpec], found: &Discovery) -> Result<(), Sele
 }
 
 /// Gives `host` without a number the cores that the others leave, less those
-/// `spared` if it keeps one. If they leave none it gets all, for the error message
+/// `spared` if it keeps one, as far as they are granted. If the others leave none it gets all, for the error message
 /// that follows.
 fn give_the_rest(
     demands: &mut [Demand],
-    cores: usize,
+    host: HostCores,
     spared: usize,
+    notes: &mut Vec<String>,
 ) -> Result<(), SelectionError> {
     let asked: usize = demands.iter().map(|demand| demand.cores).sum();
+    let cores = host.allowed.len();
     let rest = match cores.saturating_sub(asked) {
         0 => cores,
         rest => rest.saturating_sub(spared).max(1),
@@ -269,8 +299,11 @@ fn give_the_rest(
     let mut bare = demands
         .iter_mut()
         .filter(|demand| demand.spec.source == Source::Host && demand.spec.units.is_none());
-    if let Some(host) = bare.next() {
-        host.cores = rest;
+    if let Some(demand) = bare.next() {
+        demand.cores = match cores > asked {
+            true => host.grant(rest, asked, notes),
+            false => rest,
+        };
     }
     match bare.next() {
         Some(_) => Err(SelectionError::TwoHosts),

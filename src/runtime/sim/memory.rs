@@ -20,6 +20,8 @@ struct Block {
     /// Commands in flight that use it.
     users: u32,
     freed: bool,
+    /// Its device was lost, and its bytes count no more.
+    lost: bool,
 }
 
 /// What a block consists of.
@@ -180,6 +182,7 @@ impl SimMemory {
             contents,
             users: 0,
             freed: false,
+            lost: false,
         };
         self.blocks.insert(id, block);
     }
@@ -221,8 +224,11 @@ impl SimMemory {
             && block.users == 0
         {
             let (device, bytes) = (block.device, block.bytes);
+            let counts = !block.lost;
             self.blocks.remove(&id);
-            self.capacity(device).taken -= bytes;
+            if counts {
+                self.capacity(device).taken -= bytes;
+            }
         }
     }
 
@@ -241,14 +247,22 @@ impl SimMemory {
         Ok(&mut data[..length])
     }
 
-    /// Overwrites a lost device's memory.
-    pub fn poison(&mut self, device: usize) {
+    /// A device is lost: its memory is overwritten, and all of it is free if the device
+    /// comes back.
+    pub fn lose(&mut self, device: usize) {
         let lost = |block: &&mut Block| block.device == Some(device);
         for block in self.blocks.values_mut().filter(lost) {
             if let Some(data) = block.contents.bytes(self.with_data) {
                 data.fill(POISON);
             }
+            block.lost = true;
         }
+        self.devices[device].taken = 0;
+    }
+
+    /// The device with which a memory was lost.
+    pub fn lost_with(&self, id: Memory) -> Option<usize> {
+        self.blocks.get(&id).filter(|block| block.lost)?.device
     }
 
     /// Copies bytes between two blocks, whose ranges were checked.

@@ -33,13 +33,13 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use options::{At, Fault, SimDevice, SimOptions, What};
+pub use options::{At, FAULT_SECONDS, Fault, SLOWDOWNS, SimDevice, SimOptions, What};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    Command, Completion, DeviceId, EventId, IdMap, Launch, Memory, Nanos, PeerPath, QueueId,
-    RuntimeError, Status,
+    Command, Completion, DeviceId, EventId, Generation, IdMap, Launch, Memory, Nanos, PeerPath,
+    QueueId, RuntimeError, Status,
 };
 use crate::machine::{Device, MachineFile};
 use device_model::DeviceModel;
@@ -57,10 +57,17 @@ pub struct Sim {
     paths: BTreeMap<(usize, usize), PeerPath>,
     schedule: Schedule,
     memory: SimMemory,
+    /// By device: how often it was lost.
+    losses: Vec<u64>,
     noise: Noise,
-    /// Faults still to come, by time and by phase.
+    /// Faults still to come, by time and by phase. Times count from the first phase.
     timed: Vec<(Nanos, Fault)>,
     phased: Vec<(u32, Fault)>,
+    has_begun: bool,
+    /// Those of phases that begin with a command which was submitted, by their order.
+    due: VecDeque<Vec<Fault>>,
+    /// Those of phases that begin with the next command.
+    next_due: Vec<Fault>,
     /// The driver's time; the schedule is never ahead of it between calls.
     now: Nanos,
     driver_time: Nanos,
@@ -77,6 +84,7 @@ pub struct Sim {
 struct Queue {
     device: usize,
     last: Option<EventId>,
+    generation: Generation,
 }
 
 #[derive(Clone, Copy)]
@@ -128,12 +136,16 @@ impl Sim {
             models,
             bus_bandwidth: machine.host.bus_bandwidth,
             schedule,
+            losses: vec![0; selected.len()],
             noise: Noise::new(
                 options.seed,
                 options.noise.unwrap_or(machine.noise.relative),
             ),
             timed,
             phased,
+            has_begun: false,
+            due: VecDeque::new(),
+            next_due: Vec::new(),
             now: 0,
             driver_time: 0,
             queues: IdMap::default(),
@@ -164,21 +176,60 @@ impl Sim {
 
     /// Lets virtual time pass, faults included.
     fn advance(&mut self, to: Nanos) {
-        while let Some((at, fault)) = self.timed.pop_if(|(at, _)| *at <= to) {
-            self.schedule.advance(at);
-            self.collect();
+        let has_begun = self.has_begun;
+        while let Some((at, fault)) = self.timed.pop_if(|(at, _)| has_begun && *at <= to) {
+            self.pass(at);
             self.strike(fault);
         }
+        self.pass(to);
+    }
+
+    /// Lets virtual time pass, and phases begin.
+    fn pass(&mut self, to: Nanos) {
         self.schedule.advance(to);
+        while self.schedule.is_stopped() {
+            self.begin_due();
+            self.schedule.advance(to);
+        }
         self.collect();
+    }
+
+    /// Phases begin whose first command's turn has come.
+    fn begin_due(&mut self) {
+        self.collect();
+        while self.due.len() > self.schedule.stops() {
+            for fault in self.due.pop_front().unwrap_or_default() {
+                self.strike(fault);
+            }
+        }
+        self.schedule.resume();
+    }
+
+    /// A phase begins with the next command, or now if there is none before that.
+    fn begin_phase(&mut self, phase: u32) {
+        self.advance(self.now);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            for (at, _) in &mut self.timed {
+                *at = at.saturating_add(self.now);
+            }
+            self.advance(self.now);
+        }
+        let due = self.phased.extract_if(.., |(at, _)| *at <= phase);
+        self.next_due.extend(due.map(|(_, fault)| fault));
+        if self.running.is_empty() {
+            for fault in std::mem::take(&mut self.next_due) {
+                self.strike(fault);
+            }
+        }
     }
 
     fn strike(&mut self, fault: Fault) {
         let model = &mut self.models[fault.device];
         match fault.what {
             What::Lost => {
+                self.losses[fault.device] += 1;
                 self.schedule.lose(fault.device);
-                self.memory.poison(fault.device);
+                self.memory.lose(fault.device);
             }
             What::Slowed(factor) => model.slow(factor, self.schedule.fluid()),
             What::Cores(cores) => model.set_cores(Some(cores), self.schedule.fluid()),

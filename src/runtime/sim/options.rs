@@ -1,6 +1,8 @@
 //! The options of a simulation: which devices of the machine take part, noise,
 //! data, and faults.
 
+use std::ops::RangeInclusive;
+
 use super::RuntimeError;
 use super::device_model::pool_name;
 use crate::machine::MachineFile;
@@ -14,12 +16,19 @@ pub enum SimDevice {
     Named(String),
 }
 
+/// The factors by which a device can be slowed. Beyond them the virtual time of a command
+/// would exceed what [`crate::time::Nanos`] can hold.
+pub const SLOWDOWNS: RangeInclusive<f64> = 1e-3..=1e6;
+
+/// The seconds of virtual time at which a fault can happen.
+pub const FAULT_SECONDS: RangeInclusive<f64> = 0.0..=1e9;
+
 /// When a fault happens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum At {
-    /// Seconds of virtual time since the runtime's creation.
+    /// Seconds of virtual time after the first phase has begun.
     Seconds(f64),
-    /// At the begin of this phase; see [`crate::runtime::Notice::PhaseBegins`].
+    /// With the first command of this phase; see [`crate::runtime::Notice::PhaseBegins`].
     Phase(u32),
 }
 
@@ -152,11 +161,11 @@ impl SimOptions {
 /// Why a fault cannot happen to a device, if so, and what can.
 fn impossible(fault: &Fault, device: Selected) -> Option<String> {
     match (fault.at, fault.what, device) {
-        (At::Seconds(s), ..) if !(0.0..=1e9).contains(&s) => {
+        (At::Seconds(s), ..) if !FAULT_SECONDS.contains(&s) => {
             Some(format!("struck at {s} s; times are from 0 to 1e9 s"))
         }
-        (_, What::Slowed(factor), _) if !(factor.is_finite() && factor > 0.0) => Some(format!(
-            "slowed by a factor of {factor}; factors are above 0, 2 for half the speed"
+        (_, What::Slowed(factor), _) if !SLOWDOWNS.contains(&factor) => Some(format!(
+            "slowed by a factor of {factor}; factors are from 0.001 to 1e6, 2 for half the speed"
         )),
         (_, What::Cores(cores), Selected::Pool(all)) if !(1..=all).contains(&cores) => Some(
             format!("left {cores} cores; it has {all}, so leave it 1 to {all}"),

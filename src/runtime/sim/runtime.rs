@@ -3,21 +3,25 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::options::Fault;
 use super::schedule::Demand;
 use super::series::SeriesPart;
 use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::Device;
 use crate::runtime::{
-    AdoptedMemory, Command, Completion, DeviceId, Devices, EventId, HostSpan, Location, NotAdopted,
-    Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
+    AdoptedMemory, Command, Completion, DeviceId, Devices, EventId, Generation, HostSpan, Location,
+    NotAdopted, Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
 };
 use crate::time::Nanos;
 
 impl Devices for Sim {
     fn devices(&self) -> &[Device] {
         &self.devices
+    }
+
+    fn generation(&self, device: DeviceId) -> Option<Generation> {
+        let lost = self.schedule.is_lost(device.0);
+        (!lost).then(|| Generation(self.losses[device.0]))
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -73,6 +77,7 @@ impl Devices for Sim {
             Queue {
                 device: device.0,
                 last: None,
+                generation: Generation(self.losses[device.0]),
             },
         );
         Ok(id)
@@ -108,14 +113,8 @@ impl Devices for Sim {
     }
 
     fn notify(&mut self, notice: Notice) {
-        let Notice::PhaseBegins(phase) = notice else {
-            return;
-        };
-        self.advance(self.now);
-        let due = self.phased.extract_if(.., |(at, _)| *at <= phase);
-        let faults: Vec<Fault> = due.map(|(_, fault)| fault).collect();
-        for fault in faults {
-            self.strike(fault);
+        if let Notice::PhaseBegins(phase) = notice {
+            self.begin_phase(phase);
         }
     }
 }
@@ -174,7 +173,8 @@ impl Runtime for Sim {
             if delivery.is_none() && self.running.is_empty() {
                 return Ok(None);
             }
-            let fault = self.timed.last().map(|(at, _)| *at);
+            let timed = self.timed.last().filter(|_| self.has_begun);
+            let fault = timed.map(|(at, _)| *at);
             let change = [self.schedule.next_change(), fault];
             let change = change.into_iter().flatten().min();
             // Either a completion is delivered first, or the schedule changes.
@@ -216,7 +216,7 @@ impl Sim {
     ) -> Result<(), RuntimeError> {
         let state = self.queues.get(&queue);
         let state = state.ok_or(RuntimeError::Unknown { what: "queue" })?;
-        let (device, last) = (state.device, state.last);
+        let (device, last, generation) = (state.device, state.last, state.generation);
         let model = &self.models[device];
         let noise = self.noise.factor(self.events.len() as u64);
         let demand = match &command {
@@ -256,10 +256,22 @@ impl Sim {
                 None => {}
             }
         }
+        let mut is_gone = generation != Generation(self.losses[device]);
         for memory in memories(&command) {
+            match self.memory.lost_with(memory) {
+                Some(owner) if owner == device => is_gone = true,
+                lost => doomed |= lost.is_some(),
+            }
             self.memory.retain(memory);
         }
-        let job = self.schedule.submit(device, demand, &after, doomed);
+        if !self.next_due.is_empty() {
+            self.due.push_back(std::mem::take(&mut self.next_due));
+            self.schedule.stop_before_next();
+        }
+        let job = match is_gone {
+            true => self.schedule.submit_lost(device, demand),
+            false => self.schedule.submit(device, demand, &after, doomed),
+        };
         self.events.insert(event, Event::Pending(job));
         if let Some(state) = self.queues.get_mut(&queue) {
             state.last = Some(event);
@@ -275,7 +287,7 @@ impl Sim {
                 part,
             },
         );
-        self.collect();
+        self.pass(self.now);
         Ok(())
     }
 }

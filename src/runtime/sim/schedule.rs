@@ -8,7 +8,7 @@
 //! order of ending.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use super::bandwidth_sharing::{Fluid, Resource, Use};
 use crate::time::Nanos;
@@ -124,6 +124,10 @@ pub struct Schedule {
     /// For each device: whether it is lost, and how many jobs will fail.
     lost: Vec<bool>,
     failing: Vec<u32>,
+    /// Jobs before which everything stops; see [`Self::stop_before_next`].
+    stops: BTreeSet<JobId>,
+    /// Whether the turn of one of them has come.
+    is_stopped: bool,
 }
 
 impl Schedule {
@@ -140,6 +144,8 @@ impl Schedule {
             ended: VecDeque::new(),
             lost: vec![false; devices],
             failing: vec![0; devices],
+            stops: BTreeSet::new(),
+            is_stopped: false,
         }
     }
 
@@ -173,7 +179,6 @@ impl Schedule {
         doomed: bool,
     ) -> JobId {
         let id = self.next_job;
-        self.next_job += 1;
         let mut blockers = 0;
         for before in after {
             if let Some(job) = self.jobs.get_mut(before) {
@@ -181,17 +186,7 @@ impl Schedule {
                 blockers += 1;
             }
         }
-        self.jobs.insert(
-            id,
-            Job {
-                device,
-                demand,
-                state: State::Blocked,
-                blockers,
-                doomed,
-                followers: Vec::new(),
-            },
-        );
+        self.insert(device, demand, blockers, doomed);
         let other = self.jobs.get(&id).and_then(|job| job.demand.other);
         if self.lost[device] {
             self.end(id, End::DeviceLost);
@@ -201,6 +196,28 @@ impl Schedule {
             self.released.push_back(id);
         }
         self.settle();
+        id
+    }
+
+    /// Adds a job that ends at once: what it needs of its device was lost.
+    pub fn submit_lost(&mut self, device: usize, demand: Demand) -> JobId {
+        let id = self.insert(device, demand, 0, false);
+        self.end(id, End::DeviceLost);
+        id
+    }
+
+    fn insert(&mut self, device: usize, demand: Demand, blockers: usize, doomed: bool) -> JobId {
+        let id = self.next_job;
+        self.next_job += 1;
+        let job = Job {
+            device,
+            demand,
+            state: State::Blocked,
+            blockers,
+            doomed,
+            followers: Vec::new(),
+        };
+        self.jobs.insert(id, job);
         id
     }
 
@@ -214,6 +231,9 @@ impl Schedule {
     /// Lets time pass until `to`.
     pub fn advance(&mut self, to: Nanos) {
         while let Some(at) = self.next_change().filter(|at| *at <= to) {
+            if self.is_stopped {
+                return;
+            }
             self.flow_until(at);
             while let Some(&Reverse((due, id))) = self.timers.peek() {
                 if due > self.now {
@@ -224,7 +244,31 @@ impl Schedule {
             }
             self.settle();
         }
-        self.flow_until(to);
+        if !self.is_stopped {
+            self.flow_until(to);
+            self.settle();
+        }
+    }
+
+    /// Time will stop when the turn of the job comes that is submitted next, or when that
+    /// ends without.
+    pub fn stop_before_next(&mut self) {
+        self.stops.insert(self.next_job);
+    }
+
+    /// How many jobs will still stop time.
+    pub fn stops(&self) -> usize {
+        self.stops.len()
+    }
+
+    /// Whether time has stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Time passes again.
+    pub fn resume(&mut self) {
+        self.is_stopped = false;
         self.settle();
     }
 
@@ -267,12 +311,12 @@ impl Schedule {
 
     /// The next `jobs` jobs of a device whose turn comes fail instead.
     pub fn fail_next(&mut self, device: usize, jobs: u32) {
-        self.failing[device] += jobs;
+        self.failing[device] = self.failing[device].saturating_add(jobs);
     }
 
     /// Moves every released job on, until none can move.
     fn settle(&mut self) {
-        loop {
+        while !self.is_stopped {
             if let Some(id) = self.released.pop_front() {
                 self.release(id);
             } else if !self.serve() {
@@ -301,8 +345,12 @@ impl Schedule {
         let fits = |id: &JobId, free| jobs.get(id).is_none_or(|job| job.demand.slots() <= free);
         let mut engines = self.engines.iter_mut();
         let engine = engines.find(|e| e.waiting.front().is_some_and(|id| fits(id, e.free)));
-        let Some(id) = engine.and_then(|engine| engine.waiting.pop_front()) else {
+        let Some(engine) = engine else {
             return false;
+        };
+        let Some(id) = (engine.waiting).pop_front_if(|id| !self.stops.remove(id)) else {
+            self.is_stopped = true;
+            return true;
         };
         self.begin(id);
         true
@@ -365,6 +413,7 @@ impl Schedule {
         let Some(job) = self.jobs.remove(&id) else {
             return;
         };
+        self.is_stopped |= self.stops.remove(&id);
         let started = match job.state {
             State::Blocked | State::Waiting => self.now,
             State::Delayed { started } | State::Flowing { started } => {

@@ -251,6 +251,7 @@ impl Policy for Nonsense {
     }
     fn finished(&mut self, _: &Finished) {}
     fn lost(&mut self, _: usize) {}
+    fn returned(&mut self, _: usize) {}
 }
 
 #[test]

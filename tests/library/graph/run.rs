@@ -68,6 +68,7 @@ pub fn options(rng: &mut Rng, devices: usize) -> Options {
         widths: (0..devices).map(|_| rng.usize(1..6)).collect(),
         trace: rng.bool(),
         keep: rng.bool(),
+        trial: false,
     }
 }
 

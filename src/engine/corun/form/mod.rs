@@ -41,6 +41,10 @@ pub trait Form {
     /// in any case. Devices hold nothing afterwards.
     fn fill(&mut self, context: &mut Context) -> Result<(), CorunError>;
 
+    /// Allocates the memory of a device that is back after a loss, and writes what the
+    /// device needs in any case. It holds nothing afterwards. Called at a barrier.
+    fn rejoin(&mut self, context: &mut Context, device: usize) -> Result<(), CorunError>;
+
     /// Prepares memory for a step, before anything moves. Returns whether a unit
     /// that a lost device has begun can be computed again by another.
     fn begin_step(&mut self, _context: &mut Context, _step: u32) -> Result<bool, CorunError> {
@@ -196,6 +200,19 @@ impl<T> OnDevices<T> {
     /// A device's, if it has memory of its own.
     fn find(&mut self, device: usize) -> Option<&mut T> {
         self.0[device].as_mut()
+    }
+
+    /// Replaces a device's by new memory, if it has its own.
+    fn renew(
+        &mut self,
+        device: usize,
+        open: impl FnOnce(&T) -> Result<T, CorunError>,
+    ) -> Result<Option<&mut T>, CorunError> {
+        let Some(memory) = self.find(device) else {
+            return Ok(None);
+        };
+        *memory = open(memory)?;
+        Ok(Some(memory))
     }
 
     /// A device's that must have memory of its own.

@@ -53,9 +53,33 @@ fn sockets() -> Topology {
     Topology::new((0..8).map(site).collect())
 }
 
+fn planned(
+    selection: Option<&Selection>,
+    found: &Discovery,
+    allowed: &[usize],
+    fp64: bool,
+) -> Result<OpenPlan, SelectionError> {
+    granted(selection, found, allowed, None, fp64)
+}
+
+fn granted(
+    selection: Option<&Selection>,
+    found: &Discovery,
+    allowed: &[usize],
+    granted: Option<usize>,
+    fp64: bool,
+) -> Result<OpenPlan, SelectionError> {
+    let host = HostCores {
+        allowed,
+        topology: &sockets(),
+        granted,
+    };
+    plan(selection, found, host, fp64)
+}
+
 fn check(text: &str, allowed: &[usize]) -> Result<OpenPlan, SelectionError> {
     let selection: Selection = text.parse().unwrap();
-    plan(Some(&selection), &offers(), allowed, &sockets(), true)
+    planned(Some(&selection), &offers(), allowed, true)
 }
 
 fn refusal(text: &str, allowed: &[usize]) -> String {
@@ -69,7 +93,7 @@ fn pools(text: &str, allowed: &[usize]) -> Vec<(String, Vec<usize>)> {
 
 #[test]
 fn by_default_the_host_and_the_gpus_take_part() {
-    let plan = plan(None, &offers(), &[0, 1], &sockets(), true).unwrap();
+    let plan = planned(None, &offers(), &[0, 1], true).unwrap();
     assert_eq!(plan.pools[0].cores, [0, 1]);
     let gpu = Selected {
         platform: 1,
@@ -85,7 +109,7 @@ fn by_default_the_host_and_the_gpus_take_part() {
             "opencl2.0 (model 2) is left out: it does not compute in double precision",
         ]
     );
-    let single = super::plan(None, &offers(), &[0, 1], &sockets(), false).unwrap();
+    let single = planned(None, &offers(), &[0, 1], false).unwrap();
     assert_eq!(single.opencl.len(), 2);
 }
 
@@ -93,7 +117,7 @@ fn by_default_the_host_and_the_gpus_take_part() {
 fn a_core_is_left_to_the_engine_beside_a_discrete_gpu() {
     let cores = [0, 1, 2, 3];
     let by_default = |offers: &Discovery, cores: &[usize]| {
-        let plan = plan(None, offers, cores, &sockets(), true).unwrap();
+        let plan = planned(None, offers, cores, true).unwrap();
         plan.pools[0].cores.clone()
     };
     assert_eq!(by_default(&offers(), &cores), [0, 1, 2]);
@@ -109,17 +133,38 @@ fn a_core_is_left_to_the_engine_beside_a_discrete_gpu() {
 }
 
 #[test]
+fn a_control_groups_time_limits_a_host_without_a_number() {
+    let cores = [0, 1, 2, 3];
+    let workers = |text: Option<&str>, quota: usize| {
+        let selection = text.map(|text| text.parse().unwrap());
+        let found = Discovery::default();
+        let found = if text.is_some() { &offers() } else { &found };
+        let plan = granted(selection.as_ref(), found, &cores, Some(quota), true).unwrap();
+        let note = plan.notes.iter().any(|note| note.contains("control group"));
+        (plan.pools[0].cores.len(), note)
+    };
+    assert_eq!(workers(None, 1), (1, true));
+    assert_eq!(workers(None, 3), (3, true));
+    assert_eq!(workers(None, 4), (4, false));
+    assert_eq!(workers(Some("host"), 2), (2, true));
+    assert_eq!(workers(Some("host,opencl0.0:1"), 3), (2, true));
+    assert_eq!(workers(Some("host,opencl0.0:2"), 1), (1, true));
+    // Whoever says how many gets them.
+    assert_eq!(workers(Some("host:4"), 1), (4, false));
+}
+
+#[test]
 fn cores_that_no_device_takes_are_spare() {
     let cores = [0, 1, 2, 3];
     let spare = |text: &str| {
         let selection = text.parse().unwrap();
-        let plan = plan(Some(&selection), &offers(), &cores, &sockets(), true).unwrap();
+        let plan = planned(Some(&selection), &offers(), &cores, true).unwrap();
         plan.spare
     };
     assert_eq!(spare("host,opencl1.0"), [3]);
     assert!(spare("host:4,opencl1.0").is_empty());
     assert_eq!(spare("host:1,opencl0.0:2"), [3]);
-    let all = plan(None, &offers(), &cores, &sockets(), true).unwrap();
+    let all = planned(None, &offers(), &cores, true).unwrap();
     assert_eq!(all.spare, [3]);
 }
 
@@ -256,11 +301,11 @@ fn why_a_device_is_missing_is_told() {
         warnings: vec!["no OpenCL loader was found".to_owned()],
     };
     let selection: Selection = "opencl0.0".parse().unwrap();
-    let error = plan(Some(&selection), &none, &[0], &sockets(), true).unwrap_err();
+    let error = planned(Some(&selection), &none, &[0], true).unwrap_err();
     assert_eq!(
         error.to_string(),
         "there is no opencl0.0; this machine has host; no OpenCL loader was found"
     );
-    let default = plan(None, &none, &[0], &sockets(), true).unwrap();
+    let default = planned(None, &none, &[0], true).unwrap();
     assert_eq!(default.notes, ["no OpenCL loader was found"]);
 }

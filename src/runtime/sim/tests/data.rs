@@ -156,6 +156,7 @@ fn a_copy_from_a_lost_device_does_not_run() {
         ..SimOptions::default()
     };
     let mut sim = Sim::new(&machine("v100x2"), options).expect("a simulator");
+    sim.notify(Notice::PhaseBegins(0));
     let [from, to] = [1, 2].map(|device| Pair::new(&mut sim, device, 24_000_000));
     let copy = Command::Copy {
         from: Location::device(from.buffer, 0),

@@ -10,7 +10,10 @@ fn with_faults(name: &str, faults: &[(usize, At, What)]) -> Sim {
         faults: faults.collect(),
         ..SimOptions::default()
     };
-    Sim::new(&machine(name), options).expect("a simulator")
+    let mut sim = Sim::new(&machine(name), options).expect("a simulator");
+    // Faults at times count from here.
+    sim.notify(Notice::PhaseBegins(0));
+    sim
 }
 
 fn submit(sim: &mut Sim, queue: QueueId, command: Command, wait: &[EventId]) -> EventId {
@@ -159,10 +162,88 @@ fn a_device_given_back_works_again_with_its_memory_undefined() {
     assert_eq!(drain(&mut sim)[0].status, Status::Done);
     sim.notify(Notice::PhaseBegins(1));
     sim.notify(Notice::PhaseBegins(2));
-    let read = sim.queue(DeviceId(1)).expect("a queue");
-    submit(&mut sim, read, pair.read(), &[]);
+    // Neither the memory nor the queue of before is there.
+    let again = sim.queue(DeviceId(1)).expect("a queue");
+    submit(&mut sim, again, pair.read(), &[]);
+    assert!(matches!(drain(&mut sim)[0].status, Status::DeviceLost(_)));
+    let fresh = Pair {
+        buffer: sim.alloc(DeviceId(1), 8).expect("memory"),
+        ..pair
+    };
+    submit(&mut sim, write, fresh.write(), &[]);
+    assert!(matches!(drain(&mut sim)[0].status, Status::DeviceLost(_)));
+    let queue = sim.queue(DeviceId(1)).expect("a queue");
+    submit(&mut sim, queue, fresh.read(), &[]);
     assert_eq!(drain(&mut sim)[0].status, Status::Done);
     assert_eq!(sim.host_bytes(pair.host).expect("bytes"), [0xff; 8]);
+}
+
+#[test]
+fn a_device_has_another_generation_after_each_loss() {
+    let faults = [
+        (1, At::Phase(1), What::Slowed(2.0)),
+        (1, At::Phase(2), What::Restored),
+        (1, At::Phase(3), What::Lost),
+        (1, At::Phase(4), What::Restored),
+        (1, At::Phase(5), What::Lost),
+        (1, At::Phase(5), What::Restored),
+    ];
+    let mut sim = with_faults("k40", &faults);
+    let mut seen = Vec::new();
+    for phase in 0..6 {
+        sim.notify(Notice::PhaseBegins(phase));
+        seen.push(sim.generation(DeviceId(1)).map(|generation| generation.0));
+    }
+    let [first, second, third] = [Some(0), Some(1), Some(2)];
+    assert_eq!(seen, [first, first, first, None, second, third]);
+    assert_eq!(sim.generation(DeviceId(0)).map(|g| g.0), Some(0));
+}
+
+#[test]
+fn all_memory_of_a_device_is_free_when_it_is_back() {
+    let faults = [
+        (1, At::Phase(1), What::Lost),
+        (1, At::Phase(1), What::Restored),
+    ];
+    let mut sim = with_faults("k40", &faults);
+    let all = sim.devices()[1].memory;
+    let before = sim.alloc(DeviceId(1), all).expect("all of it");
+    sim.notify(Notice::PhaseBegins(1));
+    let after = sim.alloc(DeviceId(1), all).expect("all of it again");
+    sim.free(before);
+    assert!(
+        sim.alloc(DeviceId(1), 1).is_err(),
+        "what was lost counts no more"
+    );
+    sim.free(after);
+    assert!(sim.alloc(DeviceId(1), all).is_ok());
+}
+
+#[test]
+fn a_phase_begins_with_its_first_command_though_others_run() {
+    let faults = [
+        (1, At::Phase(1), What::Slowed(4.0)),
+        (1, At::Phase(2), What::FailNext(1)),
+        (1, At::Phase(3), What::Lost),
+    ];
+    let mut sim = with_faults("k40", &faults);
+    let pair = Pair::new(&mut sim, 1, 1 << 20);
+    let queue = sim.queue(DeviceId(1)).expect("a queue");
+    // Four steps are enqueued at once.
+    let steps: Vec<EventId> = (0..4)
+        .map(|step| {
+            sim.notify(Notice::PhaseBegins(step));
+            submit(&mut sim, queue, pair.launch(traffic(1e9)), &[])
+        })
+        .collect();
+    let done = drain(&mut sim);
+    let of = |step: usize| find(&done, steps[step]);
+    let took = |step| seconds(of(step).started, of(step).ended);
+    assert_near(took(1) / took(0), 4.0, 0.001);
+    assert!(matches!(of(2).status, Status::Failed(_)));
+    // It would have been skipped, as it follows one that failed.
+    assert!(of(3).status != Status::Done);
+    assert_eq!(sim.generation(DeviceId(1)), None);
 }
 
 #[test]
@@ -171,6 +252,8 @@ fn faults_that_cannot_be_are_refused() {
         (2, At::Phase(0), What::Lost),
         (0, At::Phase(0), What::Slowed(0.0)),
         (0, At::Phase(0), What::Slowed(f64::NAN)),
+        (1, At::Phase(0), What::Slowed(1e308)),
+        (1, At::Phase(0), What::Slowed(1e-300)),
         (0, At::Phase(0), What::Cores(0)),
         (0, At::Phase(0), What::Cores(9)),
         (1, At::Phase(0), What::Cores(1)),

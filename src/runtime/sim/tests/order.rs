@@ -127,6 +127,7 @@ proptest! {
             .collect();
         let options = SimOptions { seed, noise: Some(0.2), faults, ..SimOptions::default() };
         let mut sim = Sim::new(&machine("k40"), options).expect("a simulator");
+        sim.notify(Notice::PhaseBegins(0));
         let pair = Pair::new(&mut sim, 1, 1 << 16);
         let memory = sim.alloc_host(8).expect("memory");
         // Three queues of the GPU and two of the host.

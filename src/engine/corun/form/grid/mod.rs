@@ -61,7 +61,7 @@ struct DeviceGrid {
     held: HeldRing,
     /// Windows of a step that are still to be submitted.
     windows: Option<Windows>,
-    capacity: u64,
+    division: GridDivision,
     /// One for each queue for chunks.
     streams: Vec<StreamBuffers>,
 }
@@ -94,7 +94,9 @@ impl<'a> GridForm<'a> {
             let (largest, stream) = (device.max_allocation, options.stream);
             let division = GridDivision::with_halo(halo, units, unit_bytes, limit, largest, stream)
                 .map_err(|needed| too_small(device, limit, needed))?;
-            DeviceGrid::open(runtime, id, unit_bytes, halo, division)
+            let opened = DeviceGrid::open(runtime, id, unit_bytes, halo, division)?;
+            let space = opened.space(halo);
+            Ok((opened, space))
         })?;
         let form = Self {
             grid,
@@ -112,7 +114,7 @@ impl DeviceGrid {
         unit_bytes: u64,
         halo: u64,
         division: GridDivision,
-    ) -> Result<(Self, Space), CorunError> {
+    ) -> Result<Self, CorunError> {
         let mut ring = |slots: u64| -> Result<Ring, CorunError> {
             Ok(Ring {
                 memory: Memory::Device(runtime.alloc(id, slots * unit_bytes)?),
@@ -129,20 +131,22 @@ impl DeviceGrid {
                 output: ring(division.chunk)?,
             });
         }
-        let space = Space {
-            capacity: Some(division.capacity),
-            slots: Some(ring::counted(division.slots, halo)),
-            longest_chunk: Some(division.chunk),
-            held_queues: HELD_QUEUES,
-            chunk_queues: streams.len(),
-        };
-        let device = Self {
+        Ok(Self {
             held,
             windows: None,
-            capacity: division.capacity,
+            division,
             streams,
-        };
-        Ok((device, space))
+        })
+    }
+
+    fn space(&self, halo: u64) -> Space {
+        Space {
+            capacity: Some(self.division.capacity),
+            slots: Some(ring::counted(self.division.slots, halo)),
+            longest_chunk: Some(self.division.chunk),
+            held_queues: HELD_QUEUES,
+            chunk_queues: self.streams.len(),
+        }
     }
 
     fn hold(&mut self, units: Range<u64>) {
@@ -217,6 +221,15 @@ impl Form for GridForm<'_> {
             });
         }
         Ok(poison(&mut *context.runtime, second)?)
+    }
+
+    fn rejoin(&mut self, context: &mut Context, device: usize) -> Result<(), CorunError> {
+        let (unit_bytes, halo) = (self.host.unit_bytes, self.grid.halo());
+        let (runtime, id) = (&mut context.runtime, DeviceId(device));
+        self.devices.renew(device, |own| {
+            DeviceGrid::open(runtime, id, unit_bytes, halo, own.division)
+        })?;
+        Ok(())
     }
 
     fn relocate(
@@ -361,7 +374,7 @@ impl Form for GridForm<'_> {
     ) -> Result<Range<u64>, CorunError> {
         let host = self.host;
         let own = self.devices.get(purpose.device)?;
-        let units = 0..units.min(own.capacity);
+        let units = 0..units.min(own.division.capacity);
         own.hold(units.clone());
         if write {
             let writes = host.writes(units.clone(), &own.held.present());

@@ -39,7 +39,7 @@ use crate::engine::corun::{CorunError, GATHER, INPUT, Options};
 use crate::engine::scope::RuntimeScope;
 use crate::graph::spec::Direction;
 use crate::residency::difference::{self, Twice};
-use crate::runtime::{Command, HostMemoryId, Memory};
+use crate::runtime::{Command, DeviceId, HostMemoryId, Memory};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 use images::Images;
@@ -152,17 +152,18 @@ impl<'a> KernelForm<'a> {
         self.user.slices().pure && self.scratch.is_none()
     }
 
-    /// Writes base versions into the images: all that are not sliced if `all`,
-    /// else those that a step changed. Launches wait for that.
+    /// Writes base versions into the images of these devices: all that are not sliced if
+    /// `all`, else those that a step changed. Launches wait for that.
     fn write_whole(
         &mut self,
         context: &mut Context,
+        devices: Range<usize>,
         step: u32,
         all: bool,
     ) -> Result<(), CorunError> {
         let units = 0..self.user.units();
         for (device, images) in self.images.iter_mut() {
-            if !context.devices[device].alive {
+            if !context.devices[device].alive || !devices.contains(&device) {
                 continue;
             }
             let purpose = Purpose::new(device, 0, step, INPUT);
@@ -175,6 +176,15 @@ impl<'a> KernelForm<'a> {
                     images.ready.extend(event);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Waits until the images are written.
+    fn written(&mut self, context: &mut Context) -> Result<(), CorunError> {
+        context.drain()?;
+        for (_, images) in self.images.iter_mut() {
+            images.ready.clear();
         }
         Ok(())
     }
@@ -245,12 +255,15 @@ impl Form for KernelForm<'_> {
         for (_, images) in self.images.iter_mut() {
             images.forget();
         }
-        self.write_whole(context, 0, true)?;
-        context.drain()?;
-        for (_, images) in self.images.iter_mut() {
-            images.ready.clear();
-        }
-        Ok(())
+        self.write_whole(context, 0..usize::MAX, 0, true)?;
+        self.written(context)
+    }
+
+    fn rejoin(&mut self, context: &mut Context, device: usize) -> Result<(), CorunError> {
+        let (user, runtime) = (self.user, &mut context.runtime);
+        (self.images).renew(device, |_| Images::open(runtime, DeviceId(device), user))?;
+        self.write_whole(context, device..device + 1, 0, true)?;
+        self.written(context)
     }
 
     /// Sets the results to what the step begins with, and gives the images the
@@ -266,7 +279,7 @@ impl Form for KernelForm<'_> {
             images.worked = false;
         }
         self.reset_results(context)?;
-        self.write_whole(context, step, false)?;
+        self.write_whole(context, 0..usize::MAX, step, false)?;
         Ok(false)
     }
 

@@ -3,13 +3,15 @@
 
 use std::ops::Range;
 
-use super::store::{Slots, runs};
+use super::store::{Slots, Store, runs};
 use super::sums::{by_units, squares, total};
 use crate::codelet::Precision;
-use crate::engine::corun::CorunError;
+use crate::engine::corun::context::{Context, MAIN, Purpose};
 use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
+use crate::engine::corun::{CorunError, VECTOR};
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, Command, HostMemoryId, Memory, Runtime, Value};
+use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Placed, Spmv};
 
 /// A matrix and its vectors in host memory.
@@ -213,6 +215,30 @@ impl<'a> HostProduct<'a> {
                 spmv.write_ends(units, bytemuck::cast_slice_mut(bytes));
             },
         );
+        Ok(())
+    }
+
+    /// Writes what a device needs to compute any unit: the tables of units, and the
+    /// present vector.
+    pub fn write_tables(
+        &self,
+        context: &mut Context,
+        store: &Store,
+        device: usize,
+    ) -> Result<(), CorunError> {
+        let units = self.spmv.units();
+        let columns = u64::from(self.spmv.matrix().columns());
+        let purpose = Purpose::new(device, MAIN, 0, VECTOR);
+        for (from, to, bytes) in [
+            (self.unit_entries, store.unit_entries, 8 * (units + 1)),
+            (self.unit_rows, store.unit_rows, 4 * (units + 1)),
+            (self.x(), store.x(), columns * self.spmv.number()),
+        ] {
+            if bytes > 0 {
+                let command = Command::write(from, 0..bytes, to, 0);
+                context.submit(purpose, command, 0..units, &[])?;
+            }
+        }
         Ok(())
     }
 

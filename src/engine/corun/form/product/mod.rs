@@ -25,12 +25,12 @@ use std::sync::atomic::AtomicBool;
 pub use division::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
 
 use super::{Arrivals, Form, OnDevices, Space, too_small};
-use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
+use crate::engine::corun::context::{Context, HELD_QUEUES, Purpose, READS};
 use crate::engine::corun::layout::Layout;
 use crate::engine::corun::memory::memory_limit;
-use crate::engine::corun::{CorunError, EDGE, GATHER, Options, VECTOR};
+use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::scope::RuntimeScope;
-use crate::runtime::Command;
+use crate::runtime::DeviceId;
 use crate::workload::spmv::Spmv;
 use host::HostProduct;
 use store::Store;
@@ -58,7 +58,7 @@ impl<'a> ProductForm<'a> {
             let limit = memory_limit(device.memory, options.gpu_memory);
             let division = ProductDivision::of(spmv, limit, device.max_allocation, options.stream)
                 .map_err(|needed| too_small(device, limit, needed))?;
-            let store = Store::open(runtime, id, spmv, &division)?;
+            let store = Store::open(runtime, id, spmv, division)?;
             let space = Space {
                 capacity: Some(division.held.units),
                 slots: None,
@@ -82,25 +82,27 @@ impl Form for ProductForm<'_> {
     /// Writes the matrix once, and the first vector, here and on devices.
     fn fill(&mut self, context: &mut Context) -> Result<(), CorunError> {
         self.host.fill(&mut *context.runtime)?;
-        let (host, units) = (&self.host, context.workload.units());
-        let columns = u64::from(host.spmv.matrix().columns());
         for (device, store) in self.stores.iter_mut() {
             store.renew();
-            if !context.devices[device].alive {
-                continue;
-            }
-            let purpose = Purpose::new(device, MAIN, 0, VECTOR);
-            for (from, to, bytes) in [
-                (host.unit_entries, store.unit_entries, 8 * (units + 1)),
-                (host.unit_rows, store.unit_rows, 4 * (units + 1)),
-                (host.x(), store.x(), columns * host.spmv.number()),
-            ] {
-                if bytes > 0 {
-                    let command = Command::write(from, 0..bytes, to, 0);
-                    context.submit(purpose, command, 0..units, &[])?;
-                }
+            if context.devices[device].alive {
+                self.host.write_tables(context, store, device)?;
             }
         }
+        context.drain()
+    }
+
+    fn rejoin(&mut self, context: &mut Context, device: usize) -> Result<(), CorunError> {
+        let (host, id) = (&self.host, DeviceId(device));
+        let runtime = &mut context.runtime;
+        let renewed = (self.stores).renew(device, |store| {
+            Store::open(runtime, id, host.spmv, store.division)
+        })?;
+        let Some(store) = renewed else {
+            return Ok(());
+        };
+        host.write_tables(context, store, device)?;
+        // The host's present vector of an iteration has gaps, where other devices have it.
+        store.complete = !host.spmv.iterates();
         context.drain()
     }
 
@@ -257,7 +259,7 @@ impl Form for ProductForm<'_> {
             return Ok(store.units());
         }
         let all = context.workload.units();
-        let held = all - units.max(all / PROBED_PART).min(store.capacity)..all;
+        let held = all - units.max(all / PROBED_PART).min(store.division.held.units)..all;
         if held.is_empty() {
             return Ok(held);
         }

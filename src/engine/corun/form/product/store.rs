@@ -47,8 +47,7 @@ pub struct Store {
     pub slots: Slots,
     /// Room for a chunk, one for each queue for chunks.
     pub streams: Vec<Slots>,
-    /// Most units that it can hold.
-    pub capacity: u64,
+    pub division: ProductDivision,
     pub unit_entries: BufferId,
     pub unit_rows: BufferId,
     pub sums: BufferId,
@@ -74,7 +73,7 @@ impl Store {
         runtime: &mut RuntimeScope,
         id: DeviceId,
         spmv: &Spmv,
-        division: &ProductDivision,
+        division: ProductDivision,
     ) -> Result<Self, CorunError> {
         let (units, number) = (spmv.units(), spmv.number());
         let matrix = spmv.matrix();
@@ -86,7 +85,7 @@ impl Store {
         Ok(Self {
             slots: held,
             streams,
-            capacity: division.held.units,
+            division,
             unit_entries: alloc(units + 1, 8)?,
             unit_rows: alloc(units + 1, 4)?,
             sums: alloc(units, number)?,

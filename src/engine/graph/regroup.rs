@@ -1,17 +1,17 @@
-//! Recovery after a loss: what is done again, and whether a device is left for it.
+//! Devices leave and come back: what is done again after a loss, and who does it.
 
 use std::sync::Arc;
 
 use super::GraphRunError;
-use super::outcome::GraphLoss;
 use super::run::GraphRun;
 use super::state::ComponentState;
 use crate::graph::DatumId;
 use crate::runtime::RuntimeError;
 
 impl GraphRun<'_> {
-    /// Goes on without the devices that failed. Nothing is in flight.
-    pub(super) fn recover(&mut self) -> Result<(), GraphRunError> {
+    /// Goes on without the devices that failed, and with those that are back. Nothing is in
+    /// flight.
+    pub(super) fn regroup(&mut self) -> Result<(), GraphRunError> {
         self.finish_queues();
         let failing = std::mem::take(&mut self.failing);
         self.fetching.clear();
@@ -29,22 +29,18 @@ impl GraphRun<'_> {
         // A repeated component ends twice; only the last time counts.
         self.placements
             .retain(|placement| !repeated.contains(&placement.component));
+        let prepared = &mut *self.prepared;
         for (device, why) in failing {
-            self.prepared.devices[device].lost = Some(why.clone());
-            self.losses.push(GraphLoss {
-                device,
-                why,
-                repeated: repeated.clone(),
-            });
-            self.policy.lost(device);
+            prepared.lose(self.runtime, self.policy, device, why, repeated.clone());
         }
+        self.is_joined = false;
+        prepared.readmit(self.runtime, self.policy);
         self.check_placeable()?;
         // Where components may go now is known only now.
         let prepared = &mut *self.prepared;
         prepared.close_queues(self.runtime);
         prepared.prepare(self.runtime, self.policy, self.options)?;
         self.queues = prepared.run_queues(self.runtime, self.policy, self.options)?;
-        self.losses.append(&mut prepared.losses);
         self.check_placeable()?;
         if let Err(error) = self.store_wanted() {
             self.refused(error);
