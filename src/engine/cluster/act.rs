@@ -222,6 +222,7 @@ impl Node<'_> {
             // Each of the others notices itself that the first one is lost.
             ClusterError::Stopped(_) | ClusterError::FirstLost => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
+            ClusterError::Refused(why) => why.clone(),
             error => format!("{}: {error}", self.me()),
         };
         if let Ok(message) = encode(&Message::Stop { why }) {
