@@ -108,7 +108,7 @@ fn headers_of_all_types_are_read() {
     write_array_header(&mut bytes, &[7], ElementType::I32).unwrap();
     let header = NpyHeader::from_reader(&bytes[..]).unwrap();
     assert_eq!(header.shape(), [7]);
-    assert_eq!(header.dtype().descr(), "'<u4'");
+    assert_eq!(header.dtype().descr(), "'<i4'");
 }
 
 #[test]
