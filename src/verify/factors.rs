@@ -11,11 +11,15 @@
 //! maximum norm. Growth is as in Higham, "Accuracy and Stability of Numerical Algorithms",
 //! section 9.3, of the final U.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::ops::Range;
 
 use super::checked::{Checked, FactorFigures};
-use super::product::{GROUPS, Matrix, Part, Product, ProductSums};
+use super::product::{GROUPS, Matrix, Part, Product, ProductSums, Source};
+use super::twofold::Twofold;
 use super::{PIECE, Rounding};
+use crate::random::uniform;
 
 /// The greatest ratio of a stable factorisation.
 const MOST: f64 = 10.0;
@@ -35,7 +39,7 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
         rounding,
         seed,
     };
-    let (mut of_a, mut of_u) = (Greatest::default(), Greatest::default());
+    let (of_a, of_u) = <(RefCell<Greatest>, RefCell<Greatest>)>::default();
     let mut source = |matrix, act: &mut dyn FnMut(Part)| {
         for rows in bands(size) {
             let mut numbers = match matrix {
@@ -51,9 +55,9 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
                     }
                     Matrix::B => {
                         numbers[..diagonal].fill(0.0);
-                        of_u.add(numbers);
+                        of_u.borrow_mut().add(numbers);
                     }
-                    Matrix::C => of_a.add(numbers),
+                    Matrix::C => of_a.borrow_mut().add(numbers),
                 }
             }
             let whole = Part {
@@ -66,27 +70,25 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
                 Matrix::B | Matrix::C => in_groups(&whole, product.group, act),
             }
         }
-        Ok::<bool, std::convert::Infallible>(true)
+        Ok::<bool, Infallible>(true)
     };
     let Ok(Some(sums)) = ProductSums::of(product, &mut source, None) else {
         unreachable!("the rows are in memory");
     };
     let n = size as f64;
     let of_row = |differences: [f64; GROUPS]| {
-        let squares = differences
+        let norm = differences
             .iter()
             .fold(0.0_f64, |norm, one| norm.hypot(*one));
-        n.sqrt() * squares
+        n.sqrt() * norm
     };
-    let allowed = n * (rounding.unit * of_a.row_sum + n * rounding.least);
-    let greatest = |one: f64, other: f64| {
-        if other > one || other.is_nan() {
-            other
-        } else {
-            one
-        }
-    };
-    let residual = sums.differences().map(of_row).fold(0.0, greatest) / allowed;
+    let mut residual = sums.differences().map(of_row).fold(0.0, greatest);
+    let allowed = n * (rounding.unit * of_a.borrow().row_sum + n * rounding.least);
+    if residual / allowed > MOST {
+        // The terms may be so much greater than their sums that double precision does not do.
+        residual = n.sqrt() * twofold_residual(product, &mut source);
+    }
+    let residual = residual / allowed;
     let mut checked = sums.result(None).checked(size * size);
     let mut of_residual = Checked::default();
     of_residual.error(residual / MOST);
@@ -102,9 +104,63 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
             } else {
                 residual.min(f64::MAX)
             },
-            growth: (of_u.number / of_a.number).clamp(0.0, f64::MAX),
+            growth: (of_u.borrow().number / of_a.borrow().number).clamp(0.0, f64::MAX),
         }),
         ..checked
+    }
+}
+
+/// The greatest number of `P A x - L U x` for a vector x of random signs, in twice double
+/// precision, less what that may lose.
+fn twofold_residual(product: Product, source: &mut dyn Source<Infallible>) -> f64 {
+    let size = product.rows as usize;
+    let x: Vec<Twofold> = (0..product.rows)
+        .map(|column| {
+            (if uniform(product.seed, column) < 0.5 {
+                -1.0
+            } else {
+                1.0
+            })
+            .into()
+        })
+        .collect();
+    // U x and the sums of the magnitudes of U's rows; then the residual and those of L U.
+    let mut ux = vec![(Twofold::default(), 0.0); size];
+    let mut residual = ux.clone();
+    let mut each = |matrix, act: &mut dyn FnMut(usize, usize, f64)| {
+        let Ok(_) = source.each(matrix, &mut |part: Part| {
+            let columns = part.columns.start as usize..;
+            let width = (part.columns.end - part.columns.start) as usize;
+            let rows = (part.rows.start as usize..).zip(part.numbers.chunks_exact(width));
+            for (row, numbers) in rows {
+                let places = columns.clone().zip(numbers);
+                places.for_each(|(column, number)| act(row, column, *number));
+            }
+        });
+    };
+    each(Matrix::B, &mut |row, column, number| {
+        ux[row].0.add_product(number, x[column]);
+        ux[row].1 += number.abs();
+    });
+    each(Matrix::C, &mut |row, column, number| {
+        residual[row].0.add_product(number, x[column]);
+    });
+    each(Matrix::A, &mut |row, column, number| {
+        residual[row].0.add_product(-number, ux[column].0);
+        residual[row].1 += number.abs() * ux[column].1;
+    });
+    let lost = 4.0 * size as f64 * Twofold::UNIT;
+    let of_rows = residual
+        .iter()
+        .map(|(sum, terms)| sum.value().abs() - lost * terms);
+    of_rows.fold(0.0, greatest)
+}
+
+/// The greater number; one that is none is the greatest.
+fn greatest(one: f64, other: f64) -> f64 {
+    match other > one || other.is_nan() {
+        true => other,
+        false => one,
     }
 }
 

@@ -20,6 +20,7 @@ pub mod rounding;
 pub mod sorted;
 pub mod sum;
 pub mod transform;
+mod twofold;
 
 #[cfg(test)]
 mod tests;

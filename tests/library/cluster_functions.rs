@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pdawl::cluster::space::{Block, Extent};
 use pdawl::spread::NamedSpread;
+use pdawl::verify::Checked;
 use pdawl::workload::cluster::{
     ClusterWorkload, Fill, SortWorkload, generated,
     program::{FunctionTask, Program},

@@ -8,7 +8,7 @@ use std::thread;
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::space::Block;
-use pdawl::cluster::wire::LocalWire;
+use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
 use pdawl::machine::MachineStore;
