@@ -1,100 +1,154 @@
-// Operations on the blocks of an LU factorisation, in single precision.
+// Operations on the blocks of an LU factorisation with partial pivoting.
 // src/codelet/lu/mod.rs describes them and their arguments.
 //
-// src/codelet/lu/opencl.rs defines ITEMS, the size of a work-group.
+// src/codelet/lu/opencl.rs defines ITEMS, the size of a work-group, and DOUBLE.
+
+#if DOUBLE
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double real;
+#else
+typedef float real;
+#endif
 
 #define GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
-// One group factors the block, column by column.
-__kernel GROUP void lu_factor(__global float *d, __global uint *pivots, uint n)
+#define NO_PIVOT 0xffffffffu
+#define NOT_FINITE 0xfffffffeu
+
+// Columns of a panel that are factored one by one. The rest of the panel follows a strip
+// at a time, so that it is read and written a few times only.
+#define STRIP 16
+
+// Work-items across a row of the rest.
+#define ACROSS 32
+
+// Whether a size is a better pivot: one that is no number is the best, so that it is found.
+#define BETTER(size, than) ((size) > (than) || (isnan(size) && !isnan(than)))
+
+// One group factors the panel of m rows and n columns, which begins at row first.
+__kernel GROUP void lu_panel(__global real *a, __global uint *pivots, uint m, uint n,
+                             uint first)
 {
-    __local float greatest[ITEMS];
+    __local real greatest[ITEMS];
     __local uint where[ITEMS];
+    __local real top[STRIP];
     const uint item = get_local_id(0);
-    for (uint column = 0; column < n; column++) {
-        float most = -1.0f;
-        uint at = column;
-        for (uint row = column + item; row < n; row += ITEMS) {
-            const float size = fabs(d[(size_t)row * n + column]);
-            if (size > most) {
-                most = size;
-                at = row;
-            }
-        }
-        greatest[item] = most;
-        where[item] = at;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        // The first of the greatest, as on the host.
-        for (uint apart = ITEMS / 2; apart > 0; apart /= 2) {
-            if (item < apart) {
-                const float other = greatest[item + apart];
-                const bool better = other > greatest[item]
-                    || (other == greatest[item] && where[item + apart] < where[item]);
-                if (better) {
-                    greatest[item] = other;
-                    where[item] = where[item + apart];
+    for (uint begin = 0; begin < n; begin += STRIP) {
+        const uint end = min(begin + STRIP, n);
+        for (uint column = begin; column < end; column++) {
+            real most = -1;
+            uint at = column;
+            for (uint row = column + item; row < m; row += ITEMS) {
+                const real size = fabs(a[(size_t)row * n + column]);
+                if (BETTER(size, most)) {
+                    most = size;
+                    at = row;
                 }
             }
+            greatest[item] = most;
+            where[item] = at;
             barrier(CLK_LOCAL_MEM_FENCE);
-        }
-        const uint pivot = where[0];
-        if (item == 0)
-            pivots[column] = pivot;
-        if (pivot != column)
-            for (uint i = item; i < n; i += ITEMS) {
-                const float kept = d[(size_t)column * n + i];
-                d[(size_t)column * n + i] = d[(size_t)pivot * n + i];
-                d[(size_t)pivot * n + i] = kept;
+            // The first of the greatest, as on the host.
+            for (uint apart = ITEMS / 2; apart > 0; apart /= 2) {
+                if (item < apart) {
+                    const real other = greatest[item + apart], own = greatest[item];
+                    const bool better = BETTER(other, own)
+                        || (other == own && where[item + apart] < where[item]);
+                    if (better) {
+                        greatest[item] = other;
+                        where[item] = where[item + apart];
+                    }
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
             }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        const float diagonal = d[(size_t)column * n + column];
-        for (uint row = column + 1 + item; row < n; row += ITEMS)
-            d[(size_t)row * n + column] /= diagonal;
-        barrier(CLK_GLOBAL_MEM_FENCE);
-        const uint rest = n - column - 1;
-        for (size_t i = item; i < (size_t)rest * rest; i += ITEMS) {
-            const size_t row = column + 1 + i / rest, to = column + 1 + i % rest;
-            d[row * n + to] -= d[row * n + column] * d[(size_t)column * n + to];
+            const uint pivot = where[0];
+            const real size = greatest[0];
+            const bool has_pivot = isfinite(size) && size > 0;
+            if (item == 0)
+                pivots[column] = has_pivot ? first + pivot : size == 0 ? NO_PIVOT : NOT_FINITE;
+            if (has_pivot && pivot != column)
+                for (uint i = item; i < n; i += ITEMS) {
+                    const real kept = a[(size_t)column * n + i];
+                    a[(size_t)column * n + i] = a[(size_t)pivot * n + i];
+                    a[(size_t)pivot * n + i] = kept;
+                }
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            if (column + item < end)
+                top[item] = a[(size_t)column * n + column + item];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (has_pivot)
+                for (uint row = column + 1 + item; row < m; row += ITEMS) {
+                    __global real *of = a + (size_t)row * n + column;
+                    const real factor = of[0] / top[0];
+                    of[0] = factor;
+                    for (uint i = 1; i < end - column; i++)
+                        of[i] -= factor * top[i];
+                }
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        // The rows of U beside the strip: a work-item a column.
+        for (uint to = end + item; to < n; to += ITEMS)
+            for (uint row = begin + 1; row < end; row++) {
+                real sum = a[(size_t)row * n + to];
+                for (uint known = begin; known < row; known++)
+                    sum -= a[(size_t)row * n + known] * a[(size_t)known * n + to];
+                a[(size_t)row * n + to] = sum;
+            }
+        barrier(CLK_GLOBAL_MEM_FENCE);
+        // The rest below them, if there is one: then the strip has STRIP columns.
+        for (uint to = end + item % ACROSS; to < n; to += ACROSS) {
+            real u[STRIP];
+            for (uint k = 0; k < STRIP; k++)
+                u[k] = a[(size_t)(begin + k) * n + to];
+            for (uint row = end + item / ACROSS; row < m; row += ITEMS / ACROSS) {
+                __global const real *l = a + (size_t)row * n + begin;
+                real sum = a[(size_t)row * n + to];
+                for (uint k = 0; k < STRIP; k++)
+                    sum -= l[k] * u[k];
+                a[(size_t)row * n + to] = sum;
+            }
+        }
+        barrier(CLK_GLOBAL_MEM_FENCE);
     }
 }
 
-// A work-item exchanges the rows of a column and solves it.
-__kernel GROUP void lu_row(__global const float *restrict factors,
+// Exchanges rows of a column of b, of which row 0 is row first of the matrix.
+void exchange(__global real *b, __global const uint *pivots, uint count, uint m, uint w,
+              uint first)
+{
+    for (uint row = 0; row < count; row++) {
+        const uint pivot = pivots[row] - first;
+        // A column without a pivot has no such row.
+        if (pivot != row && pivot < m) {
+            const real kept = b[(size_t)row * w];
+            b[(size_t)row * w] = b[(size_t)pivot * w];
+            b[(size_t)pivot * w] = kept;
+        }
+    }
+}
+
+// A work-item exchanges the rows of a column, and solves its first n rows.
+__kernel GROUP void lu_row(__global const real *restrict factors,
                            __global const uint *restrict pivots,
-                           __global float *restrict b, uint n, uint m)
+                           __global real *restrict b, uint m, uint w, uint n, uint first)
 {
     const size_t column = get_global_id(0);
-    if (column >= m)
+    if (column >= w)
         return;
-    for (uint row = 0; row < n; row++) {
-        const uint pivot = pivots[row];
-        if (pivot != row) {
-            const float kept = b[(size_t)row * m + column];
-            b[(size_t)row * m + column] = b[(size_t)pivot * m + column];
-            b[(size_t)pivot * m + column] = kept;
-        }
-    }
+    exchange(b + column, pivots, n, m, w, first);
     for (uint row = 1; row < n; row++) {
-        float sum = b[(size_t)row * m + column];
+        real sum = b[(size_t)row * w + column];
         for (uint known = 0; known < row; known++)
-            sum -= factors[(size_t)row * n + known] * b[(size_t)known * m + column];
-        b[(size_t)row * m + column] = sum;
+            sum -= factors[(size_t)row * n + known] * b[(size_t)known * w + column];
+        b[(size_t)row * w + column] = sum;
     }
 }
 
-// A group solves a row: a column is divided, then the columns after it change.
-__kernel GROUP void lu_column(__global const float *restrict factors,
-                              __global float *restrict b, uint n, uint m)
+// A work-item exchanges the rows of a column.
+__kernel GROUP void lu_exchange(__global const uint *restrict pivots, __global real *restrict b,
+                                uint m, uint w, uint first)
 {
-    __global float *row = b + (size_t)get_group_id(0) * n;
-    for (uint column = 0; column < n; column++) {
-        const float number = row[column] / factors[(size_t)column * n + column];
-        for (uint to = column + 1 + get_local_id(0); to < n; to += ITEMS)
-            row[to] -= number * factors[(size_t)column * n + to];
-        barrier(CLK_GLOBAL_MEM_FENCE);
-        if (get_local_id(0) == 0)
-            row[column] = number;
-    }
+    const size_t column = get_global_id(0);
+    if (column < w)
+        exchange(b + column, pivots, m, m, w, first);
 }

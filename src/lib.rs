@@ -88,6 +88,7 @@ pub mod runtime;
 pub mod spread;
 pub mod time;
 pub mod trace;
+pub mod verify;
 pub mod workload;
 
 // Fixtures that unit tests share with the integration tests refer to the crate by name.

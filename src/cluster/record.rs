@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
+use crate::verify::Checked;
 
 /// A node's part in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,49 +105,5 @@ impl ClusterOutcome {
             all.add(&one);
             all
         })
-    }
-}
-
-/// What a comparison found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Checked {
-    /// Numbers that were compared.
-    pub numbers: u64,
-    /// Numbers that are wrong.
-    pub wrong: u64,
-    /// The greatest error, as a multiple of what rounding allows: at most 1 if none is
-    /// wrong, and `f64::MAX` if a number is not finite.
-    pub worst: f64,
-}
-
-impl Checked {
-    /// Adds a number, which may differ from the right one by `allowed`.
-    pub fn number(&mut self, found: f64, right: f64, allowed: f64) {
-        let error = (found - right).abs() / allowed;
-        self.numbers += 1;
-        // A difference that is no number is wrong, too.
-        let is_right = error <= 1.0;
-        self.wrong += u64::from(!is_right);
-        self.worst = match error.is_nan() {
-            // A message cannot say infinity.
-            true => f64::MAX,
-            false => self.worst.max(error.min(f64::MAX)),
-        };
-    }
-
-    /// Adds a number that must be exactly the right one.
-    pub fn exactly(&mut self, is_right: bool) {
-        self.numbers += 1;
-        if !is_right {
-            self.wrong += 1;
-            self.worst = f64::MAX;
-        }
-    }
-
-    /// Adds another comparison.
-    pub fn add(&mut self, other: &Self) {
-        self.numbers += other.numbers;
-        self.wrong += other.wrong;
-        self.worst = self.worst.max(other.worst);
     }
 }

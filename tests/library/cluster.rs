@@ -39,7 +39,7 @@ pub struct Case {
 
 /// A result, as a file would have it.
 #[derive(Default)]
-struct Gathered(Vec<u8>);
+pub struct Gathered(pub Vec<u8>);
 
 impl Sink for Gathered {
     fn begin(&mut self) -> io::Result<()> {
@@ -113,6 +113,11 @@ impl Case {
         assert_eq!(bytes.len() as u64, extent.bytes(&extent.whole()));
         let checked = match workload.check() {
             Check::Blocks(check) => check(&extent.whole(), &bytes, self.seed),
+            Check::Summed(check, sum) => {
+                let mut checked = check(&extent.whole(), &bytes, self.seed);
+                checked.add(&sum(&checked));
+                checked
+            }
             Check::Whole(spaces, check) if spaces == [result] => check(&[bytes], self.seed),
             Check::Whole(..) => return,
         };
@@ -210,17 +215,6 @@ pub fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkloa
 
 /// Those that every device computes.
 fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
-    let diagonal = singles(45, 45, 4, seed);
-    let dominant: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
-        diagonal(block, bytes)?;
-        for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
-            let place = (row - block.rows.start) * block.width() + row - block.columns.start;
-            let at = 4 * place as usize;
-            let number = f32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-            bytes[at..at + 4].copy_from_slice(&(number + 12.0).to_ne_bytes());
-        }
-        Ok(())
-    });
     let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
     let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
     let dense: Vec<(Arc<dyn ClusterWorkload>, u64)> = vec![
@@ -253,8 +247,9 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
             Arc::new(LuWorkload {
                 size: 45,
                 tile: 12,
+                precision: Precision::F32,
                 placement,
-                matrix: dominant,
+                matrix: singles(45, 45, 4, seed),
             }),
             12,
         ),
@@ -378,7 +373,7 @@ fn wrong_results_are_seen() {
         for byte in [0, 0x7b, 0xff] {
             let name = workload.name();
             let checked = match workload.check() {
-                Check::Blocks(check) => {
+                Check::Blocks(check) | Check::Summed(check, _) => {
                     let extent = &extents[workload.result()];
                     check(&extent.whole(), &of_bytes(extent, byte), 5)
                 }

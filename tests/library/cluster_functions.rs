@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use pdawl::cluster::record::Checked;
 use pdawl::cluster::space::{Block, Extent};
 use pdawl::spread::NamedSpread;
+use pdawl::verify::Checked;
 use pdawl::workload::cluster::{
     ClusterWorkload, Fill, SortWorkload, generated,
     program::{FunctionTask, Program},
@@ -23,7 +23,7 @@ fn numbers(columns: u64, seed: u64) -> Fill {
     generated(extent, seed)
 }
 
-/// Numbers in bands and ranks that are smaller at the end, and some that are all equal.
+/// Numbers in bands and ranks that are smaller at the end, and some of which many are equal.
 fn sorts(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let sort = |numbers, tile, keys| -> (Arc<dyn ClusterWorkload>, u64) {
         let workload = SortWorkload::new(numbers, tile, keys);
@@ -45,7 +45,22 @@ fn sorts(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
         }
         Ok(())
     });
-    vec![sort(3001, 400, numbers(3001, seed)), sort(50, 20, awkward)]
+    // Most ranks of equal numbers are empty.
+    let few = |kinds: u64| -> Fill {
+        Arc::new(move |block: &Block, bytes: &mut [u8]| {
+            for (to, place) in bytes.chunks_exact_mut(4).zip(block.columns.clone()) {
+                to.copy_from_slice(&((place % kinds) as f32).to_ne_bytes());
+            }
+            Ok(())
+        })
+    };
+    vec![
+        sort(3001, 400, numbers(3001, seed)),
+        sort(50, 20, awkward),
+        sort(1700, 300, few(1)),
+        sort(900, 64, few(2)),
+        sort(1, 16, few(1)),
+    ]
 }
 
 /// Workloads that safe functions compute.

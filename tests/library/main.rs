@@ -2,9 +2,9 @@
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
-//! `cluster_tolerance` and `cluster_kernels`. The last, `adopted`, `devices`, `kernels`
-//! and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has faults of
-//! simulated devices, and `simulated`, `modelled` and `spmv_adaptive` judge
+//! `cluster_tolerance`, `cluster_kernels` and `lu`. The last, `adopted`, `devices`,
+//! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
+//! faults of simulated devices, and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
 #[path = "../fixtures/matrices.rs"]
@@ -31,6 +31,7 @@ mod corun;
 mod devices;
 mod graph;
 mod kernels;
+mod lu;
 mod modelled;
 mod opencl;
 mod returning_devices;

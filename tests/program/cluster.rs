@@ -85,7 +85,7 @@ fn a_transform_and_factors_of_files_are_written() {
     assert_eq!(singles(&home.path("lu.npy"), "(2, 2"), [4.0, 1.0, 0.0, 2.0]);
     let (header, pivots) = read::<4>(&home.path("p.npy"));
     assert!(
-        header.contains("<u4") && header.contains("(2, "),
+        header.contains("<i4") && header.contains("(2, "),
         "{header}"
     );
     assert_eq!(pivots, [1u32, 1].map(u32::to_le_bytes));
@@ -217,7 +217,9 @@ fn wrong_files_and_options_are_told() {
     write(&home.path("d.npy"), "<f8", "(2, 1)", &[1.0; 4]);
     for (line, status, part) in [
         ("lu --input a.npy", 1, "a.npy: has 2 rows and 3 columns"),
-        ("lu --input d.npy", 1, "d.npy: has float64"),
+        ("lu --input d.npy", 1, "d.npy: has 2 rows and 1 columns"),
+        ("lu --input even.npy", 1, "singular: column 1 "),
+        ("lu --input even.npy --precision f64", 2, "even.npy has f32"),
         ("fft --input a.npy", 1, "complex64 (<c8) are needed"),
         ("sort --input a.npy", 1, "an array of 1 is needed"),
         ("sort --size 1000 --tile 3", 2, "--tile 4 or more"),

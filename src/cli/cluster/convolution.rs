@@ -176,7 +176,7 @@ fn workload(
     };
     let (size, filter) = match filter {
         Some(path) => {
-            let filter = files::open_square(path, NpyMatrix::open)?;
+            let filter = files::square(files::open(path, NpyMatrix::open)?)?;
             let size = at_most(path, "rows", filter.rows(), MOST_FILTER)?;
             (size, of_file(filter))
         }

@@ -21,6 +21,27 @@ pub fn open(
     path: &Path,
     open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
 ) -> Result<NpyMatrix, Failure> {
+    let matrix = open_real(path, open)?;
+    match matrix.precision() {
+        Precision::F32 => Ok(matrix),
+        Precision::F64 => Err(at_rank(Failure::failed(
+            format!(
+                "{}: has float64, and nodes compute in float32",
+                path.display()
+            ),
+            "matrix.astype(\"float32\"), which rounds to 7 digits",
+        ))),
+    }
+}
+
+/// Opens a file of singles or doubles.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_real(
+    path: &Path,
+    open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
+) -> Result<NpyMatrix, Failure> {
     opened(path, open).map_err(at_rank)
 }
 
@@ -35,32 +56,22 @@ fn opened(
             "a file with some",
         ));
     }
-    if matrix.precision() != Precision::F32 {
-        return Err(Failure::failed(
-            format!(
-                "{}: has float64, and nodes compute in float32",
-                path.display()
-            ),
-            "matrix.astype(\"float32\"), which rounds to 7 digits",
-        ));
-    }
     Ok(matrix)
 }
 
-/// Opens a square matrix.
+/// Checks that a matrix is square.
 ///
 /// # Errors
-/// As [`open`], and when it is not square.
-pub fn open_square(
-    path: &Path,
-    from: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
-) -> Result<NpyMatrix, Failure> {
-    let matrix = open(path, from)?;
+/// When it is not.
+pub fn square(matrix: NpyMatrix) -> Result<NpyMatrix, Failure> {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     match rows == columns {
         true => Ok(matrix),
         false => Err(Failure::failed(
-            format!("{}: has {rows} rows and {columns} columns", path.display()),
+            format!(
+                "{}: has {rows} rows and {columns} columns",
+                matrix.path().display()
+            ),
             "a square matrix",
         )),
     }

@@ -1,18 +1,19 @@
 //! `pdawl run lu`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use pdawl::cluster::space::{Block, Extent};
+use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated, of_file};
+use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, run_job};
+use crate::cli::dense;
 use crate::cli::failure::Failure;
+use crate::cli::grid::PrecisionArg;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
 
@@ -23,7 +24,9 @@ const MOST: u64 = 1 << 20;
 const EXAMPLES: &str = "Examples:\n  pdawl run lu --size 8192 --verify\n  \
                         mpirun -n 4 pdawl run lu --size 16384 --tile 1024\n  \
                         pdawl run lu --size 32768 --cluster four --nodes 16\n  \
-                        mpirun -n 4 pdawl run lu --input a.npy --output lu.npy --pivots p.npy";
+                        mpirun -n 4 pdawl run lu --input a.npy --output lu.npy --pivots p.npy\n\n\
+                        In Python: scipy.linalg.lu_solve((numpy.load(\"lu.npy\"), \
+                        numpy.load(\"p.npy\")), b)";
 
 /// The sizes of a matrix and its blocks.
 #[derive(Debug, clap::Args)]
@@ -35,6 +38,10 @@ pub struct Sizes {
     /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
+
+    /// The floating-point type [default: that of --input, or f32]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionArg>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -43,20 +50,30 @@ pub struct Args {
     #[command(flatten)]
     sizes: Sizes,
 
-    /// Read the matrix from an NPY file of float32; all nodes must see it
+    /// Read the matrix A from an NPY file of float32 or float64; all nodes must see it
     ///
-    /// Rows are exchanged within diagonal blocks only, so none of these may be nearly
-    /// singular when its turn comes. A larger --tile makes that less likely; --verify tells.
+    /// Pivots are the greatest numbers of their columns (partial pivoting, as in LAPACK). A
+    /// matrix that is singular, or whose numbers grow beyond the type, is an error that names
+    /// the column. Without a file, A is generated: uniform from -1 to 1.
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     input: Option<PathBuf>,
 
-    /// Write the exchanges of rows to an NPY file: for each row of a diagonal block, in
-    /// their order, the row of the block that it was exchanged with
+    /// Write the exchanges of rows to an NPY file of int32: row i was exchanged with row p[i],
+    /// for ascending i, as in scipy.linalg.lu_factor
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pivots: Option<PathBuf>,
 
     #[command(flatten)]
     options: ClusterOptions,
+}
+
+/// A matrix.
+struct Given {
+    size: u64,
+    precision: Precision,
+    fill: Fill,
+    /// Of its file, if it has one.
+    name: String,
 }
 
 /// Runs the subcommand.
@@ -68,31 +85,36 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("--pivots", args.pivots.is_some()),
     ])?;
     let seed = options.seed;
-    let (size, matrix) = match &args.input {
+    let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
+    let given = match &args.input {
         Some(path) => {
-            let matrix = files::open_square(path, NpyMatrix::open)?;
-            (matrix.rows(), of_file(matrix))
+            let matrix = files::square(files::open_real(path, NpyMatrix::open)?)?;
+            Given {
+                size: matrix.rows(),
+                precision: dense::precision(&[&matrix], args.sizes.precision)?,
+                fill: of_file(matrix),
+                name: files::named(&inputs),
+            }
         }
-        None => dominant(&args.sizes, seed),
+        None => uniform(&args.sizes, seed),
     };
+    let (size, precision) = (given.size, given.precision);
     if size > MOST {
         return Err(Failure::failed(
             format!("a matrix of {size} rows"),
             format!("at most {MOST}"),
         ));
     }
-    let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
-    let given = (size, matrix, files::named(&inputs));
     let prepared = prepared(&args.sizes, given, options.placement(), seed);
     let factors = ResultArray {
         space: prepared.workload.result(),
         shape: &[size, size],
-        element: ElementType::Real(Precision::F32),
+        element: ElementType::Real(precision),
     };
     let pivots = ResultArray {
         space: LuWorkload::PIVOTS,
         shape: &[size],
-        element: ElementType::U32,
+        element: ElementType::I32,
     };
     let mut paths = Paths::reading(inputs);
     let files = [
@@ -105,56 +127,48 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// The factors of a generated matrix.
 pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> PreparedWorkload {
-    let (size, matrix) = dominant(args, seed);
-    prepared(args, (size, matrix, String::new()), placement, seed)
+    prepared(args, uniform(args, seed), placement, seed)
 }
 
-/// The factors of a matrix, whose file is `name` if it has one.
-fn prepared(
-    args: &Sizes,
-    (size, matrix, name): (u64, Fill, String),
-    placement: Placement,
-    seed: u64,
-) -> PreparedWorkload {
+fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> PreparedWorkload {
+    let Given {
+        size,
+        precision,
+        fill,
+        name,
+    } = given;
     let tile = args.tile.unwrap_or(size.div_ceil(16).clamp(64, 2048));
     PreparedWorkload {
         workload: Box::new(LuWorkload {
             size,
             tile,
+            precision,
             placement,
-            matrix,
+            matrix: fill,
         }),
-        size: format!("{name}{size} x {size}, blocks of {tile}, seed {seed}"),
+        size: format!(
+            "{name}{size} x {size} {}, blocks of {tile}, seed {seed}",
+            precision.name()
+        ),
         tile,
         tolerance: None,
         notes: Vec::new(),
     }
 }
 
-/// A generated matrix, whose diagonal blocks are far from singular, with its rows.
-fn dominant(args: &Sizes, seed: u64) -> (u64, Fill) {
+/// A generated matrix.
+fn uniform(args: &Sizes, seed: u64) -> Given {
     let size = args.size.unwrap_or(SIZE);
+    let precision = args.precision.map_or(Precision::F32, Precision::from);
     let extent = Extent {
         rows: size,
         columns: size,
-        element: 4,
+        element: precision.bytes(),
     };
-    let uniform = generated(extent, seed);
-    // Rows are exchanged within blocks only, so the diagonal must be large enough that no
-    // block is nearly singular. Eigenvalues of the rest are about the square root of a
-    // third of the size at most.
-    let more = 2.0 * (size as f32).sqrt();
-    let fill: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
-        uniform(block, bytes)?;
-        for row in block.rows.clone().filter(|row| block.columns.contains(row)) {
-            let place = (row - block.rows.start) * block.width() + row - block.columns.start;
-            let at = 4 * place as usize;
-            let number = bytes[at..at + 4]
-                .first_chunk()
-                .map_or(0.0, |four| f32::from_ne_bytes(*four));
-            bytes[at..at + 4].copy_from_slice(&(number + more).to_ne_bytes());
-        }
-        Ok(())
-    });
-    (size, fill)
+    Given {
+        size,
+        precision,
+        fill: generated_as(precision, extent, seed),
+        name: String::new(),
+    }
 }

@@ -13,3 +13,5 @@ pub mod options;
 mod result;
 mod run_job;
 mod sizes;
+
+pub use input::precision;

@@ -7,7 +7,8 @@ use pdawl::engine::graph::PreparedGraph;
 use pdawl::graph::DatumId;
 use pdawl::matrix::npy::write_header;
 use pdawl::runtime::{Runtime, RuntimeError};
-use pdawl::workload::dense::verify::{Verification, numbers};
+use pdawl::verify::numbers;
+use pdawl::verify::product::Verification;
 use pdawl::workload::dense::{DenseTask, Operation, pivot};
 use pdawl::workload::task_set::{Matrix, Tile, TiledGraph};
 

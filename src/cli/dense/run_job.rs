@@ -14,7 +14,7 @@ use pdawl::graph::TaskGraph;
 use pdawl::report::dense::{DenseContext, DenseDescription, DenseReport, report};
 use pdawl::runtime::Runtime;
 use pdawl::trace::About;
-use pdawl::workload::dense::verify::Verification;
+use pdawl::verify::product::Verification;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::TiledGraph;
 

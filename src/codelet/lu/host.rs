@@ -1,202 +1,216 @@
-//! The operations on the host: panels of a few columns by loops, the rest by products of
+//! The operations on the host: strips of a few columns by loops, the rest by products of
 //! one thread.
 
 use std::ops::Range;
 
-use super::WIDTH;
+use super::{NO_PIVOT, NOT_FINITE, WIDTH};
 use crate::codelet::HostValue;
 use crate::codelet::host::Arguments;
+use crate::codelet::tile::matrix::{Matrix, Number};
 
-/// Columns or rows of a panel: the products beside it are fast, and it takes little time.
-const PANEL: usize = 32;
+/// Columns or rows of a strip: the products beside it are fast, and it takes little time.
+const STRIP: usize = 32;
 
-/// A matrix stored by rows, `stride` numbers apart.
-#[derive(Clone, Copy)]
-struct Matrix {
-    first: *mut f32,
-    stride: usize,
+/// `to -= factor * from`.
+fn subtract_row<T: Number>(to: &mut [T], factor: T, from: &[T]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *to - factor * *from;
+    }
 }
 
-impl Matrix {
-    fn at(self, row: usize, column: usize) -> *mut f32 {
-        self.first.wrapping_add(row * self.stride + column)
-    }
+/// `to -= A B`.
+///
+/// # Safety
+/// The matrices have these rows, columns and depth, only this call uses those of `to`, and
+/// they overlap no number of the others.
+unsafe fn subtract<T: Number>(
+    to: Matrix<T>,
+    size: (usize, usize, usize),
+    a: Matrix<T>,
+    b: Matrix<T>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { to.add_product(size, a, b, false, (T::MINUS_ONE, T::ONE)) }
+}
 
-    fn from(self, row: usize, column: usize) -> Self {
-        Self {
-            first: self.at(row, column),
-            ..self
+/// Strips of `size` rows or columns.
+fn strips(size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..size)
+        .step_by(STRIP)
+        .map(move |begin| begin..(begin + STRIP).min(size))
+}
+
+/// Subtracts from the rows of a strip what the rows before them in the strip contribute.
+///
+/// # Safety
+/// The matrices have these rows and columns, only this call uses those of `b`, and no number
+/// of a strip of `factors` is among them.
+unsafe fn solve_strip<T: Number>(
+    factors: Matrix<T>,
+    b: Matrix<T>,
+    strip: Range<usize>,
+    columns: Range<usize>,
+) {
+    for row in strip.start + 1..strip.end {
+        for known in strip.start..row {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let from = b.row(known, columns.clone());
+                subtract_row(b.row(row, columns.clone()), factors.get(row, known), from);
+            }
         }
     }
+}
 
-    /// A part of a row.
-    ///
-    /// # Safety
-    /// The matrix has the numbers, and nobody else uses them now.
-    unsafe fn row<'a>(self, row: usize, columns: Range<usize>) -> &'a mut [f32] {
-        // SAFETY: the caller's contract.
-        unsafe { std::slice::from_raw_parts_mut(self.at(row, columns.start), columns.len()) }
+/// # Safety
+/// That of `HostKernel`.
+pub(super) unsafe fn panel<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+    if units.is_empty() {
+        return;
     }
-
-    /// `self -= A B`.
-    ///
-    /// # Safety
-    /// The matrices have these sizes, only this call uses those of `self`, and they overlap
-    /// no number of the others.
-    unsafe fn subtract(self, (rows, columns, depth): (usize, usize, usize), a: Self, b: Self) {
-        let stride = |matrix: &Self| matrix.stride as isize;
-        // SAFETY: the caller's contract.
-        unsafe {
-            matrixmultiply::sgemm(
-                rows,
-                depth,
-                columns,
-                -1.0,
-                a.first,
-                stride(&a),
-                1,
-                b.first,
-                stride(&b),
-                1,
-                1.0,
-                self.first,
-                stride(&self),
-                1,
+    let args = Arguments {
+        codelet: "lu-panel",
+        values: args,
+    };
+    let (rows, columns, first) = (args.u32(2), args.u32(3), args.u32(4));
+    let a = Matrix::<T>::new(args.memory(0), columns);
+    // SAFETY: the memories hold these numbers, and nobody else uses them.
+    unsafe {
+        let pivots = std::slice::from_raw_parts_mut(args.memory::<u32>(1), columns);
+        for strip in strips(columns) {
+            for column in strip.clone() {
+                let (row, most) = greatest(a, column, rows);
+                pivots[column] = match most.is_finite() {
+                    false => NOT_FINITE,
+                    true if most == T::default() => NO_PIVOT,
+                    true => (first + row) as u32,
+                };
+                if pivots[column] < NOT_FINITE {
+                    swap(a, (column, row), 0..columns);
+                    eliminate(a, column, column + 1..rows, strip.end);
+                }
+            }
+            let Range { start, end } = strip;
+            if end == columns {
+                break;
+            }
+            solve_strip(a, a, start..end, end..columns);
+            let rest = (rows - end, columns - end, end - start);
+            subtract(
+                a.from(end, end),
+                rest,
+                a.from(end, start),
+                a.from(start, end),
             );
         }
     }
 }
 
-/// `to -= factor * from`.
-fn subtract_row(to: &mut [f32], factor: f32, from: &[f32]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to -= factor * from;
-    }
-}
-
-/// Panels of `size` rows or columns.
-fn panels(size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..size)
-        .step_by(PANEL)
-        .map(move |begin| begin..(begin + PANEL).min(size))
-}
-
-/// # Safety
-/// That of `HostKernel`.
-pub(super) unsafe fn factor(args: &[HostValue], _first: u64, units: Range<u64>) {
-    if units.is_empty() {
-        return;
-    }
-    let args = Arguments {
-        codelet: "lu-factor",
-        values: args,
-    };
-    let size = args.u32(2);
-    let d = Matrix {
-        first: args.singles(0),
-        stride: size,
-    };
-    // SAFETY: the memories hold these numbers, and nobody else uses them.
-    unsafe {
-        let pivots = std::slice::from_raw_parts_mut(args.memory::<u32>(1), size);
-        for panel in panels(size) {
-            factor_panel(d, size, panel.clone(), pivots);
-            let Range { start, end } = panel;
-            if end == size {
-                break;
-            }
-            // The row of U beside the panel, and the rest.
-            for row in start + 1..end {
-                for known in start..row {
-                    let factor = *d.at(row, known);
-                    let from = d.row(known, end..size);
-                    subtract_row(d.row(row, end..size), factor, from);
-                }
-            }
-            let rest = (size - end, size - end, end - start);
-            d.from(end, end)
-                .subtract(rest, d.from(end, start), d.from(start, end));
-        }
-    }
-}
-
-/// Factors the columns of a panel, and exchanges whole rows.
+/// The row from the diagonal on with the greatest number of a column, the first of equal
+/// ones, and its size. One that is no number is the greatest, so that it is found.
 ///
 /// # Safety
-/// `d` is a square matrix of `size` rows, which nobody else uses.
-unsafe fn factor_panel(d: Matrix, size: usize, panel: Range<usize>, pivots: &mut [u32]) {
-    // SAFETY: the caller's contract; all rows and columns are of the matrix.
-    unsafe {
-        for column in panel.clone() {
-            let mut pivot = column;
-            for row in column + 1..size {
-                if (*d.at(row, column)).abs() > (*d.at(pivot, column)).abs() {
-                    pivot = row;
-                }
-            }
-            pivots[column] = pivot as u32;
-            if pivot != column {
-                let other = d.row(pivot, 0..size);
-                d.row(column, 0..size).swap_with_slice(other);
-            }
-            let diagonal = *d.at(column, column);
-            for row in column + 1..size {
-                let factor = *d.at(row, column) / diagonal;
-                *d.at(row, column) = factor;
-                let from = d.row(column, column + 1..panel.end);
-                subtract_row(d.row(row, column + 1..panel.end), factor, from);
-            }
+/// The matrix has these rows and the column, and nobody writes them.
+unsafe fn greatest<T: Number>(a: Matrix<T>, column: usize, rows: usize) -> (usize, T) {
+    // SAFETY: the caller's contract, here and below.
+    let (mut at, mut most) = (column, unsafe { a.get(column, column) }.abs());
+    for row in column + 1..rows {
+        let size = unsafe { a.get(row, column) }.abs();
+        if size > most || (is_nan(size) && !is_nan(most)) {
+            (at, most) = (row, size);
+        }
+    }
+    (at, most)
+}
+
+#[expect(clippy::eq_op, reason = "what is no number differs from itself")]
+fn is_nan<T: Number>(number: T) -> bool {
+    number != number
+}
+
+/// Exchanges two rows in some columns.
+///
+/// # Safety
+/// The matrix has them, and nobody else uses them.
+unsafe fn swap<T: Number>(of: Matrix<T>, (one, other): (usize, usize), columns: Range<usize>) {
+    if one != other {
+        // SAFETY: the caller's contract; the rows are distinct.
+        unsafe {
+            let with = of.row(other, columns.clone());
+            of.row(one, columns).swap_with_slice(with);
         }
     }
 }
 
-/// The columns or rows of these units.
-fn others(units: &Range<u64>, count: usize) -> Range<usize> {
+/// Divides a column by its pivot, and subtracts it from the columns before `end`.
+///
+/// # Safety
+/// The matrix has these rows and columns, and nobody else uses them.
+unsafe fn eliminate<T: Number>(a: Matrix<T>, column: usize, rows: Range<usize>, end: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let diagonal = a.get(column, column);
+        let from = &*a.row(column, column + 1..end);
+        for row in rows {
+            let factor = a.get(row, column) / diagonal;
+            a.set(row, column, factor);
+            subtract_row(a.row(row, column + 1..end), factor, from);
+        }
+    }
+}
+
+/// Exchanges rows of some columns, for each of `pivots`. The matrix `b` has `rows` rows and
+/// begins with row `first`.
+///
+/// # Safety
+/// The matrix has these rows and columns, and nobody else uses them.
+unsafe fn exchange_rows<T: Number>(
+    b: Matrix<T>,
+    pivots: &[u32],
+    (rows, first): (usize, usize),
+    columns: &Range<usize>,
+) {
+    for (row, pivot) in pivots.iter().enumerate() {
+        let other = (*pivot as usize).wrapping_sub(first);
+        // A column without a pivot has no such row.
+        if other < rows {
+            // SAFETY: the caller's contract.
+            unsafe { swap(b, (row, other), columns.clone()) }
+        }
+    }
+}
+
+/// The columns of these units.
+fn columns_of(units: &Range<u64>, count: usize) -> Range<usize> {
     let at = |unit: u64| (unit as usize * WIDTH as usize).min(count);
     at(units.start)..at(units.end)
 }
 
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn row(args: &[HostValue], _first: u64, units: Range<u64>) {
+pub(super) unsafe fn row<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
         codelet: "lu-row",
         values: args,
     };
-    let (size, count) = (args.u32(3), args.u32(4));
-    let columns = others(&units, count);
-    let (factors, b) = (
-        Matrix {
-            first: args.singles(0),
-            stride: size,
-        },
-        Matrix {
-            first: args.singles(2),
-            stride: count,
-        },
-    );
+    let (rows, count, depth, first) = (args.u32(3), args.u32(4), args.u32(5), args.u32(6));
+    let columns = columns_of(&units, count);
+    let factors = Matrix::<T>::new(args.memory(0), depth);
+    let b = Matrix::<T>::new(args.memory(2), count);
     // SAFETY: the memories hold these numbers, and these columns of B are this call's.
     unsafe {
-        let pivots = std::slice::from_raw_parts(args.memory::<u32>(1), size);
-        for (row, pivot) in pivots.iter().enumerate() {
-            if *pivot as usize != row {
-                let other = b.row(*pivot as usize, columns.clone());
-                b.row(row, columns.clone()).swap_with_slice(other);
-            }
-        }
-        for panel in panels(size) {
-            for row in panel.start + 1..panel.end {
-                for known in panel.start..row {
-                    let factor = *factors.at(row, known);
-                    let from = b.row(known, columns.clone());
-                    subtract_row(b.row(row, columns.clone()), factor, from);
-                }
-            }
-            let rest = (size - panel.end, columns.len(), panel.len());
-            b.from(panel.end, columns.start).subtract(
+        let pivots = std::slice::from_raw_parts(args.memory::<u32>(1), depth);
+        exchange_rows(b, pivots, (rows, first), &columns);
+        for strip in strips(depth) {
+            solve_strip(factors, b, strip.clone(), columns.clone());
+            let Range { start, end } = strip;
+            let rest = (depth - end, columns.len(), end - start);
+            let known = b.from(start, columns.start);
+            subtract(
+                b.from(end, columns.start),
                 rest,
-                factors.from(panel.end, panel.start),
-                b.from(panel.start, columns.start),
+                factors.from(end, start),
+                known,
             );
         }
     }
@@ -204,145 +218,19 @@ pub(super) unsafe fn row(args: &[HostValue], _first: u64, units: Range<u64>) {
 
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn column(args: &[HostValue], _first: u64, units: Range<u64>) {
+pub(super) unsafe fn exchange<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
-        codelet: "lu-column",
+        codelet: "lu-exchange",
         values: args,
     };
-    let (size, count) = (args.u32(2), args.u32(3));
-    let rows = others(&units, count);
-    let (factors, b) = (
-        Matrix {
-            first: args.singles(0),
-            stride: size,
-        },
-        Matrix {
-            first: args.singles(1),
-            stride: size,
-        },
-    );
-    // SAFETY: the memories hold these numbers, and these rows of B are this call's.
+    let (rows, count, first) = (args.u32(2), args.u32(3), args.u32(4));
+    let b = Matrix::<T>::new(args.memory(1), count);
+    // SAFETY: the memories hold these numbers, and these columns of B are this call's.
     unsafe {
-        for panel in panels(size) {
-            for row in rows.clone() {
-                for column in panel.clone() {
-                    let number = *b.at(row, column) / *factors.at(column, column);
-                    *b.at(row, column) = number;
-                    let from = factors.row(column, column + 1..panel.end);
-                    subtract_row(b.row(row, column + 1..panel.end), number, from);
-                }
-            }
-            let rest = (rows.len(), size - panel.end, panel.len());
-            b.from(rows.start, panel.end).subtract(
-                rest,
-                b.from(rows.start, panel.start),
-                factors.from(panel.start, panel.end),
-            );
-        }
+        let pivots = std::slice::from_raw_parts(args.memory::<u32>(0), rows);
+        exchange_rows(b, pivots, (rows, first), &columns_of(&units, count));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::codelet::lu::{LuFactor, LuSolve};
-
-    fn memory<T>(numbers: &mut [T]) -> HostValue {
-        HostValue::Memory {
-            address: numbers.as_mut_ptr().cast(),
-            bytes: size_of_val(numbers) as u64,
-        }
-    }
-
-    fn number(value: usize) -> HostValue {
-        HostValue::U32(value as u32)
-    }
-
-    /// Checks `P D = L U`, `P B = L X` and `B = X U` in double precision.
-    #[test]
-    fn the_factors_multiply_to_the_blocks() {
-        let seed = fastrand::u64(..);
-        println!("seed {seed}");
-        let mut random = fastrand::Rng::with_seed(seed);
-        for (n, m) in [(1, 1), (2, 5), (31, 70), (33, 64), (65, 130), (130, 3)] {
-            let mut random = |count: usize| -> Vec<f32> {
-                (0..count).map(|_| 2.0 * random.f32() - 1.0).collect()
-            };
-            let (d, beside, below) = (random(n * n), random(n * m), random(m * n));
-            let (mut lu, mut pivots) = (d.clone(), vec![u32::MAX; n]);
-            // SAFETY: the memories hold the blocks, here and below.
-            unsafe { factor(&[memory(&mut lu), memory(&mut pivots), number(n)], 0, 0..1) }
-            let mut x = beside.clone();
-            let units = LuSolve {
-                rows: n as u32,
-                others: m as u32,
-            }
-            .units();
-            for unit in (0..units).rev() {
-                let args = [
-                    memory(&mut lu),
-                    memory(&mut pivots),
-                    memory(&mut x),
-                    number(n),
-                    number(m),
-                ];
-                unsafe { row(&args, 0, unit..unit + 1) }
-            }
-            let mut y = below.clone();
-            for unit in (0..units).rev() {
-                let args = [memory(&mut lu), memory(&mut y), number(n), number(m)];
-                unsafe { column(&args, 0, unit..unit + 1) }
-            }
-            let exchanged = |block: &[f32], width: usize| {
-                let mut block = block.to_vec();
-                for (row, pivot) in pivots.iter().enumerate() {
-                    for column in 0..width {
-                        block.swap(row * width + column, *pivot as usize * width + column);
-                    }
-                }
-                block
-            };
-            let l = |i: usize, k: usize| match i.cmp(&k) {
-                std::cmp::Ordering::Less => 0.0,
-                std::cmp::Ordering::Equal => 1.0,
-                std::cmp::Ordering::Greater => f64::from(lu[i * n + k]),
-            };
-            let u = |k: usize, j: usize| {
-                if k <= j {
-                    f64::from(lu[k * n + j])
-                } else {
-                    0.0
-                }
-            };
-            let close = |found: f64, right: f32, what: &str| {
-                // Pivots keep L below 1; U and X may grow.
-                let error = (found - f64::from(right)).abs();
-                assert!(error < 2e-2, "{what} {n} {m}: {found} {right}");
-            };
-            let pd = exchanged(&d, n);
-            let pb = exchanged(&beside, m);
-            for i in 0..n {
-                for j in 0..n {
-                    let product = (0..n).map(|k| l(i, k) * u(k, j)).sum();
-                    close(product, pd[i * n + j], "D");
-                }
-                for j in 0..m {
-                    let product = (0..n).map(|k| l(i, k) * f64::from(x[k * m + j])).sum();
-                    close(product, pb[i * m + j], "row");
-                }
-            }
-            for i in 0..m {
-                for j in 0..n {
-                    let terms = (0..n).map(|k| f64::from(y[i * n + k]) * u(k, j));
-                    let size: f64 = terms.clone().map(f64::abs).sum();
-                    let error = (terms.sum::<f64>() - f64::from(below[i * n + j])).abs();
-                    assert!(
-                        error < 1e-4 * (1.0 + size),
-                        "column {n} {m}: {error} {size}"
-                    );
-                }
-            }
-            assert!(LuFactor { rows: n as u32 }.cost().flops > 0.0);
-        }
-    }
-}
+mod tests;

@@ -1,115 +1,171 @@
-//! Operations on the blocks of an LU factorisation, in single precision: the factors of a
-//! diagonal block, and what follows from them for the blocks of its row and its column.
+//! Operations on the blocks of an LU factorisation with partial pivoting: the factors of a
+//! panel, what follows from them for the columns beside it, and late exchanges.
 //!
-//! Source: the block LU decomposition of Unicorn (Beri, Bansal and Kumar, section V), as in
-//! LAPACK's `getrf`, with rows exchanged within the diagonal block only. For a diagonal
-//! block D, `P D = L U`; blocks B of its row become `L^-1 P B`, blocks B of its column
-//! `B U^-1`. What is left becomes `B - column row`, by [`super::tile::GemmTile`].
+//! Source: LAPACK's `getrf`, by blocks and right-looking. A panel is a block column from its
+//! diagonal block down, so that each pivot is the greatest number of all rows that are left.
+//! For a panel A, `P A = L U`. The block columns right of it get the exchanges, and their
+//! first rows B become `L^-1 B`; what is left of them becomes `B - L U`, by
+//! [`super::tile::GemmTile`]. The block columns left of it get the exchanges at the end.
 //!
-//! Blocks are stored by rows without gaps. The factors of D are in one block: U, and below
-//! the diagonal L, whose diagonal is 1. Row `i` was exchanged with row `pivots[i]`, for
-//! ascending `i`.
+//! Blocks are stored by rows without gaps. The factors of a panel are in its place: U, and
+//! below the diagonal L, whose diagonal is 1. Row `i` of the matrix was exchanged with row
+//! `pivots[i]`, for ascending `i`. A column without a pivot has [`NO_PIVOT`] or
+//! [`NOT_FINITE`] instead; what follows has no meaning then.
 //!
 //! ## Arguments
 //!
-//! | codelet | 0 | 1 | 2 | 3 | 4 |
-//! |---|---|---|---|---|---|
-//! | `lu-factor-f32` | D, then its factors | pivots, u32 | `n` u32 | | |
-//! | `lu-row-f32` | factors of D | pivots | B, `n x m` | `n` u32 | `m` u32 |
-//! | `lu-column-f32` | factors of D | B, `m x n` | `n` u32 | `m` u32 | |
+//! | codelet | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
+//! |---|---|---|---|---|---|---|---|
+//! | `lu-panel` | A, `m x n`, then its factors | pivots, u32 | `m` u32 | `n` u32 | `first` u32 | | |
+//! | `lu-row` | factors of the diagonal block, `n x n` | pivots | B, `m x w` | `m` u32 | `w` u32 | `n` u32 | `first` u32 |
+//! | `lu-exchange` | pivots | B, `m x w` | `m` u32 | `w` u32 | `first` u32 | | |
 //!
-//! A unit of `lu-factor` is the block; of `lu-row` it is [`WIDTH`] columns of B, of
-//! `lu-column` so many rows. An OpenCL launch takes all units.
+//! `first` is the row of the matrix that is the first of A or B. A unit of `lu-panel` is the
+//! panel; otherwise it is [`WIDTH`] columns of B. An OpenCL launch takes all units.
 
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, HostCode, Value};
+use super::tile::host as implementation;
+use super::{Codelet, Cost, Precision, Value};
 
-/// Columns or rows of B that a worker computes at once: enough for the products to be
-/// fast, few enough that a pool divides a block evenly.
+/// Columns of B that a worker computes at once: enough for the products to be fast, few
+/// enough that a pool divides a block evenly.
 pub const WIDTH: u32 = 64;
 
-/// The factors of a block of `rows` rows.
+/// Instead of a pivot: all numbers of the column that are left are zero.
+pub const NO_PIVOT: u32 = u32::MAX;
+
+/// Instead of a pivot: a number of the column is infinite or none.
+pub const NOT_FINITE: u32 = u32::MAX - 1;
+
+/// The factors of a panel, which has at least as many rows as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LuFactor {
+pub struct LuPanel {
+    pub precision: Precision,
     pub rows: u32,
+    pub columns: u32,
+    /// The row of the matrix where it begins.
+    pub first: u32,
 }
 
-impl LuFactor {
-    /// The block.
+impl LuPanel {
+    /// The panel.
     pub fn units(&self) -> u64 {
         1
     }
 
-    /// `2/3 n^3` operations; the block read and written.
+    /// `m n^2 - n^3 / 3` operations; the panel read and written.
     pub fn cost(&self) -> Cost {
-        let rows = f64::from(self.rows);
+        let [rows, columns] = [self.rows, self.columns].map(f64::from);
         Cost {
-            flops: 2.0 / 3.0 * rows.powi(3),
-            bytes: 8.0 * rows * rows,
+            flops: columns * columns * (rows - columns / 3.0),
+            bytes: 2.0 * self.precision.bytes() as f64 * rows * columns,
         }
     }
 
     /// The arguments after the memories.
-    pub fn values(&self) -> [Value; 1] {
-        [Value::U32(self.rows)]
+    pub fn values(&self) -> [Value; 3] {
+        [self.rows, self.columns, self.first].map(Value::U32)
     }
 
-    pub fn codelet() -> Codelet {
+    pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: "lu-factor-f32".into(),
-            host: Some(HostCode::Kernel(host::factor)),
-            opencl: Some(opencl::factor()),
+            name: named(precision, ["lu-panel-f32", "lu-panel-f64"]).into(),
+            host: implementation(precision, host::panel::<f32>, host::panel::<f64>),
+            opencl: Some(opencl::panel(precision)),
         }
     }
 }
 
-/// A block beside or below a factored block of `rows` rows.
+/// The columns right of a panel: exchanges of all their rows from the panel's first on, and
+/// the rows of U beside its diagonal block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LuSolve {
-    /// Rows of the factored block.
+pub struct LuRow {
+    pub precision: Precision,
+    /// Rows of B: those of the panel.
     pub rows: u32,
-    /// Columns of a block of its row, or rows of a block of its column.
-    pub others: u32,
+    /// Columns of B.
+    pub columns: u32,
+    /// Columns of the panel.
+    pub depth: u32,
+    /// The row of the matrix where it begins.
+    pub first: u32,
 }
 
-impl LuSolve {
-    /// Pieces of [`WIDTH`] columns or rows.
+impl LuRow {
+    /// Pieces of [`WIDTH`] columns.
     pub fn units(&self) -> u64 {
-        self.others.div_ceil(WIDTH).into()
+        self.columns.div_ceil(WIDTH).into()
     }
 
-    /// A multiplication and a subtraction for each number of a triangle and each row or
-    /// column; the triangle read, the block read and written.
+    /// A multiplication and a subtraction for each number of a triangle and each column;
+    /// the triangle read, B read and written.
     pub fn cost(&self) -> Cost {
-        let [rows, others] = [self.rows, self.others].map(f64::from);
+        let [rows, columns, depth] = [self.rows, self.columns, self.depth].map(f64::from);
         Cost {
-            flops: rows * rows * others,
-            bytes: 4.0 * (rows * rows / 2.0 + 2.0 * rows * others),
+            flops: depth * depth * columns,
+            bytes: self.precision.bytes() as f64 * (depth * depth / 2.0 + 2.0 * rows * columns),
         }
     }
 
     /// The arguments after the memories.
-    pub fn values(&self) -> [Value; 2] {
-        [Value::U32(self.rows), Value::U32(self.others)]
+    pub fn values(&self) -> [Value; 4] {
+        [self.rows, self.columns, self.depth, self.first].map(Value::U32)
     }
 
-    /// For blocks of the row.
-    pub fn row_codelet() -> Codelet {
+    pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: "lu-row-f32".into(),
-            host: Some(HostCode::Kernel(host::row)),
-            opencl: Some(opencl::row()),
+            name: named(precision, ["lu-row-f32", "lu-row-f64"]).into(),
+            host: implementation(precision, host::row::<f32>, host::row::<f64>),
+            opencl: Some(opencl::row(precision)),
+        }
+    }
+}
+
+/// The exchanges of panels further right, for columns of L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LuExchange {
+    pub precision: Precision,
+    /// Rows of B, each of which has a pivot.
+    pub rows: u32,
+    pub columns: u32,
+    /// The row of the matrix where B begins.
+    pub first: u32,
+}
+
+impl LuExchange {
+    /// Pieces of [`WIDTH`] columns.
+    pub fn units(&self) -> u64 {
+        self.columns.div_ceil(WIDTH).into()
+    }
+
+    /// B read and written.
+    pub fn cost(&self) -> Cost {
+        let [rows, columns] = [self.rows, self.columns].map(f64::from);
+        Cost {
+            flops: 0.0,
+            bytes: 2.0 * self.precision.bytes() as f64 * rows * columns,
         }
     }
 
-    /// For blocks of the column.
-    pub fn column_codelet() -> Codelet {
+    /// The arguments after the memories.
+    pub fn values(&self) -> [Value; 3] {
+        [self.rows, self.columns, self.first].map(Value::U32)
+    }
+
+    pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: "lu-column-f32".into(),
-            host: Some(HostCode::Kernel(host::column)),
-            opencl: Some(opencl::column()),
+            name: named(precision, ["lu-exchange-f32", "lu-exchange-f64"]).into(),
+            host: implementation(precision, host::exchange::<f32>, host::exchange::<f64>),
+            opencl: Some(opencl::exchange(precision)),
         }
+    }
+}
+
+fn named(precision: Precision, [single, double]: [&'static str; 2]) -> &'static str {
+    match precision {
+        Precision::F32 => single,
+        Precision::F64 => double,
     }
 }

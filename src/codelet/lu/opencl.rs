@@ -2,51 +2,53 @@
 
 use std::ops::Range;
 
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
 
 /// Work-items of a group.
 const ITEMS: usize = 256;
 
-fn kernel(entry: &'static str, shape: fn(&Range<u64>, &[Value]) -> NdRange) -> OpenClKernel {
+fn kernel(
+    precision: Precision,
+    entry: &'static str,
+    shape: fn(&Range<u64>, &[Value]) -> NdRange,
+) -> OpenClKernel {
+    let fp64 = precision == Precision::F64;
     OpenClKernel {
         source: KernelSource::new(
             include_str!("../../../kernels/lu.cl"),
             "kernels/lu.cl",
             entry,
-            format!("-DITEMS={ITEMS}"),
+            format!("-DITEMS={ITEMS} -DDOUBLE={}", u8::from(fp64)),
         ),
-        fp64: false,
+        fp64,
         shape: Shape::Of(shape),
     }
 }
 
 /// One group: columns follow one another.
-pub(super) fn factor() -> OpenClKernel {
-    kernel("lu_factor", |_, _| {
+pub(super) fn panel(precision: Precision) -> OpenClKernel {
+    kernel(precision, "lu_panel", |_, _| {
         NdRange::new(vec![ITEMS]).exactly(vec![ITEMS])
     })
 }
 
 /// A work-item a column.
-pub(super) fn row() -> OpenClKernel {
-    kernel("lu_row", |_, args| {
-        let columns = count(args, 4);
-        NdRange::new(vec![columns.next_multiple_of(ITEMS)]).exactly(vec![ITEMS])
-    })
+pub(super) fn row(precision: Precision) -> OpenClKernel {
+    kernel(precision, "lu_row", |_, args| columns(args, 4))
 }
 
-/// A group a row.
-pub(super) fn column() -> OpenClKernel {
-    kernel("lu_column", |_, args| {
-        NdRange::new(vec![count(args, 3) * ITEMS]).exactly(vec![ITEMS])
-    })
+/// A work-item a column.
+pub(super) fn exchange(precision: Precision) -> OpenClKernel {
+    kernel(precision, "lu_exchange", |_, args| columns(args, 3))
 }
 
-fn count(args: &[Value], index: usize) -> usize {
-    match args.get(index) {
+/// A work-item for each column, whose number is an argument.
+fn columns(args: &[Value], index: usize) -> NdRange {
+    let columns = match args.get(index) {
         Some(Value::U32(count)) => *count as usize,
         _ => 0,
-    }
+    };
+    NdRange::new(vec![columns.next_multiple_of(ITEMS)]).exactly(vec![ITEMS])
 }
 
 #[cfg(test)]
@@ -54,9 +56,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_items_and_rows_are_groups() {
-        let args = [0, 0, 7, 300, 300].map(Value::U32);
-        assert_eq!(row().shape.sizes(&(0..5), &args).global, [512]);
-        assert_eq!(column().shape.sizes(&(0..5), &args).global, [300 * ITEMS]);
+    fn columns_are_items() {
+        let args = [0, 0, 7, 300, 513].map(Value::U32);
+        let size = |kernel: OpenClKernel| kernel.shape.sizes(&(0..5), &args).global;
+        assert_eq!(size(row(Precision::F32)), [768]);
+        assert_eq!(size(exchange(Precision::F64)), [512]);
     }
 }

@@ -15,7 +15,7 @@
 //! `opencl` has the kernels of other devices.
 
 mod gemm;
-mod matrix;
+pub(super) mod matrix;
 mod opencl;
 mod potrf;
 mod syrk;
@@ -47,7 +47,7 @@ fn real(precision: Precision, number: f64) -> Value {
 }
 
 /// The implementation for this precision.
-fn host(precision: Precision, f32: HostKernel, f64: HostKernel) -> Option<HostCode> {
+pub(super) fn host(precision: Precision, f32: HostKernel, f64: HostKernel) -> Option<HostCode> {
     Some(HostCode::Kernel(match precision {
         Precision::F32 => f32,
         Precision::F64 => f64,

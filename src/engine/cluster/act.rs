@@ -225,6 +225,7 @@ impl Node<'_> {
             // The others have been told that this one is.
             ClusterError::Excluded { me, .. } if *me != NodeId::FIRST => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
+            ClusterError::Refused(why) => why.clone(),
             error => format!("{}: {error}", self.me()),
         };
         if let Ok(message) = encode(&Message::Stop { why }) {

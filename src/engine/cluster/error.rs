@@ -34,6 +34,10 @@ pub enum ClusterError {
     #[error("the result cannot be written: {0}")]
     Output(#[from] std::io::Error),
 
+    /// The workload has no result, such as the factors of a singular matrix.
+    #[error("{0}")]
+    Refused(String),
+
     #[error("{0}")]
     Stopped(String),
 

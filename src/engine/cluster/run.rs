@@ -11,9 +11,10 @@ use super::store::Store;
 use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::cluster::record::{Checked, ClusterOutcome, NodeRecord};
+use crate::cluster::record::{ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::parallel;
+use crate::verify::Checked;
 use crate::workload::cluster::{Check, ClusterWorkload, NewSpace};
 
 /// What a run is to do beside computing.
@@ -108,7 +109,9 @@ impl Node<'_> {
         let seconds = began.elapsed().as_secs_f64();
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
-        if let (Some(seed), Check::Blocks(check)) = (control.verify, &check) {
+        if let (Some(seed), Check::Blocks(check) | Check::Summed(check, _)) =
+            (control.verify, &check)
+        {
             let result = ids[workload.result()];
             let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
             self.record.checked = Some(self.check_own(result, compare)?);
@@ -121,6 +124,26 @@ impl Node<'_> {
             return Ok(None);
         }
         self.until(|node| node.has_all_records())?;
+        if let Some(refusal) = workload.refusal()
+            && let Some(why) = (refusal.of)(&self.whole(ids[refusal.space])?)
+        {
+            return Err(ClusterError::Refused(why).into());
+        }
+        if let (Some(_), Check::Summed(_, check)) = (control.verify, &check) {
+            let mut all = Checked::default();
+            let found = self
+                .records
+                .iter()
+                .flatten()
+                .filter_map(|node| node.checked);
+            found.for_each(|one| all.add(&one));
+            if let Some(first) = self.records[0]
+                .as_mut()
+                .and_then(|first| first.checked.as_mut())
+            {
+                first.add(&check(&all));
+            }
+        }
         if let (Some(seed), Check::Whole(spaces, check)) = (control.verify, &check) {
             let mut whole = Vec::new();
             for space in spaces {

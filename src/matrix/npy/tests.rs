@@ -107,10 +107,10 @@ fn headers_of_all_types_are_read() {
     std::fs::write(&path, bytes).unwrap();
     assert_eq!(NpyMatrix::open_complex(&path).unwrap().columns(), 2);
     let mut bytes = Vec::new();
-    write_array_header(&mut bytes, &[7], ElementType::U32).unwrap();
+    write_array_header(&mut bytes, &[7], ElementType::I32).unwrap();
     let header = NpyHeader::from_reader(&bytes[..]).unwrap();
     assert_eq!(header.shape(), [7]);
-    assert_eq!(header.dtype().descr(), "'<u4'");
+    assert_eq!(header.dtype().descr(), "'<i4'");
 }
 
 #[test]

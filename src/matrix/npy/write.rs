@@ -12,7 +12,7 @@ pub enum ElementType {
     Real(Precision),
     /// Complex singles.
     Complex,
-    U32,
+    I32,
 }
 
 /// Writes the header of an array in C order. Its elements follow, the last dimension
@@ -29,7 +29,7 @@ pub fn write_array_header(
         ElementType::Real(Precision::F32) => Some(f32::default_dtype()),
         ElementType::Real(Precision::F64) => Some(f64::default_dtype()),
         ElementType::Complex => complex(),
-        ElementType::U32 => Some(u32::default_dtype()),
+        ElementType::I32 => Some(i32::default_dtype()),
     };
     let dtype = dtype.ok_or_else(|| io::Error::other("there is no such type"))?;
     let header = WriteOptions::new_header_only().dtype(dtype);

@@ -119,6 +119,10 @@ pub struct ClusterVerification {
     /// The greatest error as a multiple of what rounding allows; `None` if a number is not
     /// finite.
     pub worst: Option<f64>,
+    /// Of factors: LAPACK's ratio `|P A - L U| / (n |A| u)`; `None` if it is not finite.
+    pub residual: Option<f64>,
+    /// Of factors: the greatest number of U over the greatest of A.
+    pub growth: Option<f64>,
 }
 
 /// What a report has beside the run.
@@ -142,7 +146,9 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         right: checked.wrong == 0,
         numbers: checked.numbers,
         wrong: checked.wrong,
-        worst: (checked.worst < f64::MAX).then_some(checked.worst),
+        worst: finite(checked.worst),
+        residual: checked.factors.and_then(|of| finite(of.residual)),
+        growth: checked.factors.and_then(|of| finite(of.growth)),
     });
     ClusterReport {
         schema: SCHEMA,
@@ -176,6 +182,11 @@ pub fn report(outcome: &ClusterOutcome, context: ClusterContext) -> ClusterRepor
         notes: context.notes,
         workload: context.workload,
     }
+}
+
+/// What a message has as the greatest number is infinite.
+fn finite(number: f64) -> Option<f64> {
+    (number < f64::MAX).then_some(number)
 }
 
 fn node(record: &NodeRecord) -> ClusterNode {

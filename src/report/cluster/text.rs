@@ -79,6 +79,10 @@ impl ClusterReport {
             };
             let compared = format!("{right}, {} numbers compared", verification.numbers);
             line(out, "Result", compared)?;
+            if let (Some(residual), Some(growth)) = (verification.residual, verification.growth) {
+                let figures = format!("{residual:.2e} of n |A| u, growth {growth:.3}");
+                line(out, "Residual", figures)?;
+            }
         }
         writeln!(out)?;
         let mut table = table::plain(&HEADER, |column| column > 1);

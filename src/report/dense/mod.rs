@@ -9,7 +9,7 @@ use super::schema::Machine;
 use crate::experiment::tasks::TaskRun;
 use crate::graph::TaskGraph;
 use crate::machine::DeviceKind;
-use crate::workload::dense::verify::Verification;
+use crate::verify::product::Verification;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "pdawl-dense/1";

@@ -5,13 +5,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::verify::{positions, single};
+use super::samples::positions;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
-use crate::codelet::Cost;
 use crate::codelet::fft::{Along, Fft};
+use crate::codelet::{Cost, Precision};
+use crate::verify::transform::{Complex, Transform};
+use crate::verify::{Checked, Rounding, numbers};
 
 /// A transform.
 #[derive(Clone)]
@@ -23,9 +24,6 @@ pub struct FftWorkload {
     pub placement: Placement,
     pub matrix: Fill,
 }
-
-/// Terms of sums that are computed for the comparison of a block.
-const TERMS: u64 = 1 << 22;
 
 impl FftWorkload {
     fn extent(&self) -> Extent {
@@ -77,60 +75,55 @@ impl ClusterWorkload for FftWorkload {
     }
 
     fn check(&self) -> Check<'_> {
-        Check::Blocks(Box::new(|block, bytes, seed| {
-            self.compare(block, bytes, seed)
-        }))
+        Check::Summed(
+            Box::new(|block, bytes, seed| self.compare(block, bytes, seed)),
+            Box::new(|all| {
+                let mut row = |row, line: &mut [Complex]| self.row(row, line);
+                self.transform().compare_squares(all.squares, &mut row)
+            }),
+        )
     }
 }
 
 impl FftWorkload {
+    fn transform(&self) -> Transform {
+        Transform {
+            rows: self.rows,
+            columns: self.columns,
+            rounding: Rounding::from(Precision::F32),
+        }
+    }
+
+    /// A row of the given matrix.
+    fn row(&self, row: u64, line: &mut [Complex]) {
+        let whole = Block::new(row..row + 1, 0..self.columns);
+        let mut bytes = vec![0; 8 * self.columns as usize];
+        Contents::again(&self.matrix, &whole, &mut bytes);
+        let numbers = numbers(&bytes, Precision::F32);
+        for (to, number) in line.iter_mut().zip(numbers.as_chunks().0) {
+            *to = *number;
+        }
+    }
+
+    /// Compares columns of a block.
     fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
-        let all = self.rows * self.columns;
-        let mut places = positions(block, seed);
-        places.reverse();
-        places.truncate((TERMS / all).max(1) as usize);
-        let mut sums = vec![[0.0f64; 2]; places.len()];
-        let mut squares = 0.0;
-        let mut line = vec![0; 8 * self.columns as usize];
-        let turns = |length: u64| -> Vec<[f64; 2]> {
-            let angle = |number: u64| -std::f64::consts::TAU * number as f64 / length as f64;
-            (0..length)
-                .map(|number| [angle(number).cos(), angle(number).sin()])
-                .collect()
+        let transform = self.transform();
+        let all = numbers(bytes, Precision::F32);
+        let all: &[Complex] = all.as_chunks().0;
+        let places = positions(block, seed).into_iter();
+        let mut chosen: Vec<u64> = places.map(|[_, column]| column).collect();
+        chosen.truncate(transform.most_columns() as usize);
+        chosen.sort_unstable();
+        chosen.dedup();
+        let found = |row: u64, column: u64| {
+            all[((row - block.rows.start) * block.width() + column - block.columns.start) as usize]
         };
-        let (of_rows, of_columns) = (turns(self.rows), turns(self.columns));
-        let turn = |turns: &[[f64; 2]], number: u64| turns[(number % turns.len() as u64) as usize];
-        let times =
-            |a: [f64; 2], b: [f64; 2]| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
-        for row in 0..self.rows {
-            let whole = Block::new(row..row + 1, 0..self.columns);
-            Contents::again(&self.matrix, &whole, &mut line);
-            let mut parts = vec![[0.0; 2]; places.len()];
-            for column in 0..self.columns {
-                let x =
-                    [0, 1].map(|which| f64::from(single(&whole, &line, [row, column], 2, which)));
-                squares += x[0] * x[0] + x[1] * x[1];
-                for (part, place) in parts.iter_mut().zip(&places) {
-                    let term = times(x, turn(&of_columns, column * place[1]));
-                    *part = [part[0] + term[0], part[1] + term[1]];
-                }
-            }
-            for ((sum, part), place) in sums.iter_mut().zip(parts).zip(&places) {
-                let term = times(part, turn(&of_rows, row * place[0]));
-                *sum = [sum[0] + term[0], sum[1] + term[1]];
-            }
+        let mut row = |row, line: &mut [Complex]| self.row(row, line);
+        let checked = transform.compare((&block.rows, &block.columns), &chosen, &mut row, found);
+        Checked {
+            squares: all.iter().flatten().map(|part| part * part).sum(),
+            ..checked
         }
-        let mut checked = Checked::default();
-        // The error of a fast transform grows with the logarithm of its length (Higham,
-        // Accuracy and Stability of Numerical Algorithms, section 24.1).
-        let allowed = 8.0 * f64::from(f32::EPSILON) * (all as f64).log2().max(1.0) * squares.sqrt();
-        for (sum, place) in sums.iter().zip(&places) {
-            for which in [0, 1] {
-                let found = single(block, bytes, *place, 2, which);
-                checked.number(f64::from(found), sum[which as usize], allowed);
-            }
-        }
-        checked
     }
 }
 

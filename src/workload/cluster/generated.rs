@@ -4,22 +4,31 @@ use std::sync::Arc;
 
 use super::Fill;
 use crate::cluster::space::Extent;
+use crate::codelet::Precision;
 use crate::random::uniform;
 
 /// Singles uniform from -1 to 1, a function of the seed and the position alone, whatever
 /// the blocks are.
 pub fn generated(extent: Extent, seed: u64) -> Fill {
-    let per = extent.element / size_of::<f32>() as u64;
+    generated_as(Precision::F32, extent, seed)
+}
+
+/// As [`generated`], of this precision.
+pub fn generated_as(precision: Precision, extent: Extent, seed: u64) -> Fill {
+    let per = extent.element / precision.bytes();
     Arc::new(move |block, bytes| {
         let columns = block.columns.start * per..block.columns.end * per;
         let places = block.rows.clone().flat_map(|row| {
             let line = row * extent.columns * per;
             columns.clone().map(move |column| line + column)
         });
-        let numbers = bytes.chunks_exact_mut(size_of::<f32>());
+        let numbers = bytes.chunks_exact_mut(precision.bytes() as usize);
         for (to, place) in numbers.zip(places) {
             let number = 2.0 * uniform(seed, place) - 1.0;
-            to.copy_from_slice(&(number as f32).to_ne_bytes());
+            match precision {
+                Precision::F32 => to.copy_from_slice(&(number as f32).to_ne_bytes()),
+                Precision::F64 => to.copy_from_slice(&number.to_ne_bytes()),
+            }
         }
         Ok(())
     })

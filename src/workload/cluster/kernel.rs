@@ -9,12 +9,12 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::{Check, ClusterWorkload, Contents, Fill, Layout, NewSpace};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Cost, Memory, Value};
 use crate::graph::spec::Buffer;
 use crate::parallel;
+use crate::verify::Checked;
 use crate::workload::Divisible;
 use crate::workload::kernel::{UserKernel, compare};
 

@@ -1,22 +1,25 @@
-//! The LU factorisation of a dense matrix of singles, by blocks and in place (Unicorn,
-//! section V).
+//! The LU factorisation of a dense matrix with partial pivoting, by blocks and in place.
 //!
-//! For each diagonal block, three tasks follow one another: the factors of the block, the
-//! blocks of its row and its column, and what is left. Rows are exchanged within diagonal
-//! blocks only, and blocks left of a diagonal block keep their rows.
+//! For each block column, three tasks follow one another: the factors of the *panel*, which
+//! is the block column from its diagonal block down; the exchanges and the rows of U in the
+//! block columns right of it; and what is left of their blocks. The panel is one subtask,
+//! which gathers its blocks from all nodes, so that a pivot is the greatest number of all
+//! rows that are left. The block columns left of a panel get its exchanges at the end, all
+//! at once.
+//!
+//! Source: LAPACK's `getrf`; the tasks over nodes as in Unicorn, section V, which exchanges
+//! rows within diagonal blocks only.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::tiles::Tiles;
-use super::verify::{positions, single};
-use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::record::Checked;
+use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement, Refusal};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
-use crate::codelet::lu::{LuFactor, LuSolve};
+use crate::codelet::lu::{LuExchange, LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
 use crate::codelet::tile::GemmTile;
-use crate::codelet::{Codelet, Cost, Precision};
+use crate::codelet::{Codelet, Cost, Precision, Value};
+use crate::verify::{Checked, Rounding, factors, numbers};
 
 /// A factorisation.
 #[derive(Clone)]
@@ -25,6 +28,7 @@ pub struct LuWorkload {
     pub size: u64,
     /// Rows and columns of a block.
     pub tile: u64,
+    pub precision: Precision,
     pub placement: Placement,
     pub matrix: Fill,
 }
@@ -37,7 +41,7 @@ impl LuWorkload {
         Extent {
             rows: self.size,
             columns: self.size,
-            element: 4,
+            element: self.precision.bytes(),
         }
     }
 
@@ -77,27 +81,34 @@ impl ClusterWorkload for LuWorkload {
         ]
     }
 
+    /// Nothing is right of the last panel, and nothing left of the first.
     fn tasks(&self) -> u64 {
-        // Nothing is left after the last diagonal block.
-        3 * self.blocks() - 2
+        match self.blocks() {
+            1 => 1,
+            blocks => 3 * blocks - 1,
+        }
     }
 
     fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        let diagonal = number / 3;
         let stage = match number % 3 {
-            0 => Stage::Factor,
-            1 => Stage::Solve,
+            _ if number > 3 * (self.blocks() - 1) => Stage::Exchange,
+            0 => Stage::Panel,
+            1 => Stage::Row,
             _ => Stage::Update,
         };
+        let precision = self.precision;
         Arc::new(LuTask {
             workload: self.clone(),
             matrix: spaces[0],
             pivots: spaces[1],
-            diagonal,
+            diagonal: number / 3,
             stage,
-            factor: Arc::new(LuFactor::codelet()),
-            row: Arc::new(LuSolve::row_codelet()),
-            column: Arc::new(LuSolve::column_codelet()),
+            codelet: match stage {
+                Stage::Panel => Some(Arc::new(LuPanel::codelet(precision))),
+                Stage::Row => Some(Arc::new(LuRow::codelet(precision))),
+                Stage::Exchange => Some(Arc::new(LuExchange::codelet(precision))),
+                Stage::Update => None,
+            },
         })
     }
 
@@ -107,77 +118,82 @@ impl ClusterWorkload for LuWorkload {
 
     fn check(&self) -> Check<'_> {
         Check::Whole(
-            vec![0, 1],
-            Box::new(|spaces, seed| self.compare(spaces, seed)),
+            vec![0, Self::PIVOTS],
+            Box::new(|spaces, seed| self.compare(&spaces[0], &spaces[1], seed)),
         )
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        Some(Refusal {
+            space: Self::PIVOTS,
+            of: Box::new(refused),
+        })
     }
 }
 
-impl LuWorkload {
-    /// Multiplies a row of L and a column of U for numbers of every block, and compares
-    /// with the matrix.
-    fn compare(&self, spaces: &[Vec<u8>], seed: u64) -> Checked {
-        let whole = self.extent().whole();
-        let number =
-            |row: u64, column: u64| f64::from(single(&whole, &spaces[0], [row, column], 1, 0));
-        let mut checked = Checked::default();
-        let rows: Vec<u64> = (0..self.blocks())
-            .flat_map(|block| self.exchanged(block, &spaces[1]))
-            .collect();
-        for block in Tiles::new(self.extent(), [self.tile, self.tile]).all() {
-            for [row, column] in positions(&block, seed).into_iter().step_by(8) {
-                let diagonal = row.min(column) / self.tile;
-                let begin = diagonal * self.tile;
-                // Blocks right of the diagonal one have the exchanged rows, what was
-                // subtracted from them has the others.
-                let from = match row / self.tile <= column / self.tile {
-                    true => rows[row as usize],
-                    false => row,
-                };
-                let (mut sum, mut magnitude) = (0.0, 0.0);
-                let mut add = |l: f64, u: f64| {
-                    sum += l * u;
-                    magnitude += (l * u).abs();
-                };
-                (0..begin).for_each(|k| add(number(from, k), number(k, column)));
-                for k in begin..=row.min(column) {
-                    let l = if k == row { 1.0 } else { number(row, k) };
-                    add(l, number(k, column));
-                }
-                let mut right = [0; 4];
-                let element = Block::new(from..from + 1, column..column + 1);
-                Contents::again(&self.matrix, &element, &mut right);
-                let right = f64::from(f32::from_ne_bytes(right));
-                let rounding = 2.0 * self.size as f64 * f64::from(f32::EPSILON);
-                checked.number(sum, right, rounding * (magnitude + 1.0));
-            }
-        }
-        checked
-    }
+/// The rows that are exchanged.
+fn pivots_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|four| u32::from_ne_bytes(*four))
+}
 
-    /// For each row of a diagonal block, the row of the matrix that is there after the
-    /// exchanges.
-    fn exchanged(&self, block: u64, pivots: &[u8]) -> Vec<u64> {
-        let range = self.range(block);
-        let mut rows: Vec<u64> = range.clone().collect();
-        for row in 0..rows.len() {
-            let at = 4 * (range.start as usize + row);
-            let pivot = pivots[at..at + 4]
-                .first_chunk()
-                .map_or(0, |four| u32::from_ne_bytes(*four));
+/// Why a matrix has no factors, by its exchanges.
+///
+/// A number of U that is not finite makes those below it so, and thus a later pivot.
+fn refused(pivots: &[u8]) -> Option<String> {
+    let mut found = pivots_of(pivots).enumerate();
+    let (column, why) = found.find(|(_, pivot)| *pivot >= NOT_FINITE)?;
+    let counted = "counted from 0";
+    Some(match why {
+        NO_PIVOT => format!(
+            "the matrix is singular: column {column} ({counted}) depends on those before it, \
+             and all pivots are zero; a matrix of full rank has factors"
+        ),
+        _ => format!(
+            "the matrix has no factors: column {column} ({counted}) has a pivot that is \
+             infinite or no number; the given matrix has such a number, or the numbers grow \
+             too large, and --precision f64 or a matrix of smaller numbers helps"
+        ),
+    })
+}
+
+impl LuWorkload {
+    /// Compares the factors with the matrix.
+    fn compare(&self, lu: &[u8], pivots: &[u8], seed: u64) -> Checked {
+        let mut rows: Vec<u64> = (0..self.size).collect();
+        for (row, pivot) in pivots_of(pivots).enumerate() {
             // A wrong pivot is found by the comparison.
             let other = (pivot as usize).min(rows.len() - 1);
             rows.swap(row, other);
         }
-        rows
+        let bytes = (self.size * self.precision.bytes()) as usize;
+        let mut factored = |band: Range<u64>| {
+            let band = band.start as usize * bytes..band.end as usize * bytes;
+            numbers(&lu[band], self.precision)
+        };
+        let mut given = |band: Range<u64>| {
+            let of = &rows[band.start as usize..band.end as usize];
+            let mut given = vec![0; bytes * of.len()];
+            for (row, to) in of.iter().zip(given.chunks_exact_mut(bytes)) {
+                let block = Block::new(*row..row + 1, 0..self.size);
+                Contents::again(&self.matrix, &block, to);
+            }
+            numbers(&given, self.precision)
+        };
+        let rounding = Rounding::from(self.precision);
+        factors::check(self.size, rounding, seed, &mut factored, &mut given)
     }
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
-    Factor,
-    Solve,
+    Panel,
+    Row,
     Update,
+    Exchange,
 }
 
 struct LuTask {
@@ -186,9 +202,8 @@ struct LuTask {
     pivots: SpaceId,
     diagonal: u64,
     stage: Stage,
-    factor: Arc<Codelet>,
-    row: Arc<Codelet>,
-    column: Arc<Codelet>,
+    /// None of a product, whose codelet depends on its sizes.
+    codelet: Option<Arc<Codelet>>,
 }
 
 impl LuTask {
@@ -197,15 +212,18 @@ impl LuTask {
         self.workload.blocks() - self.diagonal - 1
     }
 
-    /// The block that a subtask changes: row and column of blocks.
+    /// The block that a subtask of an update changes: row and column of blocks.
     fn place(&self, subtask: u64) -> (u64, u64) {
         let (first, rest) = (self.diagonal + 1, self.rest());
-        match self.stage {
-            Stage::Factor => (self.diagonal, self.diagonal),
-            // The row, then the column.
-            Stage::Solve if subtask < rest => (self.diagonal, first + subtask),
-            Stage::Solve => (first + subtask - rest, self.diagonal),
-            Stage::Update => (first + subtask / rest, first + subtask % rest),
+        (first + subtask / rest, first + subtask % rest)
+    }
+
+    /// A block column from this row of blocks down.
+    fn below(&self, row: u64, column: u64) -> Part {
+        let rows = self.workload.range(row).start..self.workload.size;
+        Part {
+            space: self.matrix,
+            block: Block::new(rows, self.workload.range(column)),
         }
     }
 
@@ -217,121 +235,144 @@ impl LuTask {
         }
     }
 
-    fn pivots(&self) -> Part {
+    fn pivots(&self, columns: Range<u64>) -> Part {
         Part {
             space: self.pivots,
-            block: Block::new(0..1, self.workload.range(self.diagonal)),
+            block: Block::new(0..1, columns),
+        }
+    }
+
+    /// The pivots of the panel.
+    fn of_panel(&self) -> Part {
+        self.pivots(self.workload.range(self.diagonal))
+    }
+
+    /// What a subtask changes.
+    fn own(&self, subtask: u64) -> Part {
+        match self.stage {
+            Stage::Panel => self.below(self.diagonal, self.diagonal),
+            Stage::Row => self.below(self.diagonal, self.diagonal + 1 + subtask),
+            Stage::Update => {
+                let (row, column) = self.place(subtask);
+                self.block(row, column)
+            }
+            Stage::Exchange => self.below(subtask + 1, subtask),
+        }
+    }
+
+    /// Columns of the panel.
+    fn depth(&self) -> u32 {
+        let range = self.workload.range(self.diagonal);
+        (range.end - range.start) as u32
+    }
+
+    /// The operation of a subtask: its units, its arguments after the memories, and its cost.
+    fn operation(&self, subtask: u64) -> (u64, Vec<Value>, Cost) {
+        let precision = self.workload.precision;
+        let block = self.own(subtask).block;
+        let (rows, columns) = (block.height() as u32, block.width() as u32);
+        let first = block.rows.start as u32;
+        match self.stage {
+            Stage::Panel => {
+                let panel = LuPanel {
+                    precision,
+                    rows,
+                    columns,
+                    first,
+                };
+                (panel.units(), panel.values().into(), panel.cost())
+            }
+            Stage::Row => {
+                let row = LuRow {
+                    precision,
+                    rows,
+                    columns,
+                    depth: self.depth(),
+                    first,
+                };
+                (row.units(), row.values().into(), row.cost())
+            }
+            Stage::Update => {
+                let update = self.update(subtask);
+                (update.units(), update.values().into(), update.cost())
+            }
+            Stage::Exchange => {
+                let exchange = LuExchange {
+                    precision,
+                    rows,
+                    columns,
+                    first,
+                };
+                (exchange.units(), exchange.values().into(), exchange.cost())
+            }
         }
     }
 
     fn update(&self, subtask: u64) -> GemmTile {
-        let (row, column) = self.place(subtask);
-        let length = |index: u64| {
-            let range = self.workload.range(index);
-            (range.end - range.start) as u32
-        };
-        GemmTile::new(
-            Precision::F32,
-            length(row),
-            length(column),
-            length(self.diagonal),
-        )
-        .factors(-1.0, 1.0)
-    }
-
-    fn solve(&self, subtask: u64) -> LuSolve {
-        let (row, column) = self.place(subtask);
-        let other = if row == self.diagonal { column } else { row };
-        let length = |index: u64| {
-            let range = self.workload.range(index);
-            (range.end - range.start) as u32
-        };
-        LuSolve {
-            rows: length(self.diagonal),
-            others: length(other),
-        }
-    }
-
-    fn factors(&self) -> LuFactor {
-        let range = self.workload.range(self.diagonal);
-        LuFactor {
-            rows: (range.end - range.start) as u32,
-        }
+        let block = self.own(subtask).block;
+        let (rows, columns) = (block.height() as u32, block.width() as u32);
+        GemmTile::new(self.workload.precision, rows, columns, self.depth()).factors(-1.0, 1.0)
     }
 }
 
 impl Task for LuTask {
     fn name(&self) -> &str {
         match self.stage {
-            Stage::Factor => "lu-factor",
-            Stage::Solve => "lu-solve",
+            Stage::Panel => "lu-panel",
+            Stage::Row => "lu-row",
             Stage::Update => "lu-update",
+            Stage::Exchange => "lu-exchange",
         }
     }
 
     fn count(&self) -> u64 {
         match self.stage {
-            Stage::Factor => 1,
-            Stage::Solve => 2 * self.rest(),
+            Stage::Panel => 1,
+            Stage::Row => self.rest(),
             Stage::Update => self.rest() * self.rest(),
+            Stage::Exchange => self.workload.blocks() - 1,
         }
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        let (row, column) = self.place(subtask);
-        let own = self.block(row, column);
-        let diagonal = self.block(self.diagonal, self.diagonal);
+        let own = self.own(subtask);
         match self.stage {
-            Stage::Factor => vec![own],
-            Stage::Solve if row == self.diagonal => vec![diagonal, self.pivots(), own],
-            Stage::Solve => vec![diagonal, own],
-            Stage::Update => vec![
-                self.block(row, self.diagonal),
-                self.block(self.diagonal, column),
-                own,
-            ],
+            Stage::Panel => vec![own],
+            Stage::Row => {
+                let diagonal = self.block(self.diagonal, self.diagonal);
+                vec![diagonal, self.of_panel(), own]
+            }
+            Stage::Update => {
+                let (row, column) = self.place(subtask);
+                vec![
+                    self.block(row, self.diagonal),
+                    self.block(self.diagonal, column),
+                    own,
+                ]
+            }
+            Stage::Exchange => vec![self.pivots(own.block.rows.clone()), own],
         }
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        let (row, column) = self.place(subtask);
-        let own = self.block(row, column);
+        let own = self.own(subtask);
         match self.stage {
-            Stage::Factor => vec![own, self.pivots()],
+            Stage::Panel => vec![own, self.of_panel()],
             _ => vec![own],
         }
     }
 
     fn cost(&self, subtask: u64) -> Cost {
-        match self.stage {
-            Stage::Factor => self.factors().cost(),
-            Stage::Solve => self.solve(subtask).cost(),
-            Stage::Update => self.update(subtask).cost(),
-        }
+        self.operation(subtask).2
     }
 }
 
 impl Computed for LuTask {
     fn launch(&self, subtask: u64) -> SubtaskLaunch {
-        let (codelet, units, values) = match self.stage {
-            Stage::Factor => {
-                let factors = self.factors();
-                let codelet = Arc::clone(&self.factor);
-                (codelet, factors.units(), factors.values().to_vec())
-            }
-            Stage::Solve => {
-                let solve = self.solve(subtask);
-                let codelet = match self.place(subtask).0 == self.diagonal {
-                    true => Arc::clone(&self.row),
-                    false => Arc::clone(&self.column),
-                };
-                (codelet, solve.units(), solve.values().to_vec())
-            }
-            Stage::Update => {
-                let update = self.update(subtask);
-                let codelet = Arc::new(update.codelet());
-                (codelet, update.units(), update.values().to_vec())
-            }
+        let (units, values, _) = self.operation(subtask);
+        let codelet = match &self.codelet {
+            Some(codelet) => Arc::clone(codelet),
+            None => Arc::new(self.update(subtask).codelet()),
         };
         SubtaskLaunch {
             codelet,

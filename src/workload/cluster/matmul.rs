@@ -1,15 +1,16 @@
 //! The product of two dense matrices of singles, `C = A B` (Unicorn, section V).
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::tiles::Tiles;
-use super::verify::{positions, single};
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::gemm::Gemm;
-use crate::codelet::{Cost, Value};
+use crate::codelet::{Cost, Precision, Value};
+use crate::verify::product::{Matrix, Part as Piece, Product};
+use crate::verify::{Checked, Rounding, numbers};
 
 /// A product. A is `rows x depth`, B `depth x columns`.
 #[derive(Clone)]
@@ -75,31 +76,61 @@ impl ClusterWorkload for MatmulWorkload {
     }
 }
 
+/// Numbers of the given matrices that are read at once.
+const READ: u64 = 1 << 22;
+
 impl MatmulWorkload {
+    /// Checks a block as the product of rows of A and columns of B, with random vectors.
     fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
-        let mut checked = Checked::default();
-        let (mut a, mut b) = (
-            vec![0; 4 * self.depth as usize],
-            vec![0; 4 * self.depth as usize],
-        );
-        for [row, column] in positions(block, seed) {
-            let line = Block::new(row..row + 1, 0..self.depth);
-            let pile = Block::new(0..self.depth, column..column + 1);
-            Contents::again(&self.a, &line, &mut a);
-            Contents::again(&self.b, &pile, &mut b);
-            let (mut sum, mut magnitude) = (0.0, 0.0);
-            for at in 0..self.depth {
-                let a = f64::from(single(&line, &a, [row, at], 1, 0));
-                let b = f64::from(single(&pile, &b, [at, column], 1, 0));
-                sum += a * b;
-                magnitude += (a * b).abs();
+        let (rows, columns) = (block.height(), block.width());
+        let product = Product {
+            rows,
+            columns,
+            depth: self.depth,
+            group: columns,
+            rounding: Rounding::from(Precision::F32),
+            // Not that of generated matrices.
+            seed: seed.wrapping_add(1 << 32),
+        };
+        let given = |of: &Fill, part: &Block| {
+            let mut bytes = vec![0; 4 * part.elements() as usize];
+            Contents::again(of, part, &mut bytes);
+            numbers(&bytes, Precision::F32)
+        };
+        // A piece of the depth.
+        let step = (READ / rows.max(columns)).clamp(1, self.depth) as usize;
+        let pieces = (0..self.depth).step_by(step);
+        let pieces = pieces.map(|begin| begin..(begin + step as u64).min(self.depth));
+        let mut source = |matrix, act: &mut dyn FnMut(Piece)| {
+            match matrix {
+                Matrix::A => pieces.clone().for_each(|piece| {
+                    let of = Block::new(block.rows.clone(), piece.clone());
+                    act(Piece {
+                        rows: 0..rows,
+                        columns: piece,
+                        numbers: given(&self.a, &of),
+                    });
+                }),
+                Matrix::B => pieces.clone().for_each(|piece| {
+                    let of = Block::new(piece.clone(), block.columns.clone());
+                    act(Piece {
+                        rows: piece,
+                        columns: 0..columns,
+                        numbers: given(&self.b, &of),
+                    });
+                }),
+                Matrix::C => act(Piece {
+                    rows: 0..rows,
+                    columns: 0..columns,
+                    numbers: numbers(bytes, Precision::F32),
+                }),
             }
-            let found = single(block, bytes, [row, column], 1, 0);
-            let rounding = self.depth as f64 * f64::from(f32::EPSILON);
-            let allowed = rounding * magnitude + f64::from(f32::MIN_POSITIVE);
-            checked.number(f64::from(found), sum, allowed);
-        }
-        checked
+            Ok::<bool, Infallible>(true)
+        };
+        let Ok(Some(verification)) = product.verify(&mut source) else {
+            unreachable!("nothing interrupts it");
+        };
+        verification.checked(block.elements())
     }
 }
 

@@ -11,11 +11,11 @@ mod lu;
 mod matmul;
 mod placement;
 pub mod program;
+mod samples;
 mod sort;
 mod sparse;
 mod stencil;
 mod tiles;
-mod verify;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use fft::FftWorkload;
 pub use file::of_file;
-pub use generated::generated;
+pub use generated::{generated, generated_as};
 pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::LuWorkload;
 pub use matmul::MatmulWorkload;
@@ -32,9 +32,9 @@ pub use sort::{SortWorkload, order};
 pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, SpaceId};
 use crate::cluster::task::Computed;
+use crate::verify::Checked;
 
 /// A space of a workload.
 #[derive(Clone)]
@@ -78,6 +78,11 @@ pub trait ClusterWorkload: Send + Sync {
     /// How its result is compared with a reference.
     fn check(&self) -> Check<'_>;
 
+    /// What may refuse its result, such as a matrix without factors.
+    fn refusal(&self) -> Option<Refusal> {
+        None
+    }
+
     /// A number that its report has beside the times.
     fn figure(&self) -> Option<Figure> {
         None
@@ -103,6 +108,16 @@ pub struct Ending {
 /// Whether a condition is met, by the bytes of a space.
 pub type IsMet = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
+/// Why a workload has no result although all tasks ended.
+pub struct Refusal {
+    /// The space whose bytes tell, whole.
+    pub space: usize,
+    pub of: RefusalOf,
+}
+
+/// Why there is no result, by the bytes of a space; none if there is one.
+pub type RefusalOf = Box<dyn Fn(&[u8]) -> Option<String> + Send + Sync>;
+
 /// A number, from the bytes of a space.
 pub type FigureOf = Box<dyn Fn(&[u8]) -> f64 + Send + Sync>;
 
@@ -122,10 +137,15 @@ pub type CheckBlock<'a> = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Syn
 /// Compares spaces, each by rows without gaps.
 pub type CheckWhole<'a> = Box<dyn Fn(&[Vec<u8>], u64) -> Checked + Send + Sync + 'a>;
 
-/// A comparison with a reference.
+/// Compares what was found in all blocks, such as the sum of all squares.
+pub type CheckSum<'a> = Box<dyn Fn(&Checked) -> Checked + Send + Sync + 'a>;
+
+/// A comparison with the problem.
 pub enum Check<'a> {
     /// A node compares its own blocks.
     Blocks(CheckBlock<'a>),
+    /// A node compares its own blocks, and the first node what all of them found.
+    Summed(CheckBlock<'a>, CheckSum<'a>),
     /// The first node compares these spaces of the workload, whole.
     Whole(Vec<usize>, CheckWhole<'a>),
 }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::verify::positions;
+use super::samples::positions;
 use super::{Check, ClusterWorkload, Contents, NewSpace, Placement};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
+use crate::verify::Checked;
 use crate::workload::stencil::Stencil;
 use crate::workload::{Divisible, Grid, Ring};
 

@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Operation, piece_rows};
+use super::Operation;
 use crate::codelet::Precision;
 use crate::graph::Contents;
 use crate::matrix::npy::{NpyError, NpyMatrix};
 use crate::parallel;
 use crate::random::uniform;
 use crate::workload::task_set::{Matrix, Tile};
+
+/// Numbers of a tile that one thread makes at a time: 0.2 ms of work or more.
+const PIECE: usize = 1 << 16;
 
 /// The given matrices of an operation.
 ///
@@ -79,7 +82,7 @@ impl Inputs {
 
     fn generate(&self, tile: &Tile, precision: Precision, to: &mut [u8]) {
         let width = (tile.columns.end - tile.columns.start) as usize;
-        let rows = piece_rows(width);
+        let rows = PIECE.div_ceil(width.max(1));
         let bytes = rows * width * precision.bytes() as usize;
         parallel::pieces(to, bytes, |piece, to| {
             let first = tile.rows.start + (piece * rows) as u64;

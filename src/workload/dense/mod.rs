@@ -4,13 +4,13 @@
 //! * [`DenseTask`] says what is computed, in which tiles; [`tile_size`] chooses their
 //!   length.
 //! * [`Inputs`] are the matrices: generated, or in NPY files.
-//! * [`verify`] checks a result without computing it again, and [`pivot`] finds out that a
+//! * `verify` checks a result without computing it again, and [`pivot`] finds out that a
 //!   factored matrix was not positive definite.
 
 mod inputs;
 pub mod pivot;
 pub mod tile_size;
-pub mod verify;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -23,14 +23,6 @@ use crate::codelet::Precision;
 use crate::workload::task_set::{
     Body, Cholesky, Extent, Matmul3d, Order, TaskSet, TaskSetError, Tasks, TiledGraph,
 };
-
-/// Numbers of a tile that one thread makes or checks at a time: 0.2 ms of work or more.
-const PIECE: usize = 1 << 16;
-
-/// Rows of this many numbers that make a piece.
-fn piece_rows(width: usize) -> usize {
-    PIECE.div_ceil(width.max(1))
-}
 
 /// What is computed. No length is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use crate::codelet::Precision;
 use crate::graph::DatumId;
+use crate::verify::numbers;
 use crate::workload::task_set::{Matrix, TiledGraph};
-
-use super::verify::numbers;
 
 /// The first row whose pivot was not positive, if any, by the diagonal of the factor:
 /// the square roots of pivots. `read` gives a tile's bytes.

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::verify::{Verification, numbers};
 use super::*;
 use crate::engine::graph::host_bytes;
 use crate::engine::graph::reference::reference;
@@ -14,6 +13,8 @@ use crate::graph::{Components, DatumId};
 use crate::machine::{Device, MachineStore};
 use crate::runtime::Devices;
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
+use crate::verify::numbers;
+use crate::verify::product::Verification;
 use crate::workload::task_set::{Matrix, Tile, TiledGraph};
 
 /// A task on tiles of 16.

@@ -257,8 +257,7 @@ impl Spmv {
             found[*row as usize] = number;
         }
         if self.iterates() {
-            let scale = self.scale_of(found.iter().map(|v| v * v).sum());
-            found.iter_mut().for_each(|v| *v *= scale);
+            reference::normalise(&mut found);
         }
         reference::compare(found.into_iter(), &expected)
     }

@@ -10,7 +10,7 @@ use pdawl::experiment::tasks::{KernelSeconds, PolicyChoice, TaskExperiment};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Runtime};
-use pdawl::workload::dense::verify::numbers;
+use pdawl::verify::numbers;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::{Order, TiledGraph};
 

@@ -128,6 +128,7 @@ mod tests {
                 Box::new(LuWorkload {
                     size: 50,
                     tile: 8,
+                    precision: Precision::F64,
                     placement: Placement::ColumnCyclic,
                     matrix: unused(),
                 }),

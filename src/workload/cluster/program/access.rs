@@ -198,6 +198,14 @@ fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
     one.unwrap_or_else(|| unreachable!("each access has added what it takes"))
 }
 
+/// The elements of bytes. Nothing has no address that suits elements.
+fn elements<T: Pod>(bytes: &[u8]) -> &[T] {
+    match bytes.is_empty() {
+        true => &[],
+        false => bytemuck::cast_slice(bytes),
+    }
+}
+
 impl<T: Pod> Access for Read<T> {
     type View<'a> = View<'a, T>;
 
@@ -211,7 +219,7 @@ impl<T: Pod> Access for Read<T> {
 
     fn view<'a>(&self, from: &mut Bytes<'a>) -> View<'a, T> {
         let (mut blocks, bytes) = next(&mut from.reads);
-        View::new(blocks.remove(0), bytemuck::cast_slice(bytes))
+        View::new(blocks.remove(0), elements(bytes))
     }
 }
 
@@ -228,7 +236,7 @@ impl<T: Pod> Access for Gather<T> {
 
     fn view<'a>(&self, from: &mut Bytes<'a>) -> Gathered<'a, T> {
         let (blocks, bytes) = next(&mut from.reads);
-        let elements: &[T] = bytemuck::cast_slice(bytes);
+        let elements: &[T] = elements(bytes);
         let mut rest = elements;
         let views = blocks.into_iter().map(|block| {
             let (own, behind) = rest.split_at(block.elements() as usize);
@@ -255,7 +263,12 @@ impl<T: Pod> Access for Write<T> {
 
     fn view<'a>(&self, from: &mut Bytes<'a>) -> ViewMut<'a, T> {
         let (block, bytes) = next(&mut from.writes);
-        ViewMut::new(block, bytemuck::cast_slice_mut(bytes))
+        // Nothing has no address that suits elements.
+        let elements = match bytes.is_empty() {
+            true => &mut [],
+            false => bytemuck::cast_slice_mut(bytes),
+        };
+        ViewMut::new(block, elements)
     }
 }
 

@@ -46,9 +46,9 @@ pub use function_task::{FunctionTask, Unit};
 pub use view::{Gathered, View, ViewMut};
 
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::Computed;
+use crate::verify::Checked;
 
 /// Makes a task from the bytes of a space.
 type Make = Box<dyn Fn(&[u8]) -> FunctionTask + Send + Sync>;

@@ -13,13 +13,13 @@ use thiserror::Error;
 use super::bands::Bands;
 use super::rank_reference::{Ranks, ranks};
 use super::{Iteration, Spaces, TOTALS, numbers, read};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Extent, SpaceId};
 use crate::cluster::task::Computed;
 use crate::codelet::Precision;
 use crate::codelet::spmv::band::Affine;
 use crate::codelet::sums::{Sums, totals};
 use crate::matrix::Csr;
+use crate::verify::Checked;
 use crate::workload::cluster::{Check, ClusterWorkload, Contents, Ending, Figure, NewSpace};
 
 /// Why there are no ranks.

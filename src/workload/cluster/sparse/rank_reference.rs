@@ -3,6 +3,7 @@
 use crate::codelet::Precision;
 use crate::codelet::sums::SLOTS;
 use crate::matrix::Csr;
+use crate::verify::Rounding;
 
 /// Ranks, and the allowed error of each.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,7 @@ pub(super) fn ranks(
         Precision::F64 => 2.0 * f64::EPSILON,
         Precision::F32 => f64::from(f32::EPSILON),
     };
+    let least = Rounding::from(precision).least;
     // Additions, one after the other, in the sum over all vertices: those of a slot, if one
     // band has nearly all vertices, the bands, and the slots (Higham, Accuracy and Stability of Numerical
     // Algorithms, section 4.2).
@@ -58,8 +60,9 @@ pub(super) fn ranks(
             // The products, the parts themselves, and the few operations after the sum.
             let terms = from.len() as f64 + 8.0;
             next.values.push(value);
-            next.errors
-                .push(damping * (error + loose_error / count) + rounding * terms * value);
+            next.errors.push(
+                damping * (error + loose_error / count) + rounding * terms * value + terms * least,
+            );
         }
         ranks = next;
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::bands::Bands;
 use super::{Iteration, Spaces, TOTALS, read};
-use crate::cluster::record::Checked;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::Computed;
 use crate::codelet::Precision;
@@ -12,7 +11,9 @@ use crate::codelet::spmv::band::Affine;
 use crate::codelet::sums::{Sums, totals};
 use crate::matrix::Csr;
 use crate::random::uniform;
-use crate::workload::cluster::verify::positions;
+use crate::verify::Checked;
+use crate::verify::checked::error;
+use crate::workload::cluster::samples::positions;
 use crate::workload::cluster::{Check, ClusterWorkload, Figure, NewSpace};
 use crate::workload::spmv::reference::{self, Expected};
 use crate::workload::spmv::{Form, SpmvError};
@@ -75,37 +76,31 @@ impl SpmvWorkload {
             // Rows have 32 bits.
             let (value, error) = reference::of_row(self.matrix(), row as u32, x, self.precision());
             let place = (row - block.columns.start) as usize;
-            number(&mut checked, found[place], value, error);
+            checked.number(found[place], value, error);
         }
         checked
     }
 
-    fn compare_all(&self, bytes: &[u8]) -> Checked {
+    /// Compares the last vector with that of all steps in double precision, and with the
+    /// product of the vector before it: the errors that rounding may cause grow with the
+    /// steps, but those of the last step do not.
+    fn compare_all(&self, last: &[u8], before: &[u8]) -> Checked {
+        let precision = self.precision();
         let columns = 0..u64::from(self.matrix().columns());
         let x: Vec<f64> = columns.map(|column| uniform(self.seed, column)).collect();
         // Steps are counted in 32 bits on the command line.
         let steps = u32::try_from(self.steps).unwrap_or(u32::MAX);
-        let (expected, _) = reference::iterate(self.matrix(), &x, steps, self.precision());
-        let mut found = read(bytes, self.precision());
-        let length = found.iter().map(|number| number * number).sum::<f64>();
-        let scale = reference::scale_of(length.sqrt());
-        found.iter_mut().for_each(|number| *number *= scale);
-        let Expected { values, errors } = expected;
+        let (of_all, _) = reference::iterate(self.matrix(), &x, steps, precision);
+        let before = read(before, precision);
+        let (of_last, _) = reference::iterate(self.matrix(), &before, 1, precision);
+        let mut found = read(last, precision);
+        reference::normalise(&mut found);
         let mut checked = Checked::default();
-        for ((found, value), error) in found.into_iter().zip(values).zip(errors) {
-            number(&mut checked, found, value, error);
+        for (row, found) in found.into_iter().enumerate() {
+            let error = |of: &Expected| error(found, of.values[row], of.errors[row]);
+            checked.error(error(&of_all).max(error(&of_last)));
         }
         checked
-    }
-}
-
-/// Compares a number. Those that are not finite must be the same.
-fn number(checked: &mut Checked, found: f64, right: f64, error: f64) {
-    let is_same = found == right || (found.is_nan() && right.is_nan());
-    match right.is_finite() {
-        // Where nothing is added, no error is allowed.
-        true => checked.number(found, right, error + f64::MIN_POSITIVE),
-        false => checked.number(f64::from(u8::from(!is_same)), 0.0, 0.5),
     }
 }
 
@@ -162,8 +157,8 @@ impl ClusterWorkload for SpmvWorkload {
                 self.compare(block, bytes, seed)
             })),
             Form::Iteration => Check::Whole(
-                vec![self.result()],
-                Box::new(|spaces, _| self.compare_all(&spaces[0])),
+                vec![self.result(), 1 - self.result()],
+                Box::new(|spaces, _| self.compare_all(&spaces[0], &spaces[1])),
             ),
         }
     }

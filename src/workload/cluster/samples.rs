@@ -1,4 +1,4 @@
-//! Comparison of a result's blocks with a reference.
+//! Samples of a result's blocks, which are compared with a reference.
 
 use crate::cluster::space::Block;
 

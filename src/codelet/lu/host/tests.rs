@@ -1,0 +1,140 @@
+use super::*;
+use crate::codelet::Precision;
+use crate::codelet::lu::{LuPanel, LuRow};
+
+fn memory<T>(numbers: &mut [T]) -> HostValue {
+    HostValue::Memory {
+        address: numbers.as_mut_ptr().cast(),
+        bytes: size_of_val(numbers) as u64,
+    }
+}
+
+fn number(value: usize) -> HostValue {
+    HostValue::U32(value as u32)
+}
+
+/// Runs the units of a codelet one by one, the last first.
+fn run(kernel: crate::codelet::HostKernel, args: &[HostValue], units: u64) {
+    for unit in (0..units).rev() {
+        // SAFETY: the memories hold what the codelet documents.
+        unsafe { kernel(args, 0, unit..unit + 1) }
+    }
+}
+
+/// The rows of a block after its exchanges.
+fn exchanged(block: &[f64], width: usize, pivots: &[u32], first: usize) -> Vec<f64> {
+    let mut block = block.to_vec();
+    for (row, pivot) in pivots.iter().enumerate() {
+        for column in 0..width {
+            block.swap(
+                row * width + column,
+                (*pivot as usize - first) * width + column,
+            );
+        }
+    }
+    block
+}
+
+/// Checks `P A = L U` and `P B = [L X; rest]`, where each pivot is the greatest of its column.
+#[test]
+fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for (m, n, w) in [
+        (1, 1, 2),
+        (5, 2, 1),
+        (70, 31, 65),
+        (33, 33, 64),
+        (130, 65, 3),
+        (300, 64, 130),
+    ] {
+        let first = 10 * n;
+        let mut random =
+            |count: usize| -> Vec<f64> { (0..count).map(|_| 2.0 * random.f64() - 1.0).collect() };
+        let (a, beside) = (random(m * n), random(m * w));
+        let (mut lu, mut pivots) = (a.clone(), vec![u32::MAX; n]);
+        let args = [memory(&mut lu), memory(&mut pivots), number(m), number(n)];
+        run(panel::<f64>, &[&args[..], &[number(first)]].concat(), 1);
+        let mut x = beside.clone();
+        let units = LuRow {
+            precision: Precision::F64,
+            rows: m as u32,
+            columns: w as u32,
+            depth: n as u32,
+            first: first as u32,
+        }
+        .units();
+        let memories = [memory(&mut lu), memory(&mut pivots), memory(&mut x)];
+        let sizes = [m, w, n, first].map(number);
+        run(row::<f64>, &[&memories[..], &sizes].concat(), units);
+        let l = |i: usize, k: usize| match i.cmp(&k) {
+            std::cmp::Ordering::Less => 0.0,
+            std::cmp::Ordering::Equal => 1.0,
+            std::cmp::Ordering::Greater => lu[i * n + k],
+        };
+        assert!(
+            (0..m).all(|i| (0..n).all(|k| l(i, k).abs() <= 1.0)),
+            "a pivot is not the greatest"
+        );
+        let (pa, pb) = (
+            exchanged(&a, n, &pivots, first),
+            exchanged(&beside, w, &pivots, first),
+        );
+        for i in 0..m {
+            for j in 0..n {
+                let product: f64 = (0..=j).map(|k| l(i, k) * lu[k * n + j]).sum();
+                assert!(
+                    (product - pa[i * n + j]).abs() < 1e-12,
+                    "A {m} {n}: {i} {j}"
+                );
+            }
+            for j in 0..w {
+                let product: f64 = match i < n {
+                    true => (0..=i).map(|k| l(i, k) * x[k * w + j]).sum(),
+                    // Only its rows are exchanged.
+                    false => x[i * w + j],
+                };
+                assert!(
+                    (product - pb[i * w + j]).abs() < 1e-12,
+                    "B {m} {n}: {i} {j}"
+                );
+            }
+        }
+        let mut late = beside.clone();
+        let pivots_of_rows = [
+            &pivots[..],
+            &(n..m).map(|row| (first + row) as u32).collect::<Vec<_>>(),
+        ];
+        let mut pivots_of_rows = pivots_of_rows.concat();
+        let args = [memory(&mut pivots_of_rows), memory(&mut late)];
+        let sizes = [m, w, first].map(number);
+        run(exchange::<f64>, &[&args[..], &sizes].concat(), units);
+        assert_eq!(late, pb);
+        let cost = LuPanel {
+            precision: Precision::F64,
+            rows: m as u32,
+            columns: n as u32,
+            first: 0,
+        }
+        .cost();
+        assert!(cost.flops > 0.0);
+    }
+}
+
+/// What a column has instead of a pivot.
+#[test]
+fn a_column_without_a_pivot_is_told() {
+    let pivots_of = |a: [f32; 9]| {
+        let (mut a, mut pivots) = (a, [0; 3]);
+        let args = [memory(&mut a), memory(&mut pivots), number(3), number(3)];
+        run(panel::<f32>, &[&args[..], &[number(0)]].concat(), 1);
+        pivots
+    };
+    let singular = pivots_of([1.0, 2.0, 3.0, 2.0, 4.0, 6.0, 0.0, 0.0, 5.0]);
+    assert_eq!(singular[..2], [1, NO_PIVOT]);
+    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let found = pivots_of([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, number, 2.0]);
+        assert_eq!(found[..2], [0, NOT_FINITE], "{number}");
+    }
+}

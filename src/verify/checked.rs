@@ -1,0 +1,83 @@
+//! What a comparison found.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Rounding, Sum};
+
+/// What a comparison found. Nodes send it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Numbers that were compared.
+    pub numbers: u64,
+    /// Numbers that are wrong.
+    pub wrong: u64,
+    /// The greatest error, as a multiple of what rounding allows: at most 1 if none is
+    /// wrong, and `f64::MAX` if a number is not finite that should be, or the reverse.
+    pub worst: f64,
+    /// Of factors.
+    pub factors: Option<FactorFigures>,
+    /// The sum of the squares of all numbers, of which a transform's total check is made.
+    pub squares: f64,
+}
+
+/// How good factors are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactorFigures {
+    /// LAPACK's ratio, `|P A - L U| / (n |A| u)`: below 10 for a stable factorisation.
+    pub residual: f64,
+    /// The greatest number of U over the greatest of A.
+    pub growth: f64,
+}
+
+/// The error of a number as a multiple of what is allowed; see [`Checked::number`].
+pub fn error(found: f64, right: f64, allowed: f64) -> f64 {
+    let is_none = found.is_nan() && right.is_nan();
+    let is_same = found == right || is_none || !allowed.is_finite();
+    match (is_same, right.is_finite()) {
+        (true, _) => 0.0,
+        (false, true) => (found - right).abs() / allowed,
+        (false, false) => f64::INFINITY,
+    }
+}
+
+impl Checked {
+    /// Adds a number whose error is so many times what is allowed.
+    pub fn error(&mut self, error: f64) {
+        self.numbers += 1;
+        // An error that is no number is wrong, too.
+        self.wrong += u64::from(error.is_nan() || error > 1.0);
+        // A message cannot say infinity.
+        let error = if error.is_nan() {
+            f64::MAX
+        } else {
+            error.min(f64::MAX)
+        };
+        self.worst = self.worst.max(error);
+    }
+
+    /// Adds a number, which may differ from the right one by `allowed`. Where the right one
+    /// is infinite or none, it must be the same. If `allowed` is not finite, the number may
+    /// be anything.
+    pub fn number(&mut self, found: f64, right: f64, allowed: f64) {
+        self.error(error(found, right, allowed));
+    }
+
+    /// Adds a number that is this sum.
+    pub fn sum(&mut self, found: f64, sum: &Sum, rounding: Rounding) {
+        self.error(sum.error(found, rounding));
+    }
+
+    /// Adds a number that must be exactly the right one.
+    pub fn exactly(&mut self, is_right: bool) {
+        self.error(if is_right { 0.0 } else { f64::INFINITY });
+    }
+
+    /// Adds another comparison.
+    pub fn add(&mut self, other: &Self) {
+        self.numbers += other.numbers;
+        self.wrong += other.wrong;
+        self.worst = self.worst.max(other.worst);
+        self.factors = self.factors.or(other.factors);
+        self.squares += other.squares;
+    }
+}

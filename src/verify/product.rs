@@ -1,0 +1,424 @@
+//! Checks products without computing them again.
+//!
+//! A product C = A B is checked with random vectors x, as `C x = A (B x)` takes as many
+//! operations as the matrices have numbers (R. Freivalds, "Probabilistic machines can use
+//! less running time", 1977). The numbers of x are +1 or -1, and only those of a group of
+//! C's columns are not 0: a vector a group. All sums are in double precision.
+//!
+//! # Tolerance
+//!
+//! Rounding changes each number of C by at most `u sqrt(k) |A| |B|` with high probability,
+//! where u is the unit roundoff and k the depth (N. Higham and T. Mary, "A new approach to
+//! probabilistic rounding error analysis", SIAM J. Sci. Comput. 2019, section 3; its factor
+//! lambda is 1, which suffices in their experiments). For the factor of `A = L L^T` it is
+//! the same with `|L| |L^T|`. By Hoeffding's inequality, the sum of the errors e of a row
+//! with random signs exceeds `8 |e|` with a probability of `2 exp(-32)`, and
+//! `|e| <= u sqrt(k) |row of A| |columns of B|` in the Euclidean norms. So
+//!
+//! `|C x - A (B x)| / (|row of A| |columns of B|) <= 8 (u sqrt(k) + 2 v sqrt(k + w))`
+//!
+//! for each row and group of columns. The last term is for the check's own sums, where v
+//! is the unit roundoff of double precision and w the columns of a group. Each of the k
+//! products of a number may in addition lose the smallest normal number.
+//!
+//! Rows of A and columns of B with numbers that are not finite, or whose products may
+//! overflow, have no such sums: see [`super::places`].
+//!
+//! All cores divide the rows of a part. Each sum has the same order on any number of cores.
+
+use std::ops::Range;
+
+use super::places::Places;
+use super::{Checked, PIECE, Rounding};
+use crate::parallel;
+use crate::random::uniform;
+
+/// Most groups of C's columns.
+pub const GROUPS: usize = 16;
+
+/// Standard deviations that are allowed.
+const DEVIATIONS: f64 = 8.0;
+
+/// Sums of a row, one a group.
+type Sums = [f64; GROUPS];
+
+/// A matrix of a product C = A B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matrix {
+    A,
+    B,
+    C,
+}
+
+/// A product of matrices without empty sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Product {
+    pub rows: u64,
+    pub columns: u64,
+    pub depth: u64,
+    /// Columns of a group; at most [`GROUPS`] groups. No part of B or C has columns of two.
+    pub group: u64,
+    pub rounding: Rounding,
+    /// Of the random vectors.
+    pub seed: u64,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verification {
+    /// The greatest difference of a row and a group of columns, relative to their norms;
+    /// infinite if a number is finite that should not be, or the reverse.
+    pub error: f64,
+    /// The greatest error that is allowed.
+    pub tolerance: f64,
+    /// Numbers of all rows and groups in which the error is greater.
+    pub wrong: u64,
+    /// Where the error is greatest.
+    pub row: u64,
+    pub columns: Range<u64>,
+}
+
+impl Verification {
+    /// Whether the result is right.
+    pub fn right(&self) -> bool {
+        self.error <= self.tolerance
+    }
+
+    /// As a comparison of so many numbers.
+    pub fn checked(&self, numbers: u64) -> Checked {
+        let mut checked = Checked::default();
+        checked.error(self.error / self.tolerance);
+        Checked {
+            numbers,
+            wrong: self.wrong,
+            ..checked
+        }
+    }
+}
+
+/// Gives a matrix of a product part by part; false if that was interrupted.
+pub trait Source<E> {
+    /// Calls `act` with all parts of a matrix.
+    ///
+    /// # Errors
+    /// When a part cannot be read.
+    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(Part)) -> Result<bool, E>;
+}
+
+impl<E, F> Source<E> for F
+where
+    F: FnMut(Matrix, &mut dyn FnMut(Part)) -> Result<bool, E>,
+{
+    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(Part)) -> Result<bool, E> {
+        self(matrix, act)
+    }
+}
+
+impl Product {
+    /// Checks the product. `None` if it was interrupted.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn verify<E>(&self, source: &mut dyn Source<E>) -> Result<Option<Verification>, E> {
+        let Some(sums) = ProductSums::of(*self, source, None)? else {
+            return Ok(None);
+        };
+        if sums.are_finite() {
+            return Ok(Some(sums.result(None)));
+        }
+        let Some(places) = Places::of(*self, source)? else {
+            return Ok(None);
+        };
+        let Some(sums) = ProductSums::of(*self, source, Some(&places))? else {
+            return Ok(None);
+        };
+        let of_rest = sums.result(Some(&places));
+        let of_places = places.compare(source, of_rest.tolerance)?;
+        Ok(of_places.map(|of_places| {
+            let wrong = of_places.wrong + of_rest.wrong;
+            let worst = match of_places.error > of_rest.error {
+                true => of_places,
+                false => of_rest,
+            };
+            Verification { wrong, ..worst }
+        }))
+    }
+
+    fn tolerance(&self) -> f64 {
+        let double = f64::EPSILON / 2.0;
+        let depth = self.depth as f64;
+        let width = self.group.min(self.columns) as f64;
+        DEVIATIONS * (self.rounding.unit * depth.sqrt() + 2.0 * double * (depth + width).sqrt())
+    }
+}
+
+/// A part of a matrix.
+pub struct Part {
+    pub rows: Range<u64>,
+    pub columns: Range<u64>,
+    /// By rows.
+    pub numbers: Vec<f64>,
+}
+
+impl Part {
+    fn width(&self) -> usize {
+        (self.columns.end - self.columns.start) as usize
+    }
+
+    /// Whether its rows and columns are the same.
+    pub fn on_diagonal(&self) -> bool {
+        self.rows == self.columns
+    }
+
+    /// Calls `act` with the number of each row, its numbers, and what `of` has for it, one
+    /// item a row of the matrix. The results are in the order of the rows.
+    pub(super) fn each_row<T: Send, R: Send>(
+        &self,
+        of: &mut [T],
+        act: impl Fn(u64, &[f64], &mut T) -> R + Sync,
+    ) -> impl Iterator<Item = R> {
+        let width = self.width().max(1);
+        let length = PIECE.div_ceil(width);
+        let of = &mut of[self.rows.start as usize..self.rows.end as usize];
+        let results = parallel::pieces(of, length, |piece, of| {
+            let first = self.rows.start + (piece * length) as u64;
+            let rows = self.numbers[piece * length * width..].chunks_exact(width);
+            let results = (first..).zip(rows).zip(of);
+            let results = results.map(|((row, numbers), of)| act(row, numbers, of));
+            results.collect::<Vec<R>>()
+        });
+        results.into_iter().flatten()
+    }
+
+    /// The numbers of a row, if the part has it.
+    pub(super) fn row(&self, row: u64) -> Option<&[f64]> {
+        let row = row.checked_sub(self.rows.start)? as usize;
+        self.numbers.chunks_exact(self.width().max(1)).nth(row)
+    }
+
+    /// A number, if the part has it.
+    pub(super) fn number(&self, row: u64, column: u64) -> Option<f64> {
+        let column = column.checked_sub(self.columns.start)? as usize;
+        self.row(row)?.get(column).copied()
+    }
+
+    /// With rows and columns exchanged.
+    pub fn transposed(&self) -> Self {
+        let width = self.width();
+        let column = |column: usize| self.numbers.iter().skip(column).step_by(width).copied();
+        Self {
+            rows: self.columns.clone(),
+            columns: self.rows.clone(),
+            numbers: (0..width).flat_map(column).collect(),
+        }
+    }
+
+    /// With zeros above the matrix's diagonal.
+    pub fn lower(mut self) -> Self {
+        if self.on_diagonal() {
+            let width = self.width();
+            for (row, numbers) in self.numbers.chunks_exact_mut(width).enumerate() {
+                numbers[row + 1..].fill(0.0);
+            }
+        }
+        self
+    }
+
+    /// With what is below the diagonal also above it.
+    pub fn mirrored(mut self) -> Self {
+        let width = self.width();
+        for row in 0..width {
+            for column in row + 1..width {
+                self.numbers[row * width + column] = self.numbers[column * width + row];
+            }
+        }
+        self
+    }
+
+    /// With zeros in some columns.
+    fn without(mut self, is_left_out: &[bool]) -> Self {
+        let width = self.width().max(1);
+        let of = &is_left_out[self.columns.start as usize..self.columns.end as usize];
+        if of.contains(&true) {
+            for numbers in self.numbers.chunks_exact_mut(width) {
+                for (number, is_left_out) in numbers.iter_mut().zip(of) {
+                    if *is_left_out {
+                        *number = 0.0;
+                    }
+                }
+            }
+        }
+        self
+    }
+}
+
+/// The sums of a check.
+pub(super) struct ProductSums {
+    of: Product,
+    /// B x, by row of B.
+    bx: Vec<Sums>,
+    /// The norms of B's columns, by group.
+    pub b_norms: Sums,
+    /// A (B x) and C x, by row.
+    abx: Vec<Sums>,
+    cx: Vec<Sums>,
+    /// The norms of A's rows.
+    a_norms: Vec<f64>,
+}
+
+impl ProductSums {
+    /// The sums of all but some rows of A and columns of B.
+    pub fn of<E>(
+        of: Product,
+        source: &mut dyn Source<E>,
+        without: Option<&Places>,
+    ) -> Result<Option<Self>, E> {
+        let zeros = |count: u64| vec![[0.0; GROUPS]; count as usize];
+        let mut sums = Self {
+            of,
+            bx: zeros(of.depth),
+            b_norms: [0.0; GROUPS],
+            abx: zeros(of.rows),
+            cx: zeros(of.rows),
+            a_norms: vec![0.0; of.rows as usize],
+        };
+        let rest = |part: Part| match without {
+            Some(places) => part.without(&places.columns_left_out),
+            None => part,
+        };
+        // B comes before A.
+        let complete = source.each(Matrix::B, &mut |part| sums.add_b(&rest(part)))?
+            && source.each(Matrix::A, &mut |part| sums.add_a(&part))?
+            && source.each(Matrix::C, &mut |part| sums.add_c(&rest(part)))?;
+        Ok(complete.then_some(sums))
+    }
+
+    fn add_b(&mut self, part: &Part) {
+        let (group, signs) = self.signs(&part.columns);
+        let norms = part.each_row(&mut self.bx, |_, numbers, bx| {
+            bx[group] += dot(numbers, &signs);
+            norm(numbers)
+        });
+        let of = &mut self.b_norms[group];
+        norms.for_each(|norm| *of = of.hypot(norm));
+    }
+
+    fn add_a(&mut self, part: &Part) {
+        let bx = &self.bx[part.columns.start as usize..];
+        let norms = part.each_row(&mut self.abx, |_, numbers, abx| {
+            let mut sums = *abx;
+            for (number, bx) in numbers.iter().zip(bx) {
+                for (sum, bx) in sums.iter_mut().zip(bx) {
+                    *sum += number * bx;
+                }
+            }
+            *abx = sums;
+            norm(numbers)
+        });
+        let rows = self.a_norms[part.rows.start as usize..].iter_mut();
+        rows.zip(norms).for_each(|(of, norm)| *of = of.hypot(norm));
+    }
+
+    fn add_c(&mut self, part: &Part) {
+        let (group, signs) = self.signs(&part.columns);
+        let added = part.each_row(&mut self.cx, |_, numbers, cx| {
+            cx[group] += dot(numbers, &signs);
+        });
+        added.for_each(drop);
+    }
+
+    /// The group of a part's columns, and their numbers of x.
+    fn signs(&self, columns: &Range<u64>) -> (usize, Vec<f64>) {
+        let sign = |column| match uniform(self.of.seed, column) < 0.5 {
+            true => -1.0,
+            false => 1.0,
+        };
+        let group = (columns.start / self.of.group) as usize;
+        (group, columns.clone().map(sign).collect())
+    }
+
+    /// Whether all sums and norms are finite, as those of finite numbers are.
+    fn are_finite(&self) -> bool {
+        let sums = self.abx.iter().chain(&self.cx).flatten();
+        let norms = self.a_norms.iter().chain(&self.b_norms);
+        sums.chain(norms).all(|number| number.is_finite())
+    }
+
+    /// The difference of each row: C x - A (B x), a number a group.
+    pub fn differences(&self) -> impl Iterator<Item = Sums> {
+        let rows = self.abx.iter().zip(&self.cx);
+        rows.map(|(abx, cx)| std::array::from_fn(|group| cx[group] - abx[group]))
+    }
+
+    /// The worst row and group of those that are not left out.
+    pub fn result(&self, without: Option<&Places>) -> Verification {
+        let tolerance = self.of.tolerance();
+        let width = self.of.group.min(self.of.columns) as f64;
+        // What the products of the numbers of a group may lose near zero.
+        let least =
+            DEVIATIONS * width.sqrt() * self.of.depth as f64 * self.of.rounding.least / tolerance;
+        let (mut worst, mut at, mut wrong) = (0.0, (0, 0), 0);
+        let columns = |group: u64| {
+            let begin = group * self.of.group;
+            begin..(begin + self.of.group).min(self.of.columns)
+        };
+        for (row, differences) in self.differences().enumerate() {
+            if without.is_some_and(|places| places.rows_left_out[row]) {
+                continue;
+            }
+            for (group, difference) in differences.into_iter().enumerate() {
+                let norms = self.a_norms[row] * self.b_norms[group] + least;
+                let error = difference.abs() / norms;
+                let error = if error.is_nan() { f64::INFINITY } else { error };
+                if error > worst {
+                    (worst, at) = (error, (row as u64, group as u64));
+                }
+                if error > tolerance {
+                    wrong += columns(group as u64).count() as u64;
+                }
+            }
+        }
+        Verification {
+            error: worst,
+            tolerance,
+            wrong,
+            row: at.0,
+            columns: columns(at.1),
+        }
+    }
+}
+
+/// The Euclidean norm, also where squares are too great or too small.
+pub(super) fn norm(numbers: &[f64]) -> f64 {
+    let squares = dot(numbers, numbers);
+    if (1e-200..1e200).contains(&squares) {
+        return squares.sqrt();
+    }
+    let most = numbers
+        .iter()
+        .fold(0.0_f64, |most, number| most.max(number.abs()));
+    if most == 0.0 || !squares.is_finite() && numbers.iter().any(|number| !number.is_finite()) {
+        return squares;
+    }
+    let squares = numbers
+        .iter()
+        .map(|number| (number / most) * (number / most));
+    most * squares.sum::<f64>().sqrt()
+}
+
+/// The sum of products. Eight partial sums let the compiler use vectors.
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    let (one, one_rest) = one.as_chunks::<8>();
+    let (other, other_rest) = other.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for (one, other) in one.iter().zip(other) {
+        for lane in 0..8 {
+            sums[lane] += one[lane] * other[lane];
+        }
+    }
+    let rest = one_rest
+        .iter()
+        .zip(other_rest)
+        .map(|(one, other)| one * other);
+    sums.iter().sum::<f64>() + rest.sum::<f64>()
+}

@@ -1,0 +1,291 @@
+//! Each check accepts right results, and finds wrong ones.
+
+use std::convert::Infallible;
+
+use super::product::{Matrix, Part, Product, Verification};
+use super::transform::{Complex, Transform};
+use super::*;
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+fn single() -> Rounding {
+    Rounding::from(Precision::F32)
+}
+
+#[test]
+fn sums_have_the_places_of_numbers_that_are_not_finite() {
+    let sum = |terms: &[(f64, f64)]| {
+        let mut sum = Sum::default();
+        terms.iter().for_each(|(a, b)| sum.add(*a, *b));
+        sum
+    };
+    // The terms, right results and wrong ones.
+    type Case<'a> = (&'a [(f64, f64)], &'a [f64], &'a [f64]);
+    let cases: [Case; 8] = [
+        (
+            &[(2.0, 3.0), (1.0, -1.0)],
+            &[5.0, 5.0000005],
+            &[5.1, NAN, INF],
+        ),
+        (&[(NAN, 0.0), (1.0, 1.0)], &[NAN], &[1.0, INF]),
+        (&[(INF, 2.0), (-1.0, 1.0)], &[INF], &[-INF, NAN, 1.0]),
+        (&[(INF, 0.0)], &[NAN], &[0.0, INF]),
+        (&[(INF, 1.0), (-INF, 1.0)], &[NAN], &[INF, 0.0]),
+        // Finite in double precision, but not in single.
+        (&[(1e30, 1e30), (-1e30, 1e30)], &[NAN, INF, 0.0], &[]),
+        (&[(1e30, 1e30)], &[INF], &[3e38, 0.0]),
+        // Products that a device replaces by zero.
+        (&[(1e-30, 1e-30), (1e-20, 1e-20)], &[0.0, 1e-40], &[1e-30]),
+    ];
+    for (terms, right, wrong) in cases {
+        let sum = sum(terms);
+        for found in right {
+            assert!(sum.error(*found, single()) <= 1.0, "{terms:?} {found}");
+        }
+        for found in wrong {
+            assert!(sum.error(*found, single()) > 1.0, "{terms:?} {found}");
+        }
+    }
+}
+
+/// A product of single precision, in parts.
+struct Case {
+    size: [usize; 3],
+    a: Vec<f32>,
+    b: Vec<f32>,
+    c: Vec<f32>,
+}
+
+impl Case {
+    fn random(size: [usize; 3], seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let [rows, columns, depth] = size;
+        let mut numbers =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| 2.0 * random.f32() - 1.0).collect() };
+        let (a, b) = (numbers(rows * depth), numbers(depth * columns));
+        let c = Vec::new();
+        Self { size, a, b, c }.multiplied()
+    }
+
+    /// C is what plain loops in single precision give.
+    fn multiplied(mut self) -> Self {
+        let [rows, columns, depth] = self.size;
+        self.c = vec![0.0; rows * columns];
+        for i in 0..rows {
+            for j in 0..columns {
+                let terms = (0..depth).map(|k| self.a[i * depth + k] * self.b[k * columns + j]);
+                self.c[i * columns + j] = terms.sum();
+            }
+        }
+        self
+    }
+
+    fn verify(&self) -> Verification {
+        let [rows, columns, depth] = self.size.map(|length| length as u64);
+        let product = Product {
+            rows,
+            columns,
+            depth,
+            group: 8,
+            rounding: single(),
+            seed: 5,
+        };
+        let mut source = |matrix, act: &mut dyn FnMut(Part)| {
+            let (of, height, width) = match matrix {
+                Matrix::A => (&self.a, rows, depth),
+                Matrix::B => (&self.b, depth, columns),
+                Matrix::C => (&self.c, rows, columns),
+            };
+            for row in (0..height).step_by(7) {
+                for column in (0..width).step_by(8) {
+                    let (rows, columns) =
+                        (row..(row + 7).min(height), column..(column + 8).min(width));
+                    let places = rows.clone().flat_map(|row| {
+                        columns
+                            .clone()
+                            .map(move |column| (row * width + column) as usize)
+                    });
+                    act(Part {
+                        numbers: places.map(|place| of[place].into()).collect(),
+                        rows,
+                        columns,
+                    });
+                }
+            }
+            Ok::<bool, Infallible>(true)
+        };
+        let verified = product.verify(&mut source).expect("the numbers are there");
+        verified.expect("nothing interrupts it")
+    }
+}
+
+/// What IEEE 754 gives is right wherever numbers are not finite, overflow or underflow.
+#[test]
+fn products_of_any_numbers_are_right_and_each_other_result_is_not() {
+    let size = [23, 30, 19];
+    let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, 1e30, 1e-42];
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut case = Case::random(size, seed);
+        for _ in 0..random.usize(0..6) {
+            let (of, count) = match random.bool() {
+                true => (&mut case.a, 23 * 19),
+                false => (&mut case.b, 19 * 30),
+            };
+            of[random.usize(0..count)] = special[random.usize(0..special.len())];
+        }
+        let mut case = case.multiplied();
+        let verification = case.verify();
+        assert!(verification.right(), "seed {seed}: {verification:?}");
+        // A number that is not finite is replaced, or one that is, by what it is not.
+        let place = random.usize(0..23 * 30);
+        let right = case.c[place];
+        case.c[place] = match right.is_finite() {
+            true => special[random.usize(0..3)],
+            false => 1.0,
+        };
+        let wrong = case.verify();
+        assert!(
+            !wrong.right(),
+            "seed {seed}: {right} became {}",
+            case.c[place]
+        );
+        assert_eq!(wrong.error, INF);
+    }
+}
+
+#[test]
+fn scaled_products_are_right_and_wrong_ones_are_found() {
+    for scale in [1.0, 1e-18, 1e-22, 1e-37, 1e18, 1e25] {
+        let mut case = Case::random([40, 17, 33], 3);
+        case.a.iter_mut().for_each(|number| *number *= scale);
+        case.b.iter_mut().for_each(|number| *number *= scale);
+        let mut case = case.multiplied();
+        assert!(case.verify().right(), "{scale} {:?}", case.verify());
+        // Below the smallest normal number, any is right.
+        if scale > 1e-18 && scale < 1e20 {
+            case.c[100] *= 1.001;
+            assert!(!case.verify().right(), "{scale}");
+        }
+    }
+}
+
+#[test]
+fn factors_are_compared_with_the_matrix() {
+    // [[0, 1], [2, 1]], of which the rows are exchanged.
+    let (lu, given) = ([2.0, 1.0, 0.0, 1.0], [2.0, 1.0, 0.0, 1.0]);
+    let check = |lu: [f64; 4], given: [f64; 4]| {
+        let rows = |of: [f64; 4]| {
+            move |rows: std::ops::Range<u64>| {
+                of[2 * rows.start as usize..2 * rows.end as usize].to_vec()
+            }
+        };
+        factors::check(2, single(), 1, &mut rows(lu), &mut rows(given))
+    };
+    let right = check(lu, given);
+    let figures = right.factors.expect("they are factors");
+    assert_eq!(
+        (right.wrong, figures.residual, figures.growth),
+        (0, 0.0, 1.0)
+    );
+    assert!(check([2.0, 1.0, 0.1, 1.0], given).wrong > 0);
+    assert!(check([2.0, 1.0, NAN, 1.0], given).wrong > 0);
+    // Without exchanges, a small pivot makes rounding errors as large as the matrix, though
+    // L U is a product as exact as its factors allow: [[1e-9, 1], [1, 1]].
+    let unstable = check([1e-9, 1.0, 1e9, -1e9], [1e-9, 1.0, 1.0, 1.0]);
+    assert!(unstable.wrong > 0);
+    let figures = unstable.factors.expect("they are factors");
+    assert!(
+        figures.growth > 9e8 && figures.residual > 1e5,
+        "{figures:?}"
+    );
+}
+
+#[test]
+fn orders_and_multisets_are_compared() {
+    use sorted::{MultisetHash, ascends};
+    let order = [
+        f32::NEG_INFINITY,
+        -1.0,
+        -0.0,
+        0.0,
+        1e-40,
+        2.0,
+        f32::INFINITY,
+        f32::NAN,
+    ];
+    for (at, one) in order.iter().enumerate() {
+        for (other_at, other) in order.iter().enumerate() {
+            let is_same = at == other_at;
+            assert_eq!(
+                ascends(*one, *other),
+                is_same || at < other_at,
+                "{one} {other}"
+            );
+        }
+    }
+    let hash = |of: &[u64]| {
+        let mut hash = MultisetHash::default();
+        of.iter().for_each(|element| hash.add(*element));
+        hash
+    };
+    assert_eq!(hash(&[1, 5, 5, 0]), hash(&[5, 0, 1, 5]));
+    for other in [&[1, 5, 0][..], &[1, 5, 0, 0], &[1, 5, 4, 1], &[1, 1, 5, 0]] {
+        assert_ne!(hash(&[1, 5, 5, 0]), hash(other));
+    }
+}
+
+#[test]
+fn transforms_are_compared_with_the_definition() {
+    let (rows, columns) = (4, 8);
+    let transform = Transform {
+        rows,
+        columns,
+        rounding: single(),
+    };
+    // A wave has one frequency, in row 1 and column 3.
+    let wave = |row: u64, column: u64| -> Complex {
+        let turns = row as f64 / rows as f64 + 3.0 * column as f64 / columns as f64;
+        let angle = std::f64::consts::TAU * turns;
+        [angle.cos(), angle.sin()]
+    };
+    let right = |row: u64, column: u64| -> Complex {
+        match (row, column) {
+            (1, 3) => [32.0, 0.0],
+            _ => [0.0; 2],
+        }
+    };
+    let check = |given: &dyn Fn(u64, u64) -> Complex, found: &dyn Fn(u64, u64) -> Complex| {
+        let mut row = |row: u64, line: &mut [Complex]| {
+            (0..)
+                .zip(line)
+                .for_each(|(column, to)| *to = given(row, column));
+        };
+        let all: Vec<u64> = (0..columns).collect();
+        let mut checked = transform.compare((&(0..rows), &(0..columns)), &all, &mut row, found);
+        let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+        let squares = places.map(|(row, column)| found(row, column));
+        let squares = squares.map(|[re, im]| re * re + im * im).sum();
+        checked.add(&transform.compare_squares(squares, &mut row));
+        checked
+    };
+    assert_eq!(check(&wave, &right).wrong, 0);
+    let moved = |row, column: u64| right(row, (column + 7) % 8);
+    // Two frequencies; Parseval's equation holds.
+    assert_eq!(check(&wave, &moved).wrong, 2);
+    let halved = |row, column| right(row, column).map(|part| part / 2.0);
+    assert_eq!(check(&wave, &halved).wrong, 2);
+    // A number that is infinite reaches all of the result.
+    let with_other = |row, column| match (row, column) {
+        (2, 2) => [0.0, INF],
+        _ => wave(row, column),
+    };
+    assert_eq!(check(&with_other, &|_, _| [NAN, 1.0]).wrong, 0);
+    assert_eq!(check(&with_other, &right).wrong, 32);
+    let one_is_none = |row, column| match (row, column) {
+        (0, 7) => [0.0, NAN],
+        _ => right(row, column),
+    };
+    assert_eq!(check(&wave, &one_is_none).wrong, 2);
+}
