@@ -33,7 +33,6 @@ fn shows_bars() -> bool {
     Launched::detect().is_none() && std::io::stderr().is_terminal()
 }
 
-
 /// Standard output, once it is kept for reports.
 static KEPT: OnceLock<File> = OnceLock::new();
 
