@@ -348,10 +348,14 @@ impl Schedule {
         let Some(engine) = engine else {
             return false;
         };
-        let Some(id) = (engine.waiting).pop_front_if(|id| !self.stops.remove(id)) else {
+        let Some(&id) = engine.waiting.front() else {
+            return false;
+        };
+        if self.stops.remove(&id) {
             self.is_stopped = true;
             return true;
-        };
+        }
+        engine.waiting.pop_front();
         self.begin(id);
         true
     }

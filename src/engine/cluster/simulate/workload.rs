@@ -181,10 +181,10 @@ mod tests {
                     outcome.nodes.iter().map(of).sum()
                 };
                 let name = workload.name();
-                assert_eq!(sum(|node| node.counts.subtasks), all, "{name}, {spread}");
+                assert_eq!(sum(|node| node.subtasks), all, "{name}, {spread}");
                 let computed = sum(|node| node.devices[0].subtasks);
                 assert!(
-                    computed <= all + sum(|node| node.counts.copied),
+                    computed <= all + sum(|node| node.copied),
                     "{name}, {spread}"
                 );
                 assert_eq!(sum(|node| node.sent_bytes), sum(|node| node.received_bytes));
