@@ -20,6 +20,7 @@ use crate::schedule;
 use crate::scheduling;
 use crate::settings::{Mapping, settings};
 use crate::status::{Fallible, driver, driver_object, object, status};
+use crate::transit::Transit;
 use crate::variant::Variants;
 
 /// What a driver calls when something goes wrong in a context.
@@ -32,6 +33,7 @@ pub struct Domain {
     /// Whether every queue needs programs of its own: PoCL confuses overlapping
     /// launches of one program.
     pub program_per_queue: bool,
+    pub transit: Transit,
 }
 
 /// A device that runs commands of a context.
@@ -204,7 +206,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        for domain in &self.domains {
+        for domain in &mut self.domains {
+            domain.transit.release();
             let _ = driver!(domain.table, clReleaseContext(domain.context));
         }
     }
@@ -232,6 +235,7 @@ fn open(
         table,
         context,
         program_per_queue: first.driver.name.starts_with("Portable Computing Language"),
+        transit: Transit::default(),
     })
 }
 

@@ -72,4 +72,5 @@ mod sub_device;
 mod synchronize;
 mod table;
 mod transfer;
+mod transit;
 mod variant;

@@ -9,7 +9,6 @@ use libc::c_void;
 use opencl_sys::*;
 use pdawl::residency::Regions;
 
-use crate::command::waits;
 use crate::context::Context;
 use crate::ending::Ending;
 use crate::handle::{Ref, kind};
@@ -17,10 +16,9 @@ use crate::host_memory::HostMemory;
 use crate::host_view::HostView;
 use crate::image::Image;
 use crate::native::Native;
-use crate::queue::{Queue, State};
-use crate::report;
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::{Fallible, driver, driver_object};
 
+mod bring;
 pub mod calls;
 
 /// A memory object.
@@ -60,6 +58,8 @@ struct Copies {
     host: Option<HostMemory>,
     /// Hidden copies that may not have ended: what they fill, and where.
     arriving: Vec<(Range<usize>, usize, Arc<Native>)>,
+    /// What a thread of ours writes to the host's copy until an event has ended.
+    merging: Vec<(Range<usize>, Arc<Native>)>,
 }
 
 // SAFETY: the program promises that its own memory may be used by drivers.
@@ -90,6 +90,7 @@ impl Mem {
             regions: Regions::new(size as u64),
             host: None,
             arriving: Vec::new(),
+            merging: Vec::new(),
         };
         if context.is_single() {
             // The driver does what the flags say.
@@ -145,6 +146,7 @@ impl Mem {
                 regions: Regions::new(0),
                 host: None,
                 arriving: Vec::new(),
+                merging: Vec::new(),
             }),
             image: None,
             home: None,
@@ -169,6 +171,7 @@ impl Mem {
             regions: Regions::new(size as u64),
             host: None,
             arriving: Vec::new(),
+            merging: Vec::new(),
         };
         copies.mems[home] = Some(native);
         copies.regions.written(0..size as u64, home);
@@ -272,6 +275,16 @@ impl Mem {
         root.copies().regions.written(wide(&range), place);
     }
 
+    /// Notes that a thread of ours writes a range of the host's copy until `end` has ended,
+    /// and that no other place has the bytes.
+    pub fn merged_until(&self, range: &Range<usize>, end: &Arc<Native>) {
+        let host = self.context.places.len();
+        let (root, range) = self.in_root(range);
+        let mut copies = root.copies();
+        copies.regions.written(wide(&range), host);
+        copies.merging.push((range, Arc::clone(end)));
+    }
+
     /// Takes what the host has of a range as the contents of bytes that nobody has written.
     /// Places whose bytes are compared must begin with the same ones.
     pub fn define(&self, range: &Range<usize>) {
@@ -304,84 +317,6 @@ impl Mem {
         let (root, range) = self.in_root(range);
         root.copies().host_address(root.size, range.start)
     }
-
-    /// Copies to a place what it does not have of a range, after `before`. The result is
-    /// what must end before the bytes are there. The place after the last is the host.
-    pub fn bring(
-        &self,
-        queue: &Queue,
-        state: &mut State,
-        range: &Range<usize>,
-        place: usize,
-        before: &[Arc<Native>],
-    ) -> Fallible<Vec<Arc<Native>>> {
-        let (root, range) = self.in_root(range);
-        let context = &root.context;
-        let host = context.places.len();
-        let absent: Vec<_> = root.copies().regions.missing(wide(&range), place).collect();
-        for (part, holders) in absent {
-            let part = part.start as usize..part.end as usize;
-            if !holders.has(host) {
-                let from = (0..host)
-                    .find(|place| holders.has(*place))
-                    .ok_or(CL_INVALID_MEM_OBJECT)?;
-                root.copy(queue, state, &part, from, true, before)?;
-            }
-            if place != host {
-                root.copy(queue, state, &part, place, false, before)?;
-            }
-        }
-        let mut copies = root.copies();
-        copies.forget_ended();
-        Ok(copies.arriving_at(&range, place))
-    }
-
-    /// Hidden copies that bring a range to a place and may not have ended.
-    pub fn arriving(&self, range: &Range<usize>, place: usize) -> Vec<Arc<Native>> {
-        let (root, range) = self.in_root(range);
-        root.copies().arriving_at(&range, place)
-    }
-
-    /// Copies a range from a place to the host, or the other way.
-    fn copy(
-        &self,
-        queue: &Queue,
-        state: &mut State,
-        range: &Range<usize>,
-        place: usize,
-        to_host: bool,
-        before: &[Arc<Native>],
-    ) -> Fallible<()> {
-        let host = self.context.places.len();
-        let (from, to) = match to_host {
-            true => (place, host),
-            false => (host, place),
-        };
-        let lane = queue.lane(state, place)?;
-        let (queue, mem) = (lane.queue, self.at(place)?);
-        let mut before = before.to_vec();
-        before.extend(self.copies().arriving_at(range, from));
-        let waits = waits(&self.context, lane.domain, &before)?;
-        let (count, list) = (waits.count(), waits.events());
-        let (at, size) = (range.start, range.len());
-        let bytes = self.copies().host_address(self.size, at)?.cast();
-        let (now, mut event) = (CL_FALSE, ptr::null_mut());
-        let out = &mut event;
-        check(match to_host {
-            true => driver!(
-                lane.table,
-                clEnqueueReadBuffer(queue, mem, now, at, size, bytes, count, list, out)
-            ),
-            false => driver!(
-                lane.table,
-                clEnqueueWriteBuffer(queue, mem, now, at, size, bytes, count, list, out)
-            ),
-        })?;
-        let native = lane.native(event);
-        report::moved(state, &lane, size, to_host, &native);
-        self.copies().arrived(range, to, native);
-        Ok(())
-    }
 }
 
 fn wide(range: &Range<usize>) -> Range<u64> {
@@ -395,23 +330,6 @@ impl Copies {
         }
         let memory = self.host.as_ref().ok_or(CL_OUT_OF_HOST_MEMORY)?;
         Ok(memory.address().wrapping_add(at))
-    }
-
-    fn arriving_at(&self, range: &Range<usize>, place: usize) -> Vec<Arc<Native>> {
-        let overlaps = |other: &Range<usize>| other.start < range.end && range.start < other.end;
-        let arriving = self.arriving.iter();
-        let arriving = arriving.filter(|(part, at, _)| *at == place && overlaps(part));
-        arriving.map(|(_, _, native)| Arc::clone(native)).collect()
-    }
-
-    fn arrived(&mut self, range: &Range<usize>, place: usize, native: Arc<Native>) {
-        self.regions.copied(wide(range), place);
-        self.arriving.push((range.clone(), place, native));
-    }
-
-    fn forget_ended(&mut self) {
-        self.arriving
-            .retain(|(_, _, native)| native.execution_status().is_ok_and(|status| status > 0));
     }
 }
 

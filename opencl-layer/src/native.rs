@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libc::c_void;
@@ -83,6 +83,12 @@ impl Native {
         })
     }
 
+    /// The end of a user event of a domain.
+    pub fn of_user(user: &UserEvent, domain: usize) -> Fallible<Arc<Self>> {
+        let event = user.share()?.into_event();
+        Ok(Self::new(user.table, event, domain, ptr::null_mut()))
+    }
+
     /// Notes that what it stands for has failed. To be called before the event ends.
     pub fn fail(&self, code: cl_int) {
         self.failure.store(code.min(-1), Ordering::Release);
@@ -145,6 +151,11 @@ impl Native {
         })
     }
 
+    /// Whether it has not ended.
+    pub fn is_pending(&self) -> bool {
+        self.execution_status().is_ok_and(|status| status > 0)
+    }
+
     /// A time of an event, by the common clock.
     fn time(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
         let mut time: cl_ulong = 0;
@@ -196,6 +207,28 @@ impl Native {
 impl Drop for Native {
     fn drop(&mut self) {
         let _ = driver!(self.table, clReleaseEvent(self.event));
+    }
+}
+
+/// Does something when all events have ended.
+pub fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'static) {
+    let left = Arc::new(AtomicUsize::new(natives.len()));
+    let then = Arc::new(Mutex::new(Some(then)));
+    for native in natives {
+        let (left, then) = (Arc::clone(&left), Arc::clone(&then));
+        let one_less = move || {
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(then) = then {
+                    then();
+                }
+            }
+        };
+        if !native.when_ended(one_less.clone()) {
+            // A driver that tells nothing is waited for.
+            let _ = native.wait();
+            one_less();
+        }
     }
 }
 

@@ -6,8 +6,7 @@
 //! The buffers' bytes are the host's afterwards.
 
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::{CL_FALSE, CL_OUT_OF_RESOURCES, CL_TRUE, cl_command_queue};
@@ -22,7 +21,7 @@ use crate::handle::Ref;
 use crate::host_memory::HostMemory;
 use crate::launch::Launch;
 use crate::mem::Mem;
-use crate::native::{Native, UserEvent};
+use crate::native::{Native, UserEvent, when_all_ended};
 use crate::queue::{Lane, Queue, State};
 use crate::status::{Fallible, check, driver, driver_object};
 use pdawl::residency::difference::{Twice, merge};
@@ -44,7 +43,6 @@ impl Divided<'_> {
     /// Gives the parts to drivers, and has their results merged.
     pub fn merged(&self, queue: &Ref<Queue>, state: &mut State) -> Fallible<Arc<Native>> {
         let context = &queue.context;
-        let host = context.places.len();
         let launched = self.launched(queue, state, false)?;
         let written = self.command.uses.iter().filter(|used| used.writes);
         let mems: Vec<Ref<Mem>> = written.map(|used| used.mem.clone()).collect();
@@ -68,20 +66,15 @@ impl Divided<'_> {
             }
             results.push(own);
         }
-        for mem in &mems {
-            mem.written(&(0..mem.size), host);
-        }
         let lane = launched.lanes[0];
         let domain = &context.domains[lane.domain];
         let user = UserEvent::new(domain.table, domain.context)?;
-        let end = Native::new(
-            domain.table,
-            user.share()?.into_event(),
-            lane.domain,
-            ptr::null_mut(),
-        );
+        let end = Native::of_user(&user, lane.domain)?;
         let list = waits(context, lane.domain, std::slice::from_ref(&end))?;
         let joined = lane.joined(&list, launched.natives.clone())?;
+        for mem in &mems {
+            mem.merged_until(&(0..mem.size), &joined);
+        }
         self.ends(queue, state, &launched, &joined)?;
         let task = Merge {
             launch: self.launch.clone(),
@@ -104,28 +97,6 @@ impl Divided<'_> {
             });
         });
         Ok(joined)
-    }
-}
-
-/// Does something when all events have ended.
-fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'static) {
-    let left = Arc::new(AtomicUsize::new(natives.len()));
-    let then = Arc::new(Mutex::new(Some(then)));
-    for native in natives {
-        let (left, then) = (Arc::clone(&left), Arc::clone(&then));
-        let one_less = move || {
-            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(then) = then {
-                    then();
-                }
-            }
-        };
-        if !native.when_ended(one_less.clone()) {
-            // A driver that tells nothing is waited for.
-            let _ = native.wait();
-            one_less();
-        }
     }
 }
 

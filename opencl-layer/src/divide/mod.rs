@@ -26,7 +26,7 @@ mod rates;
 mod refuse;
 mod trial;
 mod verdict;
-mod worker;
+pub mod worker;
 
 use std::ops::Range;
 use std::sync::Arc;

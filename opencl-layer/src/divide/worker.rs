@@ -99,6 +99,12 @@ pub fn merges() -> &'static Worker {
     &WORKER
 }
 
+/// The thread that copies bytes of the host to pinned memory once they are there.
+pub fn copies() -> &'static Worker {
+    static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl copies"));
+    &WORKER
+}
+
 /// Does something that drivers must live for. Every call of a driver on a thread of ours is in
 /// one.
 pub fn while_alive<T>(work: impl FnOnce() -> T) -> T {

@@ -1,0 +1,276 @@
+//! Hidden copies of buffers' bytes.
+//!
+//! A driver may read the source of a write when the write is enqueued, before the events of
+//! its wait list have ended; NVIDIA's does so for up to 64 KiB of pageable memory. A write
+//! from the host's copy is therefore enqueued only if the bytes are there. Bytes that are
+//! still to come, from another device or from a thread of ours, go through pinned memory.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_FALSE, CL_INVALID_MEM_OBJECT};
+
+use super::{Copies, Mem, wide};
+use crate::command::waits;
+use crate::context::Domain;
+use crate::divide::worker::{copies, while_alive};
+use crate::native::{Native, UserEvent, when_all_ended};
+use crate::queue::{Lane, Queue, State};
+use crate::report;
+use crate::status::{Fallible, check, driver};
+
+/// The queue of a hidden copy, and what it waits for.
+struct Copying<'a> {
+    queue: &'a Queue,
+    state: &'a mut State,
+    before: &'a [Arc<Native>],
+}
+
+impl Mem {
+    /// Copies to a place what it does not have of a range, after `before`. The result is
+    /// what must end before the bytes are there. The place after the last is the host.
+    pub fn bring(
+        &self,
+        queue: &Queue,
+        state: &mut State,
+        range: &Range<usize>,
+        place: usize,
+        before: &[Arc<Native>],
+    ) -> Fallible<Vec<Arc<Native>>> {
+        let (root, range) = self.in_root(range);
+        let host = root.context.places.len();
+        let absent: Vec<_> = {
+            let mut copies = root.copies();
+            copies.forget_ended();
+            copies.regions.missing(wide(&range), place).collect()
+        };
+        let mut copying = Copying {
+            queue,
+            state,
+            before,
+        };
+        for (part, holders) in absent {
+            let part = part.start as usize..part.end as usize;
+            let device = (0..host).find(|place| holders.has(*place));
+            let coming = match holders.has(host) {
+                true => root.copies().arriving_at(&part, host),
+                false => Vec::new(),
+            };
+            match device {
+                Some(from) if place == host => root.to_host(&mut copying, &part, from)?,
+                None if !holders.has(host) => return Err(CL_INVALID_MEM_OBJECT),
+                _ if holders.has(host) && coming.is_empty() => {
+                    root.from_host(&mut copying, &part, place)?;
+                }
+                Some(from) => root.across(&mut copying, &part, from, place)?,
+                None => root.from_host_later(&mut copying, &part, place, coming)?,
+            }
+        }
+        Ok(root.copies().arriving_at(&range, place))
+    }
+
+    /// Hidden copies that bring a range to a place and may not have ended.
+    pub fn arriving(&self, range: &Range<usize>, place: usize) -> Vec<Arc<Native>> {
+        let (root, range) = self.in_root(range);
+        root.copies().arriving_at(&range, place)
+    }
+
+    fn to_host(&self, by: &mut Copying, range: &Range<usize>, from: usize) -> Fallible<()> {
+        let host = self.context.places.len();
+        let to = self.copies().host_address(self.size, range.start)?;
+        let native = self.read(by, range, from, to)?;
+        self.copies().arrived(range, host, native);
+        Ok(())
+    }
+
+    fn from_host(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
+        let from = self.copies().host_address(self.size, range.start)?;
+        let native = self.write(by, range, to, from, None)?;
+        self.copies().arrived(range, to, native);
+        Ok(())
+    }
+
+    /// From device to device.
+    fn across(
+        &self,
+        by: &mut Copying,
+        range: &Range<usize>,
+        from: usize,
+        to: usize,
+    ) -> Fallible<()> {
+        let native = self.through(self.pins(from, to), range.len(), |_, pinned, users| {
+            let read = self.read(by, range, from, pinned)?;
+            users.push_back(Arc::clone(&read));
+            let native = self.write(by, range, to, pinned, Some(read))?;
+            users.push_back(Arc::clone(&native));
+            Ok(native)
+        })?;
+        self.copies().arrived(range, to, native);
+        Ok(())
+    }
+
+    /// From the host's copy, which has the bytes when `coming` have ended.
+    fn from_host_later(
+        &self,
+        by: &mut Copying,
+        range: &Range<usize>,
+        to: usize,
+        coming: Vec<Arc<Native>>,
+    ) -> Fallible<()> {
+        let from = Bytes(self.copies().host_address(self.size, range.start)?);
+        let native = self.through(to, range.len(), |domain, pinned, users| {
+            let user = UserEvent::new(domain.table, domain.context)?;
+            let filled = Native::of_user(&user, self.context.places[to].domain)?;
+            let native = self.write(by, range, to, pinned, Some(filled))?;
+            users.push_back(Arc::clone(&native));
+            let (size, pinned) = (range.len(), Bytes(pinned));
+            when_all_ended(&coming, move || {
+                copies().run(move || {
+                    while_alive(|| {
+                        // SAFETY: both have so many bytes until the write has ended, which
+                        // waits for this.
+                        unsafe { ptr::copy_nonoverlapping(from.address(), pinned.address(), size) };
+                        user.complete();
+                    });
+                });
+            });
+            Ok(native)
+        })?;
+        self.copies().arrived(range, to, native);
+        Ok(())
+    }
+
+    /// Has `copy` use pinned memory of a place's driver.
+    fn through(
+        &self,
+        place: usize,
+        size: usize,
+        copy: impl FnOnce(&Domain, *mut u8, &mut VecDeque<Arc<Native>>) -> Fallible<Arc<Native>>,
+    ) -> Fallible<Arc<Native>> {
+        let (domain, device) = (
+            self.context.domain(place),
+            self.context.places[place].real.id,
+        );
+        let copy = |pinned: *mut u8, users: &mut VecDeque<_>| copy(domain, pinned, users);
+        domain.transit.through(domain, device, size, copy)
+    }
+
+    /// The place whose driver pins memory for a copy: only drivers of GPUs do so.
+    fn pins(&self, from: usize, to: usize) -> usize {
+        let is_cpu = |place: usize| self.context.places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
+        if is_cpu(to) { from } else { to }
+    }
+
+    fn read(
+        &self,
+        by: &mut Copying,
+        range: &Range<usize>,
+        place: usize,
+        to: *mut u8,
+    ) -> Fallible<Arc<Native>> {
+        let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
+        let mut before = by.before.to_vec();
+        before.extend(self.copies().arriving_at(range, place));
+        let waits = waits(&self.context, lane.domain, &before)?;
+        let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
+        let (count, list) = (waits.count(), waits.events());
+        check(driver!(
+            lane.table,
+            clEnqueueReadBuffer(
+                lane.queue,
+                mem,
+                CL_FALSE,
+                at,
+                size,
+                to.cast(),
+                count,
+                list,
+                &mut event
+            )
+        ))?;
+        Ok(moved(by.state, &lane, size, true, event))
+    }
+
+    fn write(
+        &self,
+        by: &mut Copying,
+        range: &Range<usize>,
+        place: usize,
+        from: *mut u8,
+        after: Option<Arc<Native>>,
+    ) -> Fallible<Arc<Native>> {
+        let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
+        let mut before = by.before.to_vec();
+        before.extend(after);
+        let waits = waits(&self.context, lane.domain, &before)?;
+        let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
+        let (count, list) = (waits.count(), waits.events());
+        check(driver!(
+            lane.table,
+            clEnqueueWriteBuffer(
+                lane.queue,
+                mem,
+                CL_FALSE,
+                at,
+                size,
+                from.cast(),
+                count,
+                list,
+                &mut event
+            )
+        ))?;
+        Ok(moved(by.state, &lane, size, false, event))
+    }
+}
+
+fn moved(
+    state: &State,
+    lane: &Lane,
+    size: usize,
+    to_host: bool,
+    event: opencl_sys::cl_event,
+) -> Arc<Native> {
+    let native = lane.native(event);
+    report::moved(state, lane, size, to_host, &native);
+    native
+}
+
+/// An address for another thread.
+#[derive(Clone, Copy)]
+struct Bytes(*mut u8);
+
+// SAFETY: an address; whoever uses the bytes is ordered by events.
+unsafe impl Send for Bytes {}
+
+impl Bytes {
+    fn address(self) -> *mut u8 {
+        self.0
+    }
+}
+
+impl Copies {
+    /// What must end before a place has the bytes of a range that it is said to have.
+    fn arriving_at(&self, range: &Range<usize>, place: usize) -> Vec<Arc<Native>> {
+        let meets = |other: &Range<usize>| other.start < range.end && range.start < other.end;
+        let arriving = self.arriving.iter();
+        let arriving = arriving.filter(|(part, at, _)| *at == place && meets(part));
+        let mut all: Vec<_> = arriving.map(|(_, _, native)| Arc::clone(native)).collect();
+        if place == self.mems.len() {
+            let merging = self.merging.iter().filter(|(part, _)| meets(part));
+            all.extend(merging.map(|(_, native)| Arc::clone(native)));
+        }
+        all
+    }
+
+    fn arrived(&mut self, range: &Range<usize>, place: usize, native: Arc<Native>) {
+        self.regions.copied(wide(range), place);
+        self.arriving.push((range.clone(), place, native));
+    }
+
+    fn forget_ended(&mut self) {
+        self.arriving.retain(|(_, _, native)| native.is_pending());
+        self.merging.retain(|(_, native)| native.is_pending());
+    }
+}
