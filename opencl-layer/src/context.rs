@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::drivers::RealDevice;
 use crate::ending::{Ended, Ending};
 use crate::handle::{self, Ref, kind};
+use crate::late::LateQueue;
 use crate::mem::Mem;
 use crate::platform;
 use crate::queue::Queue;
@@ -43,6 +44,7 @@ pub struct Place {
     pub domain: usize,
     /// What it is called in profiles: devices of one model share them.
     pub profile: String,
+    pub late: LateQueue,
 }
 
 /// A context.
@@ -121,6 +123,7 @@ impl Context {
                 domain: domain.ok_or(CL_INVALID_DEVICE)?,
                 profile: format!("{}, {}", real.model, real.driver.name),
                 real,
+                late: LateQueue::default(),
             });
         }
         let maps = context.scheduler.or(Some(settings().mapping));
@@ -206,6 +209,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        for place in &mut self.places {
+            place.late.release(self.domains[place.domain].table);
+        }
         for domain in &mut self.domains {
             domain.transit.release();
             let _ = driver!(domain.table, clReleaseContext(domain.context));

@@ -4,13 +4,15 @@ use std::ptr;
 
 use opencl_sys::CL_OUT_OF_HOST_MEMORY;
 
+use crate::pinned::Pinned;
 use crate::status::Fallible;
 
-/// Host memory: pages of our own, or a program's.
+/// Host memory: pages of our own, what a driver has pinned, or a program's.
 pub struct HostMemory {
     address: *mut u8,
-    /// Bytes to unmap; 0 for a program's.
+    /// Bytes to unmap; 0 for others than pages of our own.
     mapped: usize,
+    _pinned: Option<Pinned>,
 }
 
 // SAFETY: an address; whoever uses the bytes is ordered by events.
@@ -31,12 +33,25 @@ impl HostMemory {
         Ok(Self {
             address: address.cast(),
             mapped: bytes,
+            _pinned: None,
         })
+    }
+
+    pub fn pinned(memory: Pinned) -> Self {
+        Self {
+            address: memory.address(),
+            mapped: 0,
+            _pinned: Some(memory),
+        }
     }
 
     /// A program's memory.
     pub fn borrowed(address: *mut u8) -> Self {
-        Self { address, mapped: 0 }
+        Self {
+            address,
+            mapped: 0,
+            _pinned: None,
+        }
     }
 
     pub fn address(&self) -> *mut u8 {

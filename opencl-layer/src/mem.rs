@@ -16,6 +16,7 @@ use crate::host_memory::HostMemory;
 use crate::host_view::HostView;
 use crate::image::Image;
 use crate::native::Native;
+use crate::pinned::Pinned;
 use crate::status::{Fallible, driver, driver_object};
 
 mod bring;
@@ -104,7 +105,7 @@ impl Mem {
             copies.host = Some(HostMemory::borrowed(host.cast()));
             copies.regions.written(0..size as u64, places);
         } else if flags & CL_MEM_COPY_HOST_PTR != 0 {
-            let memory = HostMemory::new(size)?;
+            let memory = host_memory(&context, flags, size)?;
             // SAFETY: both have `size` bytes, and ours is new.
             unsafe { ptr::copy_nonoverlapping(host.cast::<u8>(), memory.address(), size) };
             copies.host = Some(memory);
@@ -315,7 +316,21 @@ impl Mem {
     /// The address of a range in the host's copy.
     pub fn host_address(&self, range: &Range<usize>) -> Fallible<*mut u8> {
         let (root, range) = self.in_root(range);
-        root.copies().host_address(root.size, range.start)
+        root.copies().host_address(root, range.start)
+    }
+}
+
+/// Memory for the host's copy. Programs map `CL_MEM_ALLOC_HOST_PTR` to have memory that GPUs'
+/// drivers have pinned.
+fn host_memory(context: &Context, flags: cl_mem_flags, size: usize) -> Fallible<HostMemory> {
+    let is_gpu = |place: &usize| context.places[*place].real.kind & CL_DEVICE_TYPE_GPU != 0;
+    let gpu = (0..context.places.len()).find(is_gpu);
+    let pinned = gpu
+        .filter(|_| flags & CL_MEM_ALLOC_HOST_PTR != 0)
+        .and_then(|gpu| Pinned::new(context.domain(gpu), context.places[gpu].real.id, size).ok());
+    match pinned {
+        Some(pinned) => Ok(HostMemory::pinned(pinned)),
+        None => HostMemory::new(size),
     }
 }
 
@@ -324,9 +339,9 @@ fn wide(range: &Range<usize>) -> Range<u64> {
 }
 
 impl Copies {
-    fn host_address(&mut self, size: usize, at: usize) -> Fallible<*mut u8> {
+    fn host_address(&mut self, of: &Mem, at: usize) -> Fallible<*mut u8> {
         if self.host.is_none() {
-            self.host = Some(HostMemory::new(size)?);
+            self.host = Some(host_memory(&of.context, of.flags, of.size)?);
         }
         let memory = self.host.as_ref().ok_or(CL_OUT_OF_HOST_MEMORY)?;
         Ok(memory.address().wrapping_add(at))

@@ -182,16 +182,37 @@ impl Native {
     /// Runs a task when it has ended, on a driver's thread. Returns false if the driver
     /// refuses; then it never runs.
     pub fn when_ended(&self, task: impl FnOnce() + Send + 'static) -> bool {
-        let data = Box::into_raw(Box::new(Box::new(task) as Task));
+        self.tell(Box::new(task)).is_ok()
+    }
+
+    /// As [`Self::when_ended`], with the execution status. A driver that refuses is waited
+    /// for.
+    pub fn then(self: &Arc<Self>, task: impl FnOnce(cl_int) + Send + 'static) {
+        let native = Arc::clone(self);
+        let task = move || {
+            task(
+                native
+                    .execution_status()
+                    .unwrap_or_else(|code| code.min(-1)),
+            )
+        };
+        if let Err(task) = self.tell(Box::new(task)) {
+            let _ = self.wait();
+            task();
+        }
+    }
+
+    fn tell(&self, task: Task) -> Result<(), Task> {
+        let data = Box::into_raw(Box::new(task));
         let set = driver!(
             self.table,
             clSetEventCallback(self.event, CL_COMPLETE, Some(run_task), data.cast())
         );
-        if set != opencl_sys::CL_SUCCESS {
+        match set {
+            opencl_sys::CL_SUCCESS => Ok(()),
             // SAFETY: the driver did not take the pointer.
-            drop(unsafe { Box::from_raw(data) });
+            _ => Err(*unsafe { Box::from_raw(data) }),
         }
-        set == opencl_sys::CL_SUCCESS
     }
 
     /// Waits until it has ended.
@@ -210,26 +231,23 @@ impl Drop for Native {
     }
 }
 
-/// Does something when all events have ended.
+/// Does something when all events have ended; at once if there are none.
 pub fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'static) {
-    let left = Arc::new(AtomicUsize::new(natives.len()));
+    let left = Arc::new(AtomicUsize::new(natives.len() + 1));
     let then = Arc::new(Mutex::new(Some(then)));
-    for native in natives {
-        let (left, then) = (Arc::clone(&left), Arc::clone(&then));
-        let one_less = move || {
-            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(then) = then {
-                    then();
-                }
+    let one_less = move || {
+        if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(then) = then {
+                then();
             }
-        };
-        if !native.when_ended(one_less.clone()) {
-            // A driver that tells nothing is waited for.
-            let _ = native.wait();
-            one_less();
         }
+    };
+    for native in natives {
+        let one_less = one_less.clone();
+        native.then(move |_| one_less());
     }
+    one_less();
 }
 
 /// A user event of a driver.
@@ -280,7 +298,7 @@ type Task = Box<dyn FnOnce() + Send>;
 
 unsafe extern "C" fn run_task(_event: cl_event, _status: cl_int, data: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the box that `when_ended` gave away; drivers call once.
+        // SAFETY: the box that `tell` gave away; drivers call once.
         let task = unsafe { Box::from_raw(data.cast::<Task>()) };
         task();
     }));

@@ -278,6 +278,11 @@ fn errors() {
 }
 
 #[test]
+fn relay() {
+    run("relay");
+}
+
+#[test]
 fn threads() {
     run("threads");
 }

@@ -99,9 +99,9 @@ pub fn merges() -> &'static Worker {
     &WORKER
 }
 
-/// The thread that copies bytes of the host to pinned memory once they are there.
-pub fn copies() -> &'static Worker {
-    static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl copies"));
+/// The thread that gives late writes to drivers.
+pub fn writes() -> &'static Worker {
+    static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl writes"));
     &WORKER
 }
 

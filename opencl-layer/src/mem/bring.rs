@@ -2,10 +2,9 @@
 //!
 //! A driver may read the source of a write when the write is enqueued, before the events of
 //! its wait list have ended; NVIDIA's does so for up to 64 KiB of pageable memory. A write
-//! from the host's copy is therefore enqueued only if the bytes are there. Bytes that are
-//! still to come, from another device or from a thread of ours, go through pinned memory.
+//! from the host's copy is therefore enqueued only once the bytes are there. What goes from
+//! device to device goes through pinned memory, for which drivers wait.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
@@ -14,9 +13,8 @@ use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_FALSE, CL_INVALID_MEM_OBJECT};
 
 use super::{Copies, Mem, wide};
 use crate::command::waits;
-use crate::context::Domain;
-use crate::divide::worker::{copies, while_alive};
-use crate::native::{Native, UserEvent, when_all_ended};
+use crate::late::{self, LateWrite};
+use crate::native::Native;
 use crate::queue::{Lane, Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver};
@@ -54,18 +52,13 @@ impl Mem {
         for (part, holders) in absent {
             let part = part.start as usize..part.end as usize;
             let device = (0..host).find(|place| holders.has(*place));
-            let coming = match holders.has(host) {
-                true => root.copies().arriving_at(&part, host),
-                false => Vec::new(),
-            };
+            let is_there = holders.has(host) && root.copies().arriving_at(&part, host).is_empty();
             match device {
                 Some(from) if place == host => root.to_host(&mut copying, &part, from)?,
                 None if !holders.has(host) => return Err(CL_INVALID_MEM_OBJECT),
-                _ if holders.has(host) && coming.is_empty() => {
-                    root.from_host(&mut copying, &part, place)?;
-                }
+                _ if is_there => root.from_host(&mut copying, &part, place)?,
                 Some(from) => root.across(&mut copying, &part, from, place)?,
-                None => root.from_host_later(&mut copying, &part, place, coming)?,
+                None => root.from_host_later(&mut copying, &part, place)?,
             }
         }
         Ok(root.copies().arriving_at(&range, place))
@@ -79,20 +72,21 @@ impl Mem {
 
     fn to_host(&self, by: &mut Copying, range: &Range<usize>, from: usize) -> Fallible<()> {
         let host = self.context.places.len();
-        let to = self.copies().host_address(self.size, range.start)?;
+        let to = self.copies().host_address(self, range.start)?;
         let native = self.read(by, range, from, to)?;
         self.copies().arrived(range, host, native);
         Ok(())
     }
 
     fn from_host(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
-        let from = self.copies().host_address(self.size, range.start)?;
+        let from = self.copies().host_address(self, range.start)?;
         let native = self.write(by, range, to, from, None)?;
         self.copies().arrived(range, to, native);
         Ok(())
     }
 
-    /// From device to device.
+    /// From device to device: through pinned memory, or through the host's copy if there is no
+    /// room for so much.
     fn across(
         &self,
         by: &mut Copying,
@@ -100,61 +94,45 @@ impl Mem {
         from: usize,
         to: usize,
     ) -> Fallible<()> {
-        let native = self.through(self.pins(from, to), range.len(), |_, pinned, users| {
+        let pins = self.pins(from, to);
+        let (domain, device) = (self.context.domain(pins), self.context.places[pins].real.id);
+        let transit = &domain.transit;
+        let native = transit.through(domain, device, range.len(), |pinned, users| {
             let read = self.read(by, range, from, pinned)?;
             users.push_back(Arc::clone(&read));
             let native = self.write(by, range, to, pinned, Some(read))?;
             users.push_back(Arc::clone(&native));
             Ok(native)
         })?;
-        self.copies().arrived(range, to, native);
+        match native {
+            Some(native) => self.copies().arrived(range, to, native),
+            None => {
+                self.to_host(by, range, from)?;
+                self.from_host_later(by, range, to)?;
+            }
+        }
         Ok(())
     }
 
-    /// From the host's copy, which has the bytes when `coming` have ended.
-    fn from_host_later(
-        &self,
-        by: &mut Copying,
-        range: &Range<usize>,
-        to: usize,
-        coming: Vec<Arc<Native>>,
-    ) -> Fallible<()> {
-        let from = Bytes(self.copies().host_address(self.size, range.start)?);
-        let native = self.through(to, range.len(), |domain, pinned, users| {
-            let user = UserEvent::new(domain.table, domain.context)?;
-            let filled = Native::of_user(&user, self.context.places[to].domain)?;
-            let native = self.write(by, range, to, pinned, Some(filled))?;
-            users.push_back(Arc::clone(&native));
-            let (size, pinned) = (range.len(), Bytes(pinned));
-            when_all_ended(&coming, move || {
-                copies().run(move || {
-                    while_alive(|| {
-                        // SAFETY: both have so many bytes until the write has ended, which
-                        // waits for this.
-                        unsafe { ptr::copy_nonoverlapping(from.address(), pinned.address(), size) };
-                        user.complete();
-                    });
-                });
-            });
-            Ok(native)
-        })?;
+    /// From the host's copy, which does not have all bytes yet.
+    fn from_host_later(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
+        let from = self.copies().host_address(self, range.start)?;
+        let (mem, at, size) = (self.at(to)?, range.start, range.len());
+        let mut before = by.before.to_vec();
+        before.extend(self.copies().arriving_at(range, self.context.places.len()));
+        // What it waits for in this queue is only told of once it has begun.
+        by.state.flush()?;
+        let write = LateWrite {
+            mem,
+            at,
+            size,
+            from: from.cast(),
+        };
+        let native = late::write(&self.context, to, write, &before)?;
+        let lane = Lane::for_questions(&self.context, to);
+        report::moved(by.state, &lane, size, false, &native);
         self.copies().arrived(range, to, native);
         Ok(())
-    }
-
-    /// Has `copy` use pinned memory of a place's driver.
-    fn through(
-        &self,
-        place: usize,
-        size: usize,
-        copy: impl FnOnce(&Domain, *mut u8, &mut VecDeque<Arc<Native>>) -> Fallible<Arc<Native>>,
-    ) -> Fallible<Arc<Native>> {
-        let (domain, device) = (
-            self.context.domain(place),
-            self.context.places[place].real.id,
-        );
-        let copy = |pinned: *mut u8, users: &mut VecDeque<_>| copy(domain, pinned, users);
-        domain.transit.through(domain, device, size, copy)
     }
 
     /// The place whose driver pins memory for a copy: only drivers of GPUs do so.
@@ -235,19 +213,6 @@ fn moved(
     let native = lane.native(event);
     report::moved(state, lane, size, to_host, &native);
     native
-}
-
-/// An address for another thread.
-#[derive(Clone, Copy)]
-struct Bytes(*mut u8);
-
-// SAFETY: an address; whoever uses the bytes is ordered by events.
-unsafe impl Send for Bytes {}
-
-impl Bytes {
-    fn address(self) -> *mut u8 {
-        self.0
-    }
 }
 
 impl Copies {

@@ -1,0 +1,118 @@
+//! Writes that a driver gets once their bytes are there and what must end before them has
+//! ended.
+//!
+//! They go to a queue of their own at their device, where no command of the program is in
+//! front of them. Commands wait for an event that ends with the write.
+
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use libc::c_void;
+use opencl_sys::{
+    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_FALSE, cl_command_queue, cl_int, cl_mem,
+};
+
+use crate::context::Context;
+use crate::divide::worker::{while_alive, writes};
+use crate::native::{Native, UserEvent, when_all_ended};
+use crate::queue::Lane;
+use crate::status::{Fallible, check, driver, driver_object};
+
+/// The queue of a place's late writes, made for the first one.
+#[derive(Default)]
+pub struct LateQueue(OnceLock<cl_command_queue>);
+
+// SAFETY: drivers' handles may be used by every thread.
+unsafe impl Send for LateQueue {}
+// SAFETY: as above.
+unsafe impl Sync for LateQueue {}
+
+/// A write from host memory, which stays until the write has ended.
+pub struct LateWrite {
+    pub mem: cl_mem,
+    pub at: usize,
+    pub size: usize,
+    pub from: *const c_void,
+}
+
+// SAFETY: drivers' handles may be used by every thread, and events order the uses of the
+// bytes.
+unsafe impl Send for LateWrite {}
+
+impl LateQueue {
+    fn lane(&self, context: &Context, place: usize) -> Fallible<Lane> {
+        let mut lane = Lane::for_questions(context, place);
+        lane.queue = match self.0.get() {
+            Some(queue) => *queue,
+            None => {
+                let (native, device) =
+                    (context.domain(place).context, context.places[place].real.id);
+                // Only one command at a time is given to drivers, so nobody else makes it.
+                let made = driver_object!(lane.table, clCreateCommandQueue(native, device, 0))?;
+                *self.0.get_or_init(|| made)
+            }
+        };
+        Ok(lane)
+    }
+
+    /// Gives the queue back.
+    pub fn release(&mut self, table: &opencl_sys::cl_icd::cl_icd_dispatch) {
+        if let Some(queue) = self.0.take() {
+            let _ = driver!(table, clReleaseCommandQueue(queue));
+        }
+    }
+}
+
+/// Has a write enqueued when all of `before` have ended. The result ends with the write.
+pub fn write(
+    context: &Context,
+    place: usize,
+    write: LateWrite,
+    before: &[Arc<Native>],
+) -> Fallible<Arc<Native>> {
+    let lane = context.places[place].late.lane(context, place)?;
+    let domain = context.domain(place);
+    let user = UserEvent::new(domain.table, domain.context)?;
+    let end = Native::of_user(&user, lane.domain)?;
+    let (told, waited) = (Arc::clone(&end), before.to_vec());
+    when_all_ended(before, move || {
+        writes().run(move || {
+            while_alive(|| match write.enqueue(&lane, &waited) {
+                Ok(native) => {
+                    let finish = move |code: cl_int| {
+                        if code < 0 {
+                            told.fail(code);
+                        }
+                        user.complete();
+                    };
+                    native.then(finish);
+                }
+                Err(code) => {
+                    told.fail(code);
+                    user.complete();
+                }
+            });
+        });
+    });
+    Ok(end)
+}
+
+impl LateWrite {
+    fn enqueue(&self, lane: &Lane, waited: &[Arc<Native>]) -> Fallible<Arc<Native>> {
+        let failed = |native: &Arc<Native>| native.execution_status().is_ok_and(|code| code < 0);
+        if waited.iter().any(failed) {
+            return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        }
+        let (mem, at, size, from) = (self.mem, self.at, self.size, self.from);
+        let (none, mut event) = (ptr::null(), ptr::null_mut());
+        check(driver!(
+            lane.table,
+            clEnqueueWriteBuffer(
+                lane.queue, mem, CL_FALSE, at, size, from, 0, none, &mut event
+            )
+        ))?;
+        let native = lane.native(event);
+        lane.flush()?;
+        Ok(native)
+    }
+}
