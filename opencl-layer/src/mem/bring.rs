@@ -54,11 +54,11 @@ impl Mem {
             let device = (0..host).find(|place| holders.has(*place));
             let is_there = holders.has(host) && root.copies().arriving_at(&part, host).is_empty();
             match device {
-                Some(from) if place == host => root.to_host(&mut copying, &part, from)?,
+                Some(from) if place == host => root.read_to_host(&mut copying, &part, from)?,
                 None if !holders.has(host) => return Err(CL_INVALID_MEM_OBJECT),
-                _ if is_there => root.from_host(&mut copying, &part, place)?,
+                _ if is_there => root.write_now(&mut copying, &part, place)?,
                 Some(from) => root.across(&mut copying, &part, from, place)?,
-                None => root.from_host_later(&mut copying, &part, place)?,
+                None => root.write_later(&mut copying, &part, place)?,
             }
         }
         Ok(root.copies().arriving_at(&range, place))
@@ -70,7 +70,7 @@ impl Mem {
         root.copies().arriving_at(&range, place)
     }
 
-    fn to_host(&self, by: &mut Copying, range: &Range<usize>, from: usize) -> Fallible<()> {
+    fn read_to_host(&self, by: &mut Copying, range: &Range<usize>, from: usize) -> Fallible<()> {
         let host = self.context.places.len();
         let to = self.copies().host_address(self, range.start)?;
         let native = self.read(by, range, from, to)?;
@@ -78,7 +78,7 @@ impl Mem {
         Ok(())
     }
 
-    fn from_host(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
+    fn write_now(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
         let from = self.copies().host_address(self, range.start)?;
         let native = self.write(by, range, to, from, None)?;
         self.copies().arrived(range, to, native);
@@ -107,15 +107,15 @@ impl Mem {
         match native {
             Some(native) => self.copies().arrived(range, to, native),
             None => {
-                self.to_host(by, range, from)?;
-                self.from_host_later(by, range, to)?;
+                self.read_to_host(by, range, from)?;
+                self.write_later(by, range, to)?;
             }
         }
         Ok(())
     }
 
     /// From the host's copy, which does not have all bytes yet.
-    fn from_host_later(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
+    fn write_later(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
         let from = self.copies().host_address(self, range.start)?;
         let (mem, at, size) = (self.at(to)?, range.start, range.len());
         let mut before = by.before.to_vec();
