@@ -69,14 +69,6 @@ impl Use {
     }
 }
 
-/// What a command does with the program's own memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum HostUse {
-    None,
-    Reads,
-    Fills,
-}
-
 /// What a driver is asked to do.
 pub trait Action: Send {
     /// Calls the driver. With `event`, it gets the driver's event.
@@ -85,11 +77,6 @@ pub trait Action: Send {
     /// Whether any place can do it, so that it goes where its data are.
     fn follows_data(&self) -> bool {
         false
-    }
-
-    /// What it does with the program's own memory.
-    fn host_memory(&self) -> HostUse {
-        HostUse::None
     }
 
     /// Whether the program needs the driver's answer at once, so that the command cannot

@@ -115,8 +115,6 @@ pub struct State {
     pub place: usize,
     /// Where the last command went.
     pub last: Option<Lane>,
-    /// In a queue with order: the last command that fills the program's memory, and its place.
-    pub filling: Option<(usize, Arc<Native>)>,
     /// The last barrier of a queue without order.
     pub barrier: Option<Arc<Native>>,
     /// Commands that no driver has yet, in their order.
@@ -213,7 +211,6 @@ impl Queue {
                 timed: vec![Slot::default(); context.places.len()],
                 place,
                 last: None,
-                filling: None,
                 barrier: None,
                 recorded: VecDeque::new(),
                 done: Vec::new(),

@@ -8,7 +8,7 @@ use std::ops::Range;
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, HostUse, Use, Waits, submit};
+use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::{Lane, Queue};
@@ -155,13 +155,6 @@ impl Action for Transfer {
 
     fn follows_data(&self) -> bool {
         self.reads
-    }
-
-    fn host_memory(&self) -> HostUse {
-        match self.reads {
-            true => HostUse::Fills,
-            false => HostUse::Reads,
-        }
     }
 }
 

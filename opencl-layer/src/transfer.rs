@@ -3,7 +3,7 @@
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, HostUse, Use, Waits, submit};
+use crate::command::{Action, Command, Use, Waits, submit};
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::{Lane, Queue};
@@ -76,10 +76,6 @@ impl Action for Read {
     fn follows_data(&self) -> bool {
         true
     }
-
-    fn host_memory(&self) -> HostUse {
-        HostUse::Fills
-    }
 }
 
 /// `clEnqueueReadBuffer`.
@@ -143,10 +139,6 @@ impl Action for Write {
                 event
             )
         ))
-    }
-
-    fn host_memory(&self) -> HostUse {
-        HostUse::Reads
     }
 }
 

@@ -278,8 +278,8 @@ fn errors() {
 }
 
 #[test]
-fn relay() {
-    run("relay");
+fn pinned() {
+    run("pinned");
 }
 
 #[test]

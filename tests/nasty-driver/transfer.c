@@ -42,15 +42,6 @@ void run_fill(cl_event event) {
     written(work->to.mem, device, work->to.at, work->region[0]);
 }
 
-/* Whether a command in front of the next one in a queue may still fill the program's memory. */
-static bool is_filling(cl_command_queue queue) {
-    bool ordered = !(queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-    for (cl_event event = queue->first; event && ordered; event = event->next)
-        if (!event->ended && (event->type == CL_COMMAND_READ_BUFFER || event->type == CL_COMMAND_READ_BUFFER_RECT))
-            return true;
-    return false;
-}
-
 /* Reads a small box of pageable memory now, whatever its command has to wait for. */
 static void read_at_once(Side *side, const size_t region[3], void **copy) {
     size_t bytes = region[0] * region[1] * region[2];
@@ -71,7 +62,7 @@ static cl_int move(cl_command_queue queue, cl_command_type type, Side from, Side
     if ((from.mem && !has(&from, region)) || (to.mem && !has(&to, region)))
         return CL_INVALID_VALUE;
     Work work = {.from = from, .to = to, .region = {region[0], region[1], region[2]}};
-    if (!from.mem && !blocking && !is_filling(queue))
+    if (!from.mem && !blocking)
         read_at_once(&work.from, region, &work.copy);
     if (!to.mem)
         is_pinned(to.host + to.at, extent(&to, region));

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
 
-use crate::command::{self, Command, HostUse};
+use crate::command::{self, Command};
 use crate::divide::{self, Entry, PartTiming};
 use crate::event::Event;
 use crate::handle::{AddressHasher, Ref};
@@ -156,12 +156,8 @@ pub fn place_and_issue(
         Some(_) => queue.timed_lane(state, place)?,
         None => queue.lane(state, place)?,
     };
-    let fills = command.action.host_memory() == HostUse::Fills && !queue.is_unordered();
-    let with_event = with_event || timed.is_some() || fills;
+    let with_event = with_event || timed.is_some();
     let native = command::issue(queue, state, command, lane, with_event)?;
-    if fills {
-        state.filling = native.clone().map(|native| (place, native));
-    }
     if let (Some(record), Some(native)) = (timed, &native) {
         state.plan.timings.push(Timing {
             record: Arc::clone(record),
@@ -213,15 +209,6 @@ fn place_of_launch(
 fn place_of_transfer(queue: &Queue, state: &mut State, command: &Command) -> usize {
     if fits(queue) {
         state.plan.epoch.transfer(command);
-    }
-    // A driver may read what a write copies when the write is enqueued, unless a command in
-    // front of it in the same queue of the driver fills that memory.
-    let uses_host = command.action.host_memory() != HostUse::None;
-    if let Some((place, native)) = state.filling.as_ref().filter(|_| uses_host) {
-        if native.is_pending() {
-            return *place;
-        }
-        state.filling = None;
     }
     if !command.action.follows_data() {
         return state.place;
