@@ -134,6 +134,10 @@ impl<T: Transport + 'static> Wire for Attended<T> {
         self.offsets[rank]
     }
 
+    fn settle(&mut self) -> Result<(), WireError> {
+        self.with(Link::settle)
+    }
+
     fn finish(mut self: Box<Self>) -> Result<(), WireError> {
         self.dismiss();
         let mut shared = lock(&self.shared);

@@ -15,6 +15,8 @@ const EXCHANGES: usize = 20;
 /// Between two looks at a rank that ends later. It may still work for long.
 const LOOK: Duration = Duration::from_millis(1);
 
+mod ending;
+
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +37,8 @@ pub struct Link<T> {
     answer: Option<Answer>,
     /// When the user polled last.
     polled: Nanos,
+    /// All have said that nothing is left to be said.
+    settled: bool,
 }
 
 #[derive(Clone, Default)]
@@ -73,6 +77,7 @@ impl<T: Transport> Link<T> {
             offsets: Some(vec![0; size]),
             answer: None,
             polled: 0,
+            settled: false,
         };
         let now = link.now();
         link.heartbeat = pulse.map(|pulse| Heartbeat::new(rank, size, pulse, now));
@@ -145,7 +150,7 @@ impl<T: Transport> Link<T> {
 
     /// Takes one event from the transport, and does what the heartbeat asks for. Returns
     /// whether there was an event.
-    pub(super) fn pump(&mut self, now: Nanos) -> Result<bool, WireError> {
+    pub(crate) fn pump(&mut self, now: Nanos) -> Result<bool, WireError> {
         let event = self.transport.poll()?;
         let moved = event.is_some();
         match event {
@@ -259,36 +264,6 @@ impl<T: Transport> Link<T> {
         others.all(|(rank, peer)| rank == own || peer.lost || holds(peer))
     }
 
-    /// Waits for the others at the end, when messages are of no use any more.
-    fn wait_for_all(&mut self, holds: impl Fn(&Peer) -> bool) -> Result<(), WireError> {
-        while !self.all(&holds) || self.transport.unsent() > 0 {
-            let moved = self.pump(self.now())?;
-            self.arrived.clear();
-            self.check_verdict()?;
-            if !moved {
-                thread::sleep(LOOK);
-            }
-        }
-        Ok(())
-    }
-
-    /// At the end, whether rank 0 and this one still agree that both take part. A rank that
-    /// has ended may take the other one for lost while that one sleeps.
-    fn check_verdict(&self) -> Result<(), WireError> {
-        let own = self.rank();
-        let differs = |peer: &Peer| peer.excludes && peer.ends_after.is_none();
-        let mut others = self.peers.iter().enumerate();
-        let with_first = |rank: usize| rank != own && (rank == 0 || own == 0);
-        if let Some((by, _)) = others.find(|(rank, peer)| with_first(*rank) && differs(peer)) {
-            return Err(self.excluded(by));
-        }
-        let first = &self.peers[0];
-        match own != 0 && first.lost && first.leaves.is_none() {
-            true => Err(WireError::LostAtEnd { rank: 0 }),
-            false => Ok(()),
-        }
-    }
-
     fn send_control_to_all(&mut self, message: impl Fn(&Peer) -> Control) -> Result<(), WireError> {
         let own = self.rank();
         for rank in (0..self.size()).filter(|&rank| rank != own) {
@@ -296,6 +271,12 @@ impl<T: Transport> Link<T> {
             self.send_control(rank, &message)?;
         }
         Ok(())
+    }
+
+    /// What has arrived and was not polled.
+    #[cfg(test)]
+    pub(crate) fn take_arrived(&mut self) -> Option<Arrived> {
+        self.arrived.pop_front()
     }
 
     /// The transport, for its own functions.
@@ -366,16 +347,25 @@ impl<T: Transport> Wire for Link<T> {
         self.offsets.as_ref().map_or(0, |offsets| offsets[rank])
     }
 
+    fn settle(&mut self) -> Result<(), WireError> {
+        if self.settled {
+            return Ok(());
+        }
+        self.begin_to_settle()?;
+        while !self.has_settled(self.now())? {
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     fn finish(mut self: Box<Self>) -> Result<(), WireError> {
-        self.send_control_to_all(|peer| Control::Done {
-            messages: peer.sent,
-        })?;
-        self.wait_for_all(|peer| peer.ends_after == Some(peer.received))?;
-        // A transport ends in good order only if all ranks agree. One that has died since
-        // it ended does not answer, so it is noticed before anybody waits for it forever.
+        self.settle()?;
+        self.begin_to_leave()?;
+        while !self.has_left(self.now())? {
+            thread::sleep(LOOK);
+        }
+        // A transport ends in good order only if all ranks agree.
         let complete = self.peers.iter().all(|peer| !peer.lost);
-        self.send_control_to_all(|_| Control::Leave { complete })?;
-        self.wait_for_all(|peer| peer.leaves.is_some())?;
         let own = self.rank();
         let agree =
             |(rank, peer): (usize, &Peer)| rank == own || (!peer.lost && peer.leaves == Some(true));
