@@ -60,15 +60,11 @@ impl JoinOptions {
 /// A process that was started together with others and cannot do its part. The first one
 /// prints why; this one only if that does not answer.
 pub fn give_up(mut wire: Box<dyn Wire>, failure: Failure) -> Failure {
-    let why = failure.in_words();
-    let status = match &failure {
-        Failure::Interrupted => return failure,
-        Failure::Usage { .. } | Failure::Parser(_) => 2,
-        _ => 1,
-    };
-    match abandon(&mut *wire, &why) {
-        true => Failure::Program(status),
-        false => failure,
+    let is_answered = abandon(&mut *wire, &failure.in_words());
+    match failure {
+        Failure::Usage { .. } if is_answered => Failure::Program(2),
+        Failure::Failed { .. } if is_answered => Failure::Program(1),
+        failure => failure,
     }
 }
 

@@ -36,7 +36,7 @@ const MOST_SUBTASKS: u64 = 1_000_000;
 pub struct DescribedCluster {
     pub file: ClusterFile,
     /// By rank.
-    machines: Vec<MachineFile>,
+    pub machines: Vec<MachineFile>,
 }
 
 /// Simulates a job and prints its report.

@@ -22,7 +22,7 @@ pub enum WireError {
     /// Another rank takes this one for lost.
     #[error(
         "rank {by} takes rank {rank} (this one) for lost, as it was not heard for too long; start \
-         the run again"
+         the run again if the others have ended without a result, too"
     )]
     Excluded { rank: usize, by: usize },
     /// The ranks were not started alike.

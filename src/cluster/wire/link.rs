@@ -279,6 +279,12 @@ impl<T: Transport> Link<T> {
         self.arrived.pop_front()
     }
 
+    /// Whether a rank takes part as far as this one knows.
+    #[cfg(test)]
+    pub(crate) fn counts(&self, rank: usize) -> bool {
+        !self.peers[rank].lost
+    }
+
     /// The transport, for its own functions.
     pub(super) fn transport(&self) -> &T {
         &self.transport

@@ -1,5 +1,6 @@
 //! The end of a run: all have settled, rank 0 has written, all leave.
 
+use super::super::Wire;
 use super::{Control, Link, Peer, Transport, WireError};
 use crate::time::Nanos;
 
