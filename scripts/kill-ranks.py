@@ -29,7 +29,7 @@ WORKLOADS = [
     "pagerank --matrix rmat:13,16 --steps 60 --tolerance 1e-9",
     "lu --size 1000 --tile 96",
     "fft --size 1024 --tile 32",
-    "sort --size 6000000",
+    "sort --size 500000",
     "convolution --size 700 --filter 15 --tile 64",
 ]
 SPREADS = ["together", "together", "oblivious", "static", "central", "steal"]

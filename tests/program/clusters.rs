@@ -150,7 +150,11 @@ fn more_nodes_are_predicted_to_be_faster() {
         assert!(runs[0]["speedup"].as_f64().unwrap() <= 1.0, "{workload}");
         for run in runs {
             let figure = |name: &str| run[name].as_f64().unwrap();
-            assert_eq!(figure("speedup"), reference / figure("seconds"), "{workload}");
+            assert_eq!(
+                figure("speedup"),
+                reference / figure("seconds"),
+                "{workload}"
+            );
             let ratio = figure("speedup") / figure("nodes");
             assert!((ratio - figure("efficiency")).abs() < 1e-9, "{workload}");
             assert!((0.0..=1.0).contains(&figure("idle")), "{workload}");

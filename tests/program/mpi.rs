@@ -103,7 +103,11 @@ fn processes_that_are_started_unlike_all_end_and_say_why() {
         ),
     ] {
         let errors = refused(&[("-n 2", first), ("-n 1", other)]);
-        assert_eq!(errors.matches(told).count(), 1, "{first}, {other}: {errors}");
+        assert_eq!(
+            errors.matches(told).count(),
+            1,
+            "{first}, {other}: {errors}"
+        );
     }
 }
 
@@ -144,7 +148,10 @@ fn a_process_that_cannot_do_its_part_ends_all() {
 fn processes_do_not_wait_for_ever_for_one_that_never_joins() {
     let line = "lu --size 200 --join-limit 3";
     let errors = refused(&[("-n 2", line), ("-n 1", "")]);
-    assert!(errors.contains("not all nodes have joined within 3 s"), "{errors}");
+    assert!(
+        errors.contains("not all nodes have joined within 3 s"),
+        "{errors}"
+    );
 }
 
 /// The report of a run that succeeds.

@@ -130,9 +130,18 @@ mod tests {
             ("pdawl run fft --size 100 --verify", "the command"),
             ("pdawl run convolution --size 101 --verify", "--size"),
             ("pdawl run convolution --size 100", "--verify"),
-            ("pdawl run convolution --size 100 --verify --filter 3", "--filter"),
-            ("pdawl run convolution --size 100 --verify --seed 2", "--seed"),
-            ("pdawl run convolution --size 100 --verify --spread steal", "--spread"),
+            (
+                "pdawl run convolution --size 100 --verify --filter 3",
+                "--filter",
+            ),
+            (
+                "pdawl run convolution --size 100 --verify --seed 2",
+                "--seed",
+            ),
+            (
+                "pdawl run convolution --size 100 --verify --spread steal",
+                "--spread",
+            ),
         ] {
             let difference = of(line).difference(&of(other)).unwrap();
             assert_eq!(difference.name, told, "{other}");

@@ -17,8 +17,8 @@ pub mod sort;
 pub mod sparse;
 pub mod stencil;
 
-pub use files::ResultFile;
 pub use asked::asked;
+pub use files::ResultFile;
 pub use joined::JoinOptions;
 pub use options::{NodeOptions, refuse};
 pub use run::{ClusterJob, Prepared, run_job};

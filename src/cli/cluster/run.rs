@@ -162,7 +162,9 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
         mut paths,
         devices,
     } = prepared;
-    let files = is_first().then(|| job.files.prepare(&mut paths)).transpose()?;
+    let files = is_first()
+        .then(|| job.files.prepare(&mut paths))
+        .transpose()?;
     check_memory(job, &workload, nodes as u64)?;
     let selection = devices.as_deref().or(job.devices).map(str::parse);
     let selection = selection.transpose().map_err(wrong_devices)?;

@@ -172,7 +172,10 @@ impl Args {
 
 fn over_nodes(args: &Args) -> Result<cluster::matmul::Product<'_>, Failure> {
     let given = args.given()?;
-    if given.as_ref().is_some_and(|given| given.precision == Precision::F64) {
+    if given
+        .as_ref()
+        .is_some_and(|given| given.precision == Precision::F64)
+    {
         return Err(Failure::failed(
             "the files have float64, and products over nodes are of float32",
             "the run without mpirun computes in float64; matrix.astype(\"float32\") rounds to \

@@ -34,11 +34,7 @@ enum Word {
 /// # Errors
 /// [`WireError::Unlike`] at all ranks when one has something else, the loss of any rank,
 /// and `stop`.
-pub fn agree(
-    wire: &mut dyn Wire,
-    mine: &Agreement,
-    stop: &AtomicBool,
-) -> Result<(), WireError> {
+pub fn agree(wire: &mut dyn Wire, mine: &Agreement, stop: &AtomicBool) -> Result<(), WireError> {
     match wire.rank() {
         0 => compare(wire, mine, stop),
         _ => {
@@ -57,11 +53,7 @@ pub fn agree(
 }
 
 /// At rank 0: compares what all have with what it has itself.
-fn compare(
-    wire: &mut dyn Wire,
-    mine: &Agreement,
-    stop: &AtomicBool,
-) -> Result<(), WireError> {
+fn compare(wire: &mut dyn Wire, mine: &Agreement, stop: &AtomicBool) -> Result<(), WireError> {
     let others = 1..wire.size();
     let mut told = vec![false; wire.size()];
     let mut unlike = None;
@@ -178,7 +170,10 @@ mod tests {
                 assert!(why.starts_with("--size is "), "{why}");
                 let names = format!("at node {place}");
                 assert!(place == 0 || why.ends_with(&names), "{why}");
-                assert_eq!(Some(Err(WireError::Unlike { why: why.clone() })), all.first().cloned());
+                assert_eq!(
+                    Some(Err(WireError::Unlike { why: why.clone() })),
+                    all.first().cloned()
+                );
             }
         }
     }
@@ -196,7 +191,10 @@ mod tests {
         assert!(why.starts_with("node 1 runs a version"), "{why}");
         // And it is told so.
         let told = second.poll().unwrap();
-        assert!(matches!(told, Some(Arrived::Message { from: 0, .. })), "{told:?}");
+        assert!(
+            matches!(told, Some(Arrived::Message { from: 0, .. })),
+            "{told:?}"
+        );
     }
 
     #[test]

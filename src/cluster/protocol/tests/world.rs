@@ -11,7 +11,7 @@ use super::check::{Contents, elements, first_contents, reference};
 use super::seen::{Fault, Faults, Seen};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
-use crate::cluster::protocol::{Action, DeviceIndex, Event, NodeMachine, RequestId, Settings};
+use crate::cluster::protocol::{DeviceIndex, Event, NodeMachine, RequestId, Settings};
 use crate::cluster::space::{Part, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};
 use crate::cluster::wire::heartbeat::Pulse;
@@ -518,7 +518,9 @@ impl World {
                 return Err(format!("node {index} ends, {right:?} are right: {why}"));
             }
         } else if !right.is_empty() && !first_killed {
-            return Err(format!("{right:?} are right, but not the first node: {ended:?}"));
+            return Err(format!(
+                "{right:?} are right, but not the first node: {ended:?}"
+            ));
         }
         if right.is_empty() {
             self.seen.ended += 1;
