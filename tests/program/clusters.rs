@@ -176,6 +176,7 @@ fn speed_ups_count_from_the_best_run_on_one_machine() {
     for (workload, alone) in [
         ("stencil --size 2048 --steps 30", "--strategy"),
         ("spmv --matrix uniform:20000,9 --steps 20", "--strategy"),
+        ("matmul --size 4096", "one"),
         ("lu --size 2048", "one node"),
     ] {
         let report = json(&format!("predict {workload} --cluster four --nodes 2,4"));

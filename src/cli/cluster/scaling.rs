@@ -5,8 +5,10 @@ use pdawl::engine::cluster::simulate::Report;
 use pdawl::engine::corun::{self, Stream, Tracing};
 use pdawl::experiment::one_machine;
 use pdawl::machine::{ClusterFile, MachineFile};
+use pdawl::policy::NamedPolicy;
 use pdawl::report::scaling::{Reference, SCHEMA, ScalingReport, runs};
 use pdawl::workload::cluster::Placement;
+use pdawl::workload::dense::Operation;
 
 use super::options::SpreadOptions;
 use super::prepared::PreparedWorkload;
@@ -14,6 +16,7 @@ use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launche
 use super::{convolution, fft, lu, matmul, sparse};
 use crate::cli::args::{Format, noise};
 use crate::cli::dense::matmul::Sizes as MatmulSizes;
+use crate::cli::dense::options::POLICY;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::terminal;
@@ -162,12 +165,34 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
         }
     };
     let (seed, format) = (options.seed, options.format);
-    predict(&prepared, &options.scaling, seed, format, |_| Ok(None))
+    let alone = |machine: &MachineFile| match workload {
+        Workload::Matmul { sizes, .. } => alone_dense(machine, sizes.shape(), options).map(Some),
+        _ => Ok(None),
+    };
+    predict(&prepared, &options.scaling, seed, format, alone)
 }
 
 /// The fastest run on a machine by the driver of runs on one, with its name; none if there is
 /// no other driver than that of nodes.
 type Alone = Option<(String, f64)>;
+
+/// What a product on a machine's devices takes, by tiles.
+fn alone_dense(
+    machine: &MachineFile,
+    [rows, columns, depth]: [u32; 3],
+    options: &Options,
+) -> Result<(String, f64), Failure> {
+    let operation = Operation::Product {
+        rows,
+        columns,
+        depth,
+    };
+    let policy = POLICY.parse::<NamedPolicy>().map_err(Failure::of)?;
+    let of = (options.seed, options.scaling.noise);
+    let seconds = one_machine::dense(machine, operation, policy, of).map_err(Failure::of)?;
+    let what = format!("the run on one {} with --policy {POLICY}", machine.name);
+    Ok((what, seconds))
+}
 
 /// What runs of a divisible workload on a machine's devices take at best.
 ///
