@@ -10,9 +10,7 @@
 //! * [`protocol`] is what a node does when a message arrives or a device is done: a state
 //!   machine without clock, wire and devices.
 //! * [`wire`] carries messages between the processes.
-//! * [`agreement`] is what all processes must have alike.
 
-pub mod agreement;
 pub mod info;
 pub mod protocol;
 pub mod record;

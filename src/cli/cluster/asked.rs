@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 
 use clap::{ArgMatches, Command};
-use pdawl::cluster::agreement::Agreement;
 use pdawl::cluster::protocol;
+use pdawl::cluster::wire::agreement::Agreement;
 
 use super::options::SpreadOptions;
 use crate::cli;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
-use pdawl::cluster::agreement::Agreement;
+use pdawl::cluster::wire::agreement::Agreement;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
 use pdawl::cluster::wire::{PluginWire, Wire, WireError, agree, join};

@@ -87,6 +87,8 @@ struct Opened {
     files: Option<PreparedFiles>,
     runtime: Box<dyn Runtime>,
     notes: Vec<String>,
+    /// The files that are read, as all nodes must have them.
+    inputs: String,
 }
 
 /// Runs a job, or simulates it. The first node prints the report, and writes results and
@@ -125,8 +127,13 @@ pub fn run_job(
         files,
         mut runtime,
         notes,
+        inputs,
     } = opened;
-    let of = JobOf { job, workload };
+    let of = JobOf {
+        job,
+        workload,
+        inputs,
+    };
     match of.run(wire, runtime.as_mut(), &mut results, notes, stop) {
         Ok((None, wire)) => wire.finish().map_err(Failure::of),
         Ok((Some((report, outcome)), wire)) => {
@@ -162,6 +169,7 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
         mut paths,
         devices,
     } = prepared;
+    let inputs = paths.fingerprints();
     let files = is_first()
         .then(|| job.files.prepare(&mut paths))
         .transpose()?;
@@ -175,6 +183,7 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
         files,
         runtime,
         notes,
+        inputs,
     })
 }
 
@@ -234,6 +243,7 @@ type Reported = Option<(ClusterReport, ClusterOutcome)>;
 struct JobOf<'a> {
     job: &'a ClusterJob<'a>,
     workload: PreparedWorkload,
+    inputs: String,
 }
 
 impl JobOf<'_> {
@@ -256,7 +266,7 @@ impl JobOf<'_> {
         } = &self.workload;
         let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
         let options = Options {
-            program: format!("pdawl {version} run {name} {size}"),
+            program: format!("pdawl {version} run {name} {size}{}", self.inputs),
             devices: runtime.devices().iter().map(expected).collect(),
             settings: Settings {
                 prefetch: job.nodes.spread.prefetch(),

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::agreement::Agreement;
 use super::{Arrived, Wire, WireError};
-use crate::cluster::agreement::Agreement;
 
 /// Between two looks at a wire without news.
 const NAP: Duration = Duration::from_micros(200);

@@ -9,9 +9,11 @@
 //!   (`clock`), and an end at which all leave together.
 //! * [`Attended`] keeps a wire alive while its user does something long.
 //! * [`environment`] tells whether a launcher such as `mpirun` started this process,
-//!   [`join()`] joins the others, and [`agree()`] compares what all must have alike.
+//!   [`join()`] joins the others, and [`agree()`] compares what all must have alike, their
+//!   [`agreement`].
 
 mod agree;
+pub mod agreement;
 mod attended;
 mod clock;
 mod control;

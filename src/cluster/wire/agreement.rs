@@ -1,6 +1,6 @@
 //! What all nodes of a run must have alike: the program, how it was built, and the options
 //! that decide what is computed and where. Nodes compare one record of it before they open
-//! files and devices ([`super::wire::agree`]).
+//! files and devices ([`super::agree()`]).
 
 use std::fmt;
 
