@@ -14,7 +14,7 @@ use crate::engine::graph::{self, GraphRunError};
 use crate::machine::MachineFile;
 use crate::policy::NamedPolicy;
 use crate::runtime::sim::{Sim, SimOptions};
-use crate::runtime::{Runtime, RuntimeError};
+use crate::runtime::{Devices, RuntimeError};
 use crate::workload::Divisible;
 use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
 use crate::workload::task_set::{Order, TaskSetError};

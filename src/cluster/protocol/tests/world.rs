@@ -72,6 +72,8 @@ pub struct Node {
     /// Results that are kept or held.
     pub kept: HashSet<u64>,
     pub combined: Vec<u64>,
+    /// Messages to itself that it has not taken.
+    own_messages: u32,
     /// Nodes that it knows to be lost.
     pub lost: HashSet<usize>,
     /// At the first node: who has ended all tasks of this attempt.
@@ -154,6 +156,7 @@ impl World {
                 fetched: HashMap::new(),
                 kept: HashSet::new(),
                 combined: Vec::new(),
+                own_messages: 0,
                 lost: HashSet::new(),
                 summaries: HashSet::new(),
             }
@@ -245,6 +248,7 @@ impl World {
         if !self.nodes[from].is_there() {
             return;
         }
+        self.nodes[from].own_messages += u32::from(from == to);
         let place = self.sent.len() as u64;
         self.sent.push(Some(happens));
         let sent = self.links[from].send(to, place.to_le_bytes().to_vec());
@@ -383,6 +387,7 @@ impl World {
             self.befall(index);
             match arrived {
                 Arrived::Message { from, bytes } => {
+                    self.nodes[index].own_messages -= u32::from(from == index);
                     let place = bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
                     let sent = self.sent.get_mut(place as usize);
                     if let Some(happens) = sent.and_then(Option::take) {
@@ -478,7 +483,9 @@ impl World {
     fn finish_if_all_have(&mut self, index: usize) {
         let first = &self.nodes[index];
         let has = |node: usize| first.lost.contains(&node) || first.summaries.contains(&node);
+        // What it has told itself may be that the tasks begin anew.
         if first.stage != Stage::Runs
+            || first.own_messages > 0
             || !first.summaries.contains(&0)
             || !(0..self.nodes.len()).all(has)
         {
