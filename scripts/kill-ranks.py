@@ -32,6 +32,9 @@ WORKLOADS = [
     "sort --size 500000",
     "convolution --size 700 --filter 15 --tile 64",
 ]
+# Needs an OpenCL driver for the CPU. Each rank examines the kernel before the first task.
+KERNEL = os.path.join(os.path.dirname(__file__), "..", "kernels", "examples", "matmul.json")
+KERNELS = [f"kernel {os.path.realpath(KERNEL)} -D n=256 --steps 20"]
 SPREADS = ["together", "together", "oblivious", "static", "central", "steal"]
 
 # Seconds for the end after a fault.
@@ -46,7 +49,8 @@ class Run:
         self.err = open(os.path.join(folder, "err"), "w+b")
         command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--enable-recovery"]
         command += ["--mca", "btl", options.btl, "-n", str(options.ranks), options.program]
-        command += ["run", *words, "--devices", "host:1", "--verify", "--format", "json"]
+        devices = [] if words[0] == "kernel" else ["--devices", "host:1"]
+        command += ["run", *words, *devices, "--verify", "--format", "json"]
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         self.program = os.path.realpath(options.program)
         self.began = time.monotonic()
@@ -164,10 +168,12 @@ def main():
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--btl", default="vader,self", help="Open MPI's transports")
     parser.add_argument("--only", default="", help="workloads that begin so")
+    parser.add_argument("--kernels", action="store_true", help="also kernels in OpenCL C")
     parser.add_argument("--late", action="store_true", help="strike near the usual end")
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    workloads = [line for line in WORKLOADS if line.startswith(options.only)]
+    known = WORKLOADS + (KERNELS if options.kernels else [])
+    workloads = [line for line in known if line.startswith(options.only)]
     times = {line: usual(options, line.split()) for line in workloads}
     for line, seconds in times.items():
         print(f"usual {seconds:6.2f} s  {line}", flush=True)

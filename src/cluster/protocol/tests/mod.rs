@@ -5,6 +5,7 @@ mod check;
 mod driver;
 mod mistaken;
 mod seen;
+mod turns;
 mod world;
 
 use std::sync::Arc;

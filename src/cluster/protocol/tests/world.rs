@@ -1,6 +1,6 @@
 //! A cluster in one thread and in virtual time: the protocol of each node, over real links of
-//! threads ([`crate::cluster::wire::Link`]) whose messages and turns take random times. What a
-//! node's driver does is in `driver`.
+//! threads ([`crate::cluster::wire::Link`]) whose messages and turns take random times. `turns`
+//! has what happens at a node, and `driver` what its driver does.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::cluster::space::{Part, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};
 use crate::cluster::wire::heartbeat::Pulse;
 use crate::cluster::wire::local::Local;
-use crate::cluster::wire::{Arrived, Link, Wire};
+use crate::cluster::wire::{Link, Wire};
 use crate::spread::Spread;
 use crate::time::Nanos;
 
@@ -56,12 +56,12 @@ pub struct Node {
     pub machine: NodeMachine,
     pub spaces: Spaces,
     pub info: NodeInfo,
-    stage: Stage,
+    pub stage: Stage,
     /// It does nothing before.
-    stopped: Nanos,
+    pub stopped: Nanos,
     /// What has happened to it so far, and what befalls it after some number.
-    happened: u32,
-    befalls: Vec<(u32, Fault)>,
+    pub happened: u32,
+    pub befalls: Vec<(u32, Fault)>,
     /// Devices that are lost.
     pub failed: HashSet<DeviceIndex>,
     /// The number of the task that it begins next.
@@ -73,7 +73,7 @@ pub struct Node {
     pub kept: HashSet<u64>,
     pub combined: Vec<u64>,
     /// Messages to itself that it has not taken.
-    own_messages: u32,
+    pub own_messages: u32,
     /// Nodes that it knows to be lost.
     pub lost: HashSet<usize>,
     /// At the first node: who has ended all tasks of this attempt.
@@ -81,16 +81,16 @@ pub struct Node {
 }
 
 impl Node {
-    fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         !matches!(self.stage, Stage::Killed | Stage::Over(_))
     }
 }
 
 pub struct World {
     pub nodes: Vec<Node>,
-    links: Vec<Link<Local>>,
+    pub links: Vec<Link<Local>>,
     /// What is sent: a message is the place of this.
-    sent: Vec<Option<Happens>>,
+    pub sent: Vec<Option<Happens>>,
     pub first_spaces: Spaces,
     pub count: u32,
     pub tasks: Vec<Arc<RandomTask>>,
@@ -102,7 +102,7 @@ pub struct World {
     /// What is wrong, whatever befalls nodes.
     pub wrong: Option<String>,
     /// Whether anything befell the first node, or a node before all had joined.
-    may_end: bool,
+    pub may_end: bool,
     pub seen: Seen,
 }
 
@@ -110,7 +110,7 @@ pub struct World {
 const MOST: u64 = 400_000;
 
 /// Nodes are lost that were not heard for ten beats.
-const PULSE: Pulse = Pulse {
+pub const PULSE: Pulse = Pulse {
     period: 400_000,
     silence: 4_000_000,
 };
@@ -234,7 +234,7 @@ impl World {
     }
 
     /// A node looks at its wire now and then, and rarely does something else for long.
-    fn turn_soon(&mut self, node: usize) {
+    pub fn turn_soon(&mut self, node: usize) {
         let most = match self.random.u32(..50) {
             0 => PULSE.silence / 3,
             _ => PULSE.period / 2,
@@ -288,220 +288,6 @@ impl World {
             }
         }
         Err("nothing happens any more".into())
-    }
-
-    /// What was decided befalls a node, after so much has happened to it.
-    fn befall(&mut self, index: usize) {
-        let node = &mut self.nodes[index];
-        node.happened += 1;
-        let mut due = node.befalls.iter();
-        let Some(place) = due.position(|(after, _)| *after <= node.happened) else {
-            return;
-        };
-        match node.befalls.swap_remove(place).1 {
-            Fault::Kill => self.at(self.now, index, Happens::Kill),
-            Fault::Stop(time) => {
-                node.stopped = self.now + time;
-                // Shorter ones are no reason to end.
-                self.note(index, time > PULSE.silence / 4);
-            }
-        }
-    }
-
-    /// Notes what may end a run without a result.
-    fn note(&mut self, index: usize, matters: bool) {
-        let all_joined = self.nodes.iter().all(|node| node.machine.is_ready());
-        self.may_end |= matters && (index == 0 || !all_joined);
-    }
-
-    fn kill(&mut self, index: usize) {
-        self.nodes[index].stage = Stage::Killed;
-        self.note(index, true);
-        self.vanish(index);
-    }
-
-    /// A node's process is gone. Some wires tell it at once, with others the others hear
-    /// nothing of it any longer.
-    fn vanish(&mut self, index: usize) {
-        let faults = self.links[index].faults();
-        match self.random.bool() {
-            true => faults.kill(index),
-            false => faults.cut(index),
-        }
-    }
-
-    /// A node's process ends.
-    pub fn over(&mut self, index: usize, verdict: Result<(), String>) {
-        if self.nodes[index].is_there() {
-            let none_left = |why: &String| why.contains("no node has a device left");
-            self.may_end |= verdict.as_ref().is_err_and(none_left);
-            self.nodes[index].stage = Stage::Over(verdict);
-            self.vanish(index);
-        }
-    }
-
-    fn turn(&mut self, index: usize) {
-        let now = self.now;
-        let ends = match self.nodes[index].stage {
-            Stage::Runs => {
-                self.take_in(index);
-                Ok(())
-            }
-            Stage::Settles => match self.links[index].has_settled(now) {
-                Ok(true) => {
-                    self.nodes[index].stage = Stage::Leaves;
-                    self.links[index].begin_to_leave()
-                }
-                other => other.map(|_| ()),
-            },
-            Stage::Leaves => match self.links[index].has_left(now) {
-                Ok(true) => {
-                    self.over(index, Ok(()));
-                    Ok(())
-                }
-                other => other.map(|_| ()),
-            },
-            Stage::Killed | Stage::Over(_) => Ok(()),
-        };
-        if let Err(error) = ends {
-            self.over(index, Err(error.to_string()));
-        }
-        self.turn_soon(index);
-    }
-
-    /// A node takes some of what has arrived.
-    fn take_in(&mut self, index: usize) {
-        for _ in 0..self.random.u32(1..12) {
-            match self.links[index].pump(self.now) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    self.wrong.get_or_insert(error.to_string());
-                }
-            }
-        }
-        while self.nodes[index].stage == Stage::Runs
-            && self.nodes[index].stopped <= self.now
-            && let Some(arrived) = self.links[index].take_arrived()
-        {
-            self.befall(index);
-            match arrived {
-                Arrived::Message { from, bytes } => {
-                    self.nodes[index].own_messages -= u32::from(from == index);
-                    let place = bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
-                    let sent = self.sent.get_mut(place as usize);
-                    if let Some(happens) = sent.and_then(Option::take) {
-                        self.happen(from, index, happens);
-                    }
-                }
-                Arrived::Lost { rank, .. } => {
-                    let node = NodeId(rank as u32);
-                    self.happen(index, index, Happens::Event(Event::NodeLost { node }));
-                }
-                Arrived::Excluded { by } => {
-                    let by = NodeId(by as u32);
-                    self.happen(index, index, Happens::Event(Event::Excluded { by }));
-                }
-            }
-        }
-    }
-
-    /// Something of `from` happens at a node.
-    fn happen(&mut self, from: usize, index: usize, happens: Happens) {
-        let now = self.now;
-        let node = &mut self.nodes[index];
-        let mut actions = Vec::new();
-        let event = match happens {
-            _ if node.stage != Stage::Runs => return,
-            Happens::Event(event) => {
-                if let Event::DeviceLost { device, .. } = event {
-                    node.failed.insert(device);
-                }
-                event
-            }
-            Happens::Data(request, contents) => {
-                node.fetched.insert(request, contents);
-                Event::Fetched { request }
-            }
-            Happens::Partial(task, results) => {
-                if node.machine.task() != task {
-                    return;
-                }
-                node.combined.extend(results);
-                Event::Combined
-            }
-            Happens::Done(task, device, subtask, took) => {
-                if node.failed.contains(&device) {
-                    return;
-                }
-                if node.machine.task() == task {
-                    node.kept.insert(subtask);
-                }
-                Event::Done {
-                    device,
-                    subtask,
-                    took,
-                }
-            }
-            Happens::Begin => {
-                if !node.computes && node.next < self.tasks.len() {
-                    node.computes = true;
-                    node.next += 1;
-                    node.kept.clear();
-                    node.combined.clear();
-                    let task = Arc::clone(&self.tasks[node.next - 1]);
-                    node.machine.begin(task, &node.spaces, now, &mut actions);
-                    self.act(index, actions);
-                }
-                return;
-            }
-            Happens::Summary(attempt) => {
-                if attempt == node.machine.restarts() {
-                    node.summaries.insert(from);
-                }
-                self.finish_if_all_have(index);
-                return;
-            }
-            Happens::Finish => {
-                self.settle(index);
-                return;
-            }
-            Happens::Kill | Happens::Turn => return,
-        };
-        let was_ready = node.machine.is_ready();
-        node.machine.on(event, now, &node.spaces, &mut actions);
-        if !was_ready && node.machine.is_ready() {
-            self.begin_soon(index);
-        }
-        self.act(index, actions);
-        if index == 0 {
-            self.finish_if_all_have(index);
-        }
-    }
-
-    /// At the first node: when all that are left have ended their tasks, all end.
-    fn finish_if_all_have(&mut self, index: usize) {
-        let first = &self.nodes[index];
-        let has = |node: usize| first.lost.contains(&node) || first.summaries.contains(&node);
-        // What it has told itself may be that the tasks begin anew.
-        if first.stage != Stage::Runs
-            || first.own_messages > 0
-            || !first.summaries.contains(&0)
-            || !(0..self.nodes.len()).all(has)
-        {
-            return;
-        }
-        for to in 1..self.nodes.len() {
-            self.wire(index, to, Happens::Finish);
-        }
-        self.settle(index);
-    }
-
-    fn settle(&mut self, index: usize) {
-        self.nodes[index].stage = Stage::Settles;
-        if let Err(error) = self.links[index].begin_to_settle() {
-            self.wrong.get_or_insert(error.to_string());
-        }
     }
 
     /// All nodes have come to one verdict. If there is a result, all directories agree, and
