@@ -1,11 +1,11 @@
 //! Running a workload over nodes as asked, and reporting.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected, heard};
 use pdawl::machine::host::Host;
 use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
 use pdawl::runtime::{Runtime, select};
@@ -111,14 +111,31 @@ pub fn run_job(
     refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
     let stop = interrupt::listen()?;
     let asked = asked(Some((&job.nodes.spread, job.seed)));
-    let wire: Box<dyn Wire> = match job.nodes.join.join(&asked, stop)? {
-        Some(wire) => Box::new(wire),
+    let mut joined = job.nodes.join.join(&asked, stop)?;
+    if let Some(wire) = &mut joined {
+        wire.watch(Some(stop)).map_err(Failure::of)?;
+    }
+    let nodes = joined.as_ref().map_or(1, Wire::size);
+    let opened = prepare().and_then(|prepared| open(job, prepared, nodes));
+    let mut wire: Box<dyn Wire> = match joined {
+        Some(mut wire) => {
+            wire.watch(None).map_err(Failure::of)?;
+            interrupt::go_on();
+            Box::new(wire)
+        }
         None => alone()?,
     };
-    let (rank, nodes) = (wire.rank(), wire.size());
-    let opened = prepare().and_then(|prepared| open(job, prepared, nodes));
+    let rank = wire.rank();
     let opened = match opened.map_err(at_rank) {
         Ok(opened) => opened,
+        // Another node has ended while this one prepared its part.
+        Err(Failure::Interrupted) if !stop.load(Ordering::Relaxed) => {
+            let failure = of_run(heard(&mut *wire), rank);
+            return Err(match rank {
+                0 => give_up(wire, failure),
+                _ => failure,
+            });
+        }
         Err(failure) => return Err(give_up(wire, failure)),
     };
     let Opened {

@@ -1,6 +1,7 @@
 //! A wire over any transport.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub struct Link<T> {
     answer: Option<Answer>,
     /// When the user polled last.
     polled: Nanos,
+    /// What is set when a run ends that has not begun.
+    alarm: Option<&'static AtomicBool>,
     /// All have said that nothing is left to be said.
     settled: bool,
 }
@@ -77,6 +80,7 @@ impl<T: Transport> Link<T> {
             offsets: Some(vec![0; size]),
             answer: None,
             polled: 0,
+            alarm: None,
             settled: false,
         };
         let now = link.now();
@@ -166,6 +170,10 @@ impl<T: Transport> Link<T> {
                 match channel {
                     Channel::Data => {
                         self.peers[from].received += 1;
+                        // Before a run begins, only rank 0 waits for messages.
+                        if self.rank() != 0 {
+                            self.raise_alarm();
+                        }
                         self.arrived.push_back(Arrived::Message { from, bytes });
                     }
                     Channel::Control => self.obey(from, &bytes)?,
@@ -246,10 +254,21 @@ impl<T: Transport> Link<T> {
     /// Nothing is sent to a rank or taken from it any longer.
     fn cut(&mut self, rank: usize) {
         self.peers[rank].lost = true;
+        self.raise_alarm();
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.lose(rank);
         }
         self.transport.lose(rank);
+    }
+
+    pub(super) fn set_alarm(&mut self, alarm: Option<&'static AtomicBool>) {
+        self.alarm = alarm;
+    }
+
+    fn raise_alarm(&self) {
+        if let Some(alarm) = self.alarm {
+            alarm.store(true, Ordering::Relaxed);
+        }
     }
 
     fn excluded(&self, by: usize) -> WireError {

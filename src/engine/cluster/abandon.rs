@@ -4,9 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::encode::{decode, encode};
+use super::error::ClusterError;
 use super::node::NAP;
+use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::cluster::wire::{Arrived, Wire};
+use crate::cluster::wire::{Arrived, Wire, WireError};
 
 /// How long a node waits for the first one to answer, which may still open its files.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -52,6 +54,28 @@ pub fn abandon(wire: &mut dyn Wire, why: &str) -> bool {
     false
 }
 
+/// Why a run has ended before it began, as this node has heard while it prepared its part.
+pub fn heard(wire: &mut dyn Wire) -> ClusterError {
+    let me = NodeId(wire.rank() as u32);
+    loop {
+        let (rank, why) = match wire.poll() {
+            Ok(Some(Arrived::Message { bytes, .. })) => match decode(&bytes) {
+                Some((Message::Stop { why }, _)) => return ClusterError::Stopped(why),
+                _ => continue,
+            },
+            Ok(Some(Arrived::Excluded { by })) => {
+                let by = NodeId(by as u32);
+                return ClusterError::Excluded { me, by };
+            }
+            Ok(Some(Arrived::Lost { rank: 0, .. })) => return ClusterError::FirstLost,
+            Ok(Some(Arrived::Lost { rank, why })) => (rank, why),
+            Ok(None) => return ClusterError::Interrupted,
+            Err(error) => return error.into(),
+        };
+        return WireError::LostAtStart { rank, why }.into();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +115,20 @@ mod tests {
         let message = encode(&Message::Stop { why }).unwrap();
         first.send(1, message).unwrap();
         assert!(answered.join().unwrap());
+    }
+
+    #[test]
+    fn what_ended_a_run_is_heard_after_what_did_not() {
+        let mut wires = LocalWire::cluster(3);
+        let mut third = wires.remove(2);
+        wires[0].send(2, vec![1]).unwrap();
+        abandon(&mut wires[0], "no file");
+        let heard_of = |wire: &mut LocalWire| heard(wire).to_string();
+        assert_eq!(heard_of(&mut third), "no file");
+        drop(wires.remove(1));
+        assert!(heard_of(&mut third).contains("rank 1 was lost before the run began"));
+        drop(wires);
+        assert!(heard_of(&mut third).starts_with("node 0 was lost"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub mod simulate;
 mod store;
 mod traced;
 
-pub use abandon::abandon;
+pub use abandon::{abandon, heard};
 pub use error::ClusterError;
 pub use executor::DEPTH;
 pub use expected::expected;
