@@ -27,6 +27,8 @@ WORKLOADS = [
     "spmv --matrix rmat:14,16 --iterate --steps 30",
     "pagerank --matrix rmat:14,16 --steps 30",
     "pagerank --matrix rmat:13,16 --steps 60 --tolerance 1e-9",
+    # Mostly preparation.
+    "spmv --matrix rmat:18,16 --steps 3",
     "lu --size 1000 --tile 96",
     "fft --size 1024 --tile 32",
     "sort --size 500000",
