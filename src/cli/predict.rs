@@ -110,7 +110,10 @@ impl Spmv {
         let given = [("--irregular", product.irregular.is_some())];
         let purpose = "a sparse product on one machine";
         refuse(given, purpose, "the command without it")?;
-        let prepared = cluster::sparse::prepare_spmv(product, &self.scaling.spread, format)?;
+        self.scaling
+            .spread
+            .refuse_placement(cluster::sparse::PRODUCT)?;
+        let prepared = cluster::sparse::prepare_spmv(product, format)?;
         let seed = product.seed;
         let alone = |machine: &MachineFile| {
             let matrix = product.load(None, format, interrupt::listen()?)?;

@@ -226,9 +226,11 @@ impl Spmv {
         options.refuse_over_nodes(purpose)?;
         let given = [("--irregular", self.product.irregular.is_some())];
         refuse(given, purpose, "the run without it, or on one node")?;
-        let spread = &self.nodes.spread;
+        self.nodes
+            .spread
+            .refuse_placement(cluster::sparse::PRODUCT)?;
         options.run_over_nodes(&self.nodes, self.product.seed, || {
-            let workload = cluster::sparse::prepare_spmv(&self.product, spread, options.format)?;
+            let workload = cluster::sparse::prepare_spmv(&self.product, options.format)?;
             let paths = options.reading(&[self.product.path()]);
             Ok(Prepared::new(workload, None, paths))
         })

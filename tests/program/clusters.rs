@@ -189,7 +189,7 @@ fn speed_ups_count_from_the_best_run_on_one_machine() {
         assert_eq!(figure(two, "speedup"), speedup, "{workload}");
     }
     let stencil = json("predict stencil --size 2048 --steps 30 --cluster four --nodes 1");
-    let machine = json("cluster show four")["nodes"][0]["machine"].clone();
+    let machine = json("cluster show four")["node"][0]["machine"].clone();
     let line = format!(
         "run stencil --size 2048 --steps 30 --strategy dawl --machine {}",
         machine.as_str().unwrap()

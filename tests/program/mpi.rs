@@ -63,7 +63,11 @@ fn run_groups(groups: &[(&str, &str)]) -> Output {
         }
         command.arg(cargo_bin("pdawl")).arg("run");
         command.args(line.split_whitespace());
-        command.args(["--devices", "host:1", "--wire"]).arg(&*WIRE);
+        // The host runs no OpenCL C.
+        if !line.starts_with("kernel") {
+            command.args(["--devices", "host:1"]);
+        }
+        command.arg("--wire").arg(&*WIRE);
     }
     command.output().expect("`timeout` starts")
 }
@@ -140,6 +144,50 @@ fn a_process_that_cannot_do_its_part_ends_all() {
         let errors = refused(&[(&groups[0], line), (&groups[1], line)]);
         let told = format!("{lost}: a.mtx");
         assert_eq!(errors.matches(&told).count(), 1, "{errors}");
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn kernels_that_cannot_be_divided_are_told_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count = "__kernel void k(__global const int *x, __global int *n) {
+        if (x[get_global_id(0)] > 3) atomic_inc(n);
+    }";
+    let turn = "__kernel void k(__global const int *x, __global int *n) {
+        n[4999 - get_global_id(0)] = x[get_global_id(0)];
+    }";
+    for (name, source, size) in [("count", count, 1), ("turn", turn, 5000)] {
+        let write = |ending: &str, text: &str| {
+            let path = folder.path().join(format!("{name}.{ending}"));
+            std::fs::write(path, text).expect("a file");
+        };
+        write("cl", source);
+        let spec = format!(
+            r#"{{"src": "{name}.cl", "name": "k", "workDimension": 1, "globalWorkSize": 5000,
+            "inputBuffers": [{{"type": "int", "size": 5000, "pos": 0}}],
+            "ioBuffers": [{{"type": "int", "size": {size}, "pos": 1, "break": 1}}]}}"#
+        );
+        write("json", &spec);
+    }
+    let options = format!("-n 2 -wdir {}", folder.path().display());
+    for (line, told) in [
+        (
+            "count.json",
+            "node 0: count.json: the kernel cannot be divided: work-groups",
+        ),
+        (
+            "turn.json",
+            "node 0: turn.json: argument 1 is written, and it was not found",
+        ),
+        (
+            "turn.json --load 1=none.bin",
+            "node 0: --load: cannot read none.bin",
+        ),
+        ("turn.json --devices host", "runs no OpenCL C"),
+    ] {
+        let errors = refused(&[(&options, &format!("kernel {line}"))]);
+        assert_eq!(errors.matches(told).count(), 1, "{line}: {errors}");
     }
 }
 

@@ -25,16 +25,15 @@ use crate::cli::product::{Product, unsuitable};
 /// Blocks of spaces have no common height and width.
 const NO_TILE: u64 = 1;
 
+/// What has bands of rows whatever the placement of blocks is.
+pub const PRODUCT: &str = "a sparse product, whose nodes have bands of rows";
+const RANKS: &str = "a page rank, whose nodes have bands of vertices";
+
 /// A product. Every node reads or generates the matrix.
 ///
 /// # Errors
-/// A placement, and when there is no such matrix, or it cannot be iterated.
-pub fn prepare_spmv(
-    product: &Product,
-    spread: &SpreadOptions,
-    format: Format,
-) -> Result<PreparedWorkload, Failure> {
-    spread.refuse_placement("a sparse product, whose nodes have bands of rows")?;
+/// When there is no such matrix, or it cannot be iterated.
+pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkload, Failure> {
     let stop = interrupt::listen()?;
     let matrix = product.load(None, shown(format), stop)?;
     let (name, csr, notes) = matrix.into_parts();
@@ -140,6 +139,7 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
             "--steps N, for a number of steps",
         ));
     }
+    nodes.spread.refuse_placement(RANKS)?;
     let job = ClusterJob::new(options);
     run_job(&job, || prepared_pagerank(args))
 }
@@ -183,7 +183,7 @@ fn prepare(
     seed: u64,
     format: Format,
 ) -> Result<PreparedWorkload, Failure> {
-    spread.refuse_placement("a page rank, whose nodes have bands of vertices")?;
+    spread.refuse_placement(RANKS)?;
     let stop = interrupt::listen()?;
     let source = MatrixSource {
         seed,
