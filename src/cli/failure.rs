@@ -65,6 +65,22 @@ impl Failure {
         }
     }
 
+    /// The same at a node of several.
+    pub fn at(self, node: usize) -> Self {
+        let named = |what| format!("node {node}: {what}");
+        match self {
+            Self::Usage { what, remedy } => Self::Usage {
+                what: named(what),
+                remedy,
+            },
+            Self::Failed { what, remedy } => Self::Failed {
+                what: named(what),
+                remedy,
+            },
+            other => other,
+        }
+    }
+
     /// The failure in words, for a node that tells another one of it.
     pub fn in_words(&self) -> String {
         match self {

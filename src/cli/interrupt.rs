@@ -59,6 +59,13 @@ pub fn status() -> u8 {
     u8::try_from(128 + signal).unwrap_or(1)
 }
 
+/// Takes back what was set for another reason than a signal.
+pub fn go_on() {
+    if FIRST.load(Ordering::Relaxed) == 0 {
+        STOP.store(false, Ordering::Relaxed);
+    }
+}
+
 fn came(signal: i32) {
     if FIRST
         .compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed)

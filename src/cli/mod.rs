@@ -133,7 +133,7 @@ pub fn main() -> ExitCode {
 
 fn program() -> ExitCode {
     terminal::settle();
-    let matches = with_negative_numbers(Cli::command()).try_get_matches();
+    let (_, matches) = parsed();
     let result = (matches.and_then(|matches| Cli::from_arg_matches(&matches)))
         .map_err(Failure::from)
         .and_then(|cli| {
@@ -164,6 +164,18 @@ fn program() -> ExitCode {
     }
 }
 
+/// All that this program understands.
+fn command() -> clap::Command {
+    with_negative_numbers(Cli::command())
+}
+
+/// The command line, as the parser has it.
+fn parsed() -> (clap::Command, Result<clap::ArgMatches, clap::Error>) {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    (command, matches)
+}
+
 /// Lets every option take a negative number, so that the option's own parser refuses it
 /// and names the right values.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
@@ -183,6 +195,6 @@ mod tests {
 
     #[test]
     fn the_arguments_are_consistent() {
-        with_negative_numbers(Cli::command()).debug_assert();
+        command().debug_assert();
     }
 }

@@ -2,7 +2,7 @@
 //! nodes of a described cluster.
 
 use clap::Subcommand;
-use pdawl::machine::DeviceKind;
+use pdawl::machine::{DeviceKind, MachineFile};
 use pdawl::model::planner::{
     CandidateDevice, CandidateError, ModelledMachine, PredictedStrategy, predict_run,
 };
@@ -77,7 +77,11 @@ impl Stencil {
         })?;
         let seed = stencil.seed();
         let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
-        scaling::predict(&prepared, &self.scaling, seed, self.place.format)
+        let alone = |machine: &MachineFile| {
+            let workload = WorkloadRequest::Stencil(&self.grid).prepare(of_host(machine))?;
+            scaling::alone(machine, &workload, &self.scaling, seed)
+        };
+        scaling::predict(&prepared, &self.scaling, seed, self.place.format, alone)
     }
 }
 
@@ -106,8 +110,18 @@ impl Spmv {
         let given = [("--irregular", product.irregular.is_some())];
         let purpose = "a sparse product on one machine";
         refuse(given, purpose, "the command without it")?;
-        let prepared = cluster::sparse::prepare_spmv(product, &self.scaling.spread, format)?;
-        scaling::predict(&prepared, &self.scaling, product.seed, format)
+        self.scaling
+            .spread
+            .refuse_placement(cluster::sparse::PRODUCT)?;
+        let prepared = cluster::sparse::prepare_spmv(product, format)?;
+        let seed = product.seed;
+        let alone = |machine: &MachineFile| {
+            let matrix = product.load(None, format, interrupt::listen()?)?;
+            let request = WorkloadRequest::Spmv(product, matrix);
+            let workload = request.prepare(of_host(machine))?;
+            scaling::alone(machine, &workload, &self.scaling, seed)
+        };
+        scaling::predict(&prepared, &self.scaling, seed, format, alone)
     }
 }
 
@@ -177,6 +191,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// The workload to predict, which fits the machine's memory.
 type Asked<'a> = Box<dyn FnOnce(MemoryBudget) -> Result<PreparedWorkload, Failure> + 'a>;
 
+/// What a workload may use of a machine's memory.
+fn of_host(machine: &MachineFile) -> MemoryBudget {
+    MemoryBudget {
+        memory: ByteSize(machine.host.memory),
+        grids: 2,
+    }
+}
+
 fn stencil(grid: &Grid) -> Asked<'_> {
     Box::new(|budget| WorkloadRequest::Stencil(grid).prepare(budget))
 }
@@ -204,10 +226,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         })?,
     };
     let (file, simulated) = (&machine.file, machine.is_simulated());
-    let workload = asked(MemoryBudget {
-        memory: ByteSize(file.host.memory),
-        grids: 2,
-    })?;
+    let workload = asked(of_host(file))?;
     let mut notes = Vec::new();
     let codelet = workload.divisible().codelet();
     let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;

@@ -10,7 +10,7 @@ use pdawl::report::{self, text};
 use pdawl::trace::About;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
-use super::cluster::{ClusterJob, NodeOptions, ResultFile, refuse};
+use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget};
@@ -210,8 +210,10 @@ impl Stencil {
             grids: 2,
         })?;
         let seed = stencil.seed();
-        let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
-        options.run_over_nodes(&prepared, &self.nodes, seed, Vec::new(), Paths::default())
+        options.run_over_nodes(&self.nodes, seed, || {
+            let workload = cluster::stencil::prepare(stencil, self.grid.steps);
+            Ok(Prepared::new(workload, None, Paths::default()))
+        })
     }
 }
 
@@ -224,11 +226,14 @@ impl Spmv {
         options.refuse_over_nodes(purpose)?;
         let given = [("--irregular", self.product.irregular.is_some())];
         refuse(given, purpose, "the run without it, or on one node")?;
-        let spread = &self.nodes.spread;
-        let prepared = cluster::sparse::prepare_spmv(&self.product, spread, options.format)?;
-        let paths = options.reading(&[self.product.path()]);
-        let seed = self.product.seed;
-        options.run_over_nodes(&prepared, &self.nodes, seed, Vec::new(), paths)
+        self.nodes
+            .spread
+            .refuse_placement(cluster::sparse::PRODUCT)?;
+        options.run_over_nodes(&self.nodes, self.product.seed, || {
+            let workload = cluster::sparse::prepare_spmv(&self.product, options.format)?;
+            let paths = options.reading(&[self.product.path()]);
+            Ok(Prepared::new(workload, None, paths))
+        })
     }
 }
 
@@ -254,10 +259,15 @@ impl Kernel {
         options.refuse_over_nodes(purpose)?;
         let spread = &self.nodes.spread;
         spread.refuse_placement("a kernel, whose nodes have bands of what it writes")?;
-        let machine = opencl_only(&options.machine).map_err(cluster::at_rank)?;
+        options.run_over_nodes(&self.nodes, self.kernel.seed, || self.prepared())
+    }
+
+    /// Reads and examines the kernel of a run over several nodes.
+    fn prepared(&self) -> Result<Prepared, Failure> {
+        let options = &self.options;
+        let machine = opencl_only(&options.machine)?;
         let (mut paths, stop) = (Paths::default(), interrupt::listen()?);
-        let read = self.kernel.read(None, &machine, &mut paths, stop);
-        let task = read.map_err(cluster::at_rank)?;
+        let task = self.kernel.read(None, &machine, &mut paths, stop)?;
         let user = task.user.clone();
         let devices = machine.devices.as_deref().unwrap_or_default();
         let kernel = cluster::kernel::prepare(task, devices, options.verify)?;
@@ -268,17 +278,10 @@ impl Kernel {
                 results.extend(ResultFile::of_bytes(&path, &mut paths, *space)?);
             }
         }
-        let options = Options {
-            machine,
-            ..options.clone()
-        };
-        options.run_over_nodes(
-            &kernel.prepared,
-            &self.nodes,
-            self.kernel.seed,
-            results,
-            paths,
-        )
+        Ok(Prepared {
+            devices: machine.devices,
+            ..Prepared::new(kernel.prepared, results, paths)
+        })
     }
 }
 
@@ -388,14 +391,11 @@ impl Options {
     /// Runs a workload over several nodes, or simulates that.
     fn run_over_nodes(
         &self,
-        prepared: &cluster::PreparedWorkload,
         nodes: &NodeOptions,
         seed: u64,
-        results: Vec<ResultFile>,
-        mut paths: Paths,
+        prepare: impl FnOnce() -> Result<Prepared, Failure>,
     ) -> Result<(), Failure> {
         let job = ClusterJob {
-            prepared,
             devices: self.machine.devices.as_deref(),
             nodes,
             noise: self.machine.noise,
@@ -404,7 +404,7 @@ impl Options {
             format: self.format,
             files: &self.files,
         };
-        cluster::run_job(&job, results, &mut paths)
+        cluster::run_job(&job, prepare)
     }
 
     /// Runs a workload and reports. `request` loads what the workload needs, after

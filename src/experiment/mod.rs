@@ -1,5 +1,6 @@
 //! The experiments of the PySchedCL paper (section 5), a transformer under every
-//! policy, and [`tasks`] that share data under policies for small memories.
+//! policy, [`tasks`] that share data under policies for small memories, and divisible
+//! workloads on [`one_machine`].
 //!
 //! * A [`Division`] is a graph divided into components, ready on a runtime, with
 //!   what policies know of it.
@@ -13,6 +14,7 @@
 
 mod comparison;
 mod division;
+pub mod one_machine;
 mod point;
 pub mod tasks;
 

@@ -144,9 +144,17 @@ fn more_nodes_are_predicted_to_be_faster() {
             .collect();
         assert_eq!(nodes, [1, 2, 4], "{workload}");
         assert_eq!(runs[0]["sent_bytes"], 0);
-        assert_eq!(runs[0]["speedup"], 1.0);
+        // A run on one machine is never slower than as the only node.
+        let reference = report["reference"]["seconds"].as_f64().unwrap();
+        assert_eq!(report["reference"]["nodes"], 1, "{workload}");
+        assert!(runs[0]["speedup"].as_f64().unwrap() <= 1.0, "{workload}");
         for run in runs {
             let figure = |name: &str| run[name].as_f64().unwrap();
+            assert_eq!(
+                figure("speedup"),
+                reference / figure("seconds"),
+                "{workload}"
+            );
             let ratio = figure("speedup") / figure("nodes");
             assert!((ratio - figure("efficiency")).abs() < 1e-9, "{workload}");
             assert!((0.0..=1.0).contains(&figure("idle")), "{workload}");
@@ -160,6 +168,39 @@ fn more_nodes_are_predicted_to_be_faster() {
     assert_eq!(report["runs"].as_array().unwrap().len(), 3);
     let speedup = &report["runs"][2]["speedup"];
     assert!(speedup.as_f64().unwrap() > 2.0, "{speedup}");
+}
+
+/// Whatever has a driver of its own on one machine is compared with that.
+#[test]
+fn speed_ups_count_from_the_best_run_on_one_machine() {
+    for (workload, alone) in [
+        ("stencil --size 2048 --steps 30", "--strategy"),
+        ("spmv --matrix uniform:20000,9 --steps 20", "--strategy"),
+        ("matmul --size 4096", "one"),
+        ("lu --size 2048", "one node"),
+    ] {
+        let report = json(&format!("predict {workload} --cluster four --nodes 2,4"));
+        let reference = &report["reference"];
+        let what = reference["what"].as_str().unwrap();
+        assert!(what.contains(alone), "{workload}: {what}");
+        let two = &report["runs"][0];
+        let figure = |of: &serde_json::Value, name: &str| of[name].as_f64().unwrap();
+        let speedup = figure(reference, "seconds") / figure(two, "seconds");
+        assert_eq!(figure(two, "speedup"), speedup, "{workload}");
+    }
+    let stencil = json("predict stencil --size 2048 --steps 30 --cluster four --nodes 1");
+    let machine = json("cluster show four")["node"][0]["machine"].clone();
+    let line = format!(
+        "run stencil --size 2048 --steps 30 --strategy dawl --machine {}",
+        machine.as_str().unwrap()
+    );
+    let alone = json(&line)["seconds"].as_f64().unwrap();
+    let reference = stencil["reference"]["seconds"].as_f64().unwrap();
+    assert!(reference <= alone, "{reference} and {alone}");
+    pdawl("predict stencil --size 2048 --steps 30 --cluster four --nodes 1,2")
+        .assert()
+        .success()
+        .stdout(contains("Speed-ups count from the run on one"));
 }
 
 #[test]

@@ -45,6 +45,163 @@ fn run(arguments: &str) -> Output {
     command.output().expect("`timeout` starts")
 }
 
+/// Starts processes in groups, with some options of `mpirun` and a command line each.
+fn run_groups(groups: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["120", "mpirun", "--enable-recovery", "--oversubscribe"]);
+    command.args(["--bind-to", "none", "--mca", "btl", "vader,self"]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    for (number, (options, line)) in groups.iter().enumerate() {
+        if number > 0 {
+            command.arg(":");
+        }
+        command.args(options.split_whitespace());
+        if line.is_empty() {
+            command.arg("/bin/true");
+            continue;
+        }
+        command.arg(cargo_bin("pdawl")).arg("run");
+        command.args(line.split_whitespace());
+        // The host runs no OpenCL C.
+        if !line.starts_with("kernel") {
+            command.args(["--devices", "host:1"]);
+        }
+        command.arg("--wire").arg(&*WIRE);
+    }
+    command.output().expect("`timeout` starts")
+}
+
+/// What processes say that all end without a result.
+fn refused(groups: &[(&str, &str)]) -> String {
+    let output = run_groups(groups);
+    // The status of `timeout` when the time is over.
+    assert_ne!(output.status.code(), Some(124), "{groups:?} hangs");
+    assert_eq!(output.stdout, b"", "{groups:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn processes_that_are_started_unlike_all_end_and_say_why() {
+    for (first, other, told) in [
+        (
+            "lu --size 200",
+            "lu --size 200 --placement central",
+            "--placement is rows at node 0, and is central at node 2",
+        ),
+        (
+            "fft --size 256 --prefetch 2 --seed 1",
+            "fft --size 256 --seed 3",
+            "--seed is 1 at node 0, and is 3 at node 2",
+        ),
+        (
+            "spmv --matrix uniform:5000,9 --steps 3",
+            "spmv --matrix uniform:5000,9 --steps 3 --iterate",
+            "--iterate is false at node 0, and is true at node 2",
+        ),
+        (
+            "convolution --size 300 --filter 7",
+            "sort --size 30000",
+            "the command is run convolution at node 0, and is run sort at node 2",
+        ),
+    ] {
+        let errors = refused(&[("-n 2", first), ("-n 1", other)]);
+        assert_eq!(
+            errors.matches(told).count(),
+            1,
+            "{first}, {other}: {errors}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn processes_may_have_devices_and_outputs_of_their_own() {
+    let line = "lu --size 200 --tile 32 --verify --format json";
+    let other = "lu --size=200 --tile 32 --verify --seed 1 --spread together";
+    let output = run_groups(&[("-n 2", line), ("-n 1", other)]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one report in JSON");
+    assert_eq!(report["verification"]["right"], true);
+    assert_eq!(report["nodes"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn a_process_that_cannot_do_its_part_ends_all() {
+    let (here, there) = (tempfile::tempdir(), tempfile::tempdir());
+    let (here, there) = (here.expect("a folder"), there.expect("a folder"));
+    let matrix = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n2 2 2.0\n";
+    std::fs::write(here.path().join("a.mtx"), matrix).expect("a file");
+    let line = "pagerank --matrix a.mtx --no-cache";
+    let within = |count: u32, folder: &tempfile::TempDir| {
+        format!("-n {count} -wdir {}", folder.path().display())
+    };
+    for (groups, lost) in [
+        ([within(2, &here), within(1, &there)], "node 2"),
+        ([within(1, &there), within(2, &here)], "node 0"),
+    ] {
+        let errors = refused(&[(&groups[0], line), (&groups[1], line)]);
+        let told = format!("{lost}: a.mtx");
+        assert_eq!(errors.matches(&told).count(), 1, "{errors}");
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn kernels_that_cannot_be_divided_are_told_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count = "__kernel void k(__global const int *x, __global int *n) {
+        if (x[get_global_id(0)] > 3) atomic_inc(n);
+    }";
+    let turn = "__kernel void k(__global const int *x, __global int *n) {
+        n[4999 - get_global_id(0)] = x[get_global_id(0)];
+    }";
+    for (name, source, size) in [("count", count, 1), ("turn", turn, 5000)] {
+        let write = |ending: &str, text: &str| {
+            let path = folder.path().join(format!("{name}.{ending}"));
+            std::fs::write(path, text).expect("a file");
+        };
+        write("cl", source);
+        let spec = format!(
+            r#"{{"src": "{name}.cl", "name": "k", "workDimension": 1, "globalWorkSize": 5000,
+            "inputBuffers": [{{"type": "int", "size": 5000, "pos": 0}}],
+            "ioBuffers": [{{"type": "int", "size": {size}, "pos": 1, "break": 1}}]}}"#
+        );
+        write("json", &spec);
+    }
+    let options = format!("-n 2 -wdir {}", folder.path().display());
+    for (line, told) in [
+        (
+            "count.json",
+            "node 0: count.json: the kernel cannot be divided: work-groups",
+        ),
+        (
+            "turn.json",
+            "node 0: turn.json: argument 1 is written, and it was not found",
+        ),
+        (
+            "turn.json --load 1=none.bin",
+            "node 0: --load: cannot read none.bin",
+        ),
+        ("turn.json --devices host", "runs no OpenCL C"),
+    ] {
+        let errors = refused(&[(&options, &format!("kernel {line}"))]);
+        assert_eq!(errors.matches(told).count(), 1, "{line}: {errors}");
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn processes_do_not_wait_for_ever_for_one_that_never_joins() {
+    let line = "lu --size 200 --join-limit 3";
+    let errors = refused(&[("-n 2", line), ("-n 1", "")]);
+    assert!(
+        errors.contains("not all nodes have joined within 3 s"),
+        "{errors}"
+    );
+}
+
 /// The report of a run that succeeds.
 fn report(arguments: &str) -> Value {
     let output = run(&format!("{arguments} --verify --format json"));

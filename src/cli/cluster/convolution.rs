@@ -12,7 +12,7 @@ use pdawl::workload::cluster::{
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
@@ -93,6 +93,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("--filter-file", args.filter_file.is_some()),
         ("--output", options.output.is_some()),
     ])?;
+    run_job(&ClusterJob::new(options), || given(args))
+}
+
+fn given(args: &Args) -> Result<Prepared, Failure> {
+    let options = &args.options;
     let files = [&args.image, &args.filter_file].map(Option::as_deref);
     let workload = workload(&args.sizes, files, options.placement(), options.seed)?;
     let ConvolutionWorkload {
@@ -109,11 +114,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         element: ElementType::Real(Precision::F32),
     };
     let inputs: Vec<&Path> = files.into_iter().flatten().collect();
-    let prepared = prepared(workload, &inputs, options.seed);
+    let workload = prepared(workload, &inputs, options.seed);
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    let job = ClusterJob::new(&prepared, options);
-    run_job(&job, result.into_iter().collect(), &mut paths)
+    Ok(Prepared::new(workload, result, paths))
 }
 
 /// The convolution of a generated image.

@@ -9,7 +9,7 @@ use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file}
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
@@ -56,6 +56,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("--input", args.input.is_some()),
         ("--output", options.output.is_some()),
     ])?;
+    run_job(&ClusterJob::new(options), || given(args))
+}
+
+fn given(args: &Args) -> Result<Prepared, Failure> {
+    let options = &args.options;
     let seed = options.seed;
     let (shape, matrix) = match &args.input {
         Some(path) => {
@@ -73,16 +78,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
     let given = (shape, matrix, files::named(&inputs));
-    let prepared = prepared(&args.sizes, given, options.placement(), seed);
+    let workload = prepared(&args.sizes, given, options.placement(), seed);
     let array = ResultArray {
-        space: prepared.workload.result(),
+        space: workload.workload.result(),
         shape: &shape,
         element: ElementType::Complex,
     };
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    let job = ClusterJob::new(&prepared, options);
-    run_job(&job, result.into_iter().collect(), &mut paths)
+    Ok(Prepared::new(workload, result, paths))
 }
 
 /// The transform of a generated matrix.

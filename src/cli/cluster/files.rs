@@ -8,7 +8,7 @@ use pdawl::codelet::Precision;
 use pdawl::engine::cluster::Sink;
 use pdawl::matrix::npy::{ElementType, NpyError, NpyMatrix, write_array_header};
 
-use super::options::{at_rank, is_first};
+use super::options::is_first;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::paths::Paths;
@@ -16,7 +16,7 @@ use crate::cli::paths::Paths;
 /// Opens a file of singles.
 ///
 /// # Errors
-/// When it cannot be read or has other numbers, or none. The error names the node.
+/// When it cannot be read or has other numbers, or none.
 pub fn open(
     path: &Path,
     open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
@@ -24,13 +24,13 @@ pub fn open(
     let matrix = open_real(path, open)?;
     match matrix.precision() {
         Precision::F32 => Ok(matrix),
-        Precision::F64 => Err(at_rank(Failure::failed(
+        Precision::F64 => Err(Failure::failed(
             format!(
                 "{}: has float64, and nodes compute in float32",
                 path.display()
             ),
             "matrix.astype(\"float32\"), which rounds to 7 digits",
-        ))),
+        )),
     }
 }
 
@@ -39,13 +39,6 @@ pub fn open(
 /// # Errors
 /// As [`open`].
 pub fn open_real(
-    path: &Path,
-    open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
-) -> Result<NpyMatrix, Failure> {
-    opened(path, open).map_err(at_rank)
-}
-
-fn opened(
     path: &Path,
     open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
 ) -> Result<NpyMatrix, Failure> {

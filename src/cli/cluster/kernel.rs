@@ -10,7 +10,7 @@ use pdawl::workload::Divisible;
 use pdawl::workload::cluster::KernelWorkload;
 use pdawl::workload::kernel::UserKernel;
 
-use super::options::{at_rank, is_first};
+use super::options::is_first;
 use super::prepared::PreparedWorkload;
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::grid::MemoryBudget;
@@ -32,10 +32,9 @@ pub struct PreparedKernel {
 /// computes what the result is compared with.
 ///
 /// # Errors
-/// A kernel that cannot be divided, or that does not fit in memory. The error names the
-/// node.
+/// A kernel that cannot be divided, or that does not fit in memory.
 pub fn prepare(task: KernelTask, devices: &str, verify: bool) -> Result<PreparedKernel, Failure> {
-    examined(task, devices, verify && is_first()).map_err(at_rank)
+    examined(task, devices, verify && is_first())
 }
 
 fn examined(

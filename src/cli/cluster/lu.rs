@@ -10,7 +10,7 @@ use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_fil
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense;
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
@@ -84,6 +84,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("--output", options.output.is_some()),
         ("--pivots", args.pivots.is_some()),
     ])?;
+    run_job(&ClusterJob::new(options), || given(args))
+}
+
+fn given(args: &Args) -> Result<Prepared, Failure> {
+    let options = &args.options;
     let seed = options.seed;
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
     let given = match &args.input {
@@ -105,9 +110,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             format!("at most {MOST}"),
         ));
     }
-    let prepared = prepared(&args.sizes, given, options.placement(), seed);
+    let workload = prepared(&args.sizes, given, options.placement(), seed);
     let factors = ResultArray {
-        space: prepared.workload.result(),
+        space: workload.workload.result(),
         shape: &[size, size],
         element: ElementType::Real(precision),
     };
@@ -121,8 +126,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ResultFile::prepare(options.output.as_deref(), &mut paths, &factors)?,
         ResultFile::prepare(args.pivots.as_deref(), &mut paths, &pivots)?,
     ];
-    let job = ClusterJob::new(&prepared, options);
-    run_job(&job, files.into_iter().flatten().collect(), &mut paths)
+    Ok(Prepared::new(workload, files.into_iter().flatten(), paths))
 }
 
 /// The factors of a generated matrix.

@@ -6,46 +6,35 @@ use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, MatmulWorkload, Placement, generated, of_file};
-use pdawl::workload::dense::Operation;
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::{NodeOptions, refuse};
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
 use crate::cli::paths::Paths;
 use crate::cli::tasks::OrderName;
 
-/// The given matrices and the file of the product.
-pub struct Files<'a> {
+/// The matrices and the file of the product.
+pub struct Product<'a> {
+    /// Rows and columns of the product, and columns of the first matrix.
+    pub size: [u64; 3],
     /// A and B, of singles; generated without.
     pub given: Option<[NpyMatrix; 2]>,
     pub output: Option<&'a Path>,
     pub paths: Paths,
 }
 
-/// Runs a product.
+/// Runs a product. `open` opens its files when all nodes have joined.
 ///
 /// # Errors
 /// Options that a run over nodes does not have, and as [`run_job`].
-pub fn run(
-    operation: Operation,
+pub fn run<'a>(
     options: &DenseOptions,
     nodes: &NodeOptions,
-    mut files: Files,
+    open: impl FnOnce() -> Result<Product<'a>, Failure>,
 ) -> Result<(), Failure> {
-    let Operation::Product {
-        rows,
-        columns,
-        depth,
-    } = operation
-    else {
-        return Err(Failure::usage(
-            "a factorisation over nodes is an LU one",
-            "`pdawl run lu`",
-        ));
-    };
     let machine = &options.machine;
     let is_f64 = |of| Precision::from(of) == Precision::F64;
     let given = [
@@ -61,14 +50,36 @@ pub fn run(
     ];
     let remedy = "the run without it, or on one node";
     refuse(given, "products on one node", remedy)?;
+    let job = ClusterJob {
+        devices: machine.devices.as_deref(),
+        nodes,
+        noise: machine.noise,
+        seed: options.seed,
+        verify: options.verify,
+        format: options.format,
+        files: &options.files,
+    };
+    run_job(&job, || prepared_of(open()?, options, nodes))
+}
+
+fn prepared_of(
+    product: Product,
+    options: &DenseOptions,
+    nodes: &NodeOptions,
+) -> Result<Prepared, Failure> {
+    let Product {
+        size,
+        given,
+        output,
+        mut paths,
+    } = product;
     let tile = match options.tile {
         TileArg::Rows(rows) => Some(rows.into()),
         TileArg::Auto => None,
     };
     let seed = options.seed;
     let placement = nodes.spread.placement(seed);
-    let size = [rows, columns, depth].map(u64::from);
-    let prepared = match files.given.take() {
+    let workload = match given {
         Some([a, b]) => {
             let names = files::named(&[a.path(), b.path()]);
             let given = ([of_file(a), of_file(b)], names);
@@ -77,22 +88,12 @@ pub fn run(
         None => prepare(size, tile, placement, seed),
     };
     let array = ResultArray {
-        space: prepared.workload.result(),
-        shape: &[rows, columns].map(u64::from),
+        space: workload.workload.result(),
+        shape: &size[..2],
         element: ElementType::Real(Precision::F32),
     };
-    let result = ResultFile::prepare(files.output, &mut files.paths, &array)?;
-    let job = ClusterJob {
-        prepared: &prepared,
-        devices: machine.devices.as_deref(),
-        nodes,
-        noise: machine.noise,
-        seed,
-        verify: options.verify,
-        format: options.format,
-        files: &options.files,
-    };
-    run_job(&job, result.into_iter().collect(), &mut files.paths)
+    let result = ResultFile::prepare(output, &mut paths, &array)?;
+    Ok(Prepared::new(workload, result, paths))
 }
 
 /// The product of generated matrices. `size` has the rows and columns of the product and the

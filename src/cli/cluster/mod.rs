@@ -1,8 +1,10 @@
 //! Workloads over the nodes of a cluster, real and simulated.
 
+mod asked;
 pub mod convolution;
 pub mod fft;
 mod files;
+mod joined;
 pub mod kernel;
 pub mod lu;
 pub mod matmul;
@@ -15,7 +17,8 @@ pub mod sort;
 pub mod sparse;
 pub mod stencil;
 
+pub use asked::asked;
 pub use files::ResultFile;
-pub use options::{NodeOptions, at_rank, refuse};
-pub use prepared::PreparedWorkload;
-pub use run::{ClusterJob, run_job};
+pub use joined::JoinOptions;
+pub use options::{NodeOptions, refuse};
+pub use run::{ClusterJob, Prepared, run_job};

@@ -6,6 +6,7 @@ use pdawl::cluster::wire::environment::Launched;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
+use super::joined::JoinOptions;
 use crate::cli::args::{Format, noise};
 use crate::cli::failure::Failure;
 use crate::cli::files::TraceFiles;
@@ -50,6 +51,15 @@ impl SpreadOptions {
         }
     }
 
+    /// The options as values, those that are not given included.
+    pub fn values(&self, seed: u64) -> [(&'static str, String); 3] {
+        [
+            ("--spread", self.spread().to_string()),
+            ("--prefetch", self.prefetch().to_string()),
+            ("--placement", self.placement(seed).to_string()),
+        ]
+    }
+
     /// Checks that no placement is given where the workload has its own.
     ///
     /// # Errors
@@ -86,9 +96,8 @@ pub struct NodeOptions {
     #[command(flatten)]
     pub spread: SpreadOptions,
 
-    /// The library that carries messages between nodes [default: the one of MPI]
-    #[arg(long, value_name = "FILE")]
-    pub wire: Option<PathBuf>,
+    #[command(flatten)]
+    pub join: JoinOptions,
 
     /// Simulate the run on a described cluster: nothing is computed, and times are virtual
     ///
@@ -107,7 +116,7 @@ impl NodeOptions {
     /// Whether the run has several nodes.
     pub fn several(&self) -> bool {
         self.cluster.is_some()
-            || self.wire.is_some()
+            || self.join.wire.is_some()
             || Launched::detect().is_some_and(|launched| launched.size > 1)
     }
 
@@ -142,15 +151,10 @@ pub fn is_first() -> bool {
     Launched::detect().is_none_or(|launched| launched.rank == 0)
 }
 
-/// The failure of what a node does by itself, such as reading a file: it names the node.
+/// The failure of what each node does by itself, such as reading a file: it names the node.
 pub fn at_rank(failure: Failure) -> Failure {
     match (Launched::detect(), failure) {
-        (Some(launched), Failure::Failed { what, remedy }) if launched.size > 1 => {
-            Failure::Failed {
-                what: format!("node {}: {what}", launched.rank),
-                remedy,
-            }
-        }
+        (Some(launched), failure) if launched.size > 1 => failure.at(launched.rank),
         (_, failure) => failure,
     }
 }

@@ -1,21 +1,21 @@
 //! Running a workload over nodes as asked, and reporting.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::{LocalWire, Wire, join};
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
+use pdawl::cluster::wire::{LocalWire, Wire};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected, heard};
 use pdawl::machine::host::Host;
 use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
-use pdawl::runtime::select;
+use pdawl::runtime::{Runtime, select};
 use pdawl::trace::{About, nodes};
 use pdawl::workload::cluster::Check;
 
+use super::asked::asked;
 use super::files::ResultFile;
-use super::options::{ClusterOptions, NodeOptions, is_first, refuse};
+use super::joined::give_up;
+use super::options::{ClusterOptions, NodeOptions, at_rank, is_first, refuse};
 use super::prepared::PreparedWorkload;
 use super::simulated;
 use crate::cli::args::Format;
@@ -27,9 +27,9 @@ use crate::cli::{graph, interrupt, terminal};
 /// The part of the host's memory that may have what subtasks read.
 const INPUT_MEMORY: f64 = 0.3;
 
-/// What is to be computed, and how.
+/// How something is to be computed.
 pub struct ClusterJob<'a> {
-    pub prepared: &'a PreparedWorkload,
+    /// Unless what is prepared names some.
     pub devices: Option<&'a str>,
     pub nodes: &'a NodeOptions,
     /// Of simulated times.
@@ -40,11 +40,34 @@ pub struct ClusterJob<'a> {
     pub files: &'a TraceFiles,
 }
 
+/// What is to be computed, and where the results go.
+pub struct Prepared {
+    pub workload: PreparedWorkload,
+    pub results: Vec<ResultFile>,
+    /// The files of the inputs and of the results.
+    pub paths: Paths,
+    pub devices: Option<String>,
+}
+
+impl Prepared {
+    pub fn new(
+        workload: PreparedWorkload,
+        results: impl IntoIterator<Item = ResultFile>,
+        paths: Paths,
+    ) -> Self {
+        Self {
+            workload,
+            results: results.into_iter().collect(),
+            paths,
+            devices: None,
+        }
+    }
+}
+
 impl<'a> ClusterJob<'a> {
     /// A job with the options that several workloads share.
-    pub fn new(prepared: &'a PreparedWorkload, options: &'a ClusterOptions) -> Self {
+    pub fn new(options: &'a ClusterOptions) -> Self {
         Self {
-            prepared,
             devices: options.devices.as_deref(),
             nodes: &options.nodes,
             noise: options.noise,
@@ -56,35 +79,82 @@ impl<'a> ClusterJob<'a> {
     }
 }
 
+/// What a process has opened for a run that it has joined.
+struct Opened {
+    workload: PreparedWorkload,
+    results: Vec<ResultFile>,
+    /// At the first node.
+    files: Option<PreparedFiles>,
+    runtime: Box<dyn Runtime>,
+    notes: Vec<String>,
+    /// The files that are read, as all nodes must have them.
+    inputs: String,
+}
+
 /// Runs a job, or simulates it. The first node prints the report, and writes results and
-/// traces.
+/// traces. All nodes join before they prepare anything, so that one which cannot tells the
+/// others.
 ///
 /// # Errors
-/// What the runtime and the wire refuse, wrong results, lost nodes, and Ctrl-C.
+/// What the runtime and the wire refuse, nodes that were not started alike, wrong results,
+/// lost nodes, and Ctrl-C.
 pub fn run_job(
     job: &ClusterJob,
-    mut results: Vec<ResultFile>,
-    paths: &mut Paths,
+    prepare: impl FnOnce() -> Result<Prepared, Failure>,
 ) -> Result<(), Failure> {
-    let files = is_first().then(|| job.files.prepare(paths)).transpose()?;
     if let Some(cluster) = &job.nodes.cluster {
-        return simulated::run_job(job, cluster, files);
+        let mut prepared = prepare()?;
+        let files = job.files.prepare(&mut prepared.paths)?;
+        return simulated::run_job(job, &prepared.workload, cluster, files);
     }
     let remedy = "--cluster NAME; `pdawl cluster list` shows them";
     refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
     let stop = interrupt::listen()?;
-    let rank = Launched::detect().map_or(0, |launched| launched.rank);
-    let wire: Box<dyn Wire> = match join(job.nodes.wire.as_deref(), Pulse::default()) {
-        Ok(Some(wire)) => Box::new(wire),
-        Ok(None) => alone()?,
-        Err(error) => return Err(first(Failure::of(error), rank)),
+    let asked = asked(Some((&job.nodes.spread, job.seed)));
+    let mut joined = job.nodes.join.join(&asked, stop)?;
+    if let Some(wire) = &mut joined {
+        wire.watch(Some(stop)).map_err(Failure::of)?;
+    }
+    let nodes = joined.as_ref().map_or(1, Wire::size);
+    let opened = prepare().and_then(|prepared| open(job, prepared, nodes));
+    let mut wire: Box<dyn Wire> = match joined {
+        Some(mut wire) => {
+            wire.watch(None).map_err(Failure::of)?;
+            interrupt::go_on();
+            Box::new(wire)
+        }
+        None => alone()?,
     };
     let rank = wire.rank();
-    check_memory(job, wire.size() as u64).map_err(|failure| first(failure, rank))?;
-    match run(job, wire, &mut results, stop) {
-        Ok(None) => Ok(()),
-        Ok(Some((report, outcome))) => {
-            write_trace(job, files, &report, &outcome)?;
+    let opened = match opened.map_err(at_rank) {
+        Ok(opened) => opened,
+        // Another node has ended while this one prepared its part.
+        Err(Failure::Interrupted) if !stop.load(Ordering::Relaxed) => {
+            let failure = of_run(heard(&mut *wire), rank);
+            return Err(match rank {
+                0 => give_up(wire, failure),
+                _ => failure,
+            });
+        }
+        Err(failure) => return Err(give_up(wire, failure)),
+    };
+    let Opened {
+        workload,
+        mut results,
+        files,
+        mut runtime,
+        notes,
+        inputs,
+    } = opened;
+    let of = JobOf {
+        job,
+        workload,
+        inputs,
+    };
+    match of.run(wire, runtime.as_mut(), &mut results, notes, stop) {
+        Ok((None, wire)) => wire.finish().map_err(Failure::of),
+        Ok((Some((report, outcome)), wire)) => {
+            let traced = write_trace(job, files, &report, &outcome);
             let is_wrong = report
                 .verification
                 .as_ref()
@@ -93,8 +163,10 @@ pub fn run_job(
                 true => Ok(()),
                 false => results.into_iter().try_for_each(ResultFile::finish),
             };
-            print(job, &report)?;
-            written
+            let printed = print(job, &report);
+            // The others have waited for what is written.
+            let finished = wire.finish().map_err(Failure::of);
+            printed.and(written).and(traced).and(finished)
         }
         Err(error) => {
             let failure = of_run(error, rank);
@@ -104,6 +176,32 @@ pub fn run_job(
             Err(failure)
         }
     }
+}
+
+/// Opens the devices, and tries the paths of what the first node writes.
+fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Failure> {
+    let Prepared {
+        workload,
+        results,
+        mut paths,
+        devices,
+    } = prepared;
+    let inputs = paths.fingerprints();
+    let files = is_first()
+        .then(|| job.files.prepare(&mut paths))
+        .transpose()?;
+    check_memory(job, &workload, nodes as u64)?;
+    let selection = devices.as_deref().or(job.devices).map(str::parse);
+    let selection = selection.transpose().map_err(wrong_devices)?;
+    let (runtime, notes) = select::open(selection.as_ref(), false).map_err(refused)?;
+    Ok(Opened {
+        workload,
+        results,
+        files,
+        runtime,
+        notes,
+        inputs,
+    })
 }
 
 /// Writes the files that show a run, if the job has some.
@@ -130,10 +228,10 @@ pub fn write_trace(
 
 /// Checks that a node's part of all spaces, or all of them where one node compares them,
 /// fits in its memory.
-fn check_memory(job: &ClusterJob, nodes: u64) -> Result<(), Failure> {
-    let all = job.prepared.bytes();
-    let size = &job.prepared.size;
-    let (needed, title) = match job.prepared.workload.check() {
+fn check_memory(job: &ClusterJob, prepared: &PreparedWorkload, nodes: u64) -> Result<(), Failure> {
+    let all = prepared.bytes();
+    let size = &prepared.size;
+    let (needed, title) = match prepared.workload.check() {
         // The first node gets all blocks, and puts them together.
         Check::Whole(..) if job.verify => (2 * all, format!("--verify of {size}")),
         _ => (
@@ -155,74 +253,87 @@ fn alone() -> Result<Box<dyn Wire>, Failure> {
     Ok(Box::new(wire))
 }
 
-fn run(
-    job: &ClusterJob,
-    wire: Box<dyn Wire>,
-    results: &mut [ResultFile],
-    stop: &AtomicBool,
-) -> Result<Option<(ClusterReport, ClusterOutcome)>, RunError> {
-    let selection = job.devices.map(str::parse).transpose();
-    let selection = selection.map_err(|why| RunError::Cli(wrong_devices(why)))?;
-    let (mut runtime, notes) =
-        select::open(selection.as_ref(), false).map_err(|error| RunError::Cli(refused(error)))?;
-    let is_first = wire.rank() == 0;
-    let memory = Host::detect().memory.obtainable(0);
-    let PreparedWorkload {
-        workload,
-        size,
-        tile,
-        ..
-    } = job.prepared;
-    let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
-    let options = Options {
-        program: format!("pdawl {version} run {name} {size}"),
-        devices: runtime.devices().iter().map(expected).collect(),
-        settings: Settings {
-            prefetch: job.nodes.spread.prefetch(),
-            ..Settings::default()
-        },
-        input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
-        traces: job.files.wanted(),
-    };
-    let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
-    let node = Node::join(wire, runtime.as_mut(), options, spread, stop)?;
-    let tasks = workload.tasks();
-    let format = if is_first { job.format } else { Format::Json };
-    let bar = terminal::progress(format, tasks, "tasks");
-    let outputs = results.iter_mut();
-    let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
-    let control = Control {
-        tile: *tile,
-        verify: job.verify.then_some(job.seed),
-        outputs: outputs.collect(),
-        progress: &mut |done| bar.set_position(done),
-    };
-    let outcome = node.run_workload(&**workload, control);
-    bar.finish_and_clear();
-    let Some(outcome) = outcome? else {
-        return Ok(None);
-    };
-    let report = report(&outcome, context(job, &outcome, notes));
-    Ok(Some((report, outcome)))
+/// What the first node has to report.
+type Reported = Option<(ClusterReport, ClusterOutcome)>;
+
+/// A job with its workload.
+struct JobOf<'a> {
+    job: &'a ClusterJob<'a>,
+    workload: PreparedWorkload,
+    inputs: String,
 }
 
-fn context(job: &ClusterJob, outcome: &ClusterOutcome, notes: Vec<String>) -> ClusterContext {
-    let of_nodes = outcome.nodes.iter().flat_map(|node| {
-        let notes = node.notes.iter();
-        notes.map(|note| format!("{}: {note}", node.name))
-    });
-    ClusterContext {
-        workload: job.prepared.described(outcome.tasks),
-        figure: (job.prepared.workload.figure()).map(|figure| [figure.name, figure.title]),
-        tolerance: job.prepared.tolerance,
-        simulated: false,
-        cluster: None,
-        policy: job.nodes.spread.spread().to_string(),
-        prefetch: job.nodes.spread.prefetch(),
-        notes: (job.prepared.notes.iter().cloned())
-            .chain(notes)
-            .chain(of_nodes)
-            .collect(),
+impl JobOf<'_> {
+    fn run(
+        &self,
+        wire: Box<dyn Wire>,
+        runtime: &mut dyn Runtime,
+        results: &mut [ResultFile],
+        notes: Vec<String>,
+        stop: &AtomicBool,
+    ) -> Result<(Reported, Box<dyn Wire>), ClusterError> {
+        let job = self.job;
+        let is_first = wire.rank() == 0;
+        let memory = Host::detect().memory.obtainable(0);
+        let PreparedWorkload {
+            workload,
+            size,
+            tile,
+            ..
+        } = &self.workload;
+        let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
+        let options = Options {
+            program: format!("pdawl {version} run {name} {size}{}", self.inputs),
+            devices: runtime.devices().iter().map(expected).collect(),
+            settings: Settings {
+                prefetch: job.nodes.spread.prefetch(),
+                ..Settings::default()
+            },
+            input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
+            traces: job.files.wanted(),
+        };
+        let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
+        let node = Node::join(wire, runtime, options, spread, stop)?;
+        let tasks = workload.tasks();
+        let format = if is_first { job.format } else { Format::Json };
+        let bar = terminal::progress(format, tasks, "tasks");
+        let outputs = results.iter_mut();
+        let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
+        let control = Control {
+            tile: *tile,
+            verify: job.verify.then_some(job.seed),
+            outputs: outputs.collect(),
+            progress: &mut |done| bar.set_position(done),
+        };
+        let ran = node.run_until_settled(&**workload, control);
+        bar.finish_and_clear();
+        let (outcome, wire) = ran?;
+        let reported = outcome.map(|outcome| {
+            let report = report(&outcome, self.context(&outcome, notes));
+            (report, outcome)
+        });
+        Ok((reported, wire))
+    }
+
+    fn context(&self, outcome: &ClusterOutcome, notes: Vec<String>) -> ClusterContext {
+        let (spread, of) = (&self.job.nodes.spread, &self.workload);
+        let of_nodes = outcome.nodes.iter().flat_map(|node| {
+            let notes = node.notes.iter();
+            notes.map(|note| format!("{}: {note}", node.name))
+        });
+        ClusterContext {
+            workload: of.described(outcome.tasks),
+            figure: (of.workload.figure()).map(|figure| [figure.name, figure.title]),
+            tolerance: of.tolerance,
+            simulated: false,
+            cluster: None,
+            policy: spread.spread().to_string(),
+            prefetch: spread.prefetch(),
+            notes: (of.notes.iter().cloned())
+                .chain(notes)
+                .chain(of_nodes)
+                .collect(),
+        }
     }
 }
 
@@ -237,38 +348,17 @@ fn print(job: &ClusterJob, report: &ClusterReport) -> Result<(), Failure> {
     }
 }
 
-/// Why a run fails.
-enum RunError {
-    Cli(Failure),
-    Cluster(ClusterError),
-}
-
-impl From<ClusterError> for RunError {
-    fn from(error: ClusterError) -> Self {
-        Self::Cluster(error)
-    }
-}
-
-/// A failure that all ranks have: the first one prints it.
-fn first(failure: Failure, rank: usize) -> Failure {
-    match rank {
-        0 => failure,
-        _ => Failure::Program(1),
-    }
-}
-
 /// The failure of a run. What a node was told by another one, only the first prints.
-fn of_run(error: RunError, rank: usize) -> Failure {
+fn of_run(error: ClusterError, rank: usize) -> Failure {
     match error {
-        RunError::Cli(failure) => failure,
-        RunError::Cluster(ClusterError::Interrupted) => Failure::Interrupted,
-        RunError::Cluster(ClusterError::Stopped(why)) => match rank {
+        ClusterError::Interrupted => Failure::Interrupted,
+        ClusterError::Stopped(why) => match rank {
             0 if why.starts_with("interrupted") => Failure::Interrupted,
             0 => Failure::failed(why, "docs/cluster.md for what a run needs"),
             _ => Failure::Program(1),
         },
-        RunError::Cluster(ClusterError::Runtime(error)) => refused(error),
-        RunError::Cluster(error) => Failure::of(error),
+        ClusterError::Runtime(error) => refused(error),
+        error => Failure::of(error),
     }
 }
 
@@ -278,7 +368,7 @@ mod tests {
 
     #[test]
     fn each_node_tells_that_the_first_one_is_lost_and_not_what_that_one_tells() {
-        let told = |error, rank| match of_run(RunError::Cluster(error), rank) {
+        let told = |error, rank| match of_run(error, rank) {
             Failure::Failed { what, .. } => Some(what),
             _ => None,
         };

@@ -1,9 +1,14 @@
 //! Predictions on growing numbers of a described cluster's nodes.
 
 use clap::Subcommand;
-use pdawl::machine::ClusterFile;
-use pdawl::report::scaling::{SCHEMA, ScalingReport, runs};
+use pdawl::engine::cluster::simulate::Report;
+use pdawl::engine::corun::{self, Stream, Tracing};
+use pdawl::experiment::one_machine;
+use pdawl::machine::{ClusterFile, MachineFile};
+use pdawl::policy::NamedPolicy;
+use pdawl::report::scaling::{Reference, SCHEMA, ScalingReport, runs};
 use pdawl::workload::cluster::Placement;
+use pdawl::workload::dense::Operation;
 
 use super::options::SpreadOptions;
 use super::prepared::PreparedWorkload;
@@ -11,9 +16,11 @@ use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launche
 use super::{convolution, fft, lu, matmul, sparse};
 use crate::cli::args::{Format, noise};
 use crate::cli::dense::matmul::Sizes as MatmulSizes;
+use crate::cli::dense::options::POLICY;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::terminal;
+use crate::cli::workload::PreparedWorkload as PreparedDivisible;
 
 /// The cluster that is simulated, and how.
 #[derive(Clone, Debug, clap::Args)]
@@ -157,18 +164,73 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
             (prepared, options)
         }
     };
-    predict(&prepared, &options.scaling, options.seed, options.format)
+    let (seed, format) = (options.seed, options.format);
+    let alone = |machine: &MachineFile| match workload {
+        Workload::Matmul { sizes, .. } => alone_dense(machine, sizes.shape(), options).map(Some),
+        _ => Ok(None),
+    };
+    predict(&prepared, &options.scaling, seed, format, alone)
+}
+
+/// The fastest run on a machine by the driver of runs on one, with its name; none if there is
+/// no other driver than that of nodes.
+type Alone = Option<(String, f64)>;
+
+/// What a product on a machine's devices takes, by tiles.
+fn alone_dense(
+    machine: &MachineFile,
+    [rows, columns, depth]: [u32; 3],
+    options: &Options,
+) -> Result<(String, f64), Failure> {
+    let operation = Operation::Product {
+        rows,
+        columns,
+        depth,
+    };
+    let policy = POLICY.parse::<NamedPolicy>().map_err(Failure::of)?;
+    let of = (options.seed, options.scaling.noise);
+    let seconds = one_machine::dense(machine, operation, policy, of).map_err(Failure::of)?;
+    let what = format!("the run on one {} with --policy {POLICY}", machine.name);
+    Ok((what, seconds))
+}
+
+/// What runs of a divisible workload on a machine's devices take at best.
+///
+/// # Errors
+/// As [`one_machine::fastest`].
+pub fn alone(
+    machine: &MachineFile,
+    workload: &PreparedDivisible,
+    options: &ScalingOptions,
+    seed: u64,
+) -> Result<Alone, Failure> {
+    let run = corun::Options {
+        steps: workload.steps(),
+        gpu_memory: None,
+        stream: Stream::default(),
+        verify: false,
+        trace: Tracing::None,
+    };
+    let of = (seed, options.noise);
+    let fastest = one_machine::fastest(machine, workload.divisible(), &run, of);
+    let fastest = fastest.map_err(Failure::of)?;
+    Ok(fastest.map(|(strategy, seconds)| {
+        let what = format!("the run on one {} with --strategy {strategy}", machine.name);
+        (what, seconds)
+    }))
 }
 
 /// Simulates a workload on each number of nodes, and prints the report.
 ///
 /// # Errors
-/// No cluster, one that is not known or wrong, and what [`DescribedCluster`] refuses.
+/// No cluster, one that is not known or wrong, what [`DescribedCluster`] refuses, and what
+/// `alone` does: it tells the fastest run on the first machine.
 pub fn predict(
     prepared: &PreparedWorkload,
     options: &ScalingOptions,
     seed: u64,
     format: Format,
+    alone: impl FnOnce(&MachineFile) -> Result<Alone, Failure>,
 ) -> Result<(), Failure> {
     let Some(cluster) = &options.cluster else {
         let name = prepared.workload.name();
@@ -201,13 +263,16 @@ pub fn predict(
     });
     let simulated = simulated.collect::<Result<Vec<_>, Failure>>();
     bar.finish_and_clear();
+    let simulated = simulated?;
+    let reference = reference(&simulated, &file, prepared, &simulation, alone)?;
     let workload = prepared.described(prepared.workload.tasks());
     let most = counts.last().copied().unwrap_or(0);
     let report = ScalingReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         simulated: true,
-        runs: runs(&simulated?, workload.flops),
+        runs: runs(&simulated, &reference, workload.flops),
+        reference,
         workload,
         cluster: file.name.clone(),
         policy: spread.spread().to_string(),
@@ -217,6 +282,42 @@ pub fn predict(
         notes: notes(prepared, &file, most),
     };
     terminal::print_report(format, &report, ScalingReport::render)
+}
+
+/// The fastest run on one machine: by its own driver, or as the only node. Where the workload
+/// does not fit there, it is the first of the simulated runs.
+fn reference(
+    simulated: &[Report],
+    file: &ClusterFile,
+    prepared: &PreparedWorkload,
+    simulation: &Simulation,
+    alone: impl FnOnce(&MachineFile) -> Result<Alone, Failure>,
+) -> Result<Reference, Failure> {
+    let one = DescribedCluster::of(file, 1)?;
+    let least = simulated.first();
+    let fits = one.check(prepared).is_ok();
+    if let Some(first) = least.filter(|_| !fits) {
+        let nodes = first.nodes.len() as u64;
+        return Ok(Reference {
+            what: format!("the run on {nodes} nodes, the least of these"),
+            nodes,
+            seconds: first.seconds,
+        });
+    }
+    let as_node = match least.filter(|run| run.nodes.len() == 1) {
+        Some(run) => run.seconds,
+        None => one.simulate(prepared, simulation)?.seconds,
+    };
+    let alone = one.machines.first().map(alone).transpose()?.flatten();
+    let (what, seconds) = match alone {
+        Some(alone) if alone.1 <= as_node => alone,
+        _ => ("the run on one node".to_owned(), as_node),
+    };
+    Ok(Reference {
+        what,
+        nodes: 1,
+        seconds,
+    })
 }
 
 /// The numbers of nodes, ascending, each once.

@@ -36,7 +36,7 @@ const MOST_SUBTASKS: u64 = 1_000_000;
 pub struct DescribedCluster {
     pub file: ClusterFile,
     /// By rank.
-    machines: Vec<MachineFile>,
+    pub machines: Vec<MachineFile>,
 }
 
 /// Simulates a job and prints its report.
@@ -45,13 +45,14 @@ pub struct DescribedCluster {
 /// Options of runs that compute, and what [`DescribedCluster`] refuses.
 pub fn run_job(
     job: &ClusterJob,
+    prepared: &PreparedWorkload,
     cluster: &str,
-    files: Option<PreparedFiles>,
+    files: PreparedFiles,
 ) -> Result<(), Failure> {
     job.nodes.refuse_simulated([
         ("--verify", job.verify),
         ("--devices", job.devices.is_some()),
-        ("--wire", job.nodes.wire.is_some()),
+        ("--wire", job.nodes.join.wire.is_some()),
     ])?;
     refuse_launched()?;
     let file = find(cluster)?;
@@ -63,8 +64,8 @@ pub fn run_job(
         seed: job.seed,
         traces: job.files.wanted(),
     };
-    let simulated = described.simulate(job.prepared, &simulation)?;
-    let workload = job.prepared.described(job.prepared.workload.tasks());
+    let simulated = described.simulate(prepared, &simulation)?;
+    let workload = prepared.described(prepared.workload.tasks());
     let names: Vec<String> = described.machines.into_iter().map(|m| m.name).collect();
     let outcome = simulated.outcome(&names, workload.tasks);
     let context = ClusterContext {
@@ -74,11 +75,11 @@ pub fn run_job(
         simulated: true,
         policy: spread.spread().to_string(),
         prefetch: spread.prefetch(),
-        notes: notes(job.prepared, &file, names.len() as u64),
+        notes: notes(prepared, &file, names.len() as u64),
         cluster: Some(file.name),
     };
     let report = report(&outcome, context);
-    write_trace(job, files, &report, &outcome)?;
+    write_trace(job, Some(files), &report, &outcome)?;
     terminal::print_report(job.format, &report, ClusterReport::render)
 }
 

@@ -8,9 +8,9 @@ use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{ClusterWorkload, Fill, SortWorkload, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
-use super::options::{ClusterOptions, at_rank};
+use super::options::ClusterOptions;
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
@@ -54,6 +54,15 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let options = &args.options;
     check(options)?;
+    let job = ClusterJob {
+        devices: Some(options.devices.as_deref().unwrap_or("host")),
+        ..ClusterJob::new(options)
+    };
+    run_job(&job, || prepared(args))
+}
+
+fn prepared(args: &Args) -> Result<Prepared, Failure> {
+    let options = &args.options;
     let (numbers, keys) = match &args.input {
         Some(path) => {
             let row = files::open(path, NpyMatrix::open_vector)?;
@@ -71,7 +80,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ));
     }
     let workload = SortWorkload::new(numbers, tile, keys)
-        .map_err(|error| at_rank(Failure::failed(error, "a file that does not change")))?;
+        .map_err(|error| Failure::failed(error, "a file that does not change"))?;
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
     let array = ResultArray {
         space: workload.result(),
@@ -81,7 +90,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let named = files::named(&inputs);
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    let prepared = PreparedWorkload {
+    let workload = PreparedWorkload {
         workload: Box::new(workload),
         size: format!(
             "{named}{numbers} numbers, {tile} a subtask, seed {}",
@@ -91,11 +100,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         tolerance: None,
         notes: Vec::new(),
     };
-    let job = ClusterJob {
-        devices: Some(options.devices.as_deref().unwrap_or("host")),
-        ..ClusterJob::new(&prepared, options)
-    };
-    run_job(&job, result.into_iter().collect(), &mut paths)
+    Ok(Prepared::new(workload, result, paths))
 }
 
 /// Refuses what sorting cannot do.

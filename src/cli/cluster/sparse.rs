@@ -10,9 +10,9 @@ use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
 use pdawl::workload::spmv::Form;
 
 use super::files::{ResultArray, ResultFile};
-use super::options::{ClusterOptions, SpreadOptions, at_rank, is_first};
+use super::options::{ClusterOptions, SpreadOptions, is_first};
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, run_job};
+use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
@@ -25,18 +25,17 @@ use crate::cli::product::{Product, unsuitable};
 /// Blocks of spaces have no common height and width.
 const NO_TILE: u64 = 1;
 
+/// What has bands of rows whatever the placement of blocks is.
+pub const PRODUCT: &str = "a sparse product, whose nodes have bands of rows";
+const RANKS: &str = "a page rank, whose nodes have bands of vertices";
+
 /// A product. Every node reads or generates the matrix.
 ///
 /// # Errors
-/// A placement, and when there is no such matrix, or it cannot be iterated.
-pub fn prepare_spmv(
-    product: &Product,
-    spread: &SpreadOptions,
-    format: Format,
-) -> Result<PreparedWorkload, Failure> {
-    spread.refuse_placement("a sparse product, whose nodes have bands of rows")?;
+/// When there is no such matrix, or it cannot be iterated.
+pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkload, Failure> {
     let stop = interrupt::listen()?;
-    let matrix = product.load(None, shown(format), stop).map_err(at_rank)?;
+    let matrix = product.load(None, shown(format), stop)?;
     let (name, csr, notes) = matrix.into_parts();
     let (form, precision) = (product.form(), product.precision());
     let what = match form {
@@ -131,7 +130,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
 /// # Errors
 /// As [`prepare_pagerank`] and [`run_job`].
 pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
-    let (ranking, options) = (&args.ranking, &args.options);
+    let options = &args.options;
     let nodes = &options.nodes;
     nodes.refuse_simulated([("--output", options.output.is_some())])?;
     if nodes.cluster.is_some() && args.tolerance.is_some() {
@@ -140,23 +139,28 @@ pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
             "--steps N, for a number of steps",
         ));
     }
-    let seed = options.seed;
-    let tolerance = args.tolerance;
-    let prepared = prepare(ranking, tolerance, &nodes.spread, seed, options.format)?;
+    nodes.spread.refuse_placement(RANKS)?;
+    let job = ClusterJob::new(options);
+    run_job(&job, || prepared_pagerank(args))
+}
+
+fn prepared_pagerank(args: &Args) -> Result<Prepared, Failure> {
+    let (ranking, options) = (&args.ranking, &args.options);
+    let (seed, spread) = (options.seed, &options.nodes.spread);
+    let workload = prepare(ranking, args.tolerance, spread, seed, options.format)?;
     let inputs = match &ranking.matrix.origin {
         Origin::File(path) => Some(path.as_path()),
         _ => None,
     };
-    let space = prepared.workload.result();
+    let space = workload.workload.result();
     let array = ResultArray {
         space,
-        shape: &[prepared.workload.spaces()[space].extent.columns],
+        shape: &[workload.workload.spaces()[space].extent.columns],
         element: ElementType::Real(ranking.precision.into()),
     };
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    let job = ClusterJob::new(&prepared, options);
-    run_job(&job, result.into_iter().collect(), &mut paths)
+    Ok(Prepared::new(workload, result, paths))
 }
 
 /// The page ranks of a graph after all steps. Every node reads or generates it.
@@ -179,14 +183,14 @@ fn prepare(
     seed: u64,
     format: Format,
 ) -> Result<PreparedWorkload, Failure> {
-    spread.refuse_placement("a page rank, whose nodes have bands of vertices")?;
+    spread.refuse_placement(RANKS)?;
     let stop = interrupt::listen()?;
     let source = MatrixSource {
         seed,
         cache: !args.no_cache,
         ..args.matrix.clone()
     };
-    let loaded = load::load(&source, shown(format), stop).map_err(at_rank)?;
+    let loaded = load::load(&source, shown(format), stop)?;
     let precision: Precision = args.precision.into();
     let steps = match tolerance {
         None => format!("{} steps", args.steps),

@@ -1,8 +1,6 @@
 //! `pdawl cluster measure`.
 
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::{Wire, join};
+use pdawl::cluster::wire::Wire;
 use pdawl::engine::cluster::ClusterError;
 use pdawl::engine::cluster::measure::{
     MeasureOptions, MeasuredCluster, ThisMachine, measure, refuse,
@@ -10,6 +8,7 @@ use pdawl::engine::cluster::measure::{
 use pdawl::machine::{ClusterStore, MachineFile, MachineStore};
 
 use super::{MeasureArgs, list_text};
+use crate::cli::cluster::asked;
 use crate::cli::failure::Failure;
 use crate::cli::saved_report::SavedReport;
 use crate::cli::{interrupt, terminal, this_machine};
@@ -20,9 +19,7 @@ use crate::cli::{interrupt, terminal, this_machine};
 /// A run of one node, a name that is taken, and what cannot be measured or written.
 pub fn run(store: &ClusterStore, args: &MeasureArgs) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
-    let launched = Launched::detect().map_or(0, |launched| launched.rank);
-    let joined = join(args.wire.as_deref(), Pulse::default());
-    let wire = joined.map_err(|error| first(Failure::of(error), launched))?;
+    let wire = args.join.join(&asked(None), stop)?;
     let Some(mut wire) = wire.filter(|wire| wire.size() > 1) else {
         return Err(alone());
     };

@@ -2,8 +2,6 @@
 
 mod measure;
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
 use pdawl::machine::{ClusterFile, ClusterStore};
 use pdawl::quantity::{Count, Seconds};
@@ -11,6 +9,7 @@ use pdawl::report::table;
 use serde::Serialize;
 
 use super::args::Format;
+use super::cluster::JoinOptions;
 use super::failure::Failure;
 use super::machine::copy_size;
 use super::size::ByteSize;
@@ -68,9 +67,8 @@ struct MeasureArgs {
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = copy_size)]
     copy_size: ByteSize,
 
-    /// The library that carries messages between nodes [default: the one of MPI]
-    #[arg(long, value_name = "FILE")]
-    wire: Option<PathBuf>,
+    #[command(flatten)]
+    join: JoinOptions,
 
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]

@@ -1,6 +1,6 @@
 //! `pdawl run matmul`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::NpyMatrix;
@@ -9,7 +9,6 @@ use pdawl::workload::dense::{Inputs, Operation};
 use super::input;
 use super::options::DenseOptions;
 use super::run_job::{DenseJob, run_job};
-use crate::cli::cluster::matmul::Files;
 use crate::cli::cluster::{self, NodeOptions};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -87,50 +86,27 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let files = [&args.a, &args.b].into_iter().flatten();
-    let files: Vec<_> = files.map(PathBuf::as_path).collect();
-    let machine = args.options.machine.machine_path();
-    let paths = Paths::reading(files.iter().copied().chain(machine));
+    let files = args.files();
     args.nodes.refuse_simulated([
         ("--a", args.a.is_some()),
         ("--b", args.b.is_some()),
         ("--output", args.output.is_some()),
     ])?;
-    if !args.nodes.several() {
-        args.nodes.refuse_alone()?;
+    if args.nodes.several() {
+        return cluster::matmul::run(&args.options, &args.nodes, || over_nodes(args));
     }
-    let job = match files[..] {
-        [a, b] => {
-            let open = |path| input::open(path).map_err(cluster::at_rank);
-            let (a, b) = (open(a)?, open(b)?);
-            let precision = input::precision(&[&a, &b], args.options.precision)?;
-            let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
-            if depth != b_rows {
-                return Err(Failure::failed(
-                    format!(
-                        "{} has {depth} columns, and {} has {b_rows} rows",
-                        a.path().display(),
-                        b.path().display()
-                    ),
-                    "a B with as many rows as A has columns",
-                ));
-            }
+    args.nodes.refuse_alone()?;
+    let job = match args.given()? {
+        Some(Given {
+            size: [rows, columns, depth],
+            precision,
+            matrices: [a, b],
+        }) => {
             let operation = Operation::Product {
                 rows,
                 columns,
                 depth,
             };
-            if args.nodes.several() {
-                if precision == Precision::F64 {
-                    return Err(Failure::failed(
-                        "the files have float64, and products over nodes are of float32",
-                        "the run without mpirun computes in float64; matrix.astype(\"float32\") rounds to \
-                         7 digits",
-                    ));
-                }
-                let files = over_nodes(args, paths, Some([a, b]));
-                return cluster::matmul::run(operation, &args.options, &args.nodes, files);
-            }
             DenseJob {
                 name: "matmul",
                 operation,
@@ -139,27 +115,81 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 files: args.a.iter().chain(&args.b).cloned().collect(),
             }
         }
-        _ => {
+        None => {
             let [rows, columns, depth] = args.sizes.shape();
             let operation = Operation::Product {
                 rows,
                 columns,
                 depth,
             };
-            if args.nodes.several() {
-                let files = over_nodes(args, paths, None);
-                return cluster::matmul::run(operation, &args.options, &args.nodes, files);
-            }
             DenseJob::generated("matmul", operation, &args.options)?
         }
     };
+    let machine = args.options.machine.machine_path();
+    let paths = Paths::reading(files.into_iter().chain(machine));
     run_job(job, &args.options, paths, args.output.as_deref())
 }
 
-fn over_nodes(args: &Args, paths: Paths, given: Option<[NpyMatrix; 2]>) -> Files<'_> {
-    Files {
-        given,
-        output: args.output.as_deref(),
-        paths,
+/// Matrices of files.
+struct Given {
+    /// Rows and columns of the product, and columns of A.
+    size: [u32; 3],
+    precision: Precision,
+    matrices: [NpyMatrix; 2],
+}
+
+impl Args {
+    fn files(&self) -> Vec<&Path> {
+        let files = [&self.a, &self.b].into_iter().flatten();
+        files.map(PathBuf::as_path).collect()
     }
+
+    /// Opens the files, if some are named.
+    fn given(&self) -> Result<Option<Given>, Failure> {
+        let [a, b] = self.files()[..] else {
+            return Ok(None);
+        };
+        let (a, b) = (input::open(a)?, input::open(b)?);
+        let precision = input::precision(&[&a, &b], self.options.precision)?;
+        let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
+        if depth != b_rows {
+            return Err(Failure::failed(
+                format!(
+                    "{} has {depth} columns, and {} has {b_rows} rows",
+                    a.path().display(),
+                    b.path().display()
+                ),
+                "a B with as many rows as A has columns",
+            ));
+        }
+        Ok(Some(Given {
+            size: [rows, columns, depth],
+            precision,
+            matrices: [a, b],
+        }))
+    }
+}
+
+fn over_nodes(args: &Args) -> Result<cluster::matmul::Product<'_>, Failure> {
+    let given = args.given()?;
+    if given
+        .as_ref()
+        .is_some_and(|given| given.precision == Precision::F64)
+    {
+        return Err(Failure::failed(
+            "the files have float64, and products over nodes are of float32",
+            "the run without mpirun computes in float64; matrix.astype(\"float32\") rounds to \
+             7 digits",
+        ));
+    }
+    let size = match &given {
+        Some(given) => given.size,
+        None => args.sizes.shape(),
+    };
+    Ok(cluster::matmul::Product {
+        size: size.map(u64::from),
+        given: given.map(|given| given.matrices),
+        output: args.output.as_deref(),
+        paths: Paths::reading(args.files()),
+    })
 }

@@ -28,6 +28,10 @@ use super::NodeId;
 use super::space::Part;
 use crate::time::Nanos;
 
+/// Of the messages and what nodes do with them. It grows with each change after which nodes
+/// no longer understand older ones.
+pub const VERSION: u32 = 2;
+
 /// Numbers a node's own requests for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RequestId(pub u64);

@@ -4,6 +4,7 @@
 //! other ranks would take it for lost. A second thread attends to the wire then: it keeps
 //! what arrives and sends beats. Only one thread uses the transport at a time.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -62,6 +63,19 @@ impl<T: Transport + 'static> Attended<T> {
             host_name,
             epoch,
             offsets,
+        })
+    }
+
+    /// Sets the flag when the run ends before it has begun: a rank is lost, or another one
+    /// has sent something to this one, which is not rank 0. So a rank that opens its files and
+    /// devices for long can give up. Without a flag, nothing is set any longer.
+    ///
+    /// # Errors
+    /// When the wire has failed meanwhile.
+    pub fn watch(&mut self, alarm: Option<&'static AtomicBool>) -> Result<(), WireError> {
+        self.with(|link| {
+            link.set_alarm(alarm);
+            Ok(())
         })
     }
 
@@ -134,6 +148,10 @@ impl<T: Transport + 'static> Wire for Attended<T> {
         self.offsets[rank]
     }
 
+    fn settle(&mut self) -> Result<(), WireError> {
+        self.with(Link::settle)
+    }
+
     fn finish(mut self: Box<Self>) -> Result<(), WireError> {
         self.dismiss();
         let mut shared = lock(&self.shared);
@@ -153,6 +171,7 @@ impl<T> Drop for Attended<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
     use std::thread;
 
     use super::super::control::Control;
@@ -208,6 +227,37 @@ mod tests {
             bytes: vec![1],
         };
         assert_eq!(wire.poll(), Ok(Some(message)));
+    }
+
+    /// A rank that prepares its part, and what the other one does meanwhile.
+    fn is_raised(alarm: &'static AtomicBool, meanwhile: impl FnOnce(Local)) {
+        let (other, mut wire) = pair();
+        wire.watch(Some(alarm)).unwrap();
+        assert!(!alarm.load(Ordering::Relaxed));
+        meanwhile(other);
+        while !alarm.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        // What raised it is told afterwards.
+        wire.watch(None).unwrap();
+        assert!(wire.poll().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_rank_that_prepares_its_part_notices_that_the_run_ends() {
+        static LOST: AtomicBool = AtomicBool::new(false);
+        is_raised(&LOST, drop);
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        is_raised(&TOLD, |mut other| {
+            other.send(1, Channel::Data, vec![1]).unwrap();
+            std::mem::forget(other);
+        });
+        static EXCLUDED: AtomicBool = AtomicBool::new(false);
+        is_raised(&EXCLUDED, |mut other| {
+            let message = Control::Excluded.encode();
+            other.send(1, Channel::Control, message).unwrap();
+            std::mem::forget(other);
+        });
     }
 
     #[test]

@@ -15,16 +15,22 @@ pub enum WireError {
     NoRank { rank: usize, size: usize },
     /// The run cannot begin.
     #[error(
-        "rank {rank} was lost while the ranks compared their clocks: {why}; look at its output, \
-         and start the run again"
+        "rank {rank} was lost before the run began: {why}; look at its output, and start the run \
+         again"
     )]
     LostAtStart { rank: usize, why: String },
     /// Another rank takes this one for lost.
     #[error(
         "rank {by} takes rank {rank} (this one) for lost, as it was not heard for too long; start \
-         the run again"
+         the run again if the others have ended without a result, too"
     )]
     Excluded { rank: usize, by: usize },
+    /// The ranks were not started alike.
+    #[error("{why}; start the same program with the same options on all nodes")]
+    Unlike { why: String },
+    /// A signal ended the wait for other ranks.
+    #[error("interrupted before all ranks had joined")]
+    Interrupted,
     /// The run cannot end in good order.
     #[error(
         "rank {rank} was lost before it had written what the run computed; look at its output, \

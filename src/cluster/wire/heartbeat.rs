@@ -68,6 +68,13 @@ impl Heartbeat {
         self.pulse.period
     }
 
+    /// At the end of a run, a rank is lost after three and a half times the silence: the
+    /// others have nothing else to do than to wait, and rank 0 may be writing what they have
+    /// computed. Seven seconds by default.
+    pub fn be_patient(&mut self) {
+        self.pulse.silence = self.pulse.silence.saturating_mul(7) / 2;
+    }
+
     /// The silence after which a rank is lost.
     pub fn silence(&self) -> Duration {
         Duration::from_nanos(self.pulse.silence)

@@ -1,6 +1,7 @@
 //! A wire over any transport.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use crate::time::Nanos;
 const EXCHANGES: usize = 20;
 /// Between two looks at a rank that ends later. It may still work for long.
 const LOOK: Duration = Duration::from_millis(1);
+
+mod ending;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +38,10 @@ pub struct Link<T> {
     answer: Option<Answer>,
     /// When the user polled last.
     polled: Nanos,
+    /// What is set when a run ends that has not begun.
+    alarm: Option<&'static AtomicBool>,
+    /// All have said that nothing is left to be said.
+    settled: bool,
 }
 
 #[derive(Clone, Default)]
@@ -73,6 +80,8 @@ impl<T: Transport> Link<T> {
             offsets: Some(vec![0; size]),
             answer: None,
             polled: 0,
+            alarm: None,
+            settled: false,
         };
         let now = link.now();
         link.heartbeat = pulse.map(|pulse| Heartbeat::new(rank, size, pulse, now));
@@ -145,7 +154,7 @@ impl<T: Transport> Link<T> {
 
     /// Takes one event from the transport, and does what the heartbeat asks for. Returns
     /// whether there was an event.
-    pub(super) fn pump(&mut self, now: Nanos) -> Result<bool, WireError> {
+    pub(crate) fn pump(&mut self, now: Nanos) -> Result<bool, WireError> {
         let event = self.transport.poll()?;
         let moved = event.is_some();
         match event {
@@ -161,6 +170,10 @@ impl<T: Transport> Link<T> {
                 match channel {
                     Channel::Data => {
                         self.peers[from].received += 1;
+                        // Before a run begins, only rank 0 waits for messages.
+                        if self.rank() != 0 {
+                            self.raise_alarm();
+                        }
                         self.arrived.push_back(Arrived::Message { from, bytes });
                     }
                     Channel::Control => self.obey(from, &bytes)?,
@@ -241,10 +254,21 @@ impl<T: Transport> Link<T> {
     /// Nothing is sent to a rank or taken from it any longer.
     fn cut(&mut self, rank: usize) {
         self.peers[rank].lost = true;
+        self.raise_alarm();
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.lose(rank);
         }
         self.transport.lose(rank);
+    }
+
+    pub(super) fn set_alarm(&mut self, alarm: Option<&'static AtomicBool>) {
+        self.alarm = alarm;
+    }
+
+    fn raise_alarm(&self) {
+        if let Some(alarm) = self.alarm {
+            alarm.store(true, Ordering::Relaxed);
+        }
     }
 
     fn excluded(&self, by: usize) -> WireError {
@@ -259,36 +283,6 @@ impl<T: Transport> Link<T> {
         others.all(|(rank, peer)| rank == own || peer.lost || holds(peer))
     }
 
-    /// Waits for the others at the end, when messages are of no use any more.
-    fn wait_for_all(&mut self, holds: impl Fn(&Peer) -> bool) -> Result<(), WireError> {
-        while !self.all(&holds) || self.transport.unsent() > 0 {
-            let moved = self.pump(self.now())?;
-            self.arrived.clear();
-            self.check_verdict()?;
-            if !moved {
-                thread::sleep(LOOK);
-            }
-        }
-        Ok(())
-    }
-
-    /// At the end, whether rank 0 and this one still agree that both take part. A rank that
-    /// has ended may take the other one for lost while that one sleeps.
-    fn check_verdict(&self) -> Result<(), WireError> {
-        let own = self.rank();
-        let differs = |peer: &Peer| peer.excludes && peer.ends_after.is_none();
-        let mut others = self.peers.iter().enumerate();
-        let with_first = |rank: usize| rank != own && (rank == 0 || own == 0);
-        if let Some((by, _)) = others.find(|(rank, peer)| with_first(*rank) && differs(peer)) {
-            return Err(self.excluded(by));
-        }
-        let first = &self.peers[0];
-        match own != 0 && first.lost && first.leaves.is_none() {
-            true => Err(WireError::LostAtEnd { rank: 0 }),
-            false => Ok(()),
-        }
-    }
-
     fn send_control_to_all(&mut self, message: impl Fn(&Peer) -> Control) -> Result<(), WireError> {
         let own = self.rank();
         for rank in (0..self.size()).filter(|&rank| rank != own) {
@@ -296,6 +290,18 @@ impl<T: Transport> Link<T> {
             self.send_control(rank, &message)?;
         }
         Ok(())
+    }
+
+    /// What has arrived and was not polled.
+    #[cfg(test)]
+    pub(crate) fn take_arrived(&mut self) -> Option<Arrived> {
+        self.arrived.pop_front()
+    }
+
+    /// Whether a rank takes part as far as this one knows.
+    #[cfg(test)]
+    pub(crate) fn counts(&self, rank: usize) -> bool {
+        !self.peers[rank].lost
     }
 
     /// The transport, for its own functions.
@@ -366,16 +372,25 @@ impl<T: Transport> Wire for Link<T> {
         self.offsets.as_ref().map_or(0, |offsets| offsets[rank])
     }
 
+    fn settle(&mut self) -> Result<(), WireError> {
+        if self.settled {
+            return Ok(());
+        }
+        self.begin_to_settle()?;
+        while !self.has_settled(self.now())? {
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     fn finish(mut self: Box<Self>) -> Result<(), WireError> {
-        self.send_control_to_all(|peer| Control::Done {
-            messages: peer.sent,
-        })?;
-        self.wait_for_all(|peer| peer.ends_after == Some(peer.received))?;
-        // A transport ends in good order only if all ranks agree. One that has died since
-        // it ended does not answer, so it is noticed before anybody waits for it forever.
+        self.settle()?;
+        self.begin_to_leave()?;
+        while !self.has_left(self.now())? {
+            thread::sleep(LOOK);
+        }
+        // A transport ends in good order only if all ranks agree.
         let complete = self.peers.iter().all(|peer| !peer.lost);
-        self.send_control_to_all(|_| Control::Leave { complete })?;
-        self.wait_for_all(|peer| peer.leaves.is_some())?;
         let own = self.rank();
         let agree =
             |(rank, peer): (usize, &Peer)| rank == own || (!peer.lost && peer.leaves == Some(true));

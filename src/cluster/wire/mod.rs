@@ -8,9 +8,12 @@
 //!   messages, the detection of lost ranks ([`heartbeat`]), the comparison of the clocks
 //!   (`clock`), and an end at which all leave together.
 //! * [`Attended`] keeps a wire alive while its user does something long.
-//! * [`environment`] tells whether a launcher such as `mpirun` started this process, and
-//!   [`join()`] joins the others.
+//! * [`environment`] tells whether a launcher such as `mpirun` started this process,
+//!   [`join()`] joins the others, and [`agree()`] compares what all must have alike, their
+//!   [`agreement`].
 
+mod agree;
+pub mod agreement;
 mod attended;
 mod clock;
 mod control;
@@ -25,6 +28,7 @@ mod transport;
 
 use std::time::{Duration, Instant};
 
+pub use agree::agree;
 pub use attended::Attended;
 pub use error::WireError;
 pub use join::join;
@@ -81,11 +85,21 @@ pub trait Wire: Send {
     /// there, to get the time on rank 0's. Clocks were compared at the start of the run.
     fn clock_offset(&self, rank: usize) -> i64;
 
-    /// Ends the run on this rank. It waits until every rank that is not lost does the same,
-    /// so that no rank takes one for lost that is done. Messages that nobody polled are
-    /// dropped.
+    /// Nothing is left to be said. It waits until every rank that is not lost has come to
+    /// this point or to [`Wire::finish`]. Messages that nobody polled are dropped.
     ///
-    /// Rank 0 speaks for the run: it is an error if rank 0 is lost before all have ended, and
-    /// if rank 0 and this rank take each other for lost.
+    /// Rank 0 speaks for the run: what it writes, it writes between this and
+    /// [`Wire::finish`], and the others wait for it there. Whoever is late from now on delays
+    /// only the end, so the others wait longer for it than in the run.
+    ///
+    /// # Errors
+    /// When rank 0 is lost, and when rank 0 and this rank take each other for lost.
+    fn settle(&mut self) -> Result<(), WireError>;
+
+    /// Ends the run on this rank, as [`Wire::settle`], and waits until every rank that is not
+    /// lost does the same, so that no rank takes one for lost that is done.
+    ///
+    /// # Errors
+    /// As [`Wire::settle`].
     fn finish(self: Box<Self>) -> Result<(), WireError>;
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::abandon::abandon;
 use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
@@ -117,7 +118,7 @@ impl<'a> Node<'a> {
     /// # Errors
     /// When nodes run unlike programs, one is lost, or the runtime refuses queues.
     pub fn join(
-        wire: Box<dyn Wire>,
+        mut wire: Box<dyn Wire>,
         runtime: &'a mut dyn Runtime,
         options: Options,
         spread: Option<Box<dyn Spread>>,
@@ -141,7 +142,10 @@ impl<'a> Node<'a> {
         // The driver thread has all cores until it begins to drive.
         let copying = Arc::new(Copying::start());
         let copies = Arc::clone(&copying);
-        let executor = Executor::open(runtime, copies, options.input_bytes, options.traces)?;
+        let opened = Executor::open(runtime, copies, options.input_bytes, options.traces);
+        let executor = opened.inspect_err(|error| {
+            abandon(&mut *wire, &format!("{me}: {error}"));
+        })?;
         let (program, settings) = (options.program, options.settings);
         let machine = NodeMachine::new(me, nodes as u32, program, info, settings, spread);
         let mut node = Self {
@@ -267,11 +271,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Leaves the cluster when all nodes do.
-    pub(super) fn leave(self) -> Result<(), ClusterError> {
+    /// Waits until all nodes have done their part.
+    pub(super) fn settle(mut self) -> Result<Box<dyn Wire>, ClusterError> {
         self.runtime.notify(Notice::DrivingEnds);
         self.executor.close(self.runtime);
-        Ok(self.wire.finish()?)
+        self.wire.settle()?;
+        Ok(self.wire)
     }
 
     /// Forgets what subtasks have read.

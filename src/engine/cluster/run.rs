@@ -13,6 +13,7 @@ use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::cluster::wire::Wire;
 use crate::parallel;
 use crate::verify::Checked;
 use crate::workload::cluster::{Check, ClusterWorkload, NewSpace};
@@ -49,15 +50,30 @@ impl Node<'_> {
     /// Runs a workload. The first node gets the outcome.
     ///
     /// # Errors
+    /// As [`Self::run_until_settled`].
+    pub fn run_workload(
+        self,
+        workload: &dyn ClusterWorkload,
+        control: Control,
+    ) -> Result<Option<ClusterOutcome>, ClusterError> {
+        let (outcome, wire) = self.run_until_settled(workload, control)?;
+        wire.finish()?;
+        Ok(outcome)
+    }
+
+    /// Runs a workload. The first node gets the outcome. The others wait in [`Wire::finish`]
+    /// until it has written what there is to write and does the same.
+    ///
+    /// # Errors
     /// What the runtime and the wire refuse, the loss of the first node or of all devices,
     /// and Ctrl-C on any node. All nodes end then.
-    pub fn run_workload(
+    pub fn run_until_settled(
         mut self,
         workload: &dyn ClusterWorkload,
         mut control: Control,
-    ) -> Result<Option<ClusterOutcome>, ClusterError> {
+    ) -> Result<(Option<ClusterOutcome>, Box<dyn Wire>), ClusterError> {
         match self.until_done(workload, &mut control) {
-            Ok(outcome) => self.leave().map(|()| outcome),
+            Ok(outcome) => self.settle().map(|wire| (outcome, wire)),
             Err(error) => Err(self.explained(error)),
         }
     }

@@ -26,9 +26,20 @@ pub struct ScalingReport {
     pub seed: u64,
     /// Relative standard deviation of subtasks' times.
     pub noise: f64,
+    /// What speed-ups count from.
+    pub reference: Reference,
     /// By the number of nodes, ascending.
     pub runs: Vec<ScalingRun>,
     pub notes: Vec<String>,
+}
+
+/// The run that speed-ups count from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reference {
+    /// In words.
+    pub what: String,
+    pub nodes: u64,
+    pub seconds: f64,
 }
 
 /// A run on some nodes.
@@ -37,9 +48,9 @@ pub struct ScalingRun {
     pub nodes: u64,
     pub seconds: f64,
     pub gflops: f64,
-    /// Seconds of the first run over those of this one.
+    /// Seconds of the reference over those of this run.
     pub speedup: f64,
-    /// The speed-up, divided by how many times as many nodes as the first run has.
+    /// The speed-up, divided by how many times as many nodes as the reference has.
     pub efficiency: f64,
     /// Data of spaces that nodes sent.
     pub sent_bytes: u64,
@@ -81,20 +92,17 @@ impl From<Busiest> for BusiestPart {
 }
 
 /// The rows of runs of so many operations, in the order of their numbers of nodes.
-pub fn runs(simulated: &[Report], flops: f64) -> Vec<ScalingRun> {
-    let Some(first) = simulated.first() else {
-        return Vec::new();
-    };
+pub fn runs(simulated: &[Report], reference: &Reference, flops: f64) -> Vec<ScalingRun> {
     let row = |report: &Report| {
         let count = report.nodes.len() as f64;
         let computing: f64 = report.nodes.iter().map(|node| node.computing).sum();
-        let speedup = first.seconds / report.seconds;
+        let speedup = reference.seconds / report.seconds;
         ScalingRun {
             nodes: report.nodes.len() as u64,
             seconds: report.seconds,
             gflops: flops / report.seconds / 1e9,
             speedup,
-            efficiency: speedup * first.nodes.len() as f64 / count,
+            efficiency: speedup * reference.nodes as f64 / count,
             sent_bytes: report.nodes.iter().map(|node| node.bytes_out).sum(),
             idle: (1.0 - computing / (count * report.seconds)).clamp(0.0, 1.0),
             busiest: report.busiest.clone().map(BusiestPart::from),
@@ -134,19 +142,25 @@ mod tests {
     }
 
     #[test]
-    fn speed_ups_and_efficiencies_are_over_the_first_run() {
-        let rows = runs(&[run(2, 12.0), run(4, 6.0), run(16, 3.0)], 24e9);
+    fn speed_ups_and_efficiencies_are_over_the_reference() {
+        let reference = Reference {
+            what: "one machine".to_owned(),
+            nodes: 1,
+            seconds: 12.0,
+        };
+        let all = [run(2, 12.0), run(4, 6.0), run(16, 3.0)];
+        let rows = runs(&all, &reference, 24e9);
         let figures: Vec<_> = rows
             .iter()
             .map(|row| (row.nodes, row.speedup, row.efficiency, row.gflops))
             .collect();
         assert_eq!(
             figures,
-            [(2, 1.0, 1.0, 2.0), (4, 2.0, 1.0, 4.0), (16, 4.0, 0.5, 8.0)]
+            [(2, 1.0, 0.5, 2.0), (4, 2.0, 0.5, 4.0), (16, 4.0, 0.25, 8.0)]
         );
         assert!(rows.iter().all(|row| row.idle == 0.5));
         assert_eq!(rows[2].sent_bytes, 160);
-        assert_eq!(runs(&[], 1.0), []);
+        assert_eq!(runs(&[], &reference, 1.0), []);
     }
 
     #[test]

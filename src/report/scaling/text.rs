@@ -41,6 +41,9 @@ impl ScalingReport {
             table.add_row(cells(run));
         }
         writeln!(out, "{}\n", table.trim_fmt())?;
+        let from = &self.reference;
+        let seconds = Seconds(from.seconds);
+        writeln!(out, "Speed-ups count from {}, {seconds}.\n", from.what)?;
         notes(out, &self.notes)?;
         let what = "Simulated with the decisions of real runs; nothing was computed.";
         writeln!(out, "{}", styled(FAINT, what))

@@ -1,5 +1,6 @@
 //! Which node has which block of a space at first.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::tiles::Tiles;
@@ -41,6 +42,18 @@ impl Placement {
             Self::Random { seed } => node((uniform(seed, number) * count as f64) as u64),
         };
         tiles.all().zip((0..).map(place)).collect()
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rows => "rows",
+            Self::Central => "central",
+            Self::RowCyclic => "row-cyclic",
+            Self::ColumnCyclic => "column-cyclic",
+            Self::Random { .. } => "random",
+        })
     }
 }
 

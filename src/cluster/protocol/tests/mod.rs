@@ -1,7 +1,11 @@
-//! Random tasks on random clusters, where messages and devices take random times.
+//! Random tasks on random clusters, where messages and devices take random times, and nodes
+//! are killed and stopped.
 
 mod check;
+mod driver;
+mod mistaken;
 mod seen;
+mod turns;
 mod world;
 
 use std::sync::Arc;
@@ -12,7 +16,9 @@ use crate::cluster::protocol::{Event, Message, NodeMachine, Settings};
 use crate::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
-use crate::spread::NamedSpread;
+use crate::parallel;
+use crate::spread::{NamedSpread, Spread};
+use mistaken::Mistaken;
 use seen::{Faults, Seen};
 use world::World;
 
@@ -114,7 +120,7 @@ fn random_node(random: &mut fastrand::Rng) -> NodeInfo {
 }
 
 /// A random cluster with random tasks.
-fn random_world(spread: NamedSpread, faults: Faults, seed: u64) -> World {
+fn random_world(spread: Box<dyn Spread>, faults: Faults, seed: u64) -> World {
     let mut random = fastrand::Rng::with_seed(seed);
     let nodes: Vec<_> = (0..random.u32(1..=8))
         .map(|_| random_node(&mut random))
@@ -139,11 +145,12 @@ fn random_world(spread: NamedSpread, faults: Faults, seed: u64) -> World {
 }
 
 fn run_all(spread: NamedSpread, faults: Faults, seeds: std::ops::Range<u64>) -> Seen {
-    let run = |seed| match random_world(spread, faults, seed).run() {
+    let run = |seed| match random_world(spread.spread(1), faults, seed).run() {
         Ok(seen) => seen,
         Err(why) => panic!("{spread}, seed {seed}: {why}"),
     };
-    seeds.map(run).fold(Seen::default(), Seen::and)
+    let seen = parallel::map(seeds.collect(), run);
+    seen.into_iter().fold(Seen::default(), Seen::and)
 }
 
 #[test]
@@ -166,7 +173,7 @@ fn tasks_end_with_the_right_results() {
 fn nodes_may_be_lost_at_any_moment() {
     let faults = Faults {
         nodes: 0.4,
-        devices: 0.0,
+        ..Faults::default()
     };
     for spread in NamedSpread::all() {
         let seen = run_all(spread, faults, 1000..1250);
@@ -175,6 +182,43 @@ fn nodes_may_be_lost_at_any_moment() {
             "{spread}: {seen:?}"
         );
     }
+}
+
+/// Ten thousand schedules: kills and stops of any node, the first one included, at any of its
+/// messages. All nodes come to one verdict, a result is right, and a run ends without one only
+/// if the first node was struck, or a node before all had joined.
+#[test]
+fn whatever_befalls_nodes_all_come_to_one_verdict() {
+    let mut all = Seen::default();
+    for (any, spread) in [1, 2, 3].into_iter().cycle().zip(NamedSpread::all()) {
+        let faults = Faults {
+            any,
+            ..Faults::default()
+        };
+        all = all.and(run_all(spread, faults, 10_000..12_000));
+    }
+    assert_eq!(all.right + all.ended, 10_000, "{all:?}");
+    assert!(all.right > 5000 && all.ended > 1000, "{all:?}");
+    assert!(all.restarts > 1000 && all.excluded > 1000, "{all:?}");
+}
+
+/// A policy that breaks rules now and then costs attempts; one that breaks them always ends
+/// the run, at all nodes.
+#[test]
+fn a_mistake_of_a_policy_begins_the_tasks_anew() {
+    let run = |mistakes, seed| {
+        let spread = Box::new(Mistaken::new(NamedSpread::default().spread(1), mistakes));
+        match random_world(spread, Faults::default(), seed).run() {
+            Ok(seen) => Ok(seen),
+            Err(why) if why.contains("have begun anew") => Err(why),
+            Err(why) => panic!("seed {seed}: {why}"),
+        }
+    };
+    let seen = (0..50).map(|seed| run(2, seed).unwrap());
+    let seen = seen.fold(Seen::default(), Seen::and);
+    assert_eq!(seen.right, 50);
+    assert!(seen.restarts > 50, "{seen:?}");
+    assert!((0..50).filter(|seed| run(100, *seed).is_err()).count() > 25);
 }
 
 /// Attempts have equal numbers at all nodes, also where a node is told of two losses at
@@ -203,6 +247,7 @@ fn devices_may_fail_at_any_moment() {
     let faults = Faults {
         nodes: 0.15,
         devices: 0.3,
+        any: 0,
     };
     for spread in NamedSpread::all() {
         let seen = run_all(spread, faults, 2000..2250);

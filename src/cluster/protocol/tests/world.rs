@@ -1,24 +1,27 @@
-//! A cluster whose messages and devices take random times. Messages between two nodes stay
-//! in order.
+//! A cluster in one thread and in virtual time: the protocol of each node, over real links of
+//! threads ([`crate::cluster::wire::Link`]) whose messages and turns take random times. `turns`
+//! has what happens at a node, and `driver` what its driver does.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::RandomTask;
-use super::check::{Contents, elements, first_contents, reference, value};
-use super::seen::{Faults, Seen};
+use super::check::{Contents, elements, first_contents, reference};
+use super::seen::{Fault, Faults, Seen};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
-use crate::cluster::protocol::{
-    Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Settings,
-};
+use crate::cluster::protocol::{DeviceIndex, Event, NodeMachine, RequestId, Settings};
 use crate::cluster::space::{Part, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};
-use crate::spread::NamedSpread;
+use crate::cluster::wire::heartbeat::Pulse;
+use crate::cluster::wire::local::Local;
+use crate::cluster::wire::{Link, Wire};
+use crate::spread::Spread;
 use crate::time::Nanos;
 
 /// What happens at a node.
-enum Happens {
+pub enum Happens {
     Event(Event),
     /// Data of another node.
     Data(RequestId, Contents),
@@ -27,51 +30,97 @@ enum Happens {
     Done(TaskId, DeviceIndex, u64, Nanos),
     Begin,
     Kill,
+    /// It looks what has arrived.
+    Turn,
+    /// At the first node: another one has ended all tasks of an attempt.
+    Summary(u64),
+    /// The first node has everything.
+    Finish,
+}
+
+/// How far a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Runs,
+    /// It has said that nothing is left to be said.
+    Settles,
+    /// All have. The first node has written the result.
+    Leaves,
+    Killed,
+    /// Its process has ended: the result is right, or there is none for this reason.
+    Over(Result<(), String>),
 }
 
 /// A node with its driver's part.
-struct Node {
-    machine: NodeMachine,
-    spaces: Spaces,
-    info: NodeInfo,
-    alive: bool,
+pub struct Node {
+    pub machine: NodeMachine,
+    pub spaces: Spaces,
+    pub info: NodeInfo,
+    pub stage: Stage,
+    /// It does nothing before.
+    pub stopped: Nanos,
+    /// What has happened to it so far, and what befalls it after some number.
+    pub happened: u32,
+    pub befalls: Vec<(u32, Fault)>,
     /// Devices that are lost.
-    failed: HashSet<DeviceIndex>,
+    pub failed: HashSet<DeviceIndex>,
     /// The number of the task that it begins next.
-    next: usize,
-    computes: bool,
-    own: Contents,
-    fetched: HashMap<RequestId, Contents>,
+    pub next: usize,
+    pub computes: bool,
+    pub own: Contents,
+    pub fetched: HashMap<RequestId, Contents>,
     /// Results that are kept or held.
-    kept: HashSet<u64>,
-    combined: Vec<u64>,
+    pub kept: HashSet<u64>,
+    pub combined: Vec<u64>,
+    /// Messages to itself that it has not taken.
+    pub own_messages: u32,
+    /// Nodes that it knows to be lost.
+    pub lost: HashSet<usize>,
+    /// At the first node: who has ended all tasks of this attempt.
+    pub summaries: HashSet<usize>,
+}
+
+impl Node {
+    pub fn is_there(&self) -> bool {
+        !matches!(self.stage, Stage::Killed | Stage::Over(_))
+    }
 }
 
 pub struct World {
-    nodes: Vec<Node>,
-    first_spaces: Spaces,
-    count: u32,
-    tasks: Vec<Arc<RandomTask>>,
-    reference: Vec<Contents>,
+    pub nodes: Vec<Node>,
+    pub links: Vec<Link<Local>>,
+    /// What is sent: a message is the place of this.
+    pub sent: Vec<Option<Happens>>,
+    pub first_spaces: Spaces,
+    pub count: u32,
+    pub tasks: Vec<Arc<RandomTask>>,
+    pub reference: Vec<Contents>,
     happens: BTreeMap<(Nanos, u64), (usize, Happens)>,
     number: u64,
-    now: Nanos,
-    /// When the last message between two nodes arrives.
-    wires: HashMap<(usize, usize), Nanos>,
-    random: fastrand::Rng,
-    failed: Option<String>,
-    seen: Seen,
+    pub now: Nanos,
+    pub random: fastrand::Rng,
+    /// What is wrong, whatever befalls nodes.
+    pub wrong: Option<String>,
+    /// Whether anything befell the first node, or a node before all had joined.
+    pub may_end: bool,
+    pub seen: Seen,
 }
 
 /// More happens only where nodes do not come to an end.
 const MOST: u64 = 400_000;
+
+/// Nodes are lost that were not heard for ten beats.
+pub const PULSE: Pulse = Pulse {
+    period: 400_000,
+    silence: 4_000_000,
+};
 
 impl World {
     pub fn new(
         infos: Vec<NodeInfo>,
         (spaces, count): (Spaces, u32),
         tasks: Vec<Arc<RandomTask>>,
-        spread: NamedSpread,
+        spread: Box<dyn Spread>,
         faults: Faults,
         mut random: fastrand::Rng,
     ) -> Self {
@@ -85,354 +134,219 @@ impl World {
             },
             ..Settings::default()
         };
-        let number = infos.len() as u32;
+        let number = infos.len();
+        let mut spread = Some(spread);
         let nodes = infos.into_iter().enumerate().map(|(node, info)| {
             let me = NodeId(node as u32);
-            let spread = (node == 0).then(|| spread.spread(1));
-            let program = "test".to_owned();
-            let machine = NodeMachine::new(me, number, program, info.clone(), settings, spread);
+            let (program, of) = ("test".to_owned(), info.clone());
+            let spread = spread.take();
+            let machine = NodeMachine::new(me, number as u32, program, of, settings, spread);
             Node {
                 machine,
                 spaces: spaces.clone(),
                 own: first_contents(&spaces, count, me, |node| node),
                 info,
-                alive: true,
+                stage: Stage::Runs,
+                stopped: 0,
+                happened: 0,
+                befalls: Vec::new(),
                 failed: HashSet::new(),
                 next: 0,
                 computes: false,
                 fetched: HashMap::new(),
                 kept: HashSet::new(),
                 combined: Vec::new(),
+                own_messages: 0,
+                lost: HashSet::new(),
+                summaries: HashSet::new(),
             }
         });
+        let nodes: Vec<Node> = nodes.collect();
+        let epoch = Instant::now();
+        let links = Local::ranks(number, None).into_iter();
         let mut world = Self {
-            nodes: nodes.collect(),
+            nodes,
+            links: links
+                .map(|local| Link::of_one_clock(local, epoch, Some(PULSE)))
+                .collect(),
+            sent: Vec::new(),
             first_spaces: spaces,
             count,
             tasks,
             reference,
             happens: BTreeMap::new(),
             number: 0,
-            now: 0,
-            wires: HashMap::new(),
+            now: 1_000_000_000,
             random: fastrand::Rng::with_seed(random.u64(..)),
-            failed: None,
+            wrong: None,
+            may_end: false,
             seen: Seen::default(),
         };
-        for node in 0..world.nodes.len() {
+        world.plan(faults, &mut random);
+        for node in 0..number {
             let mut actions = Vec::new();
             world.nodes[node].machine.hello(&mut actions);
             world.act(node, actions);
-            if node > 0 && random.f64() < faults.nodes {
-                let at = world.random_moment();
-                world.at(at, node, Happens::Kill);
-            }
-            for device in 0..world.nodes[node].info.devices.len() as u32 {
-                if random.f64() < faults.devices {
-                    let (device, why) = (DeviceIndex(device), "test".into());
-                    let at = world.random_moment();
-                    world.at(at, node, Happens::Event(Event::DeviceLost { device, why }));
-                }
-            }
+            world.turn_soon(node);
         }
         world
     }
 
-    /// A moment within the run, more often near its begin, after all nodes are there.
-    fn random_moment(&mut self) -> Nanos {
-        1_000_000 + (self.random.f64().powi(2) * 20e6) as Nanos
+    /// Decides what will befall whom.
+    fn plan(&mut self, faults: Faults, random: &mut fastrand::Rng) {
+        for _ in 0..faults.any {
+            let fault = match random.u32(..3) {
+                0 => Fault::Kill,
+                _ => Fault::Stop((PULSE.silence as f64 * random.f64() * 2.5) as Nanos),
+            };
+            let after = (random.f64().powi(2) * 300.0) as u32;
+            let node = random.usize(..self.nodes.len());
+            self.nodes[node].befalls.push((after, fault));
+        }
+        for node in 0..self.nodes.len() {
+            if node > 0 && random.f64() < faults.nodes {
+                let at = self.random_moment();
+                self.at(at, node, Happens::Kill);
+            }
+            for device in 0..self.nodes[node].info.devices.len() as u32 {
+                if random.f64() < faults.devices {
+                    let (device, why) = (DeviceIndex(device), "test".into());
+                    let at = self.random_moment();
+                    self.at(at, node, Happens::Event(Event::DeviceLost { device, why }));
+                }
+            }
+        }
     }
 
-    fn at(&mut self, at: Nanos, node: usize, happens: Happens) {
+    /// A moment within the run, more often near its begin, after all nodes are there.
+    fn random_moment(&mut self) -> Nanos {
+        self.now + 3_000_000 + (self.random.f64().powi(2) * 20e6) as Nanos
+    }
+
+    pub fn at(&mut self, at: Nanos, node: usize, happens: Happens) {
         self.number += 1;
         self.happens.insert((at, self.number), (node, happens));
     }
 
-    /// Sends something, which arrives after what was sent before.
-    fn wire(&mut self, from: usize, to: usize, happens: Happens) {
-        let delay = 1_000 + (self.random.f64().powi(3) * 500_000.0) as Nanos;
-        let last = self.wires.get(&(from, to)).copied().unwrap_or(0);
-        let at = (self.now + delay).max(last + 1);
-        self.wires.insert((from, to), at);
-        self.at(at, to, happens);
+    pub fn begin_soon(&mut self, node: usize) {
+        let at = self.now + self.random.u64(1..200_000);
+        self.at(at, node, Happens::Begin);
+    }
+
+    /// A node looks at its wire now and then, and rarely does something else for long.
+    pub fn turn_soon(&mut self, node: usize) {
+        let most = match self.random.u32(..50) {
+            0 => PULSE.silence / 3,
+            _ => PULSE.period / 2,
+        };
+        let at = self.now + 1 + self.random.u64(..most);
+        self.at(at, node, Happens::Turn);
+    }
+
+    /// Sends something over the wire.
+    pub fn wire(&mut self, from: usize, to: usize, happens: Happens) {
+        if !self.nodes[from].is_there() {
+            return;
+        }
+        self.nodes[from].own_messages += u32::from(from == to);
+        let place = self.sent.len() as u64;
+        self.sent.push(Some(happens));
+        let sent = self.links[from].send(to, place.to_le_bytes().to_vec());
+        if let Err(error) = sent {
+            self.wrong.get_or_insert(error.to_string());
+        }
     }
 
     /// Runs to the end: an error says what is wrong.
     pub fn run(mut self) -> Result<Seen, String> {
-        while let Some(((now, _), (node, happens))) = self.happens.pop_first() {
+        while let Some(((now, number), (index, happens))) = self.happens.pop_first() {
             self.now = now;
             if self.number > MOST {
                 return Err("it does not end".into());
             }
-            if !self.nodes[node].alive {
+            if !self.nodes[index].is_there() {
                 continue;
             }
-            let actions = self.happen(node, happens);
-            self.act(node, actions);
-            if let Some(why) = self.failed {
-                let none_left = why.contains("no node has a device left");
-                return if none_left { Ok(self.seen) } else { Err(why) };
+            self.befall(index);
+            let node = &self.nodes[index];
+            if node.stopped > now && !matches!(happens, Happens::Kill) {
+                // It keeps its place among what comes then.
+                let at = (node.stopped, number);
+                self.happens.insert(at, (index, happens));
+                continue;
             }
-            let ended = |node: &Node| node.next == self.tasks.len() && !node.computes;
-            if self.nodes.iter().all(|node| !node.alive || ended(node)) {
-                return self.agree().map(|()| self.seen);
+            match happens {
+                Happens::Turn => self.turn(index),
+                Happens::Kill => self.kill(index),
+                happens => self.happen(index, index, happens),
+            }
+            if let Some(why) = self.wrong {
+                return Err(why);
+            }
+            if !self.nodes.iter().any(Node::is_there) {
+                return self.agree();
             }
         }
         Err("nothing happens any more".into())
     }
 
-    /// All directories agree, and their holders have the right contents.
-    fn agree(&self) -> Result<(), String> {
+    /// All nodes have come to one verdict. If there is a result, all directories agree, and
+    /// their holders have the right contents.
+    fn agree(mut self) -> Result<Seen, String> {
+        let mut right = Vec::new();
+        let mut ended = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            match &node.stage {
+                Stage::Over(Ok(())) => right.push(index),
+                Stage::Over(Err(why)) => ended.push((index, why)),
+                _ => {}
+            }
+        }
+        let first_killed = self.nodes[0].stage == Stage::Killed;
+        if right.contains(&0) {
+            // Whoever the first node ended without ends alone.
+            let (first, links) = (&self.nodes[0], &self.links[0]);
+            let counts = |index: usize| links.counts(index) && !first.lost.contains(&index);
+            if let Some((index, why)) = ended.iter().find(|(index, _)| counts(*index)) {
+                return Err(format!("node {index} ends, {right:?} are right: {why}"));
+            }
+        } else if !right.is_empty() && !first_killed {
+            return Err(format!(
+                "{right:?} are right, but not the first node: {ended:?}"
+            ));
+        }
+        if right.is_empty() {
+            self.seen.ended += 1;
+            return match self.may_end {
+                true => Ok(self.seen),
+                false => Err(format!("the run ends without a reason: {ended:?}")),
+            };
+        }
+        self.seen.right += 1;
         let last = &self.reference[self.tasks.len()];
-        for node in self.nodes.iter().filter(|node| node.alive) {
+        for node in right.iter().map(|&node| &self.nodes[node]) {
             for space in (0..self.count).map(SpaceId) {
                 let whole = self.first_spaces.extent(space).whole();
                 for (block, holder) in node.spaces.directory(space).holders(&whole) {
+                    let is_right = right.contains(&holder.node.index());
                     let holder = &self.nodes[holder.node.index()];
                     for element in elements(&Part { space, block }) {
                         let has = holder.own.get(&element).or(Some(&0));
-                        if holder.alive && has != last.get(&element) {
+                        if is_right && has != last.get(&element) {
                             return Err(format!("{element:?} is {has:?}"));
                         }
                     }
                 }
             }
         }
-        Ok(())
-    }
-
-    fn happen(&mut self, index: usize, happens: Happens) -> Vec<Action> {
-        let now = self.now;
-        let node = &mut self.nodes[index];
-        let mut actions = Vec::new();
-        let event = match happens {
-            Happens::Event(event) => {
-                if let Event::DeviceLost { device, .. } = event {
-                    node.failed.insert(device);
-                }
-                event
-            }
-            Happens::Data(request, contents) => {
-                node.fetched.insert(request, contents);
-                Event::Fetched { request }
-            }
-            Happens::Partial(task, results) => {
-                if node.machine.task() != task {
-                    return actions;
-                }
-                node.combined.extend(results);
-                Event::Combined
-            }
-            Happens::Done(task, device, subtask, took) => {
-                if node.failed.contains(&device) {
-                    return actions;
-                }
-                if node.machine.task() == task {
-                    node.kept.insert(subtask);
-                }
-                Event::Done {
-                    device,
-                    subtask,
-                    took,
-                }
-            }
-            Happens::Begin => {
-                if node.computes || node.next == self.tasks.len() {
-                    return actions;
-                }
-                node.computes = true;
-                node.next += 1;
-                node.kept.clear();
-                node.combined.clear();
-                let task = Arc::clone(&self.tasks[node.next - 1]);
-                node.machine.begin(task, &node.spaces, now, &mut actions);
-                return actions;
-            }
-            Happens::Kill => {
-                node.alive = false;
-                let event = Event::NodeLost {
-                    node: NodeId(index as u32),
-                };
-                // Another node may notice it before the coordinator does.
-                for to in [self.random.usize(..self.nodes.len()), 0] {
-                    let at = now + self.random.u64(1_000..3_000_000);
-                    self.at(at, to, Happens::Event(event.clone()));
-                }
-                return actions;
-            }
-        };
-        let was_ready = node.machine.is_ready();
-        node.machine.on(event, now, &node.spaces, &mut actions);
-        if !was_ready && node.machine.is_ready() {
-            self.begin_soon(index);
+        let counts = self.nodes.iter().map(|node| node.machine.counts().subtasks);
+        let (counted, all): (u64, u64) = (
+            counts.sum(),
+            self.tasks.iter().map(|task| task.count()).sum(),
+        );
+        match right.len() == self.nodes.len() && counted != all {
+            true => Err(format!("{counted} of {all} subtasks count")),
+            false => Ok(self.seen),
         }
-        actions
-    }
-
-    fn begin_soon(&mut self, node: usize) {
-        let at = self.now + self.random.u64(1..200_000);
-        self.at(at, node, Happens::Begin);
-    }
-
-    fn act(&mut self, index: usize, actions: Vec<Action>) {
-        for action in actions {
-            if let Err(why) = self.act_one(index, action) {
-                self.failed.get_or_insert(why);
-            }
-        }
-    }
-
-    fn act_one(&mut self, index: usize, action: Action) -> Result<(), String> {
-        let node = &mut self.nodes[index];
-        let task = node.machine.task();
-        match action {
-            Action::Send { to, message } => {
-                let from = NodeId(index as u32);
-                match &message {
-                    Message::Fetch { .. } => self.seen.fetches += 1,
-                    Message::Revoked { subtasks, .. } => {
-                        self.seen.revoked += subtasks.iter().map(|r| r.end - r.start).sum::<u64>();
-                    }
-                    Message::Combined { .. } => self.seen.combined += 1,
-                    _ => {}
-                }
-                let event = Event::Message { from, message };
-                self.wire(index, to.index(), Happens::Event(event));
-            }
-            Action::Serve { to, request, parts } => {
-                let elements = parts.iter().flat_map(elements);
-                let has = |element| (element, node.own.get(&element).copied().unwrap_or(0));
-                let contents = elements.map(has).collect();
-                self.wire(index, to.index(), Happens::Data(request, contents));
-            }
-            Action::Start { device, subtask } => self.start(index, device, subtask)?,
-            Action::Abort { .. } => {}
-            Action::Keep { subtask } => {
-                if !node.kept.contains(&subtask) {
-                    return Err(format!("{subtask} is kept, but not done"));
-                }
-                node.combined.push(subtask);
-            }
-            Action::Discard { subtask } => {
-                self.seen.discards += 1;
-                if !node.kept.remove(&subtask) {
-                    return Err(format!("{subtask} is discarded, but not there"));
-                }
-            }
-            Action::Release { request } => {
-                node.fetched.remove(&request);
-            }
-            Action::SendCombined { to } => {
-                let results = std::mem::take(&mut node.combined);
-                self.wire(index, to.index(), Happens::Partial(task, results));
-            }
-            Action::WakeAt(at) => {
-                let at = at.max(self.now + 1);
-                self.at(at, index, Happens::Event(Event::Woken));
-            }
-            Action::Ended { results } => self.ended(index, &results)?,
-            Action::Restart { .. } => {
-                self.seen.restarts += 1;
-                let me = NodeId(index as u32);
-                let heir = |node| self.nodes[index].machine.heir(node);
-                let own = first_contents(&self.first_spaces, self.count, me, heir);
-                let mut spaces = self.first_spaces.clone();
-                for lost in (0..self.nodes.len() as u32).map(NodeId) {
-                    spaces.lost(lost, heir(lost));
-                }
-                let node = &mut self.nodes[index];
-                (node.own, node.spaces, node.next) = (own, spaces, 0);
-                node.computes = false;
-                node.fetched.clear();
-                self.begin_soon(index);
-            }
-            Action::Lost { node: lost, heir } => {
-                self.seen.losses += 1;
-                if node.spaces.lost(lost, heir) {
-                    return Err("data are lost without a restart".into());
-                }
-            }
-            Action::Fail { why } => return Err(why),
-            Action::FirstLost => return Err("the first node is lost".into()),
-            Action::Excluded { by } => return Err(format!("{by} takes {index} for lost")),
-        }
-        Ok(())
-    }
-
-    /// Checks that all that a subtask reads is there, and is what it should be.
-    fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) -> Result<(), String> {
-        let node = &self.nodes[index];
-        let number = node.next - 1;
-        let me = NodeId(index as u32);
-        for part in self.tasks[number].reads(subtask) {
-            for (block, holder) in node.spaces.directory(part.space).holders(&part.block) {
-                let space = part.space;
-                for element in elements(&Part { space, block }) {
-                    let fetched = || node.fetched.values().find_map(|c| c.get(&element));
-                    let has = match node.machine.heir(holder.node) == me {
-                        true => node.own.get(&element).or(Some(&0)),
-                        false => fetched(),
-                    };
-                    if has != self.reference[number].get(&element) {
-                        return Err(format!("{subtask} begins where {element:?} is {has:?}"));
-                    }
-                }
-            }
-        }
-        let info = &node.info.devices[device.0 as usize];
-        let seconds = self.tasks[number].cost(subtask).flops / info.flops;
-        // Now and then something takes far longer.
-        let slow = if self.random.u32(..20) == 0 {
-            20.0
-        } else {
-            0.5 + self.random.f64()
-        };
-        let took = (seconds * slow * 1e9) as Nanos + 1;
-        let task = node.machine.task();
-        let at = self.now + took;
-        self.at(at, index, Happens::Done(task, device, subtask, took));
-        Ok(())
-    }
-
-    fn ended(
-        &mut self,
-        index: usize,
-        results: &[(std::ops::Range<u64>, NodeId)],
-    ) -> Result<(), String> {
-        let node = &mut self.nodes[index];
-        let number = node.next - 1;
-        let task = Arc::clone(&self.tasks[number]);
-        let me = NodeId(index as u32);
-        let all = results.iter().flat_map(|(range, _)| range.clone());
-        if !all.eq(0..task.count()) {
-            return Err(format!("the results are {results:?} of {}", task.count()));
-        }
-        let mine = results.iter().filter(|(_, node)| *node == me);
-        for subtask in mine.flat_map(|(range, _)| range.clone()) {
-            if !task.reduces() && !node.kept.contains(&subtask) {
-                return Err(format!("{me} does not have {subtask}"));
-            }
-            let written = if task.reduces() { 0 } else { subtask };
-            for part in task.writes(subtask) {
-                node.own
-                    .extend(elements(&part).map(|e| (e, value(number, written))));
-            }
-        }
-        let mine = results.iter().filter(|(_, node)| *node == me);
-        let mine: u64 = mine.map(|(range, _)| range.end - range.start).sum();
-        if !task.reduces() && node.kept.len() as u64 != mine {
-            return Err(format!("{me} keeps results that another node has"));
-        }
-        if task.reduces() && results.iter().any(|(_, node)| *node == me) {
-            node.combined.sort_unstable();
-            if !node.combined.iter().copied().eq(0..task.count()) {
-                return Err(format!("combined are {:?}", node.combined));
-            }
-        }
-        node.spaces.record(&*task, results);
-        node.fetched.clear();
-        node.computes = false;
-        self.begin_soon(index);
-        Ok(())
     }
 }

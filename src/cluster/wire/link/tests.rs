@@ -201,3 +201,71 @@ fn an_end_waits_for_messages_that_control_messages_have_overtaken() {
     });
     assert_eq!(closed, [true; 2]);
 }
+
+/// A rank and the transport of the other one.
+fn two(own: usize) -> (Link<Local>, Local) {
+    let mut ranks = Local::ranks(2, None);
+    let driven = ranks.remove(1 - own);
+    let link = Link::of_one_clock(ranks.remove(0), Instant::now(), None);
+    (link, driven)
+}
+
+fn say(local: &mut Local, message: &Control) {
+    let to = 1 - local.rank();
+    local.send(to, Channel::Control, message.encode()).unwrap();
+}
+
+/// The other one has told its user that there is no result, whatever it had said before.
+#[test]
+fn rank_0_does_not_end_alone_when_another_one_has_taken_it_for_lost() {
+    for done in [false, true] {
+        let (mut link, mut other) = two(0);
+        if done {
+            say(&mut other, &Control::Done { messages: 0 });
+        }
+        say(&mut other, &Control::Excluded);
+        assert_eq!(link.settle(), Err(WireError::Excluded { rank: 0, by: 1 }));
+    }
+}
+
+#[test]
+fn what_rank_0_has_written_counts_whoever_is_lost_meanwhile() {
+    let (mut link, mut other) = two(0);
+    say(&mut other, &Control::Done { messages: 0 });
+    link.settle().unwrap();
+    say(&mut other, &Control::Leave { complete: true });
+    say(&mut other, &Control::Excluded);
+    Box::new(link).finish().unwrap();
+}
+
+#[test]
+fn a_rank_waits_until_rank_0_has_written() {
+    let (link, mut first) = two(1);
+    say(&mut first, &Control::Done { messages: 0 });
+    // Rank 0 dies before it leaves.
+    drop(first);
+    let ended = Box::new(link).finish();
+    assert_eq!(ended, Err(WireError::LostAtEnd { rank: 0 }));
+}
+
+#[test]
+fn a_rank_that_rank_0_ended_without_has_no_part_in_the_result() {
+    let (link, mut first) = two(1);
+    say(&mut first, &Control::Done { messages: 0 });
+    say(&mut first, &Control::Excluded);
+    let ended = Box::new(link).finish();
+    assert_eq!(ended, Err(WireError::Excluded { rank: 1, by: 0 }));
+}
+
+#[test]
+fn a_rank_that_is_late_at_the_end_is_waited_for_longer() {
+    let pulse = Pulse {
+        period: 250_000_000,
+        silence: 2_000_000_000,
+    };
+    let mut heartbeat = Heartbeat::new(0, 2, pulse, 0);
+    heartbeat.be_patient();
+    let mut polls = (1..100).map(|poll| poll * pulse.period);
+    let lost = polls.find(|now| !heartbeat.due(*now, true).lost.is_empty());
+    assert_eq!(lost, Some(7_000_000_000 + pulse.period));
+}

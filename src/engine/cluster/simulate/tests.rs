@@ -133,10 +133,8 @@ fn equal_nodes_do_equally_much_without_copies() {
         );
         let copied: u64 = report.nodes.iter().map(|node| node.counts.copied).sum();
         assert!(copied <= 1, "{spread}: {copied}");
-        assert_eq!(
-            report.nodes[1].counts.subtasks, 25,
-            "{spread}: of the first task"
-        );
+        let subtasks = report.nodes[1].counts.subtasks;
+        assert!((49..=51).contains(&subtasks), "{spread}: {subtasks}");
         let work: f64 = report.nodes.iter().map(|node| node.busy).sum();
         assert!(
             (work - 20.0 - 0.1 * copied as f64).abs() < 1e-6,
