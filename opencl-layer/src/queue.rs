@@ -282,7 +282,7 @@ impl Queue {
             place,
             domain: self.context.places[place].domain,
             variant: match domain.program_per_queue {
-                true => self.context.variants.take(),
+                true => self.variant(),
                 false => 0,
             },
             clock: 0,
@@ -291,6 +291,26 @@ impl Queue {
             lane.clock = clock::offset(&lane);
         }
         Ok(lane)
+    }
+
+    /// A variant of programs for a queue of a driver that confuses launches.
+    fn variant(&self) -> u32 {
+        match schedule::fits(self) {
+            true => self.context.variants.take(),
+            false => self.context.variants.take_whole(),
+        }
+    }
+
+    /// The queue may have samples and parts of launches from now on, or has no more of them.
+    pub fn choose_variants(&self, state: &mut State) {
+        let slots = state.lanes.iter_mut().chain(&mut state.timed);
+        for lane in slots.filter_map(|slot| slot.lane.as_mut()) {
+            if self.context.domains[lane.domain].program_per_queue {
+                let variants = &self.context.variants;
+                variants.give_back(lane.variant, lane.marker().ok());
+                lane.variant = self.variant();
+            }
+        }
     }
 
     /// The drivers' queues that it has.
