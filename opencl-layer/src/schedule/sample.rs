@@ -17,11 +17,12 @@ use opencl_sys::{
 use crate::argument::Argument;
 use crate::callbacks;
 use crate::command::{Command, waits};
-use crate::divide::{self, Form};
+use crate::divide::Form;
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
+use crate::process_end::{OwnLaunch, while_alive};
 use crate::queue::{Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
@@ -228,9 +229,9 @@ fn start(
 /// Has the queue go on when a sample ends, if nobody asks before.
 fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
-    let launch = divide::OwnLaunch::begin();
+    let launch = OwnLaunch::begin(native);
     // Whoever waits for the queue asks as well.
-    let go_on = move || divide::while_alive(|| advance(&queue));
+    let go_on = move || while_alive(|| advance(&queue));
     let _ = native.when_ended(move || {
         drop(launch);
         callbacks::run(go_on);
