@@ -7,14 +7,15 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fs, process};
+use std::{fs, process, thread};
 
 use opencl_sys::{CL_RUNNING, cl_int};
 
 use crate::event;
 use crate::native::Native;
+use crate::queue;
 
 /// What this library does on its own.
 struct Own {
@@ -23,15 +24,16 @@ struct Own {
     /// Tasks that call drivers on threads of ours.
     running: usize,
     tasks: usize,
-    /// Launches that the program has not asked for and that may not have ended.
-    launches: Vec<Arc<Native>>,
+    /// Commands that drivers may have when the program has let its queues go, and launches
+    /// that it has not asked for.
+    commands: Vec<Arc<Native>>,
 }
 
 static OWN: Mutex<Own> = Mutex::new(Own {
     ends: false,
     running: 0,
     tasks: 0,
-    launches: Vec::new(),
+    commands: Vec::new(),
 });
 static LESS: Condvar = Condvar::new();
 
@@ -39,10 +41,10 @@ static LESS: Condvar = Condvar::new();
 /// before anything has begun.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// How long a process that ends waits for its own launches: PoCL may compile them while what
-/// it needs for that is taken down. One may wait for an event that the program never sets.
+/// How long a process that ends waits for commands that drivers have: PoCL may compile a launch
+/// while what it needs for that is taken down. Some wait for events that the program never sets.
 const LONGEST: Duration = Duration::from_secs(10);
-const BEHIND_EVENTS: Duration = Duration::from_secs(2);
+const BEHIND_EVENTS: Duration = Duration::from_secs(1);
 /// The time between looks at what has changed.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -88,7 +90,8 @@ fn watch_exit() {
     unsafe { libc::atexit(at_exit) };
 }
 
-/// Waits until nothing of ours runs; nothing begins any more.
+/// Waits until nothing of ours runs and drivers have nothing to do; nothing of ours begins any
+/// more.
 fn end() {
     let process = PROCESS.load(Ordering::Acquire);
     if process != 0 && process != process::id() {
@@ -100,10 +103,11 @@ fn end() {
     while own.running > 0 {
         own = wait(own);
     }
+    let mut commands = std::mem::take(&mut own.commands);
+    // A driver may want this lock while we ask it.
+    drop(own);
+    commands.extend(queue::unfinished());
     loop {
-        let launches = own.launches.clone();
-        // A driver may want this lock while we ask it.
-        drop(own);
         let patience = match event::any_is_open() {
             true => BEHIND_EVENTS,
             false => LONGEST,
@@ -113,10 +117,10 @@ fn end() {
             Ok(status) => status > CL_RUNNING as cl_int && began.elapsed() < patience,
             Err(_) => false,
         };
-        if !launches.iter().any(may_run) {
+        if !commands.iter().any(may_run) {
             return;
         }
-        own = wait(self::own());
+        thread::sleep(LOOK);
     }
 }
 
@@ -162,20 +166,18 @@ fn main_thread_left() -> bool {
     after_name.is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }
 
-/// A launch that the program has not asked for, until it has ended.
-pub struct OwnLaunch(Arc<Native>);
-
-impl OwnLaunch {
-    pub fn begin(native: &Arc<Native>) -> Self {
-        watch_exit();
-        own().launches.push(Arc::clone(native));
-        Self(Arc::clone(native))
-    }
-}
-
-impl Drop for OwnLaunch {
-    fn drop(&mut self) {
-        own().launches.retain(|other| !Arc::ptr_eq(other, &self.0));
-        LESS.notify_all();
-    }
+/// Has the process's end wait for a command that no queue of the program tells of.
+pub fn waits_for(native: Option<&Arc<Native>>) {
+    let Some(native) = native else {
+        return;
+    };
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(watch_exit);
+    let before = std::mem::take(&mut own().commands);
+    // A driver is asked without the lock.
+    let (mut left, ended): (Vec<_>, Vec<_>) =
+        before.into_iter().partition(|native| native.is_pending());
+    drop(ended);
+    left.push(Arc::clone(native));
+    own().commands.append(&mut left);
 }

@@ -17,6 +17,7 @@ use crate::event::Event;
 use crate::handle::{Ref, kind};
 use crate::host_view;
 use crate::native::Native;
+use crate::process_end;
 use crate::report::{self, QueueRecord};
 use crate::schedule::{self, QueuePlan};
 use crate::scheduling;
@@ -345,16 +346,31 @@ impl Queue {
     }
 }
 
+/// The ends of what drivers have of all queues.
+pub fn unfinished() -> Vec<Arc<Native>> {
+    let queues = Ref::<Queue>::all();
+    let lanes = queues.iter().flat_map(|queue| queue.lanes());
+    let last = |lane: Lane| {
+        let last = lane.marker().ok()?;
+        lane.flush().ok()?;
+        Some(last)
+    };
+    lanes.filter_map(last).collect()
+}
+
 impl Drop for Queue {
     fn drop(&mut self) {
-        let lanes: Vec<Lane> = self.state().slots().filter_map(|slot| slot.lane).collect();
-        for lane in lanes {
+        let slots: Vec<Slot> = self.state().slots().copied().collect();
+        for slot in slots {
+            let Some(lane) = slot.lane else {
+                continue;
+            };
+            let last = slot.busy().and_then(|lane| lane.marker().ok());
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
+            process_end::waits_for(last.as_ref());
             if self.context.domains[lane.domain].program_per_queue {
-                self.context
-                    .variants
-                    .give_back(lane.variant, lane.marker().ok());
+                self.context.variants.give_back(lane.variant, last);
             }
             let _ = driver!(lane.table, clReleaseCommandQueue(lane.queue));
         }
@@ -432,6 +448,10 @@ pub unsafe extern "C" fn get_command_queue_info(
             CL_QUEUE_CONTEXT => answer.value(queue.context.handle()),
             CL_QUEUE_DEVICE => answer.value(queue.device.handle()),
             CL_QUEUE_REFERENCE_COUNT => answer.value(queue.users()),
+            // No queue is on a device.
+            CL_QUEUE_SIZE => Err(CL_INVALID_COMMAND_QUEUE),
+            CL_QUEUE_DEVICE_DEFAULT => answer.value(std::ptr::null_mut::<c_void>()),
+            CL_QUEUE_PROPERTIES_ARRAY => answer.list::<cl_queue_properties>(&[]),
             CL_QUEUE_PROPERTIES => {
                 answer.value(queue.properties | queue.scheduling.load(Ordering::Relaxed))
             }
