@@ -287,6 +287,47 @@ fn threads() {
     run("threads");
 }
 
+/// Where queues run nothing but what the program launches, its drivers build its programs as
+/// often as without the layer. PoCL keeps a folder of each program that it has built.
+#[test]
+fn contexts_of_threads() {
+    run("contexts");
+    let program = compile("contexts");
+    let builds = |way: &[(&str, &str)]| -> usize {
+        let cache = target().join("opencl-programs/pocl-cache");
+        let _ = fs::remove_dir_all(&cache);
+        fs::create_dir_all(&cache).expect("the target folder can be written");
+        let folder = cache.to_str().expect("a path in UTF-8");
+        let cached = [
+            ("POCL_DEVICES", "pthread pthread"),
+            ("POCL_CACHE_DIR", folder),
+        ];
+        let output = match way {
+            [] => Command::new(&program)
+                .env_remove("OPENCL_LAYERS")
+                .envs(cached)
+                .output(),
+            way => Ok(run_one(&program, &[], &[&cached, way].concat())),
+        };
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{way:?}:\n{}", text(&output));
+        // Two letters of a program's hash, then the others.
+        let inside = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+        let programs = inside(cache.clone())
+            .filter(|entry| entry.file_name().len() == 2)
+            .flat_map(|entry| inside(entry.path()));
+        programs.count()
+    };
+    let native = builds(&[]);
+    assert!(native > 0);
+    for shown in ["1", "2"] {
+        for policy in ["off", "round-robin"] {
+            let way = [("PDAWL_POLICY", policy), ("PDAWL_VIRTUAL", shown)];
+            assert_eq!(builds(&way), native, "{way:?}");
+        }
+    }
+}
+
 /// Launches that are divided have the right results, and each kernel the verdict that its
 /// program says; also in a second run, which knows the verdicts of the first.
 #[test]
