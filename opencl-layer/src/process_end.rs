@@ -24,8 +24,7 @@ struct Own {
     /// Tasks that call drivers on threads of ours.
     running: usize,
     tasks: usize,
-    /// Commands that drivers may have when the program has let its queues go, and launches
-    /// that it has not asked for.
+    /// Launches that the program has not asked for.
     commands: Vec<Arc<Native>>,
 }
 
@@ -167,10 +166,7 @@ fn main_thread_left() -> bool {
 }
 
 /// Has the process's end wait for a command that no queue of the program tells of.
-pub fn waits_for(native: Option<&Arc<Native>>) {
-    let Some(native) = native else {
-        return;
-    };
+pub fn waits_for(native: &Arc<Native>) {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch_exit);
     let before = std::mem::take(&mut own().commands);

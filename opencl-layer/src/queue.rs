@@ -17,7 +17,6 @@ use crate::event::Event;
 use crate::handle::{Ref, kind};
 use crate::host_view;
 use crate::native::Native;
-use crate::process_end;
 use crate::report::{self, QueueRecord};
 use crate::schedule::{self, QueuePlan};
 use crate::scheduling;
@@ -368,7 +367,6 @@ impl Drop for Queue {
             let last = slot.busy().and_then(|lane| lane.marker().ok());
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
-            process_end::waits_for(last.as_ref());
             if self.context.domains[lane.domain].program_per_queue {
                 self.context.variants.give_back(lane.variant, last);
             }

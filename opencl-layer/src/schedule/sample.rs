@@ -229,7 +229,7 @@ fn start(
 /// Has the queue go on when a sample ends, if nobody asks before.
 fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
-    process_end::waits_for(Some(native));
+    process_end::waits_for(native);
     // Whoever waits for the queue asks as well.
     let go_on = move || while_alive(|| advance(&queue));
     let _ = native.when_ended(move || callbacks::run(go_on));
