@@ -38,7 +38,6 @@ absent! {
     egl_sync(cl_context, CLeglSyncKHR, CLeglDisplayKHR) -> cl_event;
     pipe(cl_context, cl_mem_flags, cl_uint, cl_uint, *const cl_pipe_properties) -> cl_mem;
     program_with_il(cl_context, *const c_void, usize) -> cl_program;
-    clone_kernel(cl_kernel) -> cl_kernel;
     resource(cl_context, cl_mem_flags, *mut c_void) -> cl_mem;
     subresource(cl_context, cl_mem_flags, *mut c_void, cl_uint) -> cl_mem;
     surface(cl_context, cl_mem_flags, cl_uint, *mut c_void, cl_uint) -> cl_mem;
@@ -67,7 +66,6 @@ pub fn fill(table: &mut cl_icd_dispatch) {
     table.clCreateEventFromEGLSyncKHR = Some(egl_sync);
     table.clCreatePipe = Some(pipe);
     table.clCreateProgramWithIL = Some(program_with_il);
-    table.clCloneKernel = Some(clone_kernel);
     table.clSVMAlloc = Some(svm_alloc);
     table.clSVMFree = Some(svm_free);
     interop(table);

@@ -31,8 +31,8 @@ pub type Notify = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut
 pub struct Domain {
     pub table: &'static cl_icd_dispatch,
     pub context: cl_context,
-    /// Whether every queue needs programs of its own: PoCL confuses overlapping
-    /// launches of one program.
+    /// Whether queues with samples and parts of launches need programs of their own: PoCL
+    /// confuses overlapping launches of one program.
     pub program_per_queue: bool,
     pub transit: Transit,
 }

@@ -10,6 +10,7 @@ use crate::handle::{Ref, kind};
 use crate::platform::platform;
 use crate::settings::settings;
 use crate::status::{Fallible, driver, status};
+use crate::version;
 
 /// A device.
 pub struct Device {
@@ -218,8 +219,9 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
             answer.pass(|size, value, needed| device.ask(member, what, size, value, needed))
         }
         CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),
-        // What came after 1.2 is not offered.
-        0x104D..=0x1059 | 0x105C..=0x106F => Err(CL_INVALID_VALUE),
+        CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => answer.value(device.most::<usize>(what)?),
+        CL_DEVICE_EXTENSIONS_WITH_VERSION => version::extensions(answer, &device.extensions()),
+        0x104C..=0x1075 => version::of_device(what, answer),
         _ => answer.pass(|size, value, needed| device.ask(0, what, size, value, needed)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use libc::c_void;
@@ -50,6 +51,22 @@ struct Asked {
 
 kind!(Event, CL_INVALID_EVENT);
 
+/// The program's own events that it has not set.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether there are events of the program that it has not set.
+pub fn any_is_open() -> bool {
+    OPEN.load(Ordering::Acquire) > 0
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if let State::Open(..) = *self.state() {
+            OPEN.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
 impl Event {
     /// The event of a command that no driver has yet.
     pub fn recorded(queue: &Ref<Queue>, command: cl_command_type) -> Ref<Self> {
@@ -95,6 +112,7 @@ impl Event {
         let asked = match before {
             State::Recorded(asked) => asked,
             State::Open(natives, asked) => {
+                OPEN.fetch_sub(1, Ordering::AcqRel);
                 for (_, native) in natives {
                     let _ = driver!(native.table, clSetUserEventStatus(native.event, code));
                 }
@@ -338,6 +356,7 @@ pub unsafe extern "C" fn create_user_event(context: cl_context, code: *mut cl_in
             state: Mutex::new(State::Open(Vec::new(), Vec::new())),
             changed: Condvar::new(),
         });
+        OPEN.fetch_add(1, Ordering::AcqRel);
         Ok(event.give())
     };
     // SAFETY: OpenCL's promise about the code.

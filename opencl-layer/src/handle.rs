@@ -131,6 +131,13 @@ impl<T: Kind> Ref<T> {
             .ok_or(T::INVALID)
     }
 
+    /// All objects of this kind that are alive.
+    pub fn all() -> Vec<Self> {
+        let registry = &T::registry().0;
+        let alive = registry.read().unwrap_or_else(PoisonError::into_inner);
+        alive.values().filter_map(Weak::upgrade).map(Self).collect()
+    }
+
     /// Gives the program one more reference.
     pub fn retain(handle: *mut c_void) -> Fallible<()> {
         Self::of(handle)?.give();

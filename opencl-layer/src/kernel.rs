@@ -15,6 +15,7 @@ use crate::handle::{Ref, kind};
 use crate::program::{Apart, Program};
 use crate::queue::Lane;
 use crate::schedule::Records;
+use crate::shape::Shape;
 use crate::status::{Fallible, check, driver, driver_object, object, status};
 
 /// A kernel.
@@ -50,14 +51,6 @@ kind!(Kernel, CL_INVALID_KERNEL);
 pub struct Set {
     pub number: u64,
     pub argument: Argument,
-}
-
-/// The shape of a launch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
-    pub offset: Option<Vec<usize>>,
-    pub global: Vec<usize>,
-    pub local: Option<Vec<usize>>,
 }
 
 // SAFETY: a driver's handles may be used by every thread.
@@ -261,18 +254,28 @@ impl Kernel {
     }
 
     fn ask_group_limit(&self, place: usize) -> Option<usize> {
-        let what = CL_KERNEL_WORK_GROUP_SIZE;
-        let (native, domain) = self.at(place).ok()?;
-        let context = &self.program.context;
-        let (table, id) = (context.domains[domain].table, context.places[place].real.id);
         let mut limit = 0_usize;
         let (size, value) = (size_of::<usize>(), ptr::from_mut(&mut limit).cast());
+        let asked = self.ask_place(place, CL_KERNEL_WORK_GROUP_SIZE, size, value);
+        asked.is_ok().then_some(limit)
+    }
+
+    /// Asks a place's driver about groups of the kernel. `value` has `size` bytes.
+    pub fn ask_place(
+        &self,
+        place: usize,
+        what: cl_kernel_work_group_info,
+        size: usize,
+        value: *mut c_void,
+    ) -> Fallible<()> {
+        let (native, domain) = self.at(place)?;
+        let context = &self.program.context;
+        let (table, id) = (context.domains[domain].table, context.places[place].real.id);
         let none = ptr::null_mut();
-        let asked = driver!(
+        check(driver!(
             table,
             clGetKernelWorkGroupInfo(native, id, what, size, value, none)
-        );
-        (asked == CL_SUCCESS).then_some(limit)
+        ))
     }
 
     /// A place whose driver has built the program.
@@ -327,6 +330,22 @@ pub unsafe extern "C" fn create_kernel(
         // SAFETY: OpenCL's promise about the name.
         let name = unsafe { CStr::from_ptr(name) }.to_owned();
         Ok(Ref::new(Kernel::new(program, name)?).give())
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
+}
+
+/// `clCloneKernel`: another kernel of the program with the same arguments.
+pub unsafe extern "C" fn clone_kernel(handle: cl_kernel, code: *mut cl_int) -> cl_kernel {
+    let make = || {
+        let kernel = Ref::<Kernel>::of(handle)?;
+        let copy = Kernel::new(kernel.program.clone(), kernel.name.clone())?;
+        let args = kernel.args().clone();
+        *copy.args() = args;
+        let shapes = kernel.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        *copy.shapes.lock().unwrap_or_else(PoisonError::into_inner) = shapes.clone();
+        drop(shapes);
+        Ok(Ref::new(copy).give())
     };
     // SAFETY: OpenCL's promise about the code.
     unsafe { object(code, make) }

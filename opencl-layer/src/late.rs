@@ -13,8 +13,9 @@ use opencl_sys::{
 };
 
 use crate::context::Context;
-use crate::divide::worker::{while_alive, writes};
+use crate::divide::worker::writes;
 use crate::native::{Native, UserEvent, when_all_ended};
+use crate::process_end::while_alive;
 use crate::queue::Lane;
 use crate::status::{Fallible, check, driver, driver_object};
 

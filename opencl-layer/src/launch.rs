@@ -10,9 +10,10 @@ use crate::argument::Argument;
 use crate::command::{Action, Command, Use, Waits, submit};
 use crate::divide::{Entry, Form};
 use crate::handle::Ref;
-use crate::kernel::{Kernel, Set, Shape};
+use crate::kernel::{Kernel, Set};
 use crate::queue::{Lane, Queue};
-use crate::schedule::KernelRecord;
+use crate::schedule::{self, KernelRecord};
+use crate::shape::Shape;
 use crate::status::{Fallible, check, driver, status};
 
 /// A launch, with the arguments of its time.
@@ -176,18 +177,6 @@ fn uses(kernel: &Kernel, arguments: &[Set]) -> Vec<Use> {
     arguments.iter().enumerate().filter_map(of).collect()
 }
 
-/// The first `dimensions` numbers of a list.
-///
-/// # Safety
-/// `list` is null or valid for so many reads.
-pub unsafe fn numbers(list: *const usize, dimensions: cl_uint) -> Option<Vec<usize>> {
-    if list.is_null() {
-        return None;
-    }
-    // SAFETY: promised by the caller.
-    Some(unsafe { std::slice::from_raw_parts(list, dimensions as usize) }.to_vec())
-}
-
 /// `clEnqueueNDRangeKernel`.
 pub unsafe extern "C" fn enqueue_nd_range_kernel(
     queue: cl_command_queue,
@@ -206,17 +195,8 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
         if kernel.program.context != queue.context {
             return Err(CL_INVALID_CONTEXT);
         }
-        if !(1..=3).contains(&dimensions) {
-            return Err(CL_INVALID_WORK_DIMENSION);
-        }
         // SAFETY: OpenCL's promises about the lists.
-        let (offset, global, local) = unsafe {
-            (
-                numbers(offset, dimensions),
-                numbers(global, dimensions).ok_or(CL_INVALID_GLOBAL_WORK_SIZE)?,
-                numbers(local, dimensions),
-            )
-        };
+        let shape = unsafe { Shape::new(dimensions, offset, global, local)? };
         let arguments = kernel.arguments()?;
         let uses = match queue.context.is_single() {
             true => Vec::new(),
@@ -225,15 +205,15 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
         let action = Launch {
             kernel,
             arguments,
-            shape: Shape {
-                offset,
-                global,
-                local,
-            },
+            shape,
             record: OnceLock::new(),
             division: OnceLock::new(),
             refusal: OnceLock::new(),
         };
+        if schedule::fits(&queue) {
+            let place = action.home(&queue, queue.places[0]);
+            action.shape_at(place).check(&action.kernel, place)?;
+        }
         let kind = CL_COMMAND_NDRANGE_KERNEL;
         // SAFETY: OpenCL's promises about the events.
         unsafe {

@@ -14,8 +14,8 @@
 //! * `order` has the order of a queue's commands over several places, `host_view` results
 //!   in the memory of programs for CPUs, and `clock` one clock for all drivers' times.
 //! * `properties` maps functions of later versions to those of 1.2, and `absent` answers
-//!   for what this platform does not have. `ending` tells programs when an object is gone;
-//!   `leaks` says what they have left.
+//!   for what this platform does not have, `version` questions about that. `ending` tells programs when an object is gone;
+//!   `leaks` says what they have left, and `process_end` ends what this library does itself.
 //!
 //! * `scheduling` is MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`).
 //! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
@@ -60,6 +60,7 @@ mod order;
 mod pinned;
 mod placement;
 mod platform;
+mod process_end;
 mod program;
 mod properties;
 mod queue;
@@ -69,6 +70,7 @@ mod sampler;
 mod schedule;
 mod scheduling;
 mod settings;
+mod shape;
 mod status;
 mod sub_device;
 mod synchronize;
@@ -76,3 +78,4 @@ mod table;
 mod transfer;
 mod transit;
 mod variant;
+mod version;

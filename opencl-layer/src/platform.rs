@@ -6,9 +6,11 @@ use std::sync::LazyLock;
 use opencl_sys::{
     CL_DEVICE_NOT_FOUND, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU,
     CL_DEVICE_TYPE_CUSTOM, CL_DEVICE_TYPE_DEFAULT, CL_DEVICE_TYPE_GPU, CL_INVALID_DEVICE_TYPE,
-    CL_INVALID_PLATFORM, CL_INVALID_VALUE, CL_PLATFORM_EXTENSIONS, CL_PLATFORM_ICD_SUFFIX_KHR,
-    CL_PLATFORM_NAME, CL_PLATFORM_PROFILE, CL_PLATFORM_VENDOR, CL_PLATFORM_VERSION, cl_device_id,
-    cl_device_type, cl_int, cl_platform_id, cl_platform_info, cl_uint,
+    CL_INVALID_PLATFORM, CL_INVALID_VALUE, CL_PLATFORM_EXTENSIONS,
+    CL_PLATFORM_EXTENSIONS_WITH_VERSION, CL_PLATFORM_HOST_TIMER_RESOLUTION,
+    CL_PLATFORM_ICD_SUFFIX_KHR, CL_PLATFORM_NAME, CL_PLATFORM_NUMERIC_VERSION, CL_PLATFORM_PROFILE,
+    CL_PLATFORM_VENDOR, CL_PLATFORM_VERSION, cl_device_id, cl_device_type, cl_int, cl_platform_id,
+    cl_platform_info, cl_uint, cl_ulong,
 };
 
 use crate::answer::Answer;
@@ -19,6 +21,7 @@ use crate::leaks;
 use crate::report;
 use crate::settings::settings;
 use crate::status::{Fallible, status};
+use crate::version;
 
 /// The platform.
 pub struct Platform {
@@ -136,6 +139,9 @@ pub unsafe fn write_list(
     }
 }
 
+/// The extensions of the platform.
+const EXTENSIONS: &str = "cl_khr_icd";
+
 /// `clGetPlatformInfo`.
 pub unsafe extern "C" fn get_platform_info(
     handle: cl_platform_id,
@@ -148,11 +154,20 @@ pub unsafe extern "C" fn get_platform_info(
         of(handle)?;
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
+        match what {
+            CL_PLATFORM_NUMERIC_VERSION => return version::ours(answer),
+            CL_PLATFORM_EXTENSIONS_WITH_VERSION => {
+                return version::extensions(answer, EXTENSIONS);
+            }
+            // No host clock is compared with devices'.
+            CL_PLATFORM_HOST_TIMER_RESOLUTION => return answer.value::<cl_ulong>(0),
+            _ => {}
+        }
         answer.text(match what {
             CL_PLATFORM_PROFILE => "FULL_PROFILE",
             CL_PLATFORM_VERSION => concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION")),
             CL_PLATFORM_NAME | CL_PLATFORM_VENDOR => "pdawl",
-            CL_PLATFORM_EXTENSIONS => "cl_khr_icd",
+            CL_PLATFORM_EXTENSIONS => EXTENSIONS,
             CL_PLATFORM_ICD_SUFFIX_KHR => "PDAWL",
             _ => return Err(CL_INVALID_VALUE),
         })

@@ -282,7 +282,7 @@ impl Queue {
             place,
             domain: self.context.places[place].domain,
             variant: match domain.program_per_queue {
-                true => self.context.variants.take(),
+                true => self.variant(),
                 false => 0,
             },
             clock: 0,
@@ -291,6 +291,26 @@ impl Queue {
             lane.clock = clock::offset(&lane);
         }
         Ok(lane)
+    }
+
+    /// A variant of programs for a queue of a driver that confuses launches.
+    fn variant(&self) -> u32 {
+        match schedule::fits(self) {
+            true => self.context.variants.take(),
+            false => self.context.variants.take_whole(),
+        }
+    }
+
+    /// The queue may have samples and parts of launches from now on, or has no more of them.
+    pub fn choose_variants(&self, state: &mut State) {
+        let slots = state.lanes.iter_mut().chain(&mut state.timed);
+        for lane in slots.filter_map(|slot| slot.lane.as_mut()) {
+            if self.context.domains[lane.domain].program_per_queue {
+                let variants = &self.context.variants;
+                variants.give_back(lane.variant, lane.marker().ok());
+                lane.variant = self.variant();
+            }
+        }
     }
 
     /// The drivers' queues that it has.
@@ -325,16 +345,30 @@ impl Queue {
     }
 }
 
+/// The ends of what drivers have of all queues.
+pub fn unfinished() -> Vec<Arc<Native>> {
+    let queues = Ref::<Queue>::all();
+    let lanes = queues.iter().flat_map(|queue| queue.lanes());
+    let last = |lane: Lane| {
+        let last = lane.marker().ok()?;
+        lane.flush().ok()?;
+        Some(last)
+    };
+    lanes.filter_map(last).collect()
+}
+
 impl Drop for Queue {
     fn drop(&mut self) {
-        let lanes: Vec<Lane> = self.state().slots().filter_map(|slot| slot.lane).collect();
-        for lane in lanes {
+        let slots: Vec<Slot> = self.state().slots().copied().collect();
+        for slot in slots {
+            let Some(lane) = slot.lane else {
+                continue;
+            };
+            let last = slot.busy().and_then(|lane| lane.marker().ok());
             // A queue is flushed when it is released.
             let _ = driver!(lane.table, clFlush(lane.queue));
             if self.context.domains[lane.domain].program_per_queue {
-                self.context
-                    .variants
-                    .give_back(lane.variant, lane.marker().ok());
+                self.context.variants.give_back(lane.variant, last);
             }
             let _ = driver!(lane.table, clReleaseCommandQueue(lane.queue));
         }
@@ -412,6 +446,10 @@ pub unsafe extern "C" fn get_command_queue_info(
             CL_QUEUE_CONTEXT => answer.value(queue.context.handle()),
             CL_QUEUE_DEVICE => answer.value(queue.device.handle()),
             CL_QUEUE_REFERENCE_COUNT => answer.value(queue.users()),
+            // No queue is on a device.
+            CL_QUEUE_SIZE => Err(CL_INVALID_COMMAND_QUEUE),
+            CL_QUEUE_DEVICE_DEFAULT => answer.value(std::ptr::null_mut::<c_void>()),
+            CL_QUEUE_PROPERTIES_ARRAY => answer.list::<cl_queue_properties>(&[]),
             CL_QUEUE_PROPERTIES => {
                 answer.value(queue.properties | queue.scheduling.load(Ordering::Relaxed))
             }

@@ -7,10 +7,11 @@ use opencl_sys::*;
 
 use crate::device::Device;
 use crate::handle::{self, Ref};
-use crate::kernel::{Kernel, Shape};
+use crate::kernel::Kernel;
 use crate::queue::Queue;
 use crate::schedule;
 use crate::settings::Mapping;
+use crate::shape::Shape;
 use crate::status::status;
 
 pub const CONTEXT_SCHEDULER: cl_context_properties = 0x5044A0;
@@ -125,18 +126,12 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
         if count == 0 || devices.is_null() {
             return Err(CL_INVALID_VALUE);
         }
-        if !(1..=3).contains(&dimensions) {
-            return Err(CL_INVALID_WORK_DIMENSION);
-        }
         // SAFETY: the header's promises about the lists, which are OpenCL's.
         let (devices, shape) = unsafe {
-            let numbers = |list| crate::launch::numbers(list, dimensions);
-            let shape = Shape {
-                offset: numbers(offset),
-                global: numbers(global).ok_or(CL_INVALID_GLOBAL_WORK_SIZE)?,
-                local: numbers(local),
-            };
-            (handle::list::<Device>(count, devices)?, shape)
+            (
+                handle::list::<Device>(count, devices)?,
+                Shape::new(dimensions, offset, global, local)?,
+            )
         };
         let context = &kernel.program.context;
         if devices
@@ -144,6 +139,12 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
             .any(|device| !context.devices.contains(device))
         {
             return Err(CL_INVALID_DEVICE);
+        }
+        // Launches only name the kernel, and would fail where nobody knows why.
+        for place in devices.iter().flat_map(|device| context.places_of(device)) {
+            if kernel.is_built_for(place) {
+                shape.check(&kernel, place)?;
+            }
         }
         for member in devices.iter().flat_map(|device| &device.members) {
             kernel.set_shape(member.id, shape.clone());

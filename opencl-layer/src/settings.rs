@@ -31,6 +31,8 @@ pub enum Division {
 
 /// The settings of this process.
 pub struct Settings {
+    /// The policy as the user names it.
+    pub policy: String,
     pub mapping: Mapping,
     /// By queue, in the order in which they are made, again and again: its device, as an
     /// index. Empty: the mapping decides.
@@ -64,6 +66,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         eprintln!("pdawl: {name}={value} is not understood and has no effect; known are {known}");
     };
     let mut settings = Settings {
+        policy: "auto-fit".to_owned(),
         mapping: Mapping::AutoFit,
         map: Vec::new(),
         division: Division::None,
@@ -76,24 +79,28 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         trace: variable("PDAWL_TRACE").map(PathBuf::from),
     };
     if let Some(name) = variable("PDAWL_POLICY") {
+        settings.policy.clone_from(&name);
         match name.as_str() {
             "off" => settings.mapping = Mapping::Off,
             "round-robin" => settings.mapping = Mapping::RoundRobin,
             "auto-fit" => settings.mapping = Mapping::AutoFit,
             "divide" => settings.division = Division::IfItPays,
             "divide:equal" => settings.division = Division::Equal,
-            _ => complain(
-                "PDAWL_POLICY",
-                &name,
-                "off, round-robin, auto-fit, divide, divide:equal",
-            ),
+            _ => {
+                settings.policy = "auto-fit".to_owned();
+                let known = "off, round-robin, auto-fit, divide, divide:equal";
+                complain("PDAWL_POLICY", &name, known);
+            }
         }
     }
     if let Some(map) = variable("PDAWL_MAP") {
         let places: Result<Vec<usize>, _> =
             map.split(',').map(|place| place.trim().parse()).collect();
         match places {
-            Ok(places) => (settings.map, settings.mapping) = (places, Mapping::Off),
+            Ok(places) => {
+                settings.policy = format!("map {map}");
+                (settings.map, settings.mapping) = (places, Mapping::Off);
+            }
             Err(_) => complain("PDAWL_MAP", &map, "lists of numbers, such as 0,1"),
         }
     }

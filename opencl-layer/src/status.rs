@@ -9,6 +9,8 @@ use std::ptr;
 use libc::c_void;
 use opencl_sys::{CL_OUT_OF_HOST_MEMORY, CL_SUCCESS, cl_int};
 
+use crate::process_end;
+
 /// A result whose error is an OpenCL status code.
 pub type Fallible<T> = Result<T, cl_int>;
 
@@ -23,6 +25,7 @@ pub fn check(code: cl_int) -> Fallible<()> {
 
 /// Runs the body of a function that returns a status code.
 pub fn status(body: impl FnOnce() -> Fallible<()>) -> cl_int {
+    process_end::watch();
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CL_SUCCESS,
         Ok(Err(code)) => code,

@@ -122,6 +122,7 @@ fn objects(table: &mut cl_icd_dispatch) {
     table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
     table.clCreateKernelsInProgram = Some(program::calls::create_kernels_in_program);
+    table.clCloneKernel = Some(kernel::clone_kernel);
     table.clRetainKernel = Some(kernel::retain_kernel);
     table.clReleaseKernel = Some(kernel::release_kernel);
     table.clSetKernelArg = Some(kernel::set_kernel_arg);

@@ -287,6 +287,47 @@ fn threads() {
     run("threads");
 }
 
+/// Where queues run nothing but what the program launches, its drivers build its programs as
+/// often as without the layer. PoCL keeps a folder of each program that it has built.
+#[test]
+fn contexts_of_threads() {
+    run("contexts");
+    let program = compile("contexts");
+    let builds = |way: &[(&str, &str)]| -> usize {
+        let cache = target().join("opencl-programs/pocl-cache");
+        let _ = fs::remove_dir_all(&cache);
+        fs::create_dir_all(&cache).expect("the target folder can be written");
+        let folder = cache.to_str().expect("a path in UTF-8");
+        let cached = [
+            ("POCL_DEVICES", "pthread pthread"),
+            ("POCL_CACHE_DIR", folder),
+        ];
+        let output = match way {
+            [] => Command::new(&program)
+                .env_remove("OPENCL_LAYERS")
+                .envs(cached)
+                .output(),
+            way => Ok(run_one(&program, &[], &[&cached, way].concat())),
+        };
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{way:?}:\n{}", text(&output));
+        // Two letters of a program's hash, then the others.
+        let inside = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+        let programs = inside(cache.clone())
+            .filter(|entry| entry.file_name().len() == 2)
+            .flat_map(|entry| inside(entry.path()));
+        programs.count()
+    };
+    let native = builds(&[]);
+    assert!(native > 0);
+    for shown in ["1", "2"] {
+        for policy in ["off", "round-robin"] {
+            let way = [("PDAWL_POLICY", policy), ("PDAWL_VIRTUAL", shown)];
+            assert_eq!(builds(&way), native, "{way:?}");
+        }
+    }
+}
+
 /// Launches that are divided have the right results, and each kernel the verdict that its
 /// program says; also in a second run, which knows the verdicts of the first.
 #[test]
@@ -502,33 +543,89 @@ fn verdict(report: &Value, name: &str, expected: &str, run: usize) {
 }
 
 /// A program may end while commands run. Nothing of the layer calls drivers afterwards, which
-/// the nasty driver would tell. PoCL itself may crash then, without the layer, too.
+/// the nasty driver would tell, and PoCL takes its compiler down.
 #[test]
 fn the_end_of_a_program() {
     let program = compile("leave");
     let kernels = target().join("opencl-programs/leave-kernels");
-    for policy in ["off", "auto-fit", "round-robin", "divide", "divide:equal"] {
-        for run in 0..8 {
+    let policies = ["off", "auto-fit", "round-robin", "divide", "divide:equal"];
+    let drivers = [nasty(), ("POCL_DEVICES", "pthread pthread")];
+    let ways = policies
+        .into_iter()
+        .flat_map(|policy| drivers.map(|driver| (policy, driver)));
+    for (policy, driver) in ways {
+        let mut hows = vec!["return", "exit"];
+        // The nasty driver complains of commands that wait for an event that nobody sets.
+        hows.extend((driver != nasty()).then_some("event"));
+        for (run, how) in hows.into_iter().cycle().take(12).enumerate() {
             // Kernels that nobody has measured are sampled and examined.
             let _ = fs::remove_dir_all(&kernels);
             fs::create_dir_all(&kernels).expect("the target folder can be written");
             let output = Command::new("timeout")
                 .arg("120")
-                .arg(&program)
+                .args([program.as_os_str(), how.as_ref()])
                 .env("OPENCL_LAYERS", library())
                 .env("PDAWL_POLICY", policy)
                 .env("PDAWL_VIRTUAL", "1")
                 .env("PDAWL_KERNELS", &kernels)
                 .env("NASTY_SEED", run.to_string())
-                .envs([nasty()])
+                .envs([driver])
                 .output()
                 .expect("`timeout` starts");
             let said = text(&output);
             assert!(
                 output.status.success(),
-                "{policy} {run}: {}\n{said}",
+                "{policy} {driver:?} {how}: {}\n{said}",
                 output.status
             );
+        }
+    }
+}
+
+/// What a program is told has the status that the driver's answer has, whatever the policy; and
+/// so have launches of sizes that do nothing or cannot run. What the platform shares with its
+/// drivers is as theirs.
+#[test]
+fn queries() {
+    let program = compile("queries");
+    let answers = |output: &Output| -> Vec<String> {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let same = [
+            "memory", "sampler", "kernel", "argument", "group", "launch", "clone",
+        ];
+        let compared = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let count = if same.contains(&words[0]) {
+                words.len()
+            } else {
+                3
+            };
+            words[..count.min(words.len())].join(" ")
+        };
+        // A buffer is no image; PoCL answers as if it were one.
+        let lines = said.lines().filter(|line| !line.starts_with("image"));
+        lines.map(compared).collect()
+    };
+    for devices in ["pthread", "pthread pthread"] {
+        let mut command = Command::new("timeout");
+        command.env("POCL_DEVICES", devices);
+        command.env_remove("OPENCL_LAYERS").arg("120").arg(&program);
+        let native = command.output().expect("`timeout` starts");
+        assert!(native.status.success(), "{}", text(&native));
+        let native = answers(&native);
+        assert!(native.len() > 200, "{native:?}");
+        let policies = ["off", "round-robin", "auto-fit", "divide:equal"];
+        for (policy, shown) in policies
+            .into_iter()
+            .flat_map(|p| ["0", "1"].map(|s| (p, s)))
+        {
+            let mut way = vec![("POCL_DEVICES", devices), ("PDAWL_POLICY", policy)];
+            way.extend((shown == "1").then_some(("PDAWL_VIRTUAL", "1")));
+            let output = run_one(&program, &[], &way);
+            passed("queries", &way, &output);
+            for (native, own) in native.iter().zip(answers(&output)) {
+                assert_eq!(*native, own, "{way:?}");
+            }
         }
     }
 }

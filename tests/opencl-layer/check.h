@@ -1,5 +1,7 @@
 /* What all programs here share: checks that say what failed, and the devices in use. */
+#ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120
+#endif
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 #include <stdio.h>
@@ -78,7 +80,7 @@ UNUSED static void finish_all(void) {
         OK(clFinish(queues[i]));
 }
 
-static int end(void) {
+UNUSED static int end(void) {
     for (cl_uint i = 0; i < device_count; i++)
         OK(clReleaseCommandQueue(queues[i]));
     OK(clReleaseContext(context));

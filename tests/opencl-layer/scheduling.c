@@ -27,6 +27,13 @@ static void run(cl_program program, cl_command_queue queue, int region) {
     OK(clSetKernelArg(kernel, 2, sizeof a, &a));
     size_t other = 2048, group = 32;
     OK(clSetKernelWorkGroupInfo(kernel, 1, devices, 1, NULL, &other, &group));
+    /* What cannot run is refused before it is launched: too many in a group, a size that does not
+     * divide the range. */
+    size_t huge = 1 << 20, odd = 48;
+    CODE(clSetKernelWorkGroupInfo(kernel, 1, devices, 1, NULL, &huge, &huge),
+         CL_INVALID_WORK_GROUP_SIZE);
+    CODE(clSetKernelWorkGroupInfo(kernel, 1, devices, 1, NULL, &other, &odd),
+         CL_INVALID_WORK_GROUP_SIZE);
     if (region)
         OK(clSetCommandQueueSchedProperty(queue, SCHED_AUTO_DYNAMIC));
     for (int round = 0; round < ROUNDS; round++) {

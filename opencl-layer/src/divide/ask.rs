@@ -13,17 +13,19 @@ use super::fill::Numbers;
 use super::prepare::Programs;
 use super::trial::{Device, Given, Source, Trial};
 use super::verdict::Entry;
-use super::worker::{examinations, while_alive};
+use super::worker::examinations;
 use crate::argument::Argument;
 use crate::command::{Command, waits};
 use crate::event::Event;
 use crate::handle::Ref;
-use crate::kernel::{Set, Shape};
+use crate::kernel::Set;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
+use crate::process_end::while_alive;
 use crate::queue::{Queue, State};
 use crate::settings::settings;
+use crate::shape::Shape;
 use crate::status::{Fallible, check, driver};
 
 /// Begins to examine a launch's kernel at a place.

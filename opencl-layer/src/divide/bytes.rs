@@ -7,7 +7,7 @@ use opencl_sys::cl_uint;
 
 use super::fill::Numbers;
 use super::trial::{Built, Memory, Trial};
-use crate::kernel::Shape;
+use crate::shape::Shape;
 use crate::status::Fallible;
 
 /// Work-items of a group. Every device can run so many.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Form;
-use crate::kernel::Shape;
+use crate::shape::Shape;
 
 /// Blocks of a launch at most. Shares are as fine as a sixty-fourth, and twelve sets tell
 /// each block from every other.

@@ -31,7 +31,7 @@ use super::bytes::Bytes;
 use super::cut::Cut;
 use super::fill::{Numbers, Random};
 use super::trial::{Built, Device, Given, Memory, Trial};
-use crate::kernel::Shape;
+use crate::shape::Shape;
 use crate::status::Fallible;
 
 /// Contents besides the program's where numbers are replaced: one that happens to be what a

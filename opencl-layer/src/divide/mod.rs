@@ -45,8 +45,6 @@ use cut::Cut;
 use parts::{Divided, Part};
 use verdict::Why;
 
-pub use worker::{OwnLaunch, while_alive};
-
 pub use entries::Entries;
 pub use form::Form;
 pub use rates::{PartTiming, note};

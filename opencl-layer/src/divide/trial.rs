@@ -9,7 +9,7 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
 use super::Form;
-use crate::kernel::Shape;
+use crate::shape::Shape;
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// The device of a trial.

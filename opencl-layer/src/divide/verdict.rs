@@ -10,10 +10,10 @@ use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 
 use super::cut::Cut;
 use super::entries;
-use super::worker::while_alive;
 use crate::context::Place;
 use crate::handle::{Ref, Remembered};
 use crate::launch::Launch;
+use crate::process_end::while_alive;
 use crate::queue::Queue;
 use crate::schedule;
 use crate::settings::settings;

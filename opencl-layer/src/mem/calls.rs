@@ -177,6 +177,8 @@ pub unsafe extern "C" fn get_mem_object_info(
                 answer.value(maps.len() as cl_uint)
             }
             CL_MEM_REFERENCE_COUNT => answer.value(mem.users()),
+            CL_MEM_USES_SVM_POINTER => answer.value(CL_FALSE),
+            CL_MEM_PROPERTIES => answer.list::<cl_mem_properties>(&[]),
             CL_MEM_CONTEXT => answer.value(mem.context.handle()),
             CL_MEM_ASSOCIATED_MEMOBJECT => {
                 answer.value(parent.map_or(ptr::null_mut(), |(parent, _)| parent.handle()))

@@ -74,6 +74,10 @@ pub unsafe extern "C" fn get_program_info(
                 Origin::Source(text) => answer.bytes(text.as_bytes_with_nul()),
                 Origin::Opaque => answer.bytes(&[0]),
             },
+            CL_PROGRAM_IL => answer.bytes(&[]),
+            CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT | CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => {
+                answer.value(CL_FALSE)
+            }
             CL_PROGRAM_BINARY_SIZES => {
                 let size = |device: &Ref<Device>| binary(&program, device).map_or(0, |b| b.len());
                 let sizes: Vec<usize> = program.devices.iter().map(size).collect();

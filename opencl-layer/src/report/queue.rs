@@ -54,7 +54,8 @@ pub struct Counts {
 struct Epoch {
     began: Option<Instant>,
     has_launch: bool,
-    predicted: Option<f64>,
+    /// The predicted seconds of the map, from the moment of the first prediction on.
+    predicted: Option<(f64, Instant)>,
 }
 
 impl Counts {
@@ -110,7 +111,8 @@ impl Counts {
     }
 
     pub fn predicted(&mut self, seconds: f64) {
-        self.epoch.predicted = Some(seconds);
+        let from = self.epoch.predicted.map(|(_, from)| from);
+        self.epoch.predicted = Some((seconds, from.unwrap_or_else(Instant::now)));
     }
 
     /// Ends the epoch. Returns the spans of commands that have ended.
@@ -121,10 +123,10 @@ impl Counts {
             let device = &mut self.devices[place];
             device.epochs += 1;
             device.measured_seconds += seconds;
-            if let Some(predicted) = epoch.predicted {
+            if let Some((predicted, from)) = epoch.predicted {
                 device.predicted_epochs += 1;
                 device.predicted_seconds += predicted;
-                device.predicted_measured_seconds += seconds;
+                device.predicted_measured_seconds += from.elapsed().as_secs_f64();
             }
         }
         let mut ended = Vec::new();

@@ -74,7 +74,7 @@ fn trace(out: &mut dyn Write) -> io::Result<()> {
     let report = report();
     let about = About {
         workload: executable(),
-        strategy: format!("{:?}", settings().mapping),
+        strategy: settings().policy.clone(),
         machine: "this machine".to_owned(),
         simulated: false,
     };

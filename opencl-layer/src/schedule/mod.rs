@@ -83,14 +83,16 @@ pub fn mapping(queue: &Queue) -> Mapping {
     }
 }
 
-/// Whether a queue is mapped by predictions.
-fn fits(queue: &Queue) -> bool {
+/// Whether a queue is mapped by predictions, so that it may have samples and parts of
+/// launches.
+pub fn fits(queue: &Queue) -> bool {
     mapping(queue) == Mapping::AutoFit
 }
 
 /// The properties of a queue have changed. At the end of an explicit region it gets the
 /// place that suits what it did there.
 pub fn changed(queue: &Ref<Queue>, before: u64) {
+    with(queue, |state| queue.choose_variants(state));
     let ends = queue.is_scheduled(scheduling::OFF)
         && before & scheduling::EXPLICIT_REGION != 0
         && before & scheduling::AUTO_DYNAMIC != 0;

@@ -13,8 +13,8 @@ use pdawl::profile::kernels::KernelKey;
 use super::times;
 use crate::divide::Entries;
 use crate::handle::AddressHasher;
-use crate::kernel::Shape;
 use crate::launch::Launch;
+use crate::shape::Shape;
 
 /// Times of a kernel at a device that are wanted before only those launches are timed
 /// whose number in the process is a power of two and not small: what takes times is

@@ -17,11 +17,12 @@ use opencl_sys::{
 use crate::argument::Argument;
 use crate::callbacks;
 use crate::command::{Command, waits};
-use crate::divide::{self, Form};
+use crate::divide::Form;
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
+use crate::process_end::{self, while_alive};
 use crate::queue::{Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
@@ -228,13 +229,10 @@ fn start(
 /// Has the queue go on when a sample ends, if nobody asks before.
 fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
-    let launch = divide::OwnLaunch::begin();
+    process_end::waits_for(native);
     // Whoever waits for the queue asks as well.
-    let go_on = move || divide::while_alive(|| advance(&queue));
-    let _ = native.when_ended(move || {
-        drop(launch);
-        callbacks::run(go_on);
-    });
+    let go_on = move || while_alive(|| advance(&queue));
+    let _ = native.when_ended(move || callbacks::run(go_on));
 }
 
 fn compute_units(

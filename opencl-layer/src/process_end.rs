@@ -1,0 +1,179 @@
+//! The end of the process: what this library has begun on its own ends before the drivers do.
+//!
+//! When `main` returns, libraries take themselves down, the last one set up first. A driver's
+//! compiler sets parts of itself up when it is first used, perhaps by a task of ours that runs
+//! at that moment, so that no function for `atexit` is early enough. A thread's own objects go
+//! before all that. The main thread has one here that waits for our tasks and launches.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fs, process, thread};
+
+use opencl_sys::{CL_RUNNING, cl_int};
+
+use crate::event;
+use crate::native::Native;
+use crate::queue;
+
+/// What this library does on its own.
+struct Own {
+    /// Whether the process ends, so that nothing begins any more.
+    ends: bool,
+    /// Tasks that call drivers on threads of ours.
+    running: usize,
+    tasks: usize,
+    /// Launches that the program has not asked for.
+    commands: Vec<Arc<Native>>,
+}
+
+static OWN: Mutex<Own> = Mutex::new(Own {
+    ends: false,
+    running: 0,
+    tasks: 0,
+    commands: Vec::new(),
+});
+static LESS: Condvar = Condvar::new();
+
+/// The process that began; one that it forks has none of our threads. 0
+/// before anything has begun.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// How long a process that ends waits for commands that drivers have: PoCL may compile a launch
+/// while what it needs for that is taken down. Some wait for events that the program never sets.
+const LONGEST: Duration = Duration::from_secs(10);
+const BEHIND_EVENTS: Duration = Duration::from_secs(1);
+/// The time between looks at what has changed.
+const LOOK: Duration = Duration::from_millis(2);
+
+fn own() -> MutexGuard<'static, Own> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait(own: MutexGuard<'static, Own>) -> MutexGuard<'static, Own> {
+    let waited = LESS.wait_timeout(own, LOOK);
+    waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// Goes when the thread ends, which for the main thread is when the process does.
+struct Last(Cell<()>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        // SAFETY: the call has no arguments.
+        let thread = unsafe { libc::gettid() };
+        if u32::try_from(thread) == Ok(process::id()) {
+            end();
+        }
+    }
+}
+
+thread_local! {
+    static LAST: Last = const { Last(Cell::new(())) };
+}
+
+/// The program calls on this thread, which may be the main one.
+pub fn watch() {
+    // A thread that ends may call, too.
+    let _ = LAST.try_with(|last| last.0.set(()));
+}
+
+/// Has the end waited for where the main thread never calls us or another one ends the process.
+fn watch_exit() {
+    extern "C" fn at_exit() {
+        end();
+    }
+    PROCESS.store(process::id(), Ordering::Release);
+    // SAFETY: the function may be called when the process ends.
+    unsafe { libc::atexit(at_exit) };
+}
+
+/// Waits until nothing of ours runs and drivers have nothing to do; nothing of ours begins any
+/// more.
+fn end() {
+    let process = PROCESS.load(Ordering::Acquire);
+    if process != 0 && process != process::id() {
+        return;
+    }
+    let began = Instant::now();
+    let mut own = own();
+    own.ends = true;
+    while own.running > 0 {
+        own = wait(own);
+    }
+    let mut commands = std::mem::take(&mut own.commands);
+    // A driver may want this lock while we ask it.
+    drop(own);
+    commands.extend(queue::unfinished());
+    loop {
+        let patience = match event::any_is_open() {
+            true => BEHIND_EVENTS,
+            false => LONGEST,
+        };
+        let may_run = |native: &Arc<Native>| match native.execution_status() {
+            Ok(CL_RUNNING) => began.elapsed() < LONGEST,
+            Ok(status) => status > CL_RUNNING as cl_int && began.elapsed() < patience,
+            Err(_) => false,
+        };
+        if !commands.iter().any(may_run) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Does something that drivers must live for. Every call of a driver on a thread of ours is in
+/// one. Once the process ends, this waits for that.
+pub fn while_alive<T>(work: impl FnOnce() -> T) -> T {
+    let mut own = own();
+    while own.ends {
+        own = wait(own);
+        if own.ends && main_thread_left() {
+            own.ends = false;
+        }
+    }
+    own.running += 1;
+    own.tasks += 1;
+    let is_new = own.tasks.is_power_of_two();
+    drop(own);
+    if is_new {
+        watch_exit();
+    }
+    let _running = Running;
+    let result = work();
+    if is_new {
+        // After what the task has set up.
+        watch_exit();
+    }
+    result
+}
+
+struct Running;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        own().running -= 1;
+        LESS.notify_all();
+    }
+}
+
+/// Whether the main thread has ended without the process, by `pthread_exit`.
+fn main_thread_left() -> bool {
+    let state = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = state.rsplit(')').next();
+    after_name.is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+/// Has the process's end wait for a command that no queue of the program tells of.
+pub fn waits_for(native: &Arc<Native>) {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(watch_exit);
+    let before = std::mem::take(&mut own().commands);
+    // A driver is asked without the lock.
+    let (mut left, ended): (Vec<_>, Vec<_>) =
+        before.into_iter().partition(|native| native.is_pending());
+    drop(ended);
+    left.push(Arc::clone(native));
+    own().commands.append(&mut left);
+}
