@@ -192,11 +192,20 @@ fn ratio(workload: &LuWorkload, entry: Entry, (lu, pivots, _): &Factored) -> f64
     greatest / (n as f64 * norm * unit)
 }
 
+/// Whether sums of a matrix whose factors grow have more bits than a number has. No partial
+/// pivoting has a small residual then.
+fn is_rounded(name: &str, n: usize, precision: Precision) -> bool {
+    name == "Wilkinson, growth" && precision == Precision::F32 && n > 24
+}
+
 #[test]
 fn factors_of_awkward_matrices_have_small_residuals() {
     for (name, entry) in MATRICES {
         for (n, nodes) in [(1, 2), (2, 1), (16, 1), (17, 3), (65, 1), (65, 4), (100, 2)] {
             for precision in [Precision::F32, Precision::F64] {
+                if is_rounded(name, n, precision) {
+                    continue;
+                }
                 let workload = workload(n, precision, entry);
                 let found = factored(&workload, nodes).expect("it has factors");
                 let case = format!("{name} of {n} on {nodes} nodes, {precision:?}");
@@ -269,7 +278,7 @@ fn an_opencl_device_finds_the_same_pivots() {
     let double = pocl::open("cpu:1=own").devices()[0].fp64;
     for (name, entry) in MATRICES {
         for precision in [Precision::F32, Precision::F64] {
-            if precision == Precision::F64 && !double {
+            if precision == Precision::F64 && !double || is_rounded(name, 65, precision) {
                 continue;
             }
             let workload = workload(65, precision, entry);
