@@ -206,7 +206,7 @@ mod tests {
         host.memory.limit = Some(host.memory.installed / 2);
         let warnings = host.warnings();
         assert!(warnings[0].contains("1.5 cores' worth of time to 4 cores"));
-        assert!(warnings[0].ends_with("use at most host:1"));
+        assert!(warnings[0].contains("host has 1 unless"));
         assert_eq!(warnings.len(), 2);
         host.cpu_quota = None;
         host.memory.limit = None;
