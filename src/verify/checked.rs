@@ -29,14 +29,16 @@ pub struct FactorFigures {
     pub growth: f64,
 }
 
-/// The error of a number as a multiple of what is allowed; see [`Checked::number`].
+/// The error of a number as a multiple of what is allowed; see [`Checked::number`]. It is
+/// never NaN, which the greater one of two errors would hide.
 pub fn error(found: f64, right: f64, allowed: f64) -> f64 {
     let is_none = found.is_nan() && right.is_nan();
-    let is_same = found == right || is_none || !allowed.is_finite();
-    match (is_same, right.is_finite()) {
-        (true, _) => 0.0,
-        (false, true) => (found - right).abs() / allowed,
-        (false, false) => f64::INFINITY,
+    if found == right || is_none || !allowed.is_finite() {
+        return 0.0;
+    }
+    match found.is_finite() && right.is_finite() {
+        true => (found - right).abs() / allowed,
+        false => f64::INFINITY,
     }
 }
 
@@ -47,11 +49,7 @@ impl Checked {
         // An error that is no number is wrong, too.
         self.wrong += u64::from(error.is_nan() || error > 1.0);
         // A message cannot say infinity.
-        let error = if error.is_nan() {
-            f64::MAX
-        } else {
-            error.min(f64::MAX)
-        };
+        let error = if error.is_finite() { error } else { f64::MAX };
         self.worst = self.worst.max(error);
     }
 

@@ -289,3 +289,30 @@ fn transforms_are_compared_with_the_definition() {
     };
     assert_eq!(check(&wave, &one_is_none).wrong, 2);
 }
+
+#[test]
+fn errors_are_never_none() {
+    for (found, right) in [
+        (NAN, 1.0),
+        (1.0, NAN),
+        (NAN, 0.0),
+        (INF, NAN),
+        (INF, -INF),
+        (1.0, INF),
+    ] {
+        assert_eq!(
+            checked::error(found, right, 0.5),
+            INF,
+            "{found} for {right}"
+        );
+    }
+    for (found, right) in [(NAN, NAN), (INF, INF), (0.0, -0.0)] {
+        assert_eq!(
+            checked::error(found, right, 0.0),
+            0.0,
+            "{found} for {right}"
+        );
+    }
+    assert_eq!(checked::error(1.5, 1.0, 0.25), 2.0);
+    assert_eq!(checked::error(1.5, 1.0, 0.0), INF);
+}
