@@ -20,7 +20,7 @@ use crate::runtime::{
     RuntimeError, Status,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A pool of this many workers, on as many cores as there are.
 fn pool(workers: usize) -> PoolSpec {
@@ -288,7 +288,7 @@ unsafe fn slow(_args: &[HostValue], _first: u64, _units: Range<u64>) {
 }
 
 #[test]
-fn dropping_ends_promptly_with_commands_pending() {
+fn dropping_does_not_wait_for_pending_commands() {
     let (mut backend, _receiver) = open(&[pool(2)]);
     let queue = backend.queue(DeviceId(0)).unwrap();
     let slow = codelet(slow);
@@ -298,9 +298,9 @@ fn dropping_ends_promptly_with_commands_pending() {
     while SLOW_TILES.load(Ordering::Relaxed) == 0 {
         std::thread::yield_now();
     }
-    let begin = Instant::now();
     drop(backend);
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    let ran = SLOW_TILES.load(Ordering::Relaxed);
+    assert!(ran < 1000, "{ran} of 100000 units ran");
 }
 
 #[test]
