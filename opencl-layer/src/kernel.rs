@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::argument::{Argument, Kept, Takes};
 use crate::device::Device;
 use crate::divide::Form;
+use crate::drivers::device_text;
 use crate::handle::{Ref, kind};
 use crate::program::{Apart, Program};
 use crate::queue::Lane;
@@ -256,7 +257,22 @@ impl Kernel {
     fn ask_group_limit(&self, place: usize) -> Option<usize> {
         let mut limit = 0_usize;
         let (size, value) = (size_of::<usize>(), ptr::from_mut(&mut limit).cast());
-        let asked = self.ask_place(place, CL_KERNEL_WORK_GROUP_SIZE, size, value);
+        let real = &self.program.context.places[place].real;
+        let asked = match device_text(real.driver, real.id, CL_DEVICE_VENDOR).starts_with("NVIDIA")
+        {
+            // Its driver launches larger groups than it says that a kernel may have.
+            true => check(driver!(
+                real.driver.table,
+                clGetDeviceInfo(
+                    real.id,
+                    CL_DEVICE_MAX_WORK_GROUP_SIZE,
+                    size,
+                    value,
+                    ptr::null_mut()
+                )
+            )),
+            false => self.ask_place(place, CL_KERNEL_WORK_GROUP_SIZE, size, value),
+        };
         asked.is_ok().then_some(limit)
     }
 

@@ -120,6 +120,7 @@ fn strategies(text: &str) -> Result<Strategies, String> {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    interrupt::listen()?;
     match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;

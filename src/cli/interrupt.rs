@@ -19,6 +19,9 @@ static FIRST: AtomicI32 = AtomicI32::new(0);
 
 /// Installs the handler, at the first call, and returns the flag that it sets.
 ///
+/// It must be called before an OpenCL driver is opened: PoCL's compiler has a handler that ends
+/// the process, unless it finds another one that it gives the signal to.
+///
 /// # Errors
 /// When the system refuses a handler or a thread.
 pub fn listen() -> Result<&'static AtomicBool, Failure> {

@@ -290,6 +290,7 @@ const OVER_NODES: &str = "--spread for the policy between nodes, or the run on o
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    interrupt::listen()?;
     match &args.workload {
         Workload::Stencil(args) if args.nodes.several() => args.over_nodes(),
         Workload::Stencil(args) => {

@@ -49,7 +49,7 @@ fn sorts(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let few = |kinds: u64| -> Fill {
         Arc::new(move |block: &Block, bytes: &mut [u8]| {
             for (to, place) in bytes.chunks_exact_mut(4).zip(block.columns.clone()) {
-                to.copy_from_slice(&((place % kinds) as f32).to_ne_bytes());
+                to.copy_from_slice(&((1 + place % kinds) as f32).to_ne_bytes());
             }
             Ok(())
         })

@@ -270,6 +270,12 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Whether a lost device is back and does not take part yet.
+    pub fn is_someone_back(&self) -> bool {
+        let is_back = |state: &DeviceState| state.membership.clone().renew(&*self.runtime);
+        (self.devices.iter()).any(|state| !state.alive && is_back(state))
+    }
+
     /// Opens the queues of a lost device that is back. `false` if it is not, or no more.
     pub fn readmit(&mut self, device: usize) -> Result<bool, CorunError> {
         let state = &mut self.devices[device];
@@ -311,10 +317,12 @@ impl Context<'_> {
             return Ok(());
         }
         // One that is back already can begin again.
-        let is_back = |state: &DeviceState| state.membership.clone().renew(&*self.runtime);
-        match self.devices.iter().any(is_back) {
+        match self.is_someone_back() {
             true => self.spoiled = true,
-            false => return Err(CorunError::AllLost { why }),
+            false => {
+                let device = self.runtime.devices()[device].name.clone();
+                return Err(CorunError::AllLost { device, why });
+            }
         }
         Ok(())
     }

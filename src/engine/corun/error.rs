@@ -51,8 +51,8 @@ pub enum CorunError {
     )]
     Overlap { argument: usize, byte: u64 },
 
-    #[error("all devices were lost; the last: {why}")]
-    AllLost { why: String },
+    #[error("all devices were lost; the last, {device}: {why}")]
+    AllLost { device: String, why: String },
 
     #[error("device {device} has no memory of its own for held units (a fault of the engine)")]
     NoMemory { device: usize },

@@ -223,6 +223,7 @@ impl<'a> RunState<'a> {
         }
         match (self.context.alive().next(), self.context.losses.last()) {
             (None, Some(loss)) => Err(CorunError::AllLost {
+                device: self.context.runtime.devices()[loss.device].name.clone(),
                 why: loss.why.clone(),
             }),
             _ => Ok(()),

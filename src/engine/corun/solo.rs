@@ -61,7 +61,10 @@ impl RunState<'_> {
                 (control.progress)(done, steps);
                 more &= !control.stop.load(Ordering::Relaxed);
                 if done < steps {
-                    self.regroup(done)?;
+                    self.context.lose_absent(done)?;
+                    self.tell_losses();
+                    // Only at a barrier nothing of its former generation is in flight.
+                    more &= !self.context.is_someone_back();
                 }
             }
             if self.context.spoiled {

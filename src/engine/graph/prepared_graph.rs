@@ -292,8 +292,11 @@ impl PreparedGraph {
     ) -> Result<Vec<Vec<QueueId>>, RuntimeError> {
         (0..self.devices.len())
             .map(|device| {
-                let used = self.components_of(policy, device).next().is_some();
-                match used {
+                let has_data = (0..self.graph.data().len())
+                    .any(|slot| self.storage.residency.version(device, slot).is_some());
+                let is_there = self.devices[device].lost.is_none();
+                // Others fetch what it made before a device with its components came back.
+                match self.components_of(policy, device).next().is_some() || is_there && has_data {
                     true => self.queues(runtime, device, options, windowed(policy)),
                     false => Ok(Vec::new()),
                 }

@@ -122,7 +122,7 @@ fn of_the_only_device_is_the_end() {
         let mut runtime = open("cpu:1=own").with_faults(vec![fault]);
         let ended = corun(&mut runtime, &GRID().stencil(), None, by(&Strategy::Dawl));
         assert!(
-            matches!(&ended, Err(CorunError::AllLost { why }) if why.contains("on purpose")),
+            matches!(&ended, Err(CorunError::AllLost { why, .. }) if why.contains("on purpose")),
             "{ended:?}"
         );
     }

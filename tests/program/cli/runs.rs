@@ -100,9 +100,7 @@ fn a_run_that_loses_all_devices_fails_and_says_what_to_do() {
     .assert()
     .code(1)
     .stdout("")
-    .stderr(
-        contains("lost: a simulated fault").and(contains("try: the same with other --devices")),
-    );
+    .stderr(contains("lost with its memory").and(contains("try: the same with other --devices")));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "two outputs have the path ./a",
         ),
         ("run stencil --fault gpu0:slow:2", "must end with a step"),
-        ("run stencil --fault gpu0:slow:0@1", "above 0"),
+        ("run stencil --fault gpu0:slow:0@1", "from 0.001 to 1e6"),
         ("run stencil --fault gpu0:fail:0@1", "at least 1"),
         ("run stencil --noise 2", "fraction from 0 to 1"),
         (
