@@ -3,8 +3,10 @@
 //! Marchal and Thibault, IPDPS 2022, Algorithms 1 and 2; StarPU's `dmda` and `dmdar`,
 //! Augonnet et al., ICPADS 2010).
 
+use std::collections::VecDeque;
+
 use super::device_lists::{DeviceLists, ListOptions};
-use super::{Eviction, Finished, Policy, Problem};
+use super::{Eviction, Finished, Policy, Prefetch, Problem};
 use crate::time::Nanos;
 
 /// The policy. A task gets its device when it becomes ready, and keeps it.
@@ -13,6 +15,10 @@ use crate::time::Nanos;
 /// available, as StarPU estimates it, plus the copies of the inputs that are not there,
 /// plus the seconds of the task. Every input of a task that was allocated to a device
 /// counts as there (InMem of Algorithm 1), although it may arrive late or be evicted.
+///
+/// An input that was not there is requested (line 8): the device loads it, in the order of
+/// the requests, while it has nothing else to load, and in room that is free or has data
+/// that no task needs any more.
 pub struct Dmdar {
     problem: Problem,
     options: ListOptions,
@@ -26,6 +32,8 @@ pub struct Dmdar {
     /// By task: its part of `length`.
     charge: Vec<f64>,
     lost: Vec<bool>,
+    /// By device: the data that tasks requested when they were allocated to it.
+    requests: Vec<VecDeque<Prefetch>>,
     /// Tasks that became ready: the position of the next one.
     count: usize,
 }
@@ -41,6 +49,7 @@ impl Dmdar {
             length: vec![0.0; devices],
             charge: vec![0.0; problem.tasks.len()],
             lost: vec![false; devices],
+            requests: vec![VecDeque::new(); devices],
             count: 0,
             problem,
         }
@@ -77,6 +86,7 @@ impl Dmdar {
     fn forget_allocations(&mut self) {
         self.start.fill(0.0);
         self.length.fill(0.0);
+        self.requests.iter_mut().for_each(VecDeque::clear);
         self.count = 0;
     }
 }
@@ -118,7 +128,12 @@ impl Policy for Dmdar {
         self.length[device] += seconds;
         self.charge[component] = seconds;
         for datum in &self.problem.tasks[component].inputs {
-            self.in_memory[device][*datum] = true;
+            if !std::mem::replace(&mut self.in_memory[device][*datum], true) {
+                self.requests[device].push_back(Prefetch {
+                    component,
+                    datum: *datum,
+                });
+            }
         }
         self.lists
             .push(&self.problem, device, component, self.count);
@@ -127,6 +142,15 @@ impl Policy for Dmdar {
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
         self.lists.pop(&self.problem, device)
+    }
+
+    fn prefetch(&mut self, device: usize) -> Option<Prefetch> {
+        loop {
+            let request = self.requests[device].pop_front()?;
+            if !self.lists.holdings.holds(device, request.datum) {
+                return Some(request);
+            }
+        }
     }
 
     fn finished(&mut self, finished: &Finished) {
@@ -158,5 +182,24 @@ impl Policy for Dmdar {
 
     fn victim(&mut self, device: usize, evictable: &dyn Fn(usize) -> bool) -> Option<usize> {
         self.lists.victim(device, evictable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::fixtures::{gpus, product};
+
+    #[test]
+    fn a_task_requests_what_its_device_lacks_and_nobody_requested() {
+        let problem = product(3, gpus(1, 4));
+        let mut policy = Dmdar::new(problem, ListOptions::default());
+        policy.begin();
+        (0..4).for_each(|task| policy.ready(task, 0));
+        // The device has datum 3 by then, so that its request is void.
+        policy.arrived(0, 3);
+        let requests = std::iter::from_fn(|| policy.prefetch(0));
+        let requests: Vec<_> = requests.map(|r| (r.component, r.datum)).collect();
+        assert_eq!(requests, [(0, 0), (1, 4), (2, 5), (3, 1)]);
     }
 }

@@ -87,6 +87,13 @@ pub struct Finished {
     pub written: u64,
 }
 
+/// A datum to load ahead of the component that needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefetch {
+    pub component: usize,
+    pub datum: usize,
+}
+
 /// A scheduling policy. Devices and components are numbered as in the [`Problem`].
 pub trait Policy {
     /// Its name in reports: `clustering`, `eager` ...
@@ -132,6 +139,12 @@ pub trait Policy {
     /// A lost device is back, with nothing in its memory, and may get components again.
     /// Nothing runs at that moment. Ready components are told again.
     fn returned(&mut self, device: usize);
+
+    /// A datum that a device is to load although no component that it was given needs it,
+    /// and the component for which it is. Asked when no load of the device is in flight.
+    fn prefetch(&mut self, _device: usize) -> Option<Prefetch> {
+        None
+    }
 
     /// A datum is on its way to a device's own memory, or was made there.
     fn arrived(&mut self, _device: usize, _datum: usize) {}

@@ -469,6 +469,9 @@ impl GraphRun<'_> {
         match purpose {
             Purpose::Launch(_) => used.kernels += 1,
             Purpose::Write(datum) | Purpose::Load(datum) => {
+                if let Purpose::Load(_) = purpose {
+                    self.windows[to.device].loads += 1;
+                }
                 used.writes += 1;
                 used.bytes_h2d += self.graph.datum(datum).bytes;
             }
@@ -477,6 +480,7 @@ impl GraphRun<'_> {
                 used.bytes_d2h += self.graph.datum(datum).bytes;
             }
             Purpose::PeerLoad(datum, _) => {
+                self.windows[to.device].loads += 1;
                 used.bytes_peer += self.graph.datum(datum).bytes;
             }
             Purpose::Copy(_) | Purpose::Zeros(_) => {}

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use super::dispatch::Destination;
 use super::run::GraphRun;
+use super::state::ComponentState;
 use super::timeline::Purpose;
 use crate::graph::DatumId;
-use crate::residency::State;
+use crate::policy::Prefetch;
+use crate::residency::{Room, State};
 use crate::runtime::{Command, DeviceId, Location, RuntimeError};
 
 impl GraphRun<'_> {
-    /// Loads what a component reads and the device has not.
+    /// Loads what a component reads and the device has not, of the slots that `which` names.
     pub(super) fn load_inputs(
         &mut self,
         device: usize,
         component: usize,
+        which: impl Fn(usize) -> bool,
     ) -> Result<(), RuntimeError> {
         let components = Arc::clone(&self.components);
         let graph = Arc::clone(&self.graph);
@@ -28,7 +31,10 @@ impl GraphRun<'_> {
             for datum in graph.kernel(*kernel).inputs() {
                 let maker = graph.producer(datum).map(|kernel| components.of(kernel));
                 let residency = &self.prepared.storage.residency;
-                if maker == Some(component) || residency.state(device, datum.0) != State::Absent {
+                if maker == Some(component)
+                    || residency.state(device, datum.0) != State::Absent
+                    || !which(residency.slot(datum.0))
+                {
                     continue;
                 }
                 match self.peer(device, datum) {
@@ -38,6 +44,67 @@ impl GraphRun<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Loads what the policy wants ahead of the components that need it, while the device
+    /// loads nothing else.
+    pub(super) fn prefetch(&mut self, device: usize) -> Result<(), RuntimeError> {
+        while self.windows[device].loads == 0 {
+            let known = self.windows[device].wanted.take();
+            let Some(wanted) = known.or_else(|| self.policy.prefetch(device)) else {
+                return Ok(());
+            };
+            let Prefetch { component, datum } = wanted;
+            let residency = &self.prepared.storage.residency;
+            if self.state.components[component].state != ComponentState::Ready
+                || residency.version(device, datum).is_some()
+            {
+                continue;
+            }
+            if !self.pin_for_prefetch(device, component, datum)? {
+                self.windows[device].wanted = Some(wanted);
+                return Ok(());
+            }
+            self.load_inputs(device, component, |slot| slot == datum)?;
+            if let Some(space) = self.prepared.storage.residency.space_mut(device) {
+                space.unpin(datum);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pins a slot if there is room without evicting what a kernel that has not run
+    /// needs: that datum would have to be loaded again.
+    fn pin_for_prefetch(
+        &mut self,
+        device: usize,
+        component: usize,
+        slot: usize,
+    ) -> Result<bool, RuntimeError> {
+        let Some(space) = self.prepared.storage.residency.space_mut(device) else {
+            return Ok(false);
+        };
+        match space.pin(slot) {
+            Room::Held => return Ok(true),
+            Room::Allocate(_) | Room::Free(_) => {}
+            Room::Full => {
+                let Some(dead) = self.unneeded(device, self.slot_bytes(slot)) else {
+                    return Ok(false);
+                };
+                self.evict(device, dead);
+            }
+        }
+        self.pin_slot(device, component, slot)
+    }
+
+    /// A slot of at least so many bytes that may leave a device and that nobody needs.
+    fn unneeded(&self, device: usize, bytes: u64) -> Option<usize> {
+        let mut unpinned = (self.prepared.storage.residency.space(device)?).unpinned();
+        unpinned.find(|slot| {
+            self.slot_bytes(*slot) >= bytes
+                && self.can_leave(device, *slot)
+                && self.is_dead(device, *slot)
+        })
     }
 
     /// The device with the fastest way to `device` of those that have a datum or get it.

@@ -243,6 +243,14 @@ impl<'a> GraphRun<'a> {
             }
         }
         self.enqueue(interleaving.take());
+        for device in 0..self.windows.len() {
+            if self.windowed
+                && self.nothing_failed()
+                && let Err(error) = self.prefetch(device)
+            {
+                self.refused(error);
+            }
+        }
     }
 
     /// The next component that the policy gives to a device. Enqueueing takes the
@@ -330,6 +338,9 @@ impl<'a> GraphRun<'a> {
         };
         let (component, device) = (submission.component, submission.device);
         let is_part = submission.purpose.is_part_of_component();
+        if let Purpose::Load(_) | Purpose::PeerLoad(..) = submission.purpose {
+            self.windows[device].loads -= 1;
+        }
         if is_part {
             let run = &mut self.state.components[component];
             run.in_flight -= 1;

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use super::GraphRunError;
 use super::run::GraphRun;
 use super::state::ComponentState;
+use crate::policy::Prefetch;
 use crate::residency::Room;
 use crate::runtime::{DeviceId, RuntimeError};
 
@@ -35,6 +36,10 @@ pub(super) struct Window {
     pub begun: usize,
     /// Bytes that are on their way out, to make room.
     pub leaving: u64,
+    /// Copies to the device that are in flight.
+    pub loads: usize,
+    /// What the policy wants loaded next, and there was no room for.
+    pub wanted: Option<Prefetch>,
 }
 
 impl GraphRun<'_> {
@@ -91,7 +96,7 @@ impl GraphRun<'_> {
             }
             let component = self.windows[device].waiting[index].component;
             if self.windowed && !self.prepared.devices[device].shares {
-                self.load_inputs(device, component)?;
+                self.load_inputs(device, component, |_| true)?;
             }
             self.windows[device].waiting[index].is_prepared = true;
         }
@@ -104,17 +109,32 @@ impl GraphRun<'_> {
             if self.is_taken(device, index) {
                 return Ok(false);
             }
-            let waiting = &mut self.windows[device].waiting[index];
-            let storage = &mut self.prepared.storage;
-            let Some(space) = storage.residency.space_mut(device) else {
-                return Ok(true);
-            };
-            let slots = &storage.slots[waiting.component];
+            let waiting = &self.windows[device].waiting[index];
+            let component = waiting.component;
+            let slots = &self.prepared.storage.slots[component];
             let Some(slot) = slots.get(waiting.pinned).copied() else {
                 return Ok(true);
             };
+            if !self.pin_slot(device, component, slot)? {
+                return Ok(false);
+            }
+            self.windows[device].waiting[index].pinned += 1;
+        }
+    }
+
+    /// Pins a slot that a component needs. `false` if there is no room for it yet.
+    pub(super) fn pin_slot(
+        &mut self,
+        device: usize,
+        component: usize,
+        slot: usize,
+    ) -> Result<bool, RuntimeError> {
+        loop {
+            let Some(space) = self.prepared.storage.residency.space_mut(device) else {
+                return Ok(true);
+            };
             match space.pin(slot) {
-                Room::Held => waiting.pinned += 1,
+                Room::Held => return Ok(true),
                 Room::Allocate(bytes) => match self.runtime.alloc(DeviceId(device), bytes) {
                     Ok(buffer) => space.give(slot, buffer),
                     // The driver has less than it said. It is not asked for as much
@@ -133,7 +153,6 @@ impl GraphRun<'_> {
                     }
                 }
                 Room::Full => {
-                    let component = waiting.component;
                     if !self.make_room(device, component, self.slot_bytes(slot))? {
                         return Ok(false);
                     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use crate::policy::{Finished, Policy};
+use crate::policy::{Finished, Policy, Prefetch};
 use crate::time::Nanos;
 
 /// A policy, and the real time that passed within its calls.
@@ -68,6 +68,10 @@ impl Policy for Timed {
 
     fn next(&mut self, device: usize, now: Nanos) -> Option<usize> {
         self.tell(|policy| policy.next(device, now))
+    }
+
+    fn prefetch(&mut self, device: usize) -> Option<Prefetch> {
+        self.tell(|policy| policy.prefetch(device))
     }
 
     fn finished(&mut self, finished: &Finished) {
