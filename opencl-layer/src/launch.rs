@@ -107,6 +107,14 @@ impl Launch {
         }
     }
 
+    /// About how often such a launch was in this process and before, at the present speed of
+    /// a queue's place.
+    pub fn launches_before(&self, queue: &Queue, place: usize) -> f64 {
+        let device = &queue.context.places[self.home(queue, place)].profile;
+        let seconds = self.record().seconds(device);
+        seconds.map_or(0.0, |seconds| self.record().spent() / seconds)
+    }
+
     /// Its shape at a place.
     pub fn shape_at(&self, place: usize) -> Cow<'_, Shape> {
         let id = self.kernel.program.context.places[place].real.id;

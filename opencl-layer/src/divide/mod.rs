@@ -72,12 +72,16 @@ pub fn begin(
         let examined = verdict::examined(launch);
         match verdict::by_others(&examined) {
             Some(verdict) => entry.settle(verdict),
-            None if waits
-                || pays::is_worth(queue, state.place, command, launch, examined.len()) =>
-            {
-                examine(queue, state, command, launch);
+            None => {
+                let home = launch.home(queue, state.place);
+                let place = match waits {
+                    true => Some(home),
+                    false => pays::where_to_examine(queue, home, command, launch, examined.len()),
+                };
+                if let Some(place) = place {
+                    examine(queue, state, command, launch, place);
+                }
             }
-            None => {}
         }
     }
     let known = entry.verdict();
@@ -100,9 +104,10 @@ pub fn begin(
         planned.is_ok_and(|(divided, _)| {
             let places: Vec<usize> = divided.parts.iter().map(|(place, _)| *place).collect();
             let lacking = prepare::lacking(queue, state, launch, known, &places);
-            let building = pays::BUILDING * lacking.len() as f64;
-            // As many launches are expected as there were.
-            let is_worth = !lacking.is_empty() && divided.gain * launches as f64 >= building;
+            let building = launch.kernel.program.build_seconds() * lacking.len() as f64;
+            // As many launches are expected as there were, in earlier runs too.
+            let expected = launch.launches_before(queue, state.place).max(launches as f64);
+            let is_worth = !lacking.is_empty() && divided.gain * expected >= building;
             if is_worth {
                 prepare::build(queue, state, launch, known, &lacking);
             }
@@ -115,13 +120,27 @@ pub fn begin(
     })
 }
 
-/// Has a launch's kernel examined, unless somebody has begun to.
-fn examine(queue: &Ref<Queue>, state: &mut State, command: &Command, launch: &Launch) {
+/// Whether it may become known how to divide launches like this one.
+pub fn is_undecided(queue: &Queue, command: &Command, launch: &Launch) -> bool {
+    settings().division == Division::IfItPays
+        && !queue.is_unordered()
+        && launch.able(queue).nth(1).is_some()
+        && launch.division().verdict().is_none()
+        && refusal(queue, command, launch).is_none()
+}
+
+/// Has a launch's kernel examined at a place, unless somebody has begun to.
+fn examine(
+    queue: &Ref<Queue>,
+    state: &mut State,
+    command: &Command,
+    launch: &Launch,
+    place: usize,
+) {
     let entry = launch.division();
     if !entry.begin() {
         return;
     }
-    let place = launch.home(queue, state.place);
     if let Err(code) = ask::ask(queue, state, command, launch, (place, entry)) {
         let why = format!("a driver refused copies for its examination with code {code}");
         entry.refuse(&why);

@@ -8,6 +8,7 @@ use super::parts::{Divided, Part};
 use super::shared;
 use super::verdict::{Entry, Why};
 use crate::command::Command;
+use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::queue::Queue;
 
@@ -17,42 +18,75 @@ const BUDGET: f64 = 0.02;
 /// blocks run on each of several contents, and for each of these.
 const RUNS: [f64; 2] = [2.0, 2.0];
 const PASSES: [f64; 2] = [4.0, 14.0];
-/// Bytes a second that are assumed of a pass, at a CPU and at other devices, and seconds of
-/// building programs.
+/// Bytes a second that are assumed of a pass, at a CPU and at other devices.
 const PASSED: [f64; 2] = [2e9, 50e9];
-pub const BUILDING: f64 = 1.0;
 /// By so much parts must be faster: predictions are not exact.
 const GAIN: f64 = 0.03;
 /// Seconds of a part beside its work, and bytes a second at which the host merges.
 const OVERHEAD: f64 = 30e-6;
 const MERGED: f64 = 1e9;
 
-/// Whether the examination of a kernel is worth its time, after so many others of it. It
-/// runs at the place of the queue's kernels.
-pub fn is_worth(
-    queue: &Queue,
-    place: usize,
+/// The part of a launch's time that devices with these seconds save together, at most.
+fn most_gain(seconds: &[f64], run: f64) -> f64 {
+    let rate: f64 = seconds.iter().map(|seconds| 1.0 / seconds).sum();
+    1.0 - 1.0 / (rate * run)
+}
+
+/// The place where a kernel is to be examined now, if that is worth its time, after so many
+/// others of it.
+///
+/// Where a device like that of the launches has nothing to do, the program only waits for the
+/// copies: as much time is expected to come as was spent, so the examination begins when
+/// parts would have saved more. Elsewhere it takes the device's time from the launches, and may
+/// have a part of it that is small, as it may end in a refusal.
+pub fn where_to_examine(
+    queue: &Ref<Queue>,
+    home: usize,
     command: &Command,
     launch: &Launch,
     others: usize,
-) -> bool {
+) -> Option<usize> {
     let places = &queue.context.places;
     let record = launch.record();
-    let seconds = |place: usize| record.seconds(&places[place].profile);
-    let home = launch.home(queue, place);
-    let able = launch.able(queue).count();
-    let Some(run) = seconds(home).filter(|_| launch.able(queue).all(|one| seconds(one).is_some()))
-    else {
-        return false;
+    let able: Vec<usize> = launch.able(queue).collect();
+    let seconds = |place: &usize| record.seconds(&places[*place].profile);
+    let known: Vec<f64> = able.iter().map(seconds).collect::<Option<_>>()?;
+    let run = seconds(&home).filter(|_| able.len() > 1)?;
+    let is_cpu = |place: usize| places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
+    let times = (1 + others) as f64;
+    let gain = most_gain(&known, run);
+    let is_idle = |place: &usize| {
+        let is_alike = places[*place].profile == places[home].profile;
+        *place != home && is_alike && !is_cpu(*place) && !is_used(queue, *place)
     };
-    let is_cpu = places[home].real.kind & CL_DEVICE_TYPE_CPU != 0;
+    if let Some(idle) = able.iter().copied().find(is_idle) {
+        let costs = queue.context.costs();
+        let reads = command.uses.iter().filter(|used| used.reads);
+        let bytes: u64 = reads
+            .map(|used| used.mem.missing_bytes(&used.range, idle))
+            .sum();
+        let copies = costs.copy(home, idle, bytes).0;
+        let is_worth = run * gain > OVERHEAD && times * copies <= gain * record.spent();
+        return is_worth.then_some(idle);
+    }
     let written = command.uses.iter().filter(|used| used.writes);
     let bytes: usize = written.map(|used| used.mem.size).sum();
-    let pass = bytes as f64 / PASSED[usize::from(!is_cpu)];
+    let pass = bytes as f64 / PASSED[usize::from(!is_cpu(home))];
     let contents = 2.0 + f64::from(u8::from(launch.iterates()));
-    let times = |each: [f64; 2]| each[0] + contents * each[1];
-    let cost = times(RUNS) * run + times(PASSES) * pass + BUILDING * able as f64;
-    able > 1 && (1 + others) as f64 * cost <= BUDGET * record.spent()
+    let each = |each: [f64; 2]| each[0] + contents * each[1];
+    let building = launch.kernel.program.build_seconds() * able.len() as f64;
+    let cost = each(RUNS) * run + each(PASSES) * pass + building;
+    (times * cost <= BUDGET * record.spent()).then_some(home)
+}
+
+/// Whether kernels of another queue of the context go to a place.
+fn is_used(queue: &Ref<Queue>, place: usize) -> bool {
+    let queues = queue.context.queues();
+    let mut others = queues.iter().filter(|other| *other != queue);
+    others.any(|other| {
+        let state = other.state();
+        state.last.is_some() && state.place == place
+    })
 }
 
 /// The parts that are predicted to end together and the seconds that they gain, or why the
@@ -134,4 +168,16 @@ fn rates(
         seen.or_else(|| Some(launch.record().seconds(&place.profile)? / groups))
     };
     places.iter().map(rate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_save_time_by_their_rates() {
+        assert_eq!(most_gain(&[2.0, 2.0], 2.0), 0.5);
+        assert_eq!(most_gain(&[1.0, 3.0], 1.0), 0.25);
+        assert!(most_gain(&[1.0, 1e9], 1.0) < 1e-8);
+    }
 }

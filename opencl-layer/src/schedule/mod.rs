@@ -14,7 +14,7 @@ mod record;
 mod sample;
 mod times;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
@@ -42,6 +42,10 @@ pub use times::{duration, keep_division, kept_division, kept_divisions};
 
 /// The first epochs of a queue, each of which may move it.
 const FIRST: u64 = 4;
+/// Launches of a kernel that drivers have, at most, before it is known how to divide it, and
+/// the seconds of those that are too short for it to matter.
+const AHEAD: usize = 2;
+const PACED: f64 = 1e-3;
 
 /// What the scheduler knows of a queue.
 #[derive(Default)]
@@ -60,10 +64,28 @@ pub struct QueuePlan {
     samples: Vec<Sample>,
     /// What the first recorded command waits for: its kernel is being examined.
     examined: Option<Arc<Entry>>,
+    /// Launches in flight of kernels of which it is not known yet how to divide them.
+    undecided: VecDeque<Arc<Native>>,
+    /// What the first recorded command waits for: one of these.
+    paced: Option<Arc<Native>>,
     /// Parts of launches whose times are to be noted.
     pub parts: Vec<PartTiming>,
     /// Launches of which the times are to be noted.
     timings: Vec<Timing>,
+}
+
+impl QueuePlan {
+    /// Whether the first recorded command waits for something.
+    fn must_wait(&self) -> bool {
+        !self.samples.is_empty() || self.examined.is_some() || self.paced.is_some()
+    }
+
+    /// Nothing that is recorded waits any more.
+    fn wait_no_more(&mut self) {
+        self.samples.clear();
+        self.examined = None;
+        self.paced = None;
+    }
 }
 
 /// How a queue is mapped: as the program says, else as the user does.
@@ -116,7 +138,7 @@ pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> 
     match command.action.launch() {
         Some(launch) if fits(queue) => {
             begin(queue, state, command, launch);
-            !state.plan.samples.is_empty() || state.plan.examined.is_some()
+            state.plan.must_wait()
         }
         _ => false,
     }
@@ -124,8 +146,40 @@ pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> 
 
 /// Has a launch sampled and its kernel examined, if they must be.
 fn begin(queue: &Ref<Queue>, state: &mut State, command: &Command, launch: &Launch) {
+    times::note(queue, &mut state.plan.timings);
     state.plan.samples = sample::begin(queue, state, command, launch);
     state.plan.examined = divide::begin(queue, state, command, launch);
+    state.plan.paced = pace(queue, state, command, launch);
+}
+
+/// What a launch of which it is not known yet how to divide it waits for: drivers have as many
+/// as keep a device busy. Otherwise a program that waits at its end only would have given all
+/// its launches to a driver before one of them has told its time.
+fn pace(
+    queue: &Ref<Queue>,
+    state: &mut State,
+    command: &Command,
+    launch: &Launch,
+) -> Option<Arc<Native>> {
+    let device = &queue.context.places[launch.home(queue, state.place)].profile;
+    let is_short = |seconds: f64| seconds < PACED;
+    if launch.record().seconds(device).is_some_and(is_short)
+        || !divide::is_undecided(queue, command, launch)
+    {
+        return None;
+    }
+    let undecided = &mut state.plan.undecided;
+    while undecided.front().is_some_and(|first| !first.is_pending()) {
+        undecided.pop_front();
+    }
+    let paced = match undecided.len() < AHEAD {
+        true => return None,
+        false => Arc::clone(&undecided[undecided.len() - AHEAD]),
+    };
+    // Whoever waits for a command of a queue that fails hears of it.
+    let _ = state.flush();
+    sample::wake(queue, &paced);
+    Some(paced)
 }
 
 /// Gives a command to the driver of the place where it should go.
@@ -158,7 +212,9 @@ pub fn place_and_issue(
         Some(_) => queue.timed_lane(state, place)?,
         None => queue.lane(state, place)?,
     };
-    let with_event = with_event || timed.is_some();
+    let is_undecided = |launch: &&Launch| divide::is_undecided(queue, command, launch);
+    let undecided = launch.filter(|_| fits(queue)).filter(is_undecided);
+    let with_event = with_event || timed.is_some() || undecided.is_some();
     let native = command::issue(queue, state, command, lane, with_event)?;
     if let (Some(record), Some(native)) = (timed, &native) {
         state.plan.timings.push(Timing {
@@ -166,6 +222,9 @@ pub fn place_and_issue(
             place,
             native: Arc::clone(native),
         });
+    }
+    if let (Some(_), Some(native)) = (undecided, &native) {
+        state.plan.undecided.push_back(Arc::clone(native));
     }
     Ok(native)
 }
@@ -256,7 +315,7 @@ pub fn advance_locked(queue: &Ref<Queue>, state: &mut State) {
         }
         // One sample may tell that others are worth their time.
         begin_first(queue, state);
-        state.plan.samples.is_empty() && state.plan.examined.is_none()
+        !state.plan.must_wait()
     });
 }
 
@@ -284,6 +343,11 @@ fn has_ended(queue: &Ref<Queue>, state: &mut State) -> bool {
         return false;
     }
     state.plan.examined = None;
+    let paced = state.plan.paced.as_ref();
+    if paced.is_some_and(|native| native.is_pending()) {
+        return false;
+    }
+    state.plan.paced = None;
     sample::all_ended(queue, &mut state.plan.samples)
 }
 
@@ -325,11 +389,12 @@ pub fn settle(queue: &Ref<Queue>) {
             advance_locked(queue, state);
             let is_done = state.recorded.is_empty();
             let plan = &state.plan;
-            (!is_done).then(|| (sample::first_running(&plan.samples), plan.examined.clone()))
+            let running = || sample::first_running(&plan.samples).or_else(|| plan.paced.clone());
+            (!is_done).then(|| (running(), plan.examined.clone()))
         });
         match waiting {
             None => return,
-            // A sample that fails is none.
+            // A sample that fails is none, and a launch that fails has ended.
             Some((Some(native), _)) => drop(report::own::waits(|| native.wait())),
             Some((None, Some(entry))) => report::own::waits(|| entry.wait()),
             Some((None, None)) => {}
@@ -347,8 +412,7 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) {
     if event.is_recorded() {
         with(other, |state| {
             issue_recorded(other, state, |_, state| {
-                state.plan.samples.clear();
-                state.plan.examined = None;
+                state.plan.wait_no_more();
                 event.is_recorded()
             });
         });
@@ -366,8 +430,7 @@ pub fn force(queue: &Ref<Queue>) {
 /// As [`force`], for a caller that keeps others from issuing.
 pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
     issue_recorded(queue, state, |_, state| {
-        state.plan.samples.clear();
-        state.plan.examined = None;
+        state.plan.wait_no_more();
         true
     });
 }

@@ -226,8 +226,8 @@ fn start(
     })
 }
 
-/// Has the queue go on when a sample ends, if nobody asks before.
-fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
+/// Has the queue go on when a command ends, if nobody asks before.
+pub fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     let queue = queue.clone();
     process_end::waits_for(native);
     // Whoever waits for the queue asks as well.
