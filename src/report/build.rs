@@ -64,7 +64,7 @@ pub fn report(outcome: &Outcome, context: &Context) -> Report {
         alone: alone(outcome, &context.strategy),
         comparison: context.comparison.clone(),
         model: (outcome.model.as_ref()).map(|account| model(outcome, account)),
-        notes: context.notes.clone(),
+        notes: [&context.notes[..], &outcome.notes].concat(),
     }
 }
 

@@ -385,6 +385,7 @@ impl<'a> RunState<'a> {
             outcome.verified = verified.map(|(_, right)| right);
         }
         outcome.eigenvalue = form.eigenvalue();
+        outcome.notes = form.notes();
         outcome.losses = std::mem::take(&mut context.losses);
         outcome.model = self.balancer.account();
         Ok(self.outcome)

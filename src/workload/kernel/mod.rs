@@ -32,7 +32,7 @@ pub use sink::Sink;
 
 use super::Divisible;
 use crate::codelet::{Codelet, Memory, RawValue, Value};
-use crate::graph::spec::source::KernelInfo;
+use crate::graph::spec::source::{KernelInfo, Source, macros_of};
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 
 /// The buffers that are divided like the units, by position. Unit `u` uses only its
@@ -222,6 +222,21 @@ impl UserKernel {
     pub fn iterates(&self) -> bool {
         self.buffers()
             .any(|(_, buffer)| buffer.direction.reads() && buffer.direction.writes())
+    }
+
+    /// Whether a unit may use other places in a later step than in the first, as far as the
+    /// text tells: data that the kernel changes decide where it writes or reads.
+    pub fn moves(&self) -> bool {
+        let source = Source::new(&self.kernel.text, &macros_of(&self.kernel.options));
+        let Ok(division) = source.divisible(&self.kernel.name) else {
+            return false;
+        };
+        let changes = |(position, buffer): (usize, &Buffer)| {
+            let decides =
+                division.deciding.contains(&position) || division.fixed.contains(&position);
+            buffer.direction.reads() && buffer.direction.writes() && decides
+        };
+        self.iterates() && (division.by_chance || self.buffers().any(changes))
     }
 
     /// The slice of a buffer for these units, if the buffer can be divided.

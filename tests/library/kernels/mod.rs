@@ -2,6 +2,7 @@
 //! those of the undivided launch, bit for bit.
 
 mod case;
+mod changing;
 pub mod harness;
 mod losses;
 mod refusals;

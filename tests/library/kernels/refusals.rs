@@ -48,11 +48,11 @@ fn a_counter_that_all_add_to_is_no_sum_of_parts() {
 #[test]
 fn parts_that_write_the_same_place_are_found() {
     let case = Case {
-        name: "last one wins",
+        name: "the largest wins",
         source: "__kernel void k(__global int *out) {
-            out[get_global_id(0) % 16] = 7;
+            atomic_max(&out[get_global_id(0) % 16], get_global_id(0) + 1);
         }",
-        outputs: &[("int", "16", 0, false)],
+        io: &[("int", "16", 0, false)],
         ..BASE
     };
     assert!(refused(&case).contains("the first at byte 0"));

@@ -109,6 +109,11 @@ pub trait Form {
         None
     }
 
+    /// What the user should know of the run.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Makes a device hold about so many units for a probe, and writes them if
     /// asked. Returns them; the range is empty where a device holds nothing.
     fn hold_probe(

@@ -5,8 +5,8 @@
 //!    possible.
 //! 2. It runs the kernel on other contents of the output buffers, to see whether the
 //!    results depend on them.
-//! 3. It runs three parts separately. If two parts change the same bytes, or the
-//!    parts together have another result, work-groups of different parts depend on
+//! 3. It runs three parts separately. If two parts change the same bytes to unlike
+//!    values, or the parts together have another result, work-groups of different parts depend on
 //!    one another (for example by an atomic counter), and the kernel runs on one
 //!    device.
 //! 4. For each bit of a unit's number, it runs all units with the bit and all units
@@ -18,10 +18,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use super::equal_writes;
 use super::slices::SliceTrial;
 use super::trial::{Contents, KernelTrial};
 use crate::engine::corun::CorunError;
-use crate::residency::difference::{Twice, merge, unchanged_outside};
+use crate::residency::difference::{merge, unchanged_outside};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
@@ -177,7 +178,7 @@ fn parts(
         let results = trial.run(user, base, std::slice::from_ref(&part))?;
         for (which, index) in written.iter().enumerate() {
             let all = &mut together[which];
-            if let Err(byte) = merge(&base[which], &results[which], all, Twice::Clashes) {
+            if let Err(byte) = merge(&base[which], &results[which], all, equal_writes(user)) {
                 return Ok(Err(format!(
                     "work-groups of different parts write the same bytes of argument {} (the \
                      first at byte {byte})",

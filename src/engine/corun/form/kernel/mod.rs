@@ -15,7 +15,12 @@
 //! Every written buffer has two versions in host memory: the *base*, which a
 //! step begins with, and the *result*. If a buffer is read and written, the
 //! result is the next step's base.
+//!
+//! The examination holds for the data that it has seen. Where stores depend on data that
+//! change, two images may have unlike changes of one byte. Then the step runs again from
+//! its base, undivided ([`again`]).
 
+mod again;
 mod copy;
 mod examine;
 mod images;
@@ -42,6 +47,7 @@ use crate::residency::difference::{self, Twice};
 use crate::runtime::{Command, DeviceId, HostMemoryId, Memory};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
+use again::{Clash, Clashes};
 use images::Images;
 
 /// A buffer of a kernel in host memory.
@@ -81,6 +87,17 @@ pub(super) struct KernelForm<'a> {
     /// For images that are read whole, as long as the longest such buffer;
     /// `None` where there is none.
     scratch: Option<HostMemoryId>,
+    /// Steps that ran again undivided.
+    clashes: Option<Clashes>,
+}
+
+/// What it means that two parts wrote the same value to a byte: nothing, unless they may
+/// have counted there, each from the same base.
+fn equal_writes(user: &UserKernel) -> Twice {
+    match user.info().atomics {
+        true => Twice::Clashes,
+        false => Twice::MayAgree,
+    }
 }
 
 impl<'a> KernelForm<'a> {
@@ -141,6 +158,7 @@ impl<'a> KernelForm<'a> {
             images,
             tried: true,
             scratch,
+            clashes: None,
         };
         Ok((form, spaces))
     }
@@ -199,13 +217,19 @@ impl<'a> KernelForm<'a> {
     }
 
     /// Reads the images of buffers that are not divided from the devices that
-    /// worked, and takes what they changed.
-    fn merge_images(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
+    /// worked, and takes what they changed. Returns the first place where two clash.
+    fn merge_images(
+        &mut self,
+        context: &mut Context,
+        step: u32,
+    ) -> Result<Option<Clash>, CorunError> {
+        let twice = equal_writes(self.user);
+        let mut clash = None;
         let whole = |buffer: &HostBuffer| buffer.direction.writes() && !buffer.written_sliced;
         let units = 0..self.user.units();
         for (device, images) in self.images.iter_mut() {
             let worked = std::mem::take(&mut images.worked);
-            let Some(scratch) = self.scratch.filter(|_| worked) else {
+            let Some(scratch) = self.scratch.filter(|_| worked && clash.is_none()) else {
                 continue;
             };
             let purpose = Purpose::new(device, 0, step, GATHER);
@@ -223,15 +247,17 @@ impl<'a> KernelForm<'a> {
                 let base = context.runtime.host_bytes(buffer.base)?[..length].to_vec();
                 let part = context.runtime.host_bytes(scratch)?[..length].to_vec();
                 let all = &mut context.runtime.host_bytes(buffer.result)?[..length];
-                difference::merge(&base, &part, all, Twice::Clashes).map_err(|byte| {
-                    CorunError::Overlap {
+                if let Err(byte) = difference::merge(&base, &part, all, twice) {
+                    clash = Some(Clash {
+                        step,
                         argument: buffer.position,
-                        byte: byte as u64,
-                    }
-                })?;
+                        byte,
+                    });
+                    break;
+                }
             }
         }
-        Ok(())
+        Ok(clash)
     }
 }
 
@@ -358,7 +384,9 @@ impl Form for KernelForm<'_> {
     /// Merges what images have that is read whole; results become the next step's
     /// base.
     fn turn(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
-        self.merge_images(context, step)?;
+        if let Some(clash) = self.merge_images(context, step)? {
+            self.run_again(context, clash)?;
+        }
         for (_, images) in self.images.iter_mut() {
             images.ready.clear();
         }
@@ -407,6 +435,10 @@ impl Form for KernelForm<'_> {
         stop: &AtomicBool,
     ) -> Result<Option<(f64, bool)>, CorunError> {
         self.compare(context, steps, stop)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.clashes.iter().map(Clashes::to_string).collect()
     }
 
     /// Images hold nothing, and are probed as streams.

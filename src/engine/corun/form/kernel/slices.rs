@@ -36,6 +36,11 @@ impl SliceTrial<'_, '_> {
                         it; they are whole on every device";
             return Ok((none, vec![note.to_owned()]));
         }
+        if user.moves() {
+            let note = "data that the kernel changes decide where it reads or writes, so its \
+                        buffers are whole on every device";
+            return Ok((none, vec![note.to_owned()]));
+        }
         let declared = |index: &usize| buffers[*index].1.divided;
         let fits = |index: &usize| user.slice(&buffers[*index].1, &(0..1)).is_some();
         // What was seen holds for these data. Where they change from step to
