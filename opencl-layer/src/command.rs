@@ -239,6 +239,15 @@ pub fn issue(
             let to = used.place(context, place);
             copies.extend(used.mem.bring(queue, state, &used.range, to, &before)?);
         }
+        // What another thread had shown may still be on its way to bytes that the host writes.
+        let host = context.places.len();
+        for used in command
+            .uses
+            .iter()
+            .filter(|used| used.by_host && !used.reads)
+        {
+            copies.extend(used.mem.arriving(&used.range, host));
+        }
         if !copies.is_empty() {
             // A command of another queue may need the same bytes. The program does not know
             // that it waits for this one, and need not flush it.

@@ -120,11 +120,13 @@ pub unsafe extern "C" fn enqueue_map_buffer(
             (address.load(Ordering::Acquire), Some(0))
         } else {
             let address = mem.host_address(&range)? as usize;
+            // From the map on, what the host has counts, even if it is not what a place has
+            // written: nothing is to be copied over what the program writes there.
             let uses = vec![Use {
                 mem: mem.clone(),
                 range: range.clone(),
                 reads,
-                writes: false,
+                writes: !reads,
                 by_host: true,
             }];
             // SAFETY: OpenCL's promises about the events.

@@ -283,6 +283,16 @@ fn pinned() {
 }
 
 #[test]
+fn large() {
+    run("large");
+}
+
+#[test]
+fn views() {
+    run("views");
+}
+
+#[test]
 fn threads() {
     run("threads");
 }

@@ -19,6 +19,12 @@ use crate::queue::{Lane, Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver};
 
+/// What goes from device to device at a time, so that one device's read and the other's write
+/// of large copies run beside each other, and a copy needs little pinned memory.
+const PIECE: usize = 4 << 20;
+/// Pieces of a copy that are on their way at once.
+const SLOTS: usize = 4;
+
 /// The queue of a hidden copy, and what it waits for.
 struct Copying<'a> {
     queue: &'a Queue,
@@ -70,23 +76,26 @@ impl Mem {
         root.copies().arriving_at(&range, place)
     }
 
+    /// An earlier copy may still be on its way to the same bytes: what is shown to a thread of
+    /// the program that waits is not ordered before what another thread enqueues.
     fn read_to_host(&self, by: &mut Copying, range: &Range<usize>, from: usize) -> Fallible<()> {
         let host = self.context.places.len();
         let to = self.copies().host_address(self, range.start)?;
-        let native = self.read(by, range, from, to)?;
+        let earlier = self.copies().arriving_at(range, host);
+        let native = self.read(by, range, from, to, &earlier)?;
         self.copies().arrived(range, host, native);
         Ok(())
     }
 
     fn write_now(&self, by: &mut Copying, range: &Range<usize>, to: usize) -> Fallible<()> {
         let from = self.copies().host_address(self, range.start)?;
-        let native = self.write(by, range, to, from, None)?;
+        let native = self.write(by, range, to, from, &[])?;
         self.copies().arrived(range, to, native);
         Ok(())
     }
 
-    /// From device to device: through pinned memory, or through the host's copy if there is no
-    /// room for so much.
+    /// From device to device: piece by piece through pinned memory, or through the host's copy
+    /// if there is no room for a copy more.
     fn across(
         &self,
         by: &mut Copying,
@@ -96,20 +105,34 @@ impl Mem {
     ) -> Fallible<()> {
         let pins = self.pins(from, to);
         let (domain, device) = (self.context.domain(pins), self.context.places[pins].real.id);
-        let transit = &domain.transit;
-        let native = transit.through(domain, device, range.len(), |pinned, users| {
-            let read = self.read(by, range, from, pinned)?;
-            users.push_back(Arc::clone(&read));
-            let native = self.write(by, range, to, pinned, Some(read))?;
-            users.push_back(Arc::clone(&native));
-            Ok(native)
-        })?;
-        match native {
-            Some(native) => self.copies().arrived(range, to, native),
-            None => {
-                self.read_to_host(by, range, from)?;
-                self.write_later(by, range, to)?;
-            }
+        let ring = range.len().min(SLOTS * PIECE);
+        let written = domain
+            .transit
+            .through(domain, device, ring, |pinned, users| {
+                let mut written: Vec<(Range<usize>, Arc<Native>)> = Vec::new();
+                for (number, start) in range.clone().step_by(PIECE).enumerate() {
+                    let piece = start..(start + PIECE).min(range.end);
+                    let slot = pinned.wrapping_add(number % SLOTS * PIECE);
+                    // The slot is free when the piece that was there is written.
+                    let before = number.checked_sub(SLOTS);
+                    let before: Vec<_> = before
+                        .map(|there| Arc::clone(&written[there].1))
+                        .into_iter()
+                        .collect();
+                    let read = self.read(by, &piece, from, slot, &before)?;
+                    users.push_back(Arc::clone(&read));
+                    let native = self.write(by, &piece, to, slot, &[read])?;
+                    users.push_back(Arc::clone(&native));
+                    written.push((piece, native));
+                }
+                Ok(written)
+            })?;
+        let Some(written) = written else {
+            self.read_to_host(by, range, from)?;
+            return self.write_later(by, range, to);
+        };
+        for (piece, native) in written {
+            self.copies().arrived(&piece, to, native);
         }
         Ok(())
     }
@@ -147,9 +170,11 @@ impl Mem {
         range: &Range<usize>,
         place: usize,
         to: *mut u8,
+        after: &[Arc<Native>],
     ) -> Fallible<Arc<Native>> {
         let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
         let mut before = by.before.to_vec();
+        before.extend_from_slice(after);
         before.extend(self.copies().arriving_at(range, place));
         let waits = waits(&self.context, lane.domain, &before)?;
         let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
@@ -177,11 +202,11 @@ impl Mem {
         range: &Range<usize>,
         place: usize,
         from: *mut u8,
-        after: Option<Arc<Native>>,
+        after: &[Arc<Native>],
     ) -> Fallible<Arc<Native>> {
         let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
         let mut before = by.before.to_vec();
-        before.extend(after);
+        before.extend_from_slice(after);
         let waits = waits(&self.context, lane.domain, &before)?;
         let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
         let (count, list) = (waits.count(), waits.events());
