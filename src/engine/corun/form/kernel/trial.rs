@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::corun::CorunError;
 use crate::engine::scope::{DeviceArray, RuntimeScope};
+use crate::engine::watched::Moment;
 use crate::runtime::{Command, DeviceId, Launch, Memory, QueueId, Runtime, RuntimeError};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
@@ -163,6 +164,27 @@ impl<'a> KernelTrial<'a> {
         }
         Ok(base)
     }
+}
+
+/// Launches a kernel once, whole, on a device of a runtime. `watch` is told of it.
+///
+/// # Errors
+/// When the device's memory is too small, or the kernel does not compile or run there;
+/// [`CorunError::Interrupted`] on request.
+pub fn launch_once(
+    runtime: &mut dyn Runtime,
+    device: usize,
+    user: &UserKernel,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(Moment),
+) -> Result<(), CorunError> {
+    let mut trial = KernelTrial::open(runtime, device, user, stop)?;
+    trial.runtime.load(trial.queue, &user.codelet())?;
+    let base = trial.begin(user)?;
+    watch(Moment::Begins);
+    trial.whole(user, &base)?;
+    watch(Moment::Ended);
+    Ok(())
 }
 
 /// A failed command's error as a trial's.
