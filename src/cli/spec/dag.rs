@@ -83,7 +83,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let warnings = check::warnings(&described, Some(&dag));
     warnings.iter().for_each(|warning| terminal::warn(warning));
     let dag = without_missing_kinds(dag, &survivors.devices);
-    if let Some(mut compiler) = Compiler::first_of(&survivors.devices)? {
+    if !survivors.checked
+        && let Some(mut compiler) = Compiler::first_of(&survivors.devices)?
+    {
         for kernel in &described {
             compiler.check(kernel)?;
         }

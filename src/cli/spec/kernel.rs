@@ -124,7 +124,9 @@ impl KernelArgs {
                 stop,
             },
         )?;
-        if let Some(mut compiler) = Compiler::first_of(&survivors.devices)? {
+        if !survivors.checked
+            && let Some(mut compiler) = Compiler::first_of(&survivors.devices)?
+        {
             compiler.check(&described)?;
         }
         let mut notes = described.warnings;

@@ -45,6 +45,19 @@ pub enum CorunError {
     Trial { device: String, why: String },
 
     #[error(
+        "kernel `{kernel}` writes past the end of buffer `{name}` (argument {argument}, {bytes} \
+         bytes) on {device}; give the buffer or the work another size in the kernel's file, or \
+         the kernel other indices"
+    )]
+    PastEnd {
+        kernel: String,
+        name: String,
+        argument: usize,
+        bytes: u64,
+        device: String,
+    },
+
+    #[error(
         "two devices have written byte {byte} of the kernel's argument {argument}: its parts \
          depend on one another, and it cannot be divided; run it on one device, as \
          --strategy gpu or --devices with one name"

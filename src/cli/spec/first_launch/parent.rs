@@ -46,6 +46,8 @@ pub struct Tried<'a> {
 pub struct Survivors {
     /// As a list of names.
     pub devices: String,
+    /// Whether the first of them has compiled the kernels and agrees with their files.
+    pub checked: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -58,11 +60,11 @@ pub struct Survivors {
 pub fn survivors(list: &str, tried: &Tried) -> Result<Survivors, Failure> {
     let selection: Selection = list.parse().map_err(wrong_devices)?;
     let mut left = selection.devices().to_vec();
-    let mut notes = Vec::new();
+    let (mut notes, mut fine) = (Vec::new(), Vec::new());
     let mut reasons = Vec::new();
     for (source, device) in in_process(&selection) {
         match try_on(source, &device, tried)? {
-            Verdict::Fine => {}
+            Verdict::Fine => fine.push(source),
             Verdict::Note(note) => notes.push(note),
             Verdict::LeaveOut(why) => {
                 left.retain(|spec| spec.source != source);
@@ -94,6 +96,9 @@ pub fn survivors(list: &str, tried: &Tried) -> Result<Survivors, Failure> {
     let names: Vec<String> = left.iter().map(DeviceSpec::to_string).collect();
     Ok(Survivors {
         devices: names.join(","),
+        checked: left
+            .first()
+            .is_some_and(|first| fine.contains(&first.source)),
         notes,
     })
 }

@@ -1,5 +1,8 @@
 //! Trials of a user's kernel on one device: buffers set, parts run, contents
 //! looked at.
+//!
+//! In a device's own memory a zone with a pattern lies behind each buffer, so a kernel that
+//! writes past the end of one is found. Kernels in host memory were tried before.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,13 +11,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::corun::CorunError;
 use crate::engine::scope::{DeviceArray, RuntimeScope};
 use crate::engine::watched::Moment;
+use crate::machine::Device;
 use crate::runtime::{Command, DeviceId, Launch, Memory, QueueId, Runtime, RuntimeError};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 
+/// Bytes of the zone behind a buffer.
+const ZONE: u64 = 4096;
+
+/// What zones have.
+const PATTERN: u8 = 0xa5;
+
 /// A buffer on the device.
 struct TrialBuffer {
+    /// With its zone.
     array: DeviceArray,
+    /// Without it.
+    bytes: u64,
+    position: usize,
+    name: String,
     reads: bool,
     writes: bool,
 }
@@ -22,7 +37,9 @@ struct TrialBuffer {
 /// One device with a kernel's buffers, to run parts of it on.
 pub struct KernelTrial<'a> {
     runtime: RuntimeScope<'a>,
+    device: usize,
     queue: QueueId,
+    kernel: String,
     buffers: Vec<TrialBuffer>,
     stop: &'a AtomicBool,
 }
@@ -41,17 +58,31 @@ impl<'a> KernelTrial<'a> {
     ) -> Result<Self, CorunError> {
         let mut runtime = RuntimeScope::on(runtime);
         let queue = runtime.queue(DeviceId(device))?;
+        let zone = |bytes: u64, device: &Device| match device.shares_host_memory {
+            false if bytes + ZONE <= device.max_allocation => ZONE,
+            _ => 0,
+        };
         let mut buffers = Vec::new();
-        for (_, buffer) in user.buffers() {
+        for (position, buffer) in user.buffers() {
+            let bytes = buffer.bytes();
+            let all = bytes + zone(bytes, &runtime.devices()[device]);
+            let array = runtime.array(DeviceId(device), all)?;
+            runtime.host_bytes(array.host)?[bytes as usize..all as usize].fill(PATTERN);
+            let parameter = user.info().parameters.get(position);
             buffers.push(TrialBuffer {
-                array: runtime.array(DeviceId(device), buffer.bytes())?,
+                array,
+                bytes,
+                position,
+                name: parameter.map_or_else(String::new, |parameter| parameter.name.clone()),
                 reads: buffer.direction.reads(),
                 writes: buffer.direction.writes(),
             });
         }
         Ok(Self {
             runtime,
+            device,
             queue,
+            kernel: user.kernel().name.clone(),
             buffers,
             stop,
         })
@@ -82,10 +113,53 @@ impl<'a> KernelTrial<'a> {
     }
 
     /// A buffer's contents.
+    ///
+    /// # Errors
+    /// When its zone has changed, and what the runtime refuses.
     pub fn get(&mut self, index: usize) -> Result<Vec<u8>, CorunError> {
-        let array = &self.buffers[index].array;
-        let contents = self.runtime.contents(self.queue, array);
-        Ok(contents.map_err(trial_error)?.to_vec())
+        let buffer = &self.buffers[index];
+        let contents = self.runtime.contents(self.queue, &buffer.array);
+        let (contents, zone) = contents
+            .map_err(trial_error)?
+            .split_at(buffer.bytes as usize);
+        match zone.iter().all(|byte| *byte == PATTERN) {
+            true => Ok(contents.to_vec()),
+            false => Err(self.left(index)),
+        }
+    }
+
+    /// Looks at the zones of the buffers that are only read.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn check_inputs(&mut self) -> Result<(), CorunError> {
+        for index in self.only_read() {
+            let (array, bytes) = (self.buffers[index].array, self.buffers[index].bytes);
+            let zone = bytes..array.bytes;
+            let Some(from) = array.buffer.filter(|_| !zone.is_empty()) else {
+                continue;
+            };
+            let read = Command::read(from, bytes, array.host, zone.clone());
+            self.runtime.run(self.queue, read).map_err(trial_error)?;
+            let all = self.runtime.host_bytes(array.host)?;
+            let zone = &all[zone.start as usize..zone.end as usize];
+            if zone.iter().any(|byte| *byte != PATTERN) {
+                return Err(self.left(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a buffer that the kernel left.
+    fn left(&self, index: usize) -> CorunError {
+        let buffer = &self.buffers[index];
+        CorunError::PastEnd {
+            kernel: self.kernel.clone(),
+            name: buffer.name.clone(),
+            argument: buffer.position,
+            bytes: buffer.bytes,
+            device: self.runtime.devices()[self.device].name.clone(),
+        }
     }
 
     /// Sets all written buffers, runs these units, one launch a range, and
@@ -155,7 +229,7 @@ impl<'a> KernelTrial<'a> {
         let mut base = Vec::new();
         let positions: Vec<usize> = user.buffers().map(|(position, _)| position).collect();
         for (index, position) in positions.into_iter().enumerate() {
-            let mut contents = vec![0; self.buffers[index].array.bytes as usize];
+            let mut contents = vec![0; self.buffers[index].bytes as usize];
             user.fill(position, &mut contents);
             self.set(index, &contents)?;
             if self.buffers[index].writes {
