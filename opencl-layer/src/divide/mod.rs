@@ -106,9 +106,7 @@ pub fn begin(
             let lacking = prepare::lacking(queue, state, launch, known, &places);
             let building = launch.kernel.program.build_seconds() * lacking.len() as f64;
             // As many launches are expected as there were, in earlier runs too.
-            let expected = launch
-                .launches_before(queue, state.place)
-                .max(launches as f64);
+            let expected = launch.launches_before(queue, state.place).max(launches as f64);
             let is_worth = !lacking.is_empty() && divided.gain * expected >= building;
             if is_worth {
                 prepare::build(queue, state, launch, known, &lacking);
