@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::corun::CorunError;
 use crate::engine::scope::{DeviceArray, RuntimeScope};
 use crate::engine::watched::Moment;
-use crate::machine::Device;
-use crate::runtime::{Command, DeviceId, Launch, Memory, QueueId, Runtime, RuntimeError};
+use crate::runtime::{
+    Command, DeviceId, HostMemoryId, Launch, Memory, QueueId, Runtime, RuntimeError,
+};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 
@@ -58,20 +59,34 @@ impl<'a> KernelTrial<'a> {
     ) -> Result<Self, CorunError> {
         let mut runtime = RuntimeScope::on(runtime);
         let queue = runtime.queue(DeviceId(device))?;
-        let zone = |bytes: u64, device: &Device| match device.shares_host_memory {
-            false if bytes + ZONE <= device.max_allocation => ZONE,
-            _ => 0,
+        let info = &runtime.devices()[device];
+        let (shares, most) = (info.shares_host_memory, info.max_allocation);
+        let zone = |bytes: u64| match !shares && bytes.saturating_add(ZONE) <= most {
+            true => bytes + ZONE,
+            false => bytes,
         };
+        let sizes: Vec<u64> = user.buffers().map(|(_, buffer)| buffer.bytes()).collect();
+        let zoned: Vec<u64> = sizes.iter().map(|bytes| zone(*bytes)).collect();
+        let mut hosts = Vec::new();
+        for (bytes, all) in sizes.iter().zip(&zoned) {
+            let host = runtime.alloc_host((*all).max(1))?;
+            runtime.host_bytes(host)?[*bytes as usize..*all as usize].fill(PATTERN);
+            hosts.push(host);
+        }
+        let arrays = match arrays(&mut runtime, device, &hosts, &zoned) {
+            // Zones need not fit.
+            Err(RuntimeError::OutOfMemory { .. }) if zoned != sizes => {
+                runtime.free_buffers();
+                arrays(&mut runtime, device, &hosts, &sizes)
+            }
+            other => other,
+        }?;
         let mut buffers = Vec::new();
-        for (position, buffer) in user.buffers() {
-            let bytes = buffer.bytes();
-            let all = bytes + zone(bytes, &runtime.devices()[device]);
-            let array = runtime.array(DeviceId(device), all)?;
-            runtime.host_bytes(array.host)?[bytes as usize..all as usize].fill(PATTERN);
+        for ((position, buffer), array) in user.buffers().zip(arrays) {
             let parameter = user.info().parameters.get(position);
             buffers.push(TrialBuffer {
                 array,
-                bytes,
+                bytes: buffer.bytes(),
                 position,
                 name: parameter.map_or_else(String::new, |parameter| parameter.name.clone()),
                 reads: buffer.direction.reads(),
@@ -238,6 +253,18 @@ impl<'a> KernelTrial<'a> {
         }
         Ok(base)
     }
+}
+
+/// Memory of these sizes on a device, over memory of the host.
+fn arrays(
+    runtime: &mut RuntimeScope,
+    device: usize,
+    hosts: &[HostMemoryId],
+    sizes: &[u64],
+) -> Result<Vec<DeviceArray>, RuntimeError> {
+    (hosts.iter().zip(sizes))
+        .map(|(host, bytes)| runtime.array_over(*host, DeviceId(device), *bytes))
+        .collect()
 }
 
 /// Launches a kernel once, whole, on a device of a runtime. `watch` is told of it.
