@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
 use super::fixtures::Folder;
@@ -134,8 +135,28 @@ fn good_kernels_run_as_before() {
     let output = child.wait_with_output().expect("an end");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report alone");
     assert_eq!(report["verified"], true, "{report}");
-    assert!(!report["notes"].to_string().contains("first"), "{report}");
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("process of its own"), "{notes}");
     assert_eq!(std::fs::read(save).expect("a file"), reversed);
+}
+
+/// As a rank of `mpirun` is bound: the whole device has more units than this process cores.
+#[test]
+fn a_part_of_a_device_is_tried_as_that_part() {
+    let folder = folder(&spec(1000, 1000, 1000), "out[i] = a[i];");
+    let mut cores = sched_getaffinity(None).expect("the cores of this thread");
+    let first = (0..CpuSet::MAX_CPU).find(|core| cores.is_set(*core));
+    let first = first.expect("a core");
+    cores.clear();
+    cores.set(first);
+    // Of the test's own thread, from which the program inherits it.
+    sched_setaffinity(None, &cores).expect("one core");
+    let mut command = run(&folder, "--devices opencl0.0:1=own --verify");
+    let output = command.output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("process of its own"), "{notes}");
 }
 
 #[test]

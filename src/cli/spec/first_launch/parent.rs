@@ -62,12 +62,12 @@ pub fn survivors(list: &str, tried: &Tried) -> Result<Survivors, Failure> {
     let mut left = selection.devices().to_vec();
     let (mut notes, mut fine) = (Vec::new(), Vec::new());
     let mut reasons = Vec::new();
-    for (source, device) in in_process(&selection) {
-        match try_on(source, &device, tried)? {
-            Verdict::Fine => fine.push(source),
+    for (spec, device) in in_process(&selection) {
+        match try_on(spec, &device, tried)? {
+            Verdict::Fine => fine.push(spec.source),
             Verdict::Note(note) => notes.push(note),
             Verdict::LeaveOut(why) => {
-                left.retain(|spec| spec.source != source);
+                left.retain(|other| other.source != spec.source);
                 reasons.push(format!("{device} is left out: {why}"));
             }
             Verdict::Fault(what) => {
@@ -103,33 +103,32 @@ pub fn survivors(list: &str, tried: &Tried) -> Result<Survivors, Failure> {
     })
 }
 
-/// The devices whose kernels run in the process that uses them, each once, and their
-/// names with the drivers. Others protect their memory, and report what fails.
-fn in_process(selection: &Selection) -> Vec<(Source, String)> {
+/// The devices whose kernels run in the process that uses them, each once, as it is
+/// selected first, and their names with the drivers. Others protect their memory, and
+/// report what fails.
+fn in_process(selection: &Selection) -> Vec<(DeviceSpec, String)> {
     let found = opencl::discover().devices.into_iter();
     found
         .filter(|found| found.info.kind == DeviceKind::Cpu)
-        .map(|found| {
+        .filter_map(|found| {
             let source = Source::Opencl {
                 platform: found.platform,
                 device: found.device,
             };
-            (
-                source,
-                format!("{} ({})", found.info.name, found.info.driver),
-            )
-        })
-        .filter(|(source, _)| {
-            selection
-                .devices()
-                .iter()
-                .any(|spec| spec.source == *source)
+            let mut selected = selection.devices().iter();
+            let spec = *selected.find(|spec| spec.source == source)?;
+            let in_host_memory = DeviceSpec {
+                own_memory: false,
+                ..spec
+            };
+            let name = format!("{} ({})", found.info.name, found.info.driver);
+            Some((in_host_memory, name))
         })
         .collect()
 }
 
 /// Launches the kernels on a device, in a process of their own.
-fn try_on(source: Source, device: &str, tried: &Tried) -> Result<Verdict, Failure> {
+fn try_on(spec: DeviceSpec, device: &str, tried: &Tried) -> Result<Verdict, Failure> {
     let needed = tried.bytes.saturating_mul(COPIES);
     if needed > Host::detect().memory.obtainable(0) {
         return Ok(Verdict::Note(format!(
@@ -139,7 +138,7 @@ fn try_on(source: Source, device: &str, tried: &Tried) -> Result<Verdict, Failur
     }
     let waiting = terminal::spinner();
     waiting.set_message("launching the kernel once in a process of its own");
-    let process = start(source);
+    let process = start(spec);
     let ended = process.and_then(|child| attend(child, tried));
     waiting.finish_and_clear();
     match ended {
@@ -153,10 +152,10 @@ fn try_on(source: Source, device: &str, tried: &Tried) -> Result<Verdict, Failur
 
 /// Starts this program with its own arguments and `--try-on`, which follows the names of
 /// the subcommand.
-fn start(source: Source) -> io::Result<Child> {
+fn start(spec: DeviceSpec) -> io::Result<Child> {
     let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let behind = arguments.len().min(2);
-    arguments.insert(behind, format!("--try-on={source}").into());
+    arguments.insert(behind, format!("--try-on={spec}").into());
     Command::new(env::current_exe()?)
         .args(arguments)
         .stdin(Stdio::piped())
