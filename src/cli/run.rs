@@ -19,7 +19,6 @@ use super::product::Product;
 use super::session::Session;
 use super::size::ByteSize;
 use super::spec::dag;
-use super::spec::devices::opencl_only;
 use super::spec::kernel::{KernelArgs, Saves};
 use super::workload::WorkloadRequest;
 use super::{cluster, dense, interrupt, terminal, transformer};
@@ -238,6 +237,31 @@ impl Spmv {
 }
 
 impl Kernel {
+    /// Runs it, on one node or over several.
+    fn run(&self) -> Result<(), Failure> {
+        let stop = interrupt::listen()?;
+        if let Some(device) = &self.kernel.first.try_on {
+            return self.kernel.try_on(device, stop);
+        }
+        if self.nodes.several() {
+            return self.over_nodes();
+        }
+        self.nodes.refuse_alone()?;
+        let mut paths = Paths::default();
+        let asked = self.sharing.strategy.clone();
+        let machine = &self.options.machine;
+        let (task, saves) = self.kernel.prepare(asked, machine, &mut paths, stop)?;
+        let choice = StrategyChoice {
+            strategy: self.sharing.strategy.as_ref(),
+            adaptive: self.sharing.adaptive,
+            model: ModelChoice::None,
+        };
+        let mut options = self.options.clone();
+        options.machine.devices = Some(task.devices.clone());
+        let request = || Ok(WorkloadRequest::Kernel(Box::new(task)));
+        options.run(choice, paths, stop, Some(saves), request)
+    }
+
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         let options = &self.options;
@@ -265,12 +289,10 @@ impl Kernel {
     /// Reads and examines the kernel of a run over several nodes.
     fn prepared(&self) -> Result<Prepared, Failure> {
         let options = &self.options;
-        let machine = opencl_only(&options.machine)?;
         let (mut paths, stop) = (Paths::default(), interrupt::listen()?);
-        let task = self.kernel.read(None, &machine, &mut paths, stop)?;
-        let user = task.user.clone();
-        let devices = machine.devices.as_deref().unwrap_or_default();
-        let kernel = cluster::kernel::prepare(task, devices, options.verify)?;
+        let task = self.kernel.read(None, &options.machine, &mut paths, stop)?;
+        let (user, devices) = (task.user.clone(), task.devices.clone());
+        let kernel = cluster::kernel::prepare(task, options.verify)?;
         let mut results = Vec::new();
         for (position, path) in self.kernel.saves(&user, |path| Ok(path.to_owned()))? {
             let space = kernel.written.iter().find(|(at, _)| *at == position);
@@ -279,7 +301,7 @@ impl Kernel {
             }
         }
         Ok(Prepared {
-            devices: machine.devices,
+            devices: Some(devices),
             ..Prepared::new(kernel.prepared, results, paths)
         })
     }
@@ -323,22 +345,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             })
         }
         Workload::Dag(args) => dag::run(args),
-        Workload::Kernel(args) if args.nodes.several() => args.over_nodes(),
-        Workload::Kernel(args) => {
-            args.nodes.refuse_alone()?;
-            let mut paths = Paths::default();
-            let asked = args.sharing.strategy.clone();
-            let stop = interrupt::listen()?;
-            let machine = &args.options.machine;
-            let (task, saves) = args.kernel.prepare(asked, machine, &mut paths, stop)?;
-            let choice = StrategyChoice {
-                strategy: args.sharing.strategy.as_ref(),
-                adaptive: args.sharing.adaptive,
-                model: ModelChoice::None,
-            };
-            let request = || Ok(WorkloadRequest::Kernel(Box::new(task)));
-            (args.options).run(choice, paths, stop, Some(saves), request)
-        }
+        Workload::Kernel(args) => args.run(),
     }
 }
 

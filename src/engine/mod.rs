@@ -2,7 +2,8 @@
 //!
 //! [`outcome`] is what an engine returns; [`measure`] drives a runtime to
 //! measure the machine behind it, [`trial`] to compare forms of a codelet, and
-//! [`scope`] releases what they allocate. `membership` decides which devices take part.
+//! [`scope`] releases what they allocate. [`watched`] has the moments of a watched launch.
+//! `membership` decides which devices take part.
 
 pub mod cluster;
 pub mod corun;
@@ -14,5 +15,6 @@ pub mod oracle;
 pub mod outcome;
 pub mod scope;
 pub mod trial;
+pub mod watched;
 
 pub use outcome::{DeviceRecord, Loss, Outcome, StepRecord};

@@ -12,6 +12,7 @@
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
+//! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
 //!
@@ -20,6 +21,7 @@
 pub mod adopted;
 pub mod command;
 pub mod error;
+pub mod guarded;
 pub mod host;
 pub mod ids;
 pub mod opencl;

@@ -27,21 +27,17 @@ pub struct PreparedKernel {
     pub written: Vec<(usize, usize)>,
 }
 
-/// Examines a kernel on this node's best device of a list. Every node does so; what it
+/// Examines a kernel on this node's best device. Every node does so; what it
 /// finds is among the sizes that all nodes must have alike. With `verify`, the first node
 /// computes what the result is compared with.
 ///
 /// # Errors
 /// A kernel that cannot be divided, or that does not fit in memory.
-pub fn prepare(task: KernelTask, devices: &str, verify: bool) -> Result<PreparedKernel, Failure> {
-    examined(task, devices, verify && is_first())
+pub fn prepare(task: KernelTask, verify: bool) -> Result<PreparedKernel, Failure> {
+    examined(task, verify && is_first())
 }
 
-fn examined(
-    mut task: KernelTask,
-    devices: &str,
-    is_compared: bool,
-) -> Result<PreparedKernel, Failure> {
+fn examined(mut task: KernelTask, is_compared: bool) -> Result<PreparedKernel, Failure> {
     let memory = ByteSize(Host::detect().memory.obtainable(0));
     // The memory of a node is what it has: --host-memory is for runs on one.
     task.fits(MemoryBudget { memory, grids: 0 })
@@ -49,7 +45,7 @@ fn examined(
             Failure::Failed { what, .. } => Failure::failed(what, "a smaller size with -D"),
             other => other,
         })?;
-    let selection = devices.parse().map_err(wrong_devices)?;
+    let selection = task.devices.parse().map_err(wrong_devices)?;
     let (mut runtime, _) = select::open(Some(&selection), task.user.fp64()).map_err(refused)?;
     for device in runtime.devices() {
         fits(&task.user, device)?;

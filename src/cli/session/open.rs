@@ -14,7 +14,6 @@ use crate::cli::failure::{Failure, wrong_devices};
 use crate::cli::grid::MemoryBudget;
 use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
 use crate::cli::size::ByteSize;
-use crate::cli::spec::devices::{left_out, opencl_only};
 use crate::cli::workload::{PreparedWorkload, WorkloadRequest};
 
 impl Session {
@@ -28,10 +27,6 @@ impl Session {
         verify: bool,
         choice: ModelChoice,
     ) -> Result<Self, Failure> {
-        let (args, left_out) = &match &request {
-            WorkloadRequest::Kernel(_) => (opencl_only(args)?, left_out(args)),
-            _ => (args.clone(), Vec::new()),
-        };
         let named = match NamedMachine::of(args)? {
             // A model needs the machine's file for its predictions.
             None if choice != ModelChoice::None => NamedMachine::here(),
@@ -53,7 +48,6 @@ impl Session {
         }
         machine.inject(&args.fault, (workload.steps(), "--steps"))?;
         let mut notes = std::mem::take(&mut machine.notes);
-        notes.extend_from_slice(left_out);
         notes.extend_from_slice(&suitable.notes);
         if let PreparedWorkload::Kernel(kernel) = &mut workload {
             if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {

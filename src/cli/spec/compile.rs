@@ -6,15 +6,16 @@ use pdawl::codelet::{KernelArgument, KernelSource, NdRange, OpenClKernel, Shape}
 use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::union::Union;
 use pdawl::runtime::{DeviceId, Runtime, RuntimeError};
 
 use super::described::{Described, refused};
-use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, wrong_names};
 
 /// The compiler of a device.
 pub struct Compiler {
-    runtime: Box<dyn Runtime>,
+    /// The device alone.
+    pub runtime: Box<dyn Runtime>,
     /// The arguments of the kernels that were compiled.
     known: HashMap<KernelSource, Vec<KernelArgument>>,
     /// The device's name.
@@ -40,13 +41,12 @@ impl Compiler {
         }
     }
 
-    /// The first device of `machine`, all of whose devices are OpenCL's; `None`
-    /// where it names none.
+    /// The first device of a list, all of whose devices are OpenCL's; `None` where it
+    /// names none.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn first_of(machine: &MachineArgs) -> Result<Option<Self>, Failure> {
-        let devices = machine.devices.as_deref().unwrap_or_default();
+    pub fn first_of(devices: &str) -> Result<Option<Self>, Failure> {
         let first = devices.split(',').next().unwrap_or_default().trim();
         match first.is_empty() {
             true => Ok(None),
@@ -54,19 +54,38 @@ impl Compiler {
         }
     }
 
+    /// The compiler of a device whose kernels get memory between guard zones.
+    ///
+    /// # Errors
+    /// When the device cannot be opened.
+    pub fn guarded(device: &str) -> Result<Self, Failure> {
+        let mut runtime = Self::open_runtime(device, "--try-on")?;
+        runtime.guard_host_memory();
+        Ok(Self::on(runtime, device.to_owned()))
+    }
+
     fn of(name: String, option: &str) -> Result<Self, Failure> {
+        let runtime = Self::open_runtime(&name, option)?;
+        Ok(Self::on(runtime, name))
+    }
+
+    fn on(runtime: Union, name: String) -> Self {
+        Self {
+            runtime: Box::new(runtime),
+            known: HashMap::new(),
+            name,
+        }
+    }
+
+    fn open_runtime(name: &str, option: &str) -> Result<Union, Failure> {
         let selection: Selection = name.parse().map_err(|why| wrong_names(option, why))?;
         if !selection.names_opencl() || selection.devices().len() != 1 {
             let why = format!("`{name}` compiles no OpenCL; name one OpenCL device");
             return Err(wrong_names(option, why));
         }
-        let (runtime, _) =
-            select::open(Some(&selection), false).map_err(crate::cli::failure::refused)?;
-        Ok(Self {
-            runtime,
-            known: HashMap::new(),
-            name,
-        })
+        let opened = select::open_union(Some(&selection), false);
+        let (runtime, _) = opened.map_err(crate::cli::failure::refused)?;
+        Ok(runtime)
     }
 
     /// Compiles a kernel unless that was done before, and compares its arguments with its

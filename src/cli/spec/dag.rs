@@ -18,10 +18,11 @@ use super::check;
 use super::compile::Compiler;
 use super::described::{Values, refused};
 use super::devices::{left_out, opencl_only};
+use super::first_launch::{FirstLaunch, Tried, launch_graph, survivors};
 use crate::cli::failure::Failure;
 use crate::cli::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
 use crate::cli::integer::integer;
-use crate::cli::terminal;
+use crate::cli::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl run dag kernels/examples/head.dag --adaptive\n  \
@@ -42,6 +43,9 @@ pub struct Args {
     seed: u64,
 
     #[command(flatten)]
+    first: FirstLaunch,
+
+    #[command(flatten)]
     graph: GraphArgs,
 }
 
@@ -56,19 +60,37 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             ));
         }
     };
-    let machine = opencl_only(&args.graph.machine)?;
+    let mut machine = opencl_only(&args.graph.machine)?;
     let described = check::all(&dag, &args.values)?;
+    let kernels: Vec<_> = (described.iter())
+        .map(|described| (described.kernel.clone(), described.info.clone()))
+        .collect();
+    let stop = interrupt::listen()?;
+    if let Some(device) = &args.first.try_on {
+        let built = build(&dag, &kernels, args.seed).map_err(refused)?;
+        launch_graph(device, &described, &built.graph, stop);
+    }
+    let buffers = kernels.iter().flat_map(|(kernel, _)| kernel.buffers());
+    let survivors = survivors(
+        machine.devices.as_deref().unwrap_or_default(),
+        &Tried {
+            file: args.file.display().to_string(),
+            bytes: buffers.map(|(_, buffer)| buffer.bytes()).sum(),
+            input: Vec::new(),
+            stop,
+        },
+    )?;
     let warnings = check::warnings(&described, Some(&dag));
     warnings.iter().for_each(|warning| terminal::warn(warning));
-    let dag = without_missing_kinds(dag, machine.devices.as_deref().unwrap_or_default());
-    if let Some(mut compiler) = Compiler::first_of(&machine)? {
+    let dag = without_missing_kinds(dag, &survivors.devices);
+    if !survivors.checked
+        && let Some(mut compiler) = Compiler::first_of(&survivors.devices)?
+    {
         for kernel in &described {
             compiler.check(kernel)?;
         }
     }
-    let kernels: Vec<_> = (described.into_iter())
-        .map(|described| (described.kernel, described.info))
-        .collect();
+    machine.devices = Some(survivors.devices);
     let built = build(&dag, &kernels, args.seed).map_err(refused)?;
     let fp64 = kernels.iter().any(|(_, info)| info.fp64);
     let kernels: Vec<Kernel> = kernels.into_iter().map(|(kernel, _)| kernel).collect();
@@ -91,7 +113,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
         smaller: "smaller sizes, in the graph or with -D",
         reads,
-        notes: left_out(&args.graph.machine),
+        notes: [left_out(&args.graph.machine), survivors.notes].concat(),
         verify: Box::new(move |prepared, runtime, stop| {
             verify(prepared, (runtime, stop), &built, &kernels)
         }),

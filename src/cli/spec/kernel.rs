@@ -3,7 +3,7 @@
 mod task;
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
@@ -17,8 +17,9 @@ use pdawl_profiler::file::bounded;
 pub use task::KernelTask;
 
 use super::compile::Compiler;
-use super::described::Values;
-use super::devices::opencl_only;
+use super::described::{Described, Values};
+use super::devices::{left_out, opencl_only};
+use super::first_launch::{FirstLaunch, Tried, launch_kernel, survivors};
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -54,6 +55,9 @@ pub struct KernelArgs {
     /// A file for the bytes of the buffer at a position at the end
     #[arg(long, value_name = "POS=FILE", value_parser = at)]
     save: Vec<(usize, PathBuf)>,
+
+    #[command(flatten)]
+    pub first: FirstLaunch,
 }
 
 /// The files of results.
@@ -109,18 +113,82 @@ impl KernelArgs {
         stop: &'static AtomicBool,
     ) -> Result<KernelTask, Failure> {
         let described = self.values.kernel(&self.file)?;
-        if let Some(mut compiler) = Compiler::first_of(&opencl_only(machine)?)? {
+        let devices = opencl_only(machine)?.devices.unwrap_or_default();
+        let user = self.user(&described, |wanted, file| bounded(file, wanted))?;
+        let survivors = survivors(
+            &devices,
+            &Tried {
+                file: self.file.display().to_string(),
+                bytes: user.bytes(),
+                input: self.loaded(&user),
+                stop,
+            },
+        )?;
+        if !survivors.checked
+            && let Some(mut compiler) = Compiler::first_of(&survivors.devices)?
+        {
             compiler.check(&described)?;
         }
-        let partition = described.kernel.partition;
         let mut notes = described.warnings;
-        let mut user = UserKernel::new(described.kernel, described.info, self.seed);
+        notes.extend(left_out(machine));
+        notes.extend(survivors.notes);
         if let (None, Some(local)) = (&user.kernel().local, user.local()) {
             notes.push(format!(
                 "the kernel uses its work-groups and the file does not say their size; it is \
                  {local:?} work-items"
             ));
         }
+        let read = [&self.file, &user.kernel().source].into_iter();
+        let read = read.chain(self.load.iter().map(|(_, file)| file));
+        *paths = Paths::reading(read.map(PathBuf::as_path));
+        Ok(KernelTask {
+            args: self.clone(),
+            devices: survivors.devices,
+            partition: user.kernel().partition,
+            user,
+            undivided: false,
+            asked,
+            stop,
+            notes,
+            results: Arc::default(),
+        })
+    }
+
+    /// Launches the kernel once on a device and ends the process; see [`FirstLaunch`].
+    /// What is loaded comes from standard input.
+    ///
+    /// # Errors
+    /// When the kernel cannot be read.
+    pub fn try_on(&self, device: &str, stop: &AtomicBool) -> Result<(), Failure> {
+        let described = self.values.kernel(&self.file)?;
+        let user = self.user(&described, |wanted, _| {
+            let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(usize::MAX)];
+            stdin().lock().read_exact(&mut bytes).map(|()| bytes)
+        })?;
+        launch_kernel(device, &described, &user, stop)
+    }
+
+    /// What the user loads, in the order of the options.
+    fn loaded(&self, user: &UserKernel) -> Vec<Arc<[u8]>> {
+        let of = |position: usize| match user.kernel().arguments.get(position) {
+            Some(Argument::Scalar { bytes, .. }) => Some(Arc::from(bytes.as_slice())),
+            _ => user.contents(position).cloned(),
+        };
+        self.load
+            .iter()
+            .filter_map(|(position, _)| of(*position))
+            .collect()
+    }
+
+    /// The kernel with its data. `read` reads the bytes of a file, of which so many are
+    /// wanted.
+    fn user(
+        &self,
+        described: &Described,
+        read: impl Fn(u64, &Path) -> io::Result<Vec<u8>>,
+    ) -> Result<UserKernel, Failure> {
+        let (kernel, info) = (described.kernel.clone(), described.info.clone());
+        let mut user = UserKernel::new(kernel, info, self.seed);
         if user.buffers().all(|(_, buffer)| !buffer.direction.writes()) {
             return Err(Failure::failed(
                 format!("{}: the kernel writes into no buffer", self.file.display()),
@@ -137,21 +205,9 @@ impl KernelArgs {
                     "one file a position",
                 ));
             }
-            user = load(user, *position, file)?;
+            user = load(user, *position, file, &read)?;
         }
-        let read = [&self.file, &user.kernel().source].into_iter();
-        let read = read.chain(self.load.iter().map(|(_, file)| file));
-        *paths = Paths::reading(read.map(PathBuf::as_path));
-        Ok(KernelTask {
-            args: self.clone(),
-            user,
-            partition,
-            undivided: false,
-            asked,
-            stop,
-            notes,
-            results: Arc::default(),
-        })
+        Ok(user)
     }
 
     /// The files of results by their positions, each opened by `open`.
@@ -181,7 +237,12 @@ impl KernelArgs {
 }
 
 /// Loads a file's bytes into the buffer or the value at a position.
-fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Failure> {
+fn load(
+    user: UserKernel,
+    position: usize,
+    file: &Path,
+    read: impl Fn(u64, &Path) -> io::Result<Vec<u8>>,
+) -> Result<UserKernel, Failure> {
     let wrong = |what: String| {
         Failure::usage(
             format!("--load: {what}"),
@@ -203,7 +264,7 @@ fn load(user: UserKernel, position: usize, file: &Path) -> Result<UserKernel, Fa
             "{shown} has {given} bytes, and the {what} at position {position} has {wanted}"
         ))
     };
-    let bytes = bounded(file, wanted).map_err(|error| match error.kind() {
+    let bytes = read(wanted, file).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => match file.metadata().map(|about| about.len()) {
             Ok(given) if given > wanted => other(&given.to_string()),
             // Not a regular file; a device, say, has no length.

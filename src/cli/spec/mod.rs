@@ -2,13 +2,14 @@
 //!
 //! [`described`] reads a specification with the user's symbols, for any command;
 //! [`compile`] asks a device's compiler; [`kernel`] and [`dag`] run a kernel and a
-//! graph, on the devices of [`devices`].
+//! graph, on the devices of [`devices`] that survive their [`first_launch`].
 
 mod check;
 pub mod compile;
 pub mod dag;
 pub mod described;
 pub mod devices;
+mod first_launch;
 mod infer;
 pub mod kernel;
 mod show;

@@ -44,6 +44,26 @@ pub enum CorunError {
     #[error("{device}: the kernel fails there: {why}")]
     Trial { device: String, why: String },
 
+    #[error(
+        "kernel `{kernel}` writes past the end of buffer `{name}` (argument {argument}, {bytes} \
+         bytes) on {device}; give the buffer or the work another size in the kernel's file, or \
+         the kernel other indices"
+    )]
+    PastEnd {
+        kernel: String,
+        name: String,
+        argument: usize,
+        bytes: u64,
+        device: String,
+    },
+
+    #[error(
+        "two devices have written byte {byte} of the kernel's argument {argument}: its parts \
+         depend on one another, and it cannot be divided; run it on one device, as \
+         --strategy gpu or --devices with one name"
+    )]
+    Overlap { argument: usize, byte: u64 },
+
     #[error("all devices were lost; the last, {device}: {why}")]
     AllLost { device: String, why: String },
 

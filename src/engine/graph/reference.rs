@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::GraphRunError;
 use crate::codelet::Value;
 use crate::engine::scope::RuntimeScope;
-use crate::graph::{Argument, TaskGraph};
+use crate::engine::watched::Moment;
+use crate::graph::{Argument, KernelId, TaskGraph};
 use crate::runtime::{Command, DeviceId, Launch, Runtime};
 
 /// The contents of every datum, by id, when all kernels have run; `None` if `stop`
@@ -21,6 +22,20 @@ pub fn reference(
     graph: &TaskGraph,
     device: usize,
     stop: &AtomicBool,
+) -> Result<Option<Vec<Vec<u8>>>, GraphRunError> {
+    watched(runtime, graph, device, stop, &mut |_, _| {})
+}
+
+/// As [`reference`]. `watch` is told of every launch.
+///
+/// # Errors
+/// As [`reference`].
+pub fn watched(
+    runtime: &mut dyn Runtime,
+    graph: &TaskGraph,
+    device: usize,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(KernelId, Moment),
 ) -> Result<Option<Vec<Vec<u8>>>, GraphRunError> {
     if device >= runtime.devices().len() {
         return Err(GraphRunError::NoDevice);
@@ -36,11 +51,11 @@ pub fn reference(
     }
     let mut scope = RuntimeScope::on(runtime);
     let queue = scope.queue(device)?;
-    for kernel in graph.order() {
+    for id in graph.order() {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let kernel = graph.kernel(*kernel);
+        let kernel = graph.kernel(*id);
         let mut arrays = RuntimeScope::on(&mut *scope);
         let mut args = Vec::new();
         let mut outputs = Vec::new();
@@ -63,7 +78,10 @@ pub fn reference(
             args,
             cost: kernel.cost,
         };
+        arrays.load(queue, &kernel.codelet)?;
+        watch(*id, Moment::Begins);
         arrays.run(queue, Command::Launch(launch))?;
+        watch(*id, Moment::Ended);
         for (datum, array) in outputs {
             data[datum.0] = arrays.contents(queue, &array)?.to_vec();
         }

@@ -88,8 +88,16 @@ impl Union {
         Ok(())
     }
 
+    /// Makes a region that was allocated here host memory.
+    pub(super) fn keep_region(&mut self, region: HostRegion) -> Result<HostMemoryId, RuntimeError> {
+        self.adopt_everywhere(&region)?;
+        let id = region.id;
+        self.regions.insert(id, region);
+        Ok(id)
+    }
+
     /// Registers a region with every backend, or with none.
-    pub(super) fn adopt_everywhere(&mut self, region: &HostRegion) -> Result<(), RuntimeError> {
+    fn adopt_everywhere(&mut self, region: &HostRegion) -> Result<(), RuntimeError> {
         for index in 0..self.backends.len() {
             if let Err(error) = self.backends[index].adopt_host(region.clone()) {
                 self.release(Released::Host(region.id));

@@ -72,6 +72,8 @@ pub struct Union {
     epoch: Instant,
     /// What the next host allocation is shifted by; see [`SHIFT`].
     shift: u64,
+    /// Whether host memory is allocated between guard zones; see [`super::guarded`].
+    guards: bool,
     /// See [`SILENCE`].
     silence: Duration,
     /// When something was last submitted, completed or inspected.
@@ -137,6 +139,7 @@ impl Union {
             completions,
             epoch,
             shift: 0,
+            guards: false,
             silence: SILENCE,
             silent_since: epoch,
         }
@@ -151,6 +154,11 @@ impl Union {
     /// From now on devices have these faults, instead of earlier ones.
     pub fn inject(&mut self, faults: Vec<Fault>) {
         self.faults = Faults::new(faults, self.devices.len());
+    }
+
+    /// From now on host memory is allocated between guard zones; see [`super::guarded`].
+    pub fn guard_host_memory(&mut self) {
+        self.guards = true;
     }
 
     /// The shift of the next host allocation: 0 and [`SHIFT`] alternate. It is

@@ -10,7 +10,7 @@ use crate::machine::Device;
 use crate::runtime::{
     AdoptedMemory, BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId,
     HostMemoryId, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind, Runtime,
-    RuntimeError,
+    RuntimeError, guarded,
 };
 
 impl Devices for Union {
@@ -149,6 +149,9 @@ impl Runtime for Union {
     }
 
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
+        if self.guards {
+            return self.keep_region(guarded::allocate(bytes)?);
+        }
         let pinning = self.backends.iter().position(|b| b.pins_host_memory());
         let owner = pinning.unwrap_or(0);
         let shift = self.next_shift();
@@ -157,11 +160,7 @@ impl Runtime for Union {
             .get_mut(owner)
             .ok_or(RuntimeError::Unknown { what: "device" })?;
         let whole = backend.alloc_host(bytes.saturating_add(shift))?;
-        let region = whole.from(shift);
-        self.adopt_everywhere(&region)?;
-        let id = region.id;
-        self.regions.insert(id, region);
-        Ok(id)
+        self.keep_region(whole.from(shift))
     }
 
     fn free_host(&mut self, memory: HostMemoryId) {

@@ -153,6 +153,11 @@ impl UserKernel {
         }
     }
 
+    /// The bytes that the user gave for the buffer at a position.
+    pub fn contents(&self, position: usize) -> Option<&Arc<[u8]>> {
+        self.contents.get(&position)
+    }
+
     /// The axes along which it may be divided, the best first. The best dimension
     /// varies slowest in memory, and is the last one in most kernels.
     pub fn axes(&self) -> Vec<Axis> {

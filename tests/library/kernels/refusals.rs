@@ -45,6 +45,47 @@ fn a_counter_that_all_add_to_is_no_sum_of_parts() {
     assert!(refused(&case).contains("write the same bytes of argument 0"));
 }
 
+/// A GPU does not protect what lies behind a buffer.
+#[test]
+fn writes_behind_a_buffer_in_a_devices_own_memory_are_found() {
+    for (name, statement, left) in [
+        (
+            "an output",
+            "out[i + 24] = in[i];",
+            "`out` (argument 1, 4000",
+        ),
+        (
+            "an input",
+            "((__global int *)in)[i + 1] = out[i] = 5;",
+            "`in` (argument 0, 4000",
+        ),
+    ] {
+        let source = format!(
+            "__kernel void k(__global const int *in, __global int *out) {{
+                size_t i = get_global_id(0);
+                {statement}
+            }}"
+        );
+        let case = Case {
+            name,
+            source: Box::leak(source.into_boxed_str()),
+            inputs: &[("int", "n", 0, false)],
+            outputs: &[("int", "n", 1, false)],
+            ..BASE
+        };
+        let mut runtime = open(&[true]);
+        let stop = AtomicBool::new(false);
+        let trials = SliceTrials::IfShort;
+        let error = examine(&mut runtime, 0, user(&case, seed()), trials, &stop);
+        let error = error.expect_err(name);
+        assert!(matches!(error, CorunError::PastEnd { .. }), "{error:?}");
+        let said = error.to_string();
+        for part in ["kernel `k` writes past the end of buffer", left, "=own"] {
+            assert!(said.contains(part), "{name}: no {part} in {said}");
+        }
+    }
+}
+
 #[test]
 fn parts_that_write_the_same_place_are_found() {
     let case = Case {

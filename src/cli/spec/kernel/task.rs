@@ -26,6 +26,8 @@ use crate::cli::terminal;
 pub struct KernelTask {
     pub(super) args: KernelArgs,
     pub user: UserKernel,
+    /// The devices that take part, as a list of names.
+    pub devices: String,
     /// 0, all on the CPU, to 10, all on the GPU.
     pub partition: Option<u8>,
     /// Whether it cannot be divided, and runs on one device.

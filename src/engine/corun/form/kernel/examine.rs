@@ -69,6 +69,7 @@ pub fn examine(
     let base = trial.begin(&user)?;
     // The first run compiles.
     trial.whole(&user, &base)?;
+    trial.check_inputs()?;
     let began = Instant::now();
     let whole = trial.whole(&user, &base)?;
     let took = began.elapsed();

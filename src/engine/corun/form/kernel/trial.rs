@@ -1,5 +1,8 @@
 //! Trials of a user's kernel on one device: buffers set, parts run, contents
 //! looked at.
+//!
+//! In a device's own memory a zone with a pattern lies behind each buffer, so a kernel that
+//! writes past the end of one is found. Kernels in host memory were tried before.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,13 +10,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::corun::CorunError;
 use crate::engine::scope::{DeviceArray, RuntimeScope};
-use crate::runtime::{Command, DeviceId, Launch, Memory, QueueId, Runtime, RuntimeError};
+use crate::engine::watched::Moment;
+use crate::runtime::{
+    Command, DeviceId, HostMemoryId, Launch, Memory, QueueId, Runtime, RuntimeError,
+};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 
+/// Bytes of the zone behind a buffer.
+const ZONE: u64 = 4096;
+
+/// What zones have.
+const PATTERN: u8 = 0xa5;
+
 /// A buffer on the device.
 struct TrialBuffer {
+    /// With its zone.
     array: DeviceArray,
+    /// Without it.
+    bytes: u64,
+    position: usize,
+    name: String,
     reads: bool,
     writes: bool,
 }
@@ -21,7 +38,9 @@ struct TrialBuffer {
 /// One device with a kernel's buffers, to run parts of it on.
 pub struct KernelTrial<'a> {
     runtime: RuntimeScope<'a>,
+    device: usize,
     queue: QueueId,
+    kernel: String,
     buffers: Vec<TrialBuffer>,
     stop: &'a AtomicBool,
 }
@@ -40,17 +59,45 @@ impl<'a> KernelTrial<'a> {
     ) -> Result<Self, CorunError> {
         let mut runtime = RuntimeScope::on(runtime);
         let queue = runtime.queue(DeviceId(device))?;
+        let info = &runtime.devices()[device];
+        let (shares, most) = (info.shares_host_memory, info.max_allocation);
+        let zone = |bytes: u64| match !shares && bytes.saturating_add(ZONE) <= most {
+            true => bytes + ZONE,
+            false => bytes,
+        };
+        let sizes: Vec<u64> = user.buffers().map(|(_, buffer)| buffer.bytes()).collect();
+        let zoned: Vec<u64> = sizes.iter().map(|bytes| zone(*bytes)).collect();
+        let mut hosts = Vec::new();
+        for (bytes, all) in sizes.iter().zip(&zoned) {
+            let host = runtime.alloc_host((*all).max(1))?;
+            runtime.host_bytes(host)?[*bytes as usize..*all as usize].fill(PATTERN);
+            hosts.push(host);
+        }
+        let arrays = match arrays(&mut runtime, device, &hosts, &zoned) {
+            // Zones need not fit.
+            Err(RuntimeError::OutOfMemory { .. }) if zoned != sizes => {
+                runtime.free_buffers();
+                arrays(&mut runtime, device, &hosts, &sizes)
+            }
+            other => other,
+        }?;
         let mut buffers = Vec::new();
-        for (_, buffer) in user.buffers() {
+        for ((position, buffer), array) in user.buffers().zip(arrays) {
+            let parameter = user.info().parameters.get(position);
             buffers.push(TrialBuffer {
-                array: runtime.array(DeviceId(device), buffer.bytes())?,
+                array,
+                bytes: buffer.bytes(),
+                position,
+                name: parameter.map_or_else(String::new, |parameter| parameter.name.clone()),
                 reads: buffer.direction.reads(),
                 writes: buffer.direction.writes(),
             });
         }
         Ok(Self {
             runtime,
+            device,
             queue,
+            kernel: user.kernel().name.clone(),
             buffers,
             stop,
         })
@@ -81,10 +128,53 @@ impl<'a> KernelTrial<'a> {
     }
 
     /// A buffer's contents.
+    ///
+    /// # Errors
+    /// When its zone has changed, and what the runtime refuses.
     pub fn get(&mut self, index: usize) -> Result<Vec<u8>, CorunError> {
-        let array = &self.buffers[index].array;
-        let contents = self.runtime.contents(self.queue, array);
-        Ok(contents.map_err(trial_error)?.to_vec())
+        let buffer = &self.buffers[index];
+        let contents = self.runtime.contents(self.queue, &buffer.array);
+        let (contents, zone) = contents
+            .map_err(trial_error)?
+            .split_at(buffer.bytes as usize);
+        match zone.iter().all(|byte| *byte == PATTERN) {
+            true => Ok(contents.to_vec()),
+            false => Err(self.left(index)),
+        }
+    }
+
+    /// Looks at the zones of the buffers that are only read.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn check_inputs(&mut self) -> Result<(), CorunError> {
+        for index in self.only_read() {
+            let (array, bytes) = (self.buffers[index].array, self.buffers[index].bytes);
+            let zone = bytes..array.bytes;
+            let Some(from) = array.buffer.filter(|_| !zone.is_empty()) else {
+                continue;
+            };
+            let read = Command::read(from, bytes, array.host, zone.clone());
+            self.runtime.run(self.queue, read).map_err(trial_error)?;
+            let all = self.runtime.host_bytes(array.host)?;
+            let zone = &all[zone.start as usize..zone.end as usize];
+            if zone.iter().any(|byte| *byte != PATTERN) {
+                return Err(self.left(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a buffer that the kernel left.
+    fn left(&self, index: usize) -> CorunError {
+        let buffer = &self.buffers[index];
+        CorunError::PastEnd {
+            kernel: self.kernel.clone(),
+            name: buffer.name.clone(),
+            argument: buffer.position,
+            bytes: buffer.bytes,
+            device: self.runtime.devices()[self.device].name.clone(),
+        }
     }
 
     /// Sets all written buffers, runs these units, one launch a range, and
@@ -154,7 +244,7 @@ impl<'a> KernelTrial<'a> {
         let mut base = Vec::new();
         let positions: Vec<usize> = user.buffers().map(|(position, _)| position).collect();
         for (index, position) in positions.into_iter().enumerate() {
-            let mut contents = vec![0; self.buffers[index].array.bytes as usize];
+            let mut contents = vec![0; self.buffers[index].bytes as usize];
             user.fill(position, &mut contents);
             self.set(index, &contents)?;
             if self.buffers[index].writes {
@@ -163,6 +253,39 @@ impl<'a> KernelTrial<'a> {
         }
         Ok(base)
     }
+}
+
+/// Memory of these sizes on a device, over memory of the host.
+fn arrays(
+    runtime: &mut RuntimeScope,
+    device: usize,
+    hosts: &[HostMemoryId],
+    sizes: &[u64],
+) -> Result<Vec<DeviceArray>, RuntimeError> {
+    (hosts.iter().zip(sizes))
+        .map(|(host, bytes)| runtime.array_over(*host, DeviceId(device), *bytes))
+        .collect()
+}
+
+/// Launches a kernel once, whole, on a device of a runtime. `watch` is told of it.
+///
+/// # Errors
+/// When the device's memory is too small, or the kernel does not compile or run there;
+/// [`CorunError::Interrupted`] on request.
+pub fn launch_once(
+    runtime: &mut dyn Runtime,
+    device: usize,
+    user: &UserKernel,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(Moment),
+) -> Result<(), CorunError> {
+    let mut trial = KernelTrial::open(runtime, device, user, stop)?;
+    trial.runtime.load(trial.queue, &user.codelet())?;
+    let base = trial.begin(user)?;
+    watch(Moment::Begins);
+    trial.whole(user, &base)?;
+    watch(Moment::Ended);
+    Ok(())
 }
 
 /// A failed command's error as a trial's.
