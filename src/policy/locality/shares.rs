@@ -16,10 +16,10 @@ use crate::policy::tournament::Tournament;
 /// serve other tasks better, or never come.
 pub const NEARLY: f64 = 0.4;
 
-/// The same on a device whose memory has room for all data. It loads each datum once, so
-/// only the begin matters: what makes tasks possible at once. Of equal data, those that
-/// help more tasks still come first.
-const NEARLY_AT_BEGIN: f64 = 0.05;
+/// The same of a task of which the device has nothing yet, and on a device whose memory
+/// has room for all data: it loads each datum once, so only the begin matters, what makes
+/// tasks possible at once. Of equal data, those that help more tasks still come first.
+pub const HARDLY: f64 = 0.05;
 
 /// So many data are examined for a task that lacks two, or for a victim.
 pub const CANDIDATES: usize = 32;
@@ -45,14 +45,14 @@ pub struct Shares {
     ranked: Vec<Tournament>,
     /// By device: as `ranked`, of the data that are all that some available task lacks.
     ranked_alone: Vec<Tournament>,
-    /// By device: what a second of a task counts that lacks another datum.
-    nearly: Vec<f64>,
+    /// By device: whether its memory has room for all data.
+    roomy: Vec<bool>,
     /// The data that some device started or ceased to hold.
     moved: Vec<u32>,
 }
 
-/// Nanoseconds of the available tasks that lack nothing but this datum, and of those that
-/// lack one more.
+/// Nanoseconds of the available tasks that lack nothing but this datum, and those that
+/// count of the tasks that lack one more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Gain {
     alone: u64,
@@ -91,10 +91,8 @@ impl Shares {
             from.map(|rate| rate.map(|rate| 1.0 / rate)).collect()
         });
         let all: u64 = problem.data.iter().map(|datum| datum.bytes).sum();
-        let nearly = problem.devices.iter().map(|device| match device.memory {
-            Some(memory) if memory < all => NEARLY,
-            _ => NEARLY_AT_BEGIN,
-        });
+        let memories = problem.devices.iter().map(|device| device.memory);
+        let roomy = memories.map(|memory| memory.is_none_or(|memory| memory >= all));
         Self {
             lacks: Lacks::new(problem),
             data,
@@ -107,7 +105,7 @@ impl Shares {
             rates: vec![0.0; data * devices],
             ranked: vec![Tournament::new(data); devices],
             ranked_alone: vec![Tournament::new(data); devices],
-            nearly: nearly.collect(),
+            roomy: roomy.collect(),
             moved: Vec::new(),
         }
     }
@@ -261,9 +259,17 @@ impl Shares {
         self.rates[device * self.data + datum]
     }
 
-    #[cfg(test)]
-    pub fn nearly(&self, device: usize) -> f64 {
-        self.nearly[device]
+    /// The nanoseconds that count of an available task among the gain of a datum, if the
+    /// task lacks so many others on a device.
+    fn counted(&self, task: usize, device: usize, others: u32) -> u64 {
+        let nanos = self.nanos[task * self.lacks.devices + device];
+        match others {
+            1 if self.roomy[device] || self.lacks.inputs.of(task).len() == 2 => {
+                (nanos as f64 * HARDLY) as u64
+            }
+            1 => (nanos as f64 * NEARLY) as u64,
+            _ => nanos,
+        }
     }
 
     /// The shares of what a task lacks on a device.
@@ -292,19 +298,20 @@ impl Shares {
         if before.min(after) >= UNABLE {
             return;
         }
-        let nanos = self.nanos[task * self.lacks.devices + device];
         for index in 0..self.lacks.inputs.of(task).len() {
             let datum = self.lacks.inputs.of(task)[index] as usize;
             if datum == moved {
                 continue;
             }
             let own = u32::from(!self.lacks.holdings.holds(device, datum));
+            let (before, after) = (before - own, after - own);
+            let counted = [before, after].map(|others| self.counted(task, device, others));
             let gain = &mut self.gains[device * self.data + datum];
-            if let Some(part) = gain.part(before - own) {
-                *part -= nanos;
+            if let Some(part) = gain.part(before) {
+                *part -= counted[0];
             }
-            if let Some(part) = gain.part(after - own) {
-                *part += nanos;
+            if let Some(part) = gain.part(after) {
+                *part += counted[1];
             }
             self.rank(device, datum);
         }
@@ -316,15 +323,15 @@ impl Shares {
         if lacks >= UNABLE || self.lacks.holdings.in_host(device) {
             return;
         }
-        let nanos = self.nanos[task * self.lacks.devices + device];
         for index in 0..self.lacks.inputs.of(task).len() {
             let datum = self.lacks.inputs.of(task)[index] as usize;
-            let own = u32::from(!self.lacks.holdings.holds(device, datum));
+            let others = lacks - u32::from(!self.lacks.holdings.holds(device, datum));
+            let counted = self.counted(task, device, others);
             let gain = &mut self.gains[device * self.data + datum];
-            if let Some(part) = gain.part(lacks - own) {
+            if let Some(part) = gain.part(others) {
                 match counts {
-                    true => *part += nanos,
-                    false => *part -= nanos,
+                    true => *part += counted,
+                    false => *part -= counted,
                 }
                 self.rank(device, datum);
             }
@@ -339,7 +346,7 @@ impl Shares {
 
     fn rank(&mut self, device: usize, datum: usize) {
         let gain = self.gains[device * self.data + datum];
-        let nanos = gain.alone as f64 + self.nearly[device] * gain.nearly as f64;
+        let nanos = (gain.alone + gain.nearly) as f64;
         let rate = match self.lacks.holdings.holds(device, datum) {
             true => 0.0,
             false => nanos / self.seconds[device * self.data + datum],

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::Locality;
-use super::shares::Shares;
+use super::shares::{HARDLY, NEARLY, Shares};
 use crate::policy::fixtures::{Kind, execute, gpus, product, product_3d, random, readers};
 use crate::policy::lacks::Lacking;
 use crate::policy::{DeviceModel, Links, Policy, Problem, WINDOW};
@@ -43,6 +43,7 @@ proptest! {
                 }
             }
         }
+        let all: u64 = problem.data.iter().map(|datum| datum.bytes).sum();
         // The third device is lost.
         for (device, datum) in (0..2).flat_map(|device| (0..8).map(move |datum| (device, datum))) {
             let holds = |device: usize, datum: &usize| shares.lacks.holdings.holds(device, *datum);
@@ -58,7 +59,9 @@ proptest! {
                     && !holds(device, &datum)
                 {
                     let nanos = ((seconds * 1e9) as u64).max(1) as f64;
-                    gain += [0.0, nanos, shares.nearly(device) * nanos].get(lacks).unwrap_or(&0.0);
+                    let roomy = problem.devices[device].memory >= Some(all);
+                    let part = if roomy || inputs.len() == 2 { HARDLY } else { NEARLY };
+                    gain += [0.0, nanos, (part * nanos).trunc()].get(lacks).unwrap_or(&0.0);
                 }
             }
             let peers = (0..3).filter(|peer| *peer != device && holds(*peer, &datum));
