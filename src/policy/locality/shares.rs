@@ -14,9 +14,14 @@ use crate::policy::tournament::Tournament;
 
 /// A second of a task that lacks another datum, too, counts so much. The other load may
 /// serve other tasks better, or never come.
-pub const NEARLY: f64 = 0.25;
+pub const NEARLY: f64 = 0.4;
 
-/// So many data are examined for a task, or for a victim.
+/// The same of a task of which the device has nothing yet, and on a device whose memory
+/// has room for all data: it loads each datum once, so only the begin matters, what makes
+/// tasks possible at once. Of equal data, those that help more tasks still come first.
+pub const HARDLY: f64 = 0.05;
+
+/// So many data are examined for a task that lacks two, or for a victim.
 pub const CANDIDATES: usize = 32;
 
 /// What tasks lack, and the gains.
@@ -38,12 +43,16 @@ pub struct Shares {
     /// inverse of the share; and by device, these in order.
     rates: Vec<f64>,
     ranked: Vec<Tournament>,
+    /// By device: as `ranked`, of the data that are all that some available task lacks.
+    ranked_alone: Vec<Tournament>,
+    /// By device: whether its memory has room for all data.
+    roomy: Vec<bool>,
     /// The data that some device started or ceased to hold.
     moved: Vec<u32>,
 }
 
-/// Nanoseconds of the available tasks that lack nothing but this datum, and of those that
-/// lack one more.
+/// Nanoseconds of the available tasks that lack nothing but this datum, and those that
+/// count of the tasks that lack one more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Gain {
     alone: u64,
@@ -81,6 +90,9 @@ impl Shares {
             let from = (0..devices).map(|from| problem.links.peer(from, to));
             from.map(|rate| rate.map(|rate| 1.0 / rate)).collect()
         });
+        let all: u64 = problem.data.iter().map(|datum| datum.bytes).sum();
+        let memories = problem.devices.iter().map(|device| device.memory);
+        let roomy = memories.map(|memory| memory.is_none_or(|memory| memory >= all));
         Self {
             lacks: Lacks::new(problem),
             data,
@@ -92,6 +104,8 @@ impl Shares {
             gains: vec![Gain::default(); data * devices],
             rates: vec![0.0; data * devices],
             ranked: vec![Tournament::new(data); devices],
+            ranked_alone: vec![Tournament::new(data); devices],
+            roomy: roomy.collect(),
             moved: Vec::new(),
         }
     }
@@ -102,7 +116,8 @@ impl Shares {
         self.lacks.reset(problem, lost, taken);
         self.gains.fill(Gain::default());
         self.rates.fill(0.0);
-        self.ranked.iter_mut().for_each(Tournament::clear);
+        let ranked = self.ranked.iter_mut().chain(&mut self.ranked_alone);
+        ranked.for_each(Tournament::clear);
         self.moved = (0..self.data as u32).collect();
         (0..self.data).for_each(|datum| self.measure(datum));
     }
@@ -140,39 +155,36 @@ impl Shares {
         }
     }
 
-    /// The available task that costs a device least, of those that read the data with
-    /// the greatest gains and lack one other datum at most.
+    /// The available task that costs a device least, of those that lack one datum, and
+    /// of those that lack two and read one of the data with the greatest gains.
     pub fn cheapest(&mut self, device: usize) -> Option<usize> {
+        let mut least = self.cheapest_alone(device);
         let mut seen = Vec::new();
-        let mut least: Option<(f64, usize)> = None;
         while seen.len() < CANDIDATES
             && let Some(datum) = self.ranked[device].first()
         {
-            // What a task that reads this datum costs at least, and all further ones.
-            let share = 1.0 / self.rates[device * self.data + datum];
-            if least.is_some_and(|(least, _)| least <= share) {
+            seen.push(datum);
+            // What a task costs at least that lacks this datum and another one, and all
+            // further ones.
+            let share = |datum: usize| 1.0 / self.rates[device * self.data + datum];
+            let bound = share(datum) + share(seen[0]);
+            if least.is_some_and(|(least, _)| least <= bound) {
                 break;
             }
-            seen.push(datum);
             self.ranked[device].set(datum, 0);
-            let alone = self.gains[device * self.data + datum].alone > 0;
-            let other = 1.0 / self.rates[device * self.data + seen[0]];
-            let bound = if alone { share } else { share + other };
-            for task in self
-                .lacks
-                .readers
-                .of(datum)
-                .iter()
-                .map(|task| *task as usize)
-            {
-                if least.is_some_and(|(least, _)| least <= bound) {
-                    break;
-                }
-                let lacks = self.lacks.count(task, device);
-                if self.lacks.available[task] && lacks <= 2 && (lacks == 1 || !alone) {
+            // Then a task that lacks it alone costs less.
+            if self.gains[device * self.data + datum].alone > 0 {
+                continue;
+            }
+            let readers = self.lacks.readers.of(datum).iter();
+            for task in readers.map(|task| *task as usize) {
+                if self.lacks.available[task] && self.lacks.count(task, device) == 2 {
                     let cost = self.cost(task, device);
                     if least.is_none_or(|(least, _)| cost < least) {
                         least = Some((cost, task));
+                    }
+                    if cost <= bound {
+                        break;
                     }
                 }
             }
@@ -182,6 +194,17 @@ impl Shares {
             self.ranked[device].set(datum, key(rate));
         }
         least.map(|(_, task)| task)
+    }
+
+    /// The cheapest available task that lacks one datum, and its cost. However many data
+    /// have greater gains, of tasks that lack two, it is found at once.
+    fn cheapest_alone(&mut self, device: usize) -> Option<(f64, usize)> {
+        let datum = self.ranked_alone[device].first()?;
+        let readers = self.lacks.readers.of(datum).iter();
+        let mut readers = readers.map(|task| *task as usize);
+        let task = readers
+            .find(|task| self.lacks.available[*task] && self.lacks.count(*task, device) == 1)?;
+        Some((1.0 / self.rates[device * self.data + datum], task))
     }
 
     /// How many inputs of a task are in no device's own memory.
@@ -236,6 +259,19 @@ impl Shares {
         self.rates[device * self.data + datum]
     }
 
+    /// The nanoseconds that count of an available task among the gain of a datum, if the
+    /// task lacks so many others on a device.
+    fn counted(&self, task: usize, device: usize, others: u32) -> u64 {
+        let nanos = self.nanos[task * self.lacks.devices + device];
+        match others {
+            1 if self.roomy[device] || self.lacks.inputs.of(task).len() == 2 => {
+                (nanos as f64 * HARDLY) as u64
+            }
+            1 => (nanos as f64 * NEARLY) as u64,
+            _ => nanos,
+        }
+    }
+
     /// The shares of what a task lacks on a device.
     fn cost(&self, task: usize, device: usize) -> f64 {
         let missing = self.lacks.missing(task, device);
@@ -262,19 +298,20 @@ impl Shares {
         if before.min(after) >= UNABLE {
             return;
         }
-        let nanos = self.nanos[task * self.lacks.devices + device];
         for index in 0..self.lacks.inputs.of(task).len() {
             let datum = self.lacks.inputs.of(task)[index] as usize;
             if datum == moved {
                 continue;
             }
             let own = u32::from(!self.lacks.holdings.holds(device, datum));
+            let (before, after) = (before - own, after - own);
+            let counted = [before, after].map(|others| self.counted(task, device, others));
             let gain = &mut self.gains[device * self.data + datum];
-            if let Some(part) = gain.part(before - own) {
-                *part -= nanos;
+            if let Some(part) = gain.part(before) {
+                *part -= counted[0];
             }
-            if let Some(part) = gain.part(after - own) {
-                *part += nanos;
+            if let Some(part) = gain.part(after) {
+                *part += counted[1];
             }
             self.rank(device, datum);
         }
@@ -286,15 +323,15 @@ impl Shares {
         if lacks >= UNABLE || self.lacks.holdings.in_host(device) {
             return;
         }
-        let nanos = self.nanos[task * self.lacks.devices + device];
         for index in 0..self.lacks.inputs.of(task).len() {
             let datum = self.lacks.inputs.of(task)[index] as usize;
-            let own = u32::from(!self.lacks.holdings.holds(device, datum));
+            let others = lacks - u32::from(!self.lacks.holdings.holds(device, datum));
+            let counted = self.counted(task, device, others);
             let gain = &mut self.gains[device * self.data + datum];
-            if let Some(part) = gain.part(lacks - own) {
+            if let Some(part) = gain.part(others) {
                 match counts {
-                    true => *part += nanos,
-                    false => *part -= nanos,
+                    true => *part += counted,
+                    false => *part -= counted,
                 }
                 self.rank(device, datum);
             }
@@ -309,13 +346,15 @@ impl Shares {
 
     fn rank(&mut self, device: usize, datum: usize) {
         let gain = self.gains[device * self.data + datum];
-        let nanos = gain.alone as f64 + NEARLY * gain.nearly as f64;
+        let nanos = (gain.alone + gain.nearly) as f64;
         let rate = match self.lacks.holdings.holds(device, datum) {
             true => 0.0,
             false => nanos / self.seconds[device * self.data + datum],
         };
         self.rates[device * self.data + datum] = rate;
         self.ranked[device].set(datum, key(rate));
+        let alone = if gain.alone > 0 { rate } else { 0.0 };
+        self.ranked_alone[device].set(datum, key(alone));
     }
 }
 

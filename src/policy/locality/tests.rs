@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::Locality;
-use super::shares::{NEARLY, Shares};
+use super::shares::{HARDLY, NEARLY, Shares};
 use crate::policy::fixtures::{Kind, execute, gpus, product, product_3d, random, readers};
 use crate::policy::lacks::Lacking;
 use crate::policy::{DeviceModel, Links, Policy, Problem, WINDOW};
@@ -43,6 +43,7 @@ proptest! {
                 }
             }
         }
+        let all: u64 = problem.data.iter().map(|datum| datum.bytes).sum();
         // The third device is lost.
         for (device, datum) in (0..2).flat_map(|device| (0..8).map(move |datum| (device, datum))) {
             let holds = |device: usize, datum: &usize| shares.lacks.holdings.holds(device, *datum);
@@ -58,7 +59,9 @@ proptest! {
                     && !holds(device, &datum)
                 {
                     let nanos = ((seconds * 1e9) as u64).max(1) as f64;
-                    gain += [0.0, nanos, NEARLY * nanos].get(lacks).unwrap_or(&0.0);
+                    let roomy = problem.devices[device].memory >= Some(all);
+                    let part = if roomy || inputs.len() == 2 { HARDLY } else { NEARLY };
+                    gain += [0.0, nanos, (part * nanos).trunc()].get(lacks).unwrap_or(&0.0);
                 }
             }
             let peers = (0..3).filter(|peer| *peer != device && holds(*peer, &datum));
@@ -82,6 +85,18 @@ fn a_product_of_three_inputs_is_computed_in_blocks() {
     let loads = execute(&mut locality(&problem), &problem).loads;
     // In their order, each task loads two blocks.
     assert!(loads < 3000, "{loads}");
+}
+
+/// The more tasks read a datum, the more data have greater gains than the one that is all
+/// that a task lacks.
+#[test]
+fn loads_of_a_task_do_not_grow_with_the_size_of_a_product() {
+    let loads = |n: usize| {
+        let problem = product_3d(n, gpus(1, 142));
+        execute(&mut locality(&problem), &problem).loads as f64 / problem.tasks.len() as f64
+    };
+    let (small, large) = (loads(20), loads(32));
+    assert!(large < 1.2 * small, "{small} {large}");
 }
 
 /// What one device has loaded, the others copy from it.

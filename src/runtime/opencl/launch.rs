@@ -207,8 +207,12 @@ impl OpenQueue {
             hosts,
         } = *ready;
         let failed = |call| move |code| device.shared.failed(call, code);
-        for (id, view) in &mut self.views {
-            if let (true, Some(address)) = (hosts.contains(id), view.mapped.take()) {
+        // A queue has the views of all its launches, so only this launch's are looked at.
+        for id in hosts {
+            let view = self.views.get_mut(id);
+            if let Some(view) = view
+                && let Some(address) = view.mapped.take()
+            {
                 let (count, events) = list(wait);
                 // SAFETY: the view is mapped at this address.
                 let event = unsafe {
@@ -247,8 +251,8 @@ impl OpenQueue {
         };
         let timed = Arc::new(timed);
         let mut last = Arc::clone(&timed);
-        for (id, view) in &mut self.views {
-            if hosts.contains(id) {
+        for id in hosts {
+            if let Some(view) = self.views.get_mut(id) {
                 let mapped = map(&self.raw, &view.mem, view.size, false);
                 let (address, event) = mapped.map_err(|code| {
                     // The kernel runs; its resources are kept until it has ended.
