@@ -7,12 +7,12 @@ enum { BUFFERS = 6, ROUNDS = 4 };
 static const size_t words = (21 << 18) + 192, local = 64;
 
 static const char *const source =
-    "kernel void step(global uint *a, uint k) { size_t i = get_global_id(0); a[i] = a[i] * 1664525u + (uint)i + k; }\n";
+    "kernel void advance(global uint *a, uint k) { size_t i = get_global_id(0); a[i] = a[i] * 1664525u + (uint)i + k; }\n";
 
 int main(void) {
     begin(0);
     cl_program program = build(source, "");
-    cl_kernel kernel = kernel_of(program, "step");
+    cl_kernel kernel = kernel_of(program, "advance");
     uint32_t *made = malloc(words * 4), *got = malloc(words * 4);
     cl_mem mems[BUFFERS];
     cl_event events[BUFFERS];

@@ -57,13 +57,6 @@ pub enum CorunError {
         device: String,
     },
 
-    #[error(
-        "two devices have written byte {byte} of the kernel's argument {argument}: its parts \
-         depend on one another, and it cannot be divided; run it on one device, as \
-         --strategy gpu or --devices with one name"
-    )]
-    Overlap { argument: usize, byte: u64 },
-
     #[error("all devices were lost; the last, {device}: {why}")]
     AllLost { device: String, why: String },
 
