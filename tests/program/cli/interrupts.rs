@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::process::Child;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -99,12 +100,24 @@ fn a_file_that_grows_too_large_is_told() {
     }
 }
 
+/// Seconds of processors that a process has used.
+fn used(child: &Child) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
+    // `utime`, the 14th field of `proc(5)`; the second one, with blanks, was cut off.
+    fields[12].parse::<f64>().unwrap() / 100.0
+}
+
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_a_step() {
     // One step takes long, and the reference after it longer.
     let child = listening(process(
         "run stencil --size 4000 --steps 4000000 --devices host:1 --verify",
     ));
+    // The reference of no step would be there at once.
+    while used(&child) < 3.0 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     interrupt(&child);
     // The handler runs on a separate thread; two pending signals count as one.
     std::thread::sleep(Duration::from_millis(50));
