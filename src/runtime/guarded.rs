@@ -254,10 +254,19 @@ pub(super) fn allocate(bytes: u64) -> Result<HostRegion, RuntimeError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use super::*;
+
+    /// `overwritten` reads the pages of all regions, so none may go meanwhile.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn a_region_ends_at_its_zone() {
+        let _alone = alone();
         for bytes in [1u64, 128, 4000, 4096, 70_000] {
             let first = next();
             let region = allocate(bytes).unwrap();
@@ -281,6 +290,7 @@ mod tests {
 
     #[test]
     fn writes_just_beside_a_region_are_found() {
+        let _alone = alone();
         // Its end and its beginning lie within pages.
         let regions: Vec<HostRegion> = (0..3).map(|_| allocate(4001).unwrap()).collect();
         let number = |region: &HostRegion| {
