@@ -292,7 +292,7 @@ mod tests {
     fn writes_just_beside_a_region_are_found() {
         let _alone = alone();
         // Its end and its beginning lie within pages.
-        let regions: Vec<HostRegion> = (0..3).map(|_| allocate(4001).unwrap()).collect();
+        let regions: Vec<HostRegion> = (0..3).map(|_| allocate(3900).unwrap()).collect();
         let number = |region: &HostRegion| {
             let begin = region.address.addr().get();
             let slot = SLOTS
@@ -304,7 +304,7 @@ mod tests {
             left.filter(|left| left.region == number(region))
                 .map(|left| left.side)
         };
-        for (at, side) in [(4001isize, Side::After), (-1, Side::Before)] {
+        for (at, side) in [(3900isize, Side::After), (-1, Side::Before)] {
             let region = &regions[1];
             assert_eq!(of(overwritten(number(region)), region), None);
             // SAFETY: the byte lies on the region's pages.
