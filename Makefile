@@ -22,7 +22,7 @@ test-mpi: mpi test-processes
 
 # The program as three processes.
 test-processes:
-	cargo test --test program mpi:: -- --ignored
+	cargo test $(CRATES) --test program mpi:: -- --ignored
 
 # An OpenCL CPU device for the tests, through the system's package manager.
 opencl:
