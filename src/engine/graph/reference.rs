@@ -26,10 +26,10 @@ pub fn reference(
     watched(runtime, graph, device, stop, &mut |_, _| {})
 }
 
-/// As [`reference`]. `watch` is told of every launch.
+/// As [`reference()`]. `watch` is told of every launch.
 ///
 /// # Errors
-/// As [`reference`].
+/// As [`reference()`].
 pub fn watched(
     runtime: &mut dyn Runtime,
     graph: &TaskGraph,
