@@ -1,7 +1,7 @@
 //! Host memory between zones that nobody may touch, for a process that launches a user's
 //! kernel to find out whether it leaves its buffers.
 //!
-//! A region ends where a zone begins, as exactly as [`ALIGNMENT`] allows. What lies between
+//! A region ends where a zone begins, as exactly as `ALIGNMENT` allows. What lies between
 //! a region and the zones on its sides has a pattern, so a write there is found afterwards
 //! ([`overwritten`]). An access to a zone is a fault, which [`watch`] reports.
 
