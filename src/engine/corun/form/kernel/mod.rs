@@ -18,7 +18,7 @@
 //!
 //! The examination holds for the data that it has seen. Where stores depend on data that
 //! change, two images may have unlike changes of one byte. Then the step runs again from
-//! its base, undivided ([`again`]).
+//! its base, undivided (`again`).
 
 mod again;
 mod copy;
