@@ -160,6 +160,15 @@ impl Strategy {
         Self::Fixed(Shares((0..devices).map(share).collect()))
     }
 
+    /// All of the work on the only device, which is of this kind. One fixed share would be the
+    /// CPU's, which a lone GPU cannot have.
+    pub fn lone(kind: DeviceKind) -> Self {
+        match is_a_cpu(kind) {
+            true => Self::Cpu,
+            false => Self::Gpu,
+        }
+    }
+
     /// The balancer for this strategy.
     ///
     /// # Errors
@@ -347,6 +356,10 @@ mod tests {
             Err(StrategyError::NoDevice { .. })
         ));
         assert!(plan("fixed:1", &only).is_ok());
+        for only in [setup(10, vec![cpu()]), setup(10, vec![gpu(1, 1.0)])] {
+            let lone = Strategy::lone(only.devices[0].kind);
+            assert!(lone.build(&only).is_ok());
+        }
         let alike = |setup: Setup, text: &str| plan(text, &setup).unwrap_err().to_string();
         let two = alike(setup(10, vec![cpu(), cpu()]), "fixed:0.5");
         assert!(

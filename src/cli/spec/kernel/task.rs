@@ -164,10 +164,10 @@ impl KernelTask {
     /// The strategy of a kernel on a single device; `None` where it is chosen as for other
     /// workloads.
     pub fn strategy(&self, devices: &[Device]) -> Option<Strategy> {
-        match (&self.asked, devices.len()) {
+        match (&self.asked, devices) {
             (Some(Strategy::Cpu | Strategy::Gpu), _) => None,
-            (_, 1) if self.undivided => Some(Strategy::alone(0, 1)),
-            (None, 1) => Some(Strategy::alone(0, 1)),
+            (_, [device]) if self.undivided => Some(Strategy::lone(device.kind)),
+            (None, [device]) => Some(Strategy::lone(device.kind)),
             _ => None,
         }
     }
