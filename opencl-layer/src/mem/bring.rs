@@ -114,11 +114,8 @@ impl Mem {
                     let piece = start..(start + PIECE).min(range.end);
                     let slot = pinned.wrapping_add(number % SLOTS * PIECE);
                     // The slot is free when the piece that was there is written.
-                    let before = number.checked_sub(SLOTS);
-                    let before: Vec<_> = before
-                        .map(|there| Arc::clone(&written[there].1))
-                        .into_iter()
-                        .collect();
+                    let there = number.checked_sub(SLOTS).map(|there| &written[there].1);
+                    let before: Vec<_> = there.cloned().into_iter().collect();
                     let read = self.read(by, &piece, from, slot, &before)?;
                     users.push_back(Arc::clone(&read));
                     let native = self.write(by, &piece, to, slot, &[read])?;
