@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::topology::topological_order;
-use super::{Argument, Datum, DatumId, GraphError, Kernel, KernelId, TaskGraph};
+use super::{
+    Argument, Datum, DatumId, GraphError, HostSpace, HostSpaceId, Kernel, KernelId, TaskGraph,
+};
 use crate::codelet::Value;
 
 /// Collects data and kernels; [`GraphBuilder::build`] checks them.
 #[derive(Clone, Debug, Default)]
 pub struct GraphBuilder {
+    spaces: Vec<HostSpace>,
     data: Vec<Datum>,
     kernels: Vec<Kernel>,
     /// Order without data: the first runs before the second.
@@ -16,6 +19,12 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
+    /// Adds host memory in which data have places.
+    pub fn space(&mut self, space: HostSpace) -> HostSpaceId {
+        self.spaces.push(space);
+        HostSpaceId(self.spaces.len() - 1)
+    }
+
     /// Adds a datum.
     pub fn datum(&mut self, datum: Datum) -> DatumId {
         self.data.push(datum);
@@ -83,6 +92,7 @@ impl GraphBuilder {
         }
         Ok(TaskGraph {
             first_versions,
+            spaces: self.spaces,
             data: self.data,
             kernels: self.kernels,
             producers,
@@ -101,6 +111,7 @@ impl GraphBuilder {
             if datum.bytes == 0 {
                 return Err(GraphError::NoBytes(datum.name.to_string()));
             }
+            self.check_place(datum)?;
             if let Some(super::Contents::Bytes(bytes)) = &datum.contents
                 && bytes.len() as u64 != datum.bytes
             {
@@ -112,6 +123,47 @@ impl GraphBuilder {
             }
         }
         Ok(())
+    }
+
+    /// A place lies within its space and has the datum's bytes; the pieces of a view cover
+    /// it, and none of them is a view.
+    fn check_place(&self, datum: &Datum) -> Result<(), GraphError> {
+        let misplaced = |why| GraphError::Place {
+            datum: datum.name.to_string(),
+            why,
+        };
+        let Some(place) = &datum.place else {
+            return match (datum.pieces.is_empty(), &datum.contents) {
+                (true, Some(super::Contents::OfSpace)) => Err(misplaced("is in no space")),
+                (true, _) => Ok(()),
+                (false, _) => Err(misplaced("is a view of no space")),
+            };
+        };
+        let space = self.spaces.get(place.space.0);
+        let is_within = space.is_some_and(|space| {
+            place.rows.end <= space.rows && place.columns.end <= space.pitch
+        });
+        if !is_within || place.bytes() != datum.bytes {
+            return Err(misplaced("lies outside its space, or has other bytes than its place"));
+        }
+        let mut covered = 0;
+        for old in &datum.overwrites {
+            if self.at(*old)?.place.as_ref().and_then(|old| old.common(place)).is_none() {
+                return Err(misplaced("lies on a datum that is elsewhere"));
+            }
+        }
+        for piece in &datum.pieces {
+            let piece = self.at(*piece)?;
+            let common = piece.place.as_ref().and_then(|other| other.common(place));
+            let Some(common) = common.filter(|_| piece.pieces.is_empty()) else {
+                return Err(misplaced("has a piece elsewhere, or one that is a view"));
+            };
+            covered += common.bytes();
+        }
+        match datum.pieces.is_empty() || covered == datum.bytes {
+            true => Ok(()),
+            false => Err(misplaced("is not covered by its pieces")),
+        }
     }
 
     fn at(&self, id: DatumId) -> Result<&Datum, GraphError> {
@@ -127,6 +179,18 @@ impl GraphBuilder {
                     continue;
                 };
                 let datum = self.at(written)?;
+                if !datum.pieces.is_empty() {
+                    return Err(GraphError::Place {
+                        datum: datum.name.to_string(),
+                        why: "is a view, which no kernel makes",
+                    });
+                }
+                if datum.place.is_some() && matches!(what, Argument::Output(_)) {
+                    return Err(GraphError::Place {
+                        datum: datum.name.to_string(),
+                        why: "has a place, so that its kernel must write all of it",
+                    });
+                }
                 if datum.contents.is_some() {
                     return Err(GraphError::Overwritten {
                         datum: datum.name.to_string(),
@@ -161,19 +225,36 @@ impl GraphBuilder {
                     let kernel = kernel.name.to_string();
                     return Err(GraphError::MemoryValue { kernel, argument });
                 }
+                if let Argument::Stride { of, .. } | Argument::First { of, .. } = what
+                    && self.at(*of)?.place.is_none()
+                {
+                    return Err(GraphError::Place {
+                        datum: self.at(*of)?.name.to_string(),
+                        why: "has no place, and its rows no stride",
+                    });
+                }
                 let Some(read) = what.reads() else {
                     continue;
                 };
                 let datum = self.at(read)?;
-                if producers[read.0].is_none() && datum.contents.is_none() {
+                let exists = |id: DatumId| {
+                    producers[id.0].is_some() || self.data[id.0].contents.is_some()
+                };
+                let exists = match &datum.pieces[..] {
+                    [] => exists(read),
+                    pieces => pieces.iter().all(|piece| exists(*piece)),
+                };
+                if !exists {
                     return Err(GraphError::NoProducer {
                         kernel: kernel.name.to_string(),
                         argument,
                         datum: datum.name.to_string(),
                     });
                 }
-                if readers[read.0].last() != Some(&KernelId(id)) {
-                    readers[read.0].push(KernelId(id));
+                for read in datum.pieces.iter().chain([&read]) {
+                    if readers[read.0].last() != Some(&KernelId(id)) {
+                        readers[read.0].push(KernelId(id));
+                    }
                 }
                 if let Argument::InOut { from, to } = what {
                     self.check_in_out(id, argument, *from, *to)?;
@@ -198,6 +279,12 @@ impl GraphBuilder {
         to: DatumId,
     ) -> Result<(), GraphError> {
         let (from, to) = (self.at(from)?, self.at(to)?);
+        if from.place != to.place {
+            return Err(GraphError::Place {
+                datum: to.name.to_string(),
+                why: "is the other version of a datum that is elsewhere",
+            });
+        }
         if from.bytes == to.bytes {
             return Ok(());
         }
@@ -225,6 +312,14 @@ impl GraphBuilder {
                 if let Some(last) = overwriters[datum].filter(|last| last != reader) {
                     before[last.0].insert(reader.0);
                 }
+            }
+        }
+        for (datum, producer) in self.data.iter().zip(producers) {
+            let Some(producer) = producer else { continue };
+            for old in &datum.overwrites {
+                let all = readers[old.0].iter().chain(&producers[old.0]);
+                let others = all.filter(|other| *other != producer);
+                before[producer.0].extend(others.map(|other| other.0));
             }
         }
         for (first, second) in &self.order {

@@ -141,8 +141,9 @@ impl Components {
 
     /// Whether a datum that a kernel reads comes from another component.
     pub fn comes_in(&self, graph: &TaskGraph, datum: DatumId, reader: KernelId) -> bool {
-        let producer = graph.producer(datum);
-        producer.is_some_and(|producer| self.of(producer) != self.of(reader))
+        let producers = graph.pieces(&datum).iter();
+        let mut producers = producers.filter_map(|piece| graph.producer(*piece));
+        producers.any(|producer| self.of(producer) != self.of(reader))
     }
 
     /// The components that read a datum, except the one that makes it; sorted.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Place;
 use crate::codelet::Name;
 
 /// A datum: its index in [`super::TaskGraph::data`].
@@ -21,6 +22,13 @@ pub struct Datum {
     pub contents: Option<Contents>,
     /// Whether the host wants it when the graph has ended.
     pub wanted: bool,
+    /// Where it is in host memory; `None` if it has host memory of its own.
+    pub place: Option<Place>,
+    /// Of a view: the data of which it consists, each with a place in the same space. It has
+    /// a place itself, and no kernel makes it.
+    pub pieces: Vec<DatumId>,
+    /// Data of its space that are no more in host memory when it is there: it lies on them.
+    pub overwrites: Vec<DatumId>,
 }
 
 impl Datum {
@@ -31,6 +39,31 @@ impl Datum {
             bytes,
             contents: None,
             wanted: false,
+            place: None,
+            pieces: Vec::new(),
+            overwrites: Vec::new(),
+        }
+    }
+
+    /// A datum at a place.
+    pub fn at(name: impl Into<Name>, place: Place) -> Self {
+        Self {
+            place: Some(place.clone()),
+            ..Self::new(name, place.bytes())
+        }
+    }
+
+    /// The datum, which lies on others in host memory. Its kernel runs when these have been
+    /// read.
+    pub fn over(self, overwrites: Vec<DatumId>) -> Self {
+        Self { overwrites, ..self }
+    }
+
+    /// What kernels see at a place where several data are.
+    pub fn view(name: impl Into<Name>, place: Place, pieces: Vec<DatumId>) -> Self {
+        Self {
+            pieces,
+            ..Self::at(name, place)
         }
     }
 
@@ -61,6 +94,8 @@ pub enum Contents {
     /// page-aligned, its former contents are unspecified, and the function writes
     /// all of it.
     Filled(Filler),
+    /// What the space of the datum's place has there.
+    OfSpace,
 }
 
 /// A function that writes contents.
@@ -90,6 +125,7 @@ impl Contents {
                 to[..count].copy_from_slice(&bytes[..count]);
             }
             Self::Filled(fill) => fill(to),
+            Self::OfSpace => {}
         }
     }
 }
@@ -99,6 +135,7 @@ impl fmt::Debug for Contents {
         match self {
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::Filled(_) => f.write_str("filled"),
+            Self::OfSpace => f.write_str("of its space"),
         }
     }
 }

@@ -34,6 +34,9 @@ pub enum GraphError {
         datum: String,
     },
 
+    #[error("datum `{datum}` {why}; give it the place of a block of its space")]
+    Place { datum: String, why: &'static str },
+
     #[error("datum `{0}` is wanted, but no kernel makes it, and it has no contents")]
     NeverMade(String),
 

@@ -29,6 +29,12 @@ pub enum Argument {
     InOut { from: DatumId, to: DatumId },
     /// A plain value or local memory, but no other memory.
     Value(Value),
+    /// A `u32`: the numbers of so many bytes from the begin of a row of a datum to that of
+    /// the next one, in the memory in which the kernel gets it. The datum has a place.
+    Stride { of: DatumId, number: u32 },
+    /// A `u64`: the numbers of so many bytes before the first one of a datum that has a place,
+    /// in the memory in which the kernel gets it.
+    First { of: DatumId, number: u32 },
 }
 
 impl Argument {
@@ -36,7 +42,11 @@ impl Argument {
     pub fn reads(&self) -> Option<DatumId> {
         match self {
             Self::Input(datum) | Self::InOut { from: datum, .. } => Some(*datum),
-            Self::Output(_) | Self::FullOutput(_) | Self::Value(_) => None,
+            Self::Output(_)
+            | Self::FullOutput(_)
+            | Self::Value(_)
+            | Self::Stride { .. }
+            | Self::First { .. } => None,
         }
     }
 
@@ -46,7 +56,7 @@ impl Argument {
             Self::Output(datum) | Self::FullOutput(datum) | Self::InOut { to: datum, .. } => {
                 Some(*datum)
             }
-            Self::Input(_) | Self::Value(_) => None,
+            Self::Input(_) | Self::Value(_) | Self::Stride { .. } | Self::First { .. } => None,
         }
     }
 }

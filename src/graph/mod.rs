@@ -7,6 +7,7 @@
 //!
 //! * [`GraphBuilder`] takes [`Datum`]s and [`Kernel`]s and checks them;
 //!   [`TaskGraph`] knows what makes, reads and follows what.
+//! * A datum may have a [`Place`] in a [`HostSpace`], such as a block of a matrix.
 //! * [`Components`] divides the kernels among task components, each of which
 //!   runs on one device: FRONT, IN and END (PySchedCL, definitions 1 to 3).
 //! * [`CommandQueues`] is what a component enqueues on the queues of a device, and
@@ -19,6 +20,7 @@ mod components;
 mod datum;
 mod error;
 mod kernel;
+mod place;
 mod queues;
 mod rank;
 pub mod spec;
@@ -33,6 +35,7 @@ pub use components::{Component, Components};
 pub use datum::{Contents, Datum, DatumId};
 pub use error::GraphError;
 pub use kernel::{Argument, Kernel, KernelId};
+pub use place::{HostSpace, HostSpaceId, Place, SpaceContents};
 pub use queues::{CommandQueues, QueueCommand, QueueSlot, Transfers};
 pub use rank::bottom_levels;
 pub use task_graph::{Edge, TaskGraph};

@@ -1,6 +1,6 @@
 //! A checked task graph: which kernel makes, reads and follows what.
 
-use super::{Datum, DatumId, Kernel, KernelId};
+use super::{Datum, DatumId, HostSpace, HostSpaceId, Kernel, KernelId, Place};
 
 /// A datum that one kernel makes and another reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,6 +14,7 @@ pub struct Edge {
 /// first. Made by [`super::GraphBuilder`].
 #[derive(Clone, Debug)]
 pub struct TaskGraph {
+    pub(super) spaces: Vec<HostSpace>,
     pub(super) data: Vec<Datum>,
     pub(super) kernels: Vec<Kernel>,
     /// By datum: the kernel that makes it, those that read it, the one that
@@ -35,6 +36,33 @@ impl TaskGraph {
     /// The data, by their ids.
     pub fn data(&self) -> &[Datum] {
         &self.data
+    }
+
+    /// The host memory in which data have places.
+    pub fn spaces(&self) -> &[HostSpace] {
+        &self.spaces
+    }
+
+    /// A space of this graph.
+    ///
+    /// # Panics
+    /// For another graph's id.
+    pub fn space(&self, id: HostSpaceId) -> &HostSpace {
+        &self.spaces[id.0]
+    }
+
+    /// The place of a datum, and the bytes of a row of its space.
+    pub fn place(&self, datum: DatumId) -> Option<(&Place, u64)> {
+        let place = self.datum(datum).place.as_ref()?;
+        Some((place, self.space(place.space).pitch))
+    }
+
+    /// The data of which a datum consists: itself, unless it is a view.
+    pub fn pieces<'a>(&'a self, datum: &'a DatumId) -> &'a [DatumId] {
+        match &self.datum(*datum).pieces[..] {
+            [] => std::slice::from_ref(datum),
+            pieces => pieces,
+        }
     }
 
     /// The kernels, by their ids.

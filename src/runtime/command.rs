@@ -66,6 +66,71 @@ impl Location {
     }
 }
 
+/// What a copy moves: rows of equal length, at a pitch of their own in each memory. Rows
+/// that follow one another without a gap in both memories are one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    pub count: u64,
+    /// Bytes of a row.
+    pub bytes: u64,
+    /// Bytes from the begin of a row to that of the next one, where they are read and where
+    /// they are written; at least the bytes of a row.
+    pub from_pitch: u64,
+    pub to_pitch: u64,
+}
+
+impl Rows {
+    /// Bytes that follow one another.
+    pub fn one(bytes: u64) -> Self {
+        Self::new(1, bytes, bytes, bytes)
+    }
+
+    /// Rows at these pitches.
+    pub fn new(count: u64, bytes: u64, from_pitch: u64, to_pitch: u64) -> Self {
+        let (count, bytes) = match from_pitch == bytes && to_pitch == bytes {
+            true => (1, count * bytes),
+            false => (count, bytes),
+        };
+        match count {
+            1 => Self {
+                count,
+                bytes,
+                from_pitch: bytes,
+                to_pitch: bytes,
+            },
+            _ => Self {
+                count,
+                bytes,
+                from_pitch,
+                to_pitch,
+            },
+        }
+    }
+
+    /// The copy in the other direction.
+    pub fn reversed(self) -> Self {
+        Self {
+            from_pitch: self.to_pitch,
+            to_pitch: self.from_pitch,
+            ..self
+        }
+    }
+
+    /// All bytes that are copied.
+    pub fn total(&self) -> u64 {
+        self.count.saturating_mul(self.bytes)
+    }
+
+    /// Bytes from the begin of the first row to the end of the last one, where they are read
+    /// and where they are written.
+    pub fn spans(&self) -> [u64; 2] {
+        [self.from_pitch, self.to_pitch].map(|pitch| match self.count {
+            0 => 0,
+            count => (count - 1).saturating_mul(pitch).saturating_add(self.bytes),
+        })
+    }
+}
+
 /// A kernel on a range of a workload's units.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -95,7 +160,7 @@ pub enum Command {
     Copy {
         from: Location,
         to: Location,
-        bytes: u64,
+        rows: Rows,
     },
     /// An NDRange, or its host equivalent.
     Launch(Launch),
@@ -114,7 +179,7 @@ impl Command {
         Self::Copy {
             from: Location::host(from, range.start),
             to: Location::device(to, offset),
-            bytes: range.end - range.start,
+            rows: Rows::one(range.end - range.start),
         }
     }
 
@@ -123,7 +188,7 @@ impl Command {
         Self::Copy {
             from: Location::device(from, offset),
             to: Location::host(to, range.start),
-            bytes: range.end - range.start,
+            rows: Rows::one(range.end - range.start),
         }
     }
 
@@ -164,7 +229,7 @@ impl Command {
     pub fn copied(&self, kind: CommandKind) -> u64 {
         let parts = self.parts().iter();
         let bytes = parts.map(|part| match part {
-            Self::Copy { bytes, .. } if part.kind() == kind => *bytes,
+            Self::Copy { rows, .. } if part.kind() == kind => rows.total(),
             _ => 0,
         });
         bytes.sum()
@@ -174,7 +239,7 @@ impl Command {
     pub fn bytes(&self) -> u64 {
         let parts = self.parts().iter();
         let bytes = parts.map(|part| match part {
-            Self::Copy { bytes, .. } => *bytes,
+            Self::Copy { rows, .. } => rows.total(),
             _ => 0,
         });
         bytes.sum()
@@ -184,8 +249,9 @@ impl Command {
     pub fn host_spans(&self) -> impl Iterator<Item = HostSpan> {
         self.parts().iter().flat_map(|part| {
             let copied = match part {
-                Self::Copy { from, to, bytes } => {
-                    [HostSpan::of(from, *bytes), HostSpan::of(to, *bytes)]
+                Self::Copy { from, to, rows } => {
+                    let [read, written] = rows.spans();
+                    [HostSpan::of(from, read), HostSpan::of(to, written)]
                 }
                 _ => [None, None],
             };

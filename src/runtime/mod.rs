@@ -32,7 +32,7 @@ pub mod union;
 
 pub use adopted::{AdoptedMemory, NotAdopted};
 pub use command::{
-    Command, CommandKind, Completion, HostSpan, Launch, Location, Stages, Status, Workers,
+    Command, CommandKind, Completion, HostSpan, Launch, Location, Rows, Stages, Status, Workers,
 };
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, Generation, IdMap, QueueId};

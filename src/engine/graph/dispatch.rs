@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::command_plan::CommandPlan;
 use super::interleaving::Dispatch;
 use super::run::GraphRun;
-use super::storage::{Arrival, COPY_UNIT};
+use super::storage::{Arrival, COPY_UNIT, transfer};
 use super::timeline::{Purpose, Submission};
 use crate::codelet::{Name, copy};
 use crate::engine::in_flight::Tag;
@@ -13,7 +13,7 @@ use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGr
 use crate::policy::Policy;
 use crate::residency::{Residency, State};
 use crate::runtime::{
-    BufferId, Command, EventId, HostMemoryId, Launch, Memory, Notice, RuntimeError,
+    BufferId, Command, CommandKind, EventId, Launch, Location, Memory, Notice, Rows, RuntimeError,
 };
 
 /// The copies that a component needs on a device.
@@ -197,16 +197,109 @@ impl GraphRun<'_> {
         datum: DatumId,
         wait: &mut Vec<EventId>,
     ) -> Result<EventId, RuntimeError> {
-        if !self.prepared.storage.residency.in_host(datum.0) {
-            wait.push(self.fetch(to.component, datum)?);
-        }
         self.replace_versions(to, datum, wait)?;
-        let (host, buffer, bytes) = self.memories(datum, to.device)?;
-        let command = Command::write(host, 0..bytes, buffer, 0);
-        let event = self.submit(to, purpose, command, wait)?;
+        let graph = Arc::clone(&self.graph);
+        let commands = self.load_commands(&graph, to, datum, wait)?;
+        let last = commands.len().saturating_sub(1);
+        let mut event = None;
+        for (number, command) in commands.into_iter().enumerate() {
+            if command.kind() == CommandKind::Write {
+                self.state.components[to.component].written += command.bytes();
+            }
+            // One queue has them all, so the last one ends when all have.
+            let end = if number == last { End::Notified } else { End::Covered };
+            event = self.submit_with(to, purpose, command, wait, end)?;
+        }
+        let event = event.ok_or(RuntimeError::Unknown {
+            what: "piece of a datum",
+        })?;
         self.arriving(to, datum, event);
-        self.state.components[to.component].written += bytes;
         Ok(event)
+    }
+
+    /// The copies that bring a datum to a device: one, or one for each piece of a view, some
+    /// of which are on the device already. `wait` gets the copies to the host that it takes.
+    fn load_commands(
+        &mut self,
+        graph: &TaskGraph,
+        to: Destination,
+        datum: DatumId,
+        wait: &mut Vec<EventId>,
+    ) -> Result<Vec<Command>, RuntimeError> {
+        let is_here = |run: &Self, piece: &DatumId| {
+            let residency = &run.prepared.storage.residency;
+            *piece != datum && residency.state(to.device, piece.0) == State::Valid
+        };
+        let pieces = graph.pieces(&datum);
+        let target = self.prepared.storage.buffer(datum, to.device)?;
+        if !pieces.iter().any(|piece| is_here(self, piece)) {
+            for piece in pieces {
+                if !self.prepared.storage.residency.in_host(piece.0) {
+                    wait.push(self.fetch(to.component, *piece)?);
+                }
+            }
+            let host = self.prepared.storage.host(graph, datum)?;
+            let way = transfer(graph, datum, None);
+            return Ok(vec![Command::Copy {
+                from: Location::host(host, way.host),
+                to: Location::device(target, way.device),
+                rows: way.rows,
+            }]);
+        }
+        let whole = graph.datum(datum).place.as_ref();
+        let mut commands = Vec::new();
+        for piece in pieces {
+            let own = graph.datum(*piece).place.as_ref();
+            let Some((whole, own)) = whole.zip(own) else {
+                continue;
+            };
+            let Some(part) = whole.common(own) else {
+                continue;
+            };
+            if is_here(self, piece) {
+                self.pin_piece(to.device, datum, *piece);
+                let from = self.prepared.storage.buffer(*piece, to.device)?;
+                commands.push(Command::Copy {
+                    from: Location::device(from, own.offset_of(&part)),
+                    to: Location::device(target, whole.offset_of(&part)),
+                    rows: Rows::new(part.height(), part.width(), own.width(), whole.width()),
+                });
+                continue;
+            }
+            if !self.prepared.storage.residency.in_host(piece.0) {
+                wait.push(self.fetch(to.component, *piece)?);
+            }
+            let host = self.prepared.storage.host(graph, datum)?;
+            let way = transfer(graph, datum, Some(&part));
+            commands.push(Command::Copy {
+                from: Location::host(host, way.host),
+                to: Location::device(target, way.device),
+                rows: way.rows,
+            });
+        }
+        Ok(commands)
+    }
+
+    /// Keeps a piece of a view on a device until the view is there.
+    fn pin_piece(&mut self, device: usize, view: DatumId, piece: DatumId) {
+        let residency = &mut self.prepared.storage.residency;
+        let slot = residency.slot(piece.0);
+        if let Some(space) = residency.space_mut(device) {
+            space.pin(slot);
+            self.pinned_pieces.push((device, view, slot));
+        }
+    }
+
+    /// A view has arrived on a device, or has not: its pieces may leave.
+    pub(super) fn unpin_pieces(&mut self, device: usize, view: DatumId) {
+        let residency = &mut self.prepared.storage.residency;
+        self.pinned_pieces.retain(|(on, of, slot)| {
+            let is_its = (*on, *of) == (device, view);
+            if is_its && let Some(space) = residency.space_mut(device) {
+                space.unpin(*slot);
+            }
+            !is_its
+        });
     }
 
     /// Notes a copy of a datum to a device.
@@ -310,12 +403,12 @@ impl GraphRun<'_> {
                 }
                 // Data of other components are in host memory, unless they stayed
                 // on another device.
-                State::Absent
-                    if shares
-                        && !residency.in_host(datum.0)
-                        && self.components.comes_in(&graph, datum, kernel) =>
-                {
-                    wait.push(self.fetch(to.component, datum)?);
+                State::Absent if shares && self.components.comes_in(&graph, datum, kernel) => {
+                    for piece in graph.pieces(&datum) {
+                        if !self.prepared.storage.residency.in_host(piece.0) {
+                            wait.push(self.fetch(to.component, *piece)?);
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -361,7 +454,8 @@ impl GraphRun<'_> {
             return Ok(());
         }
         let units = self.graph.datum(before).bytes.div_ceil(COPY_UNIT);
-        let [from, into] = [storage.host(before)?, storage.host(after)?].map(Memory::Host);
+        let host = |datum| storage.host(&self.graph, datum).map(Memory::Host);
+        let [from, into] = [host(before)?, host(after)?];
         let command = Command::Launch(Launch {
             codelet: Arc::clone(&self.prepared.copying),
             units: 0..units,
@@ -373,19 +467,17 @@ impl GraphRun<'_> {
     }
 
     fn read_command(&self, datum: DatumId, device: usize) -> Result<Command, RuntimeError> {
-        let (host, buffer, bytes) = self.memories(datum, device)?;
-        Ok(Command::read(buffer, 0, host, 0..bytes))
-    }
-
-    /// A datum's host memory, its buffer on a device, and its length in bytes.
-    fn memories(
-        &self,
-        datum: DatumId,
-        device: usize,
-    ) -> Result<(HostMemoryId, BufferId, u64), RuntimeError> {
         let storage = &self.prepared.storage;
-        let bytes = self.graph.datum(datum).bytes;
-        Ok((storage.host(datum)?, storage.buffer(datum, device)?, bytes))
+        let (host, buffer) = (
+            storage.host(&self.graph, datum)?,
+            storage.buffer(datum, device)?,
+        );
+        let way = transfer(&self.graph, datum, None);
+        Ok(Command::Copy {
+            from: Location::device(buffer, way.device),
+            to: Location::host(host, way.host),
+            rows: way.rows.reversed(),
+        })
     }
 
     /// Submits a command with an event.

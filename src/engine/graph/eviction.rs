@@ -88,16 +88,18 @@ impl GraphRun<'_> {
 
     /// Whether a datum must be written to the host before it leaves a device.
     fn must_be_kept(&self, datum: DatumId) -> bool {
-        // The overwriter's version must stay in the host memory that both share.
-        !self.is_overwritten(datum)
+        // The overwriter's version must stay in the host memory that both share. A view is
+        // made of its pieces again.
+        self.graph.datum(datum).pieces.is_empty()
+            && !self.is_overwritten(datum)
             && !self.prepared.storage.residency.in_host(datum.0)
             && self.is_needed(datum)
     }
 
     /// Whether the kernel was launched that makes the next version in the same host memory.
     fn is_overwritten(&self, datum: DatumId) -> bool {
-        let overwriter = self.prepared.storage.overwritten(&self.graph, datum);
-        overwriter.is_some_and(|kernel| self.state.was_launched(kernel))
+        let overwriters = self.prepared.storage.overwritten(&self.graph, datum);
+        (overwriters.into_iter()).any(|kernel| self.state.was_launched(kernel))
     }
 
     pub(super) fn evict(&mut self, device: usize, slot: usize) {

@@ -10,7 +10,7 @@ use super::timeline::Purpose;
 use crate::graph::DatumId;
 use crate::policy::Prefetch;
 use crate::residency::{Room, State};
-use crate::runtime::{Command, DeviceId, Location, RuntimeError};
+use crate::runtime::{Command, DeviceId, Location, Rows, RuntimeError};
 
 impl GraphRun<'_> {
     /// Loads what a component reads and the device has not, of the slots that `which` names.
@@ -117,7 +117,8 @@ impl GraphRun<'_> {
                 State::Valid | State::Arriving(_)
             )
         };
-        let in_host = residency.in_host(datum.0) || self.storing(datum).is_some();
+        let storage = &self.prepared.storage;
+        let in_host = storage.in_host(&self.graph, datum) || self.storing(datum).is_some();
         let bandwidth = |peer: usize| {
             let path = self.runtime.peer_path(DeviceId(peer), DeviceId(device))?;
             (!path.through_host || !in_host).then_some((peer, path.bandwidth))
@@ -147,7 +148,7 @@ impl GraphRun<'_> {
         let command = Command::Copy {
             from: Location::device(storage.buffer(datum, peer)?, 0),
             to: Location::device(storage.buffer(datum, to.device)?, 0),
-            bytes: self.graph.datum(datum).bytes,
+            rows: Rows::one(self.graph.datum(datum).bytes),
         };
         let slot = storage.residency.slot(datum.0);
         if let Some(space) = storage.residency.space_mut(peer) {

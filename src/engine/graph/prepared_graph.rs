@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::command_plan::CommandPlan;
 use super::outcome::GraphLoss;
 use super::run::windowed;
-use super::storage::Storage;
+use super::storage::{Storage, layout};
 use super::{GraphRunError, Options};
 use crate::codelet::{Codelet, Value, copy, zeros};
 use crate::engine::membership::Membership;
-use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph, bottom_levels};
+use crate::graph::{
+    Argument, Components, DatumId, HostSpaceId, KernelId, TaskGraph, bottom_levels,
+};
 use crate::machine::{Device, DeviceKind, RuntimeKind};
 use crate::policy::Policy;
 use crate::runtime::{DeviceId, Launch, QueueId, QueueKind, Runtime, RuntimeError};
@@ -336,7 +338,7 @@ impl PreparedGraph {
         let what = self.graph.kernel(kernel);
         let shares = self.devices[device].shares;
         if let Some(launch) = &self.launches[device][kernel.0] {
-            let memory = |datum| self.storage.memory(datum, device, shares).ok();
+            let memory = |datum| self.storage.memory(&self.graph, datum, device, shares).ok();
             if what
                 .memories()
                 .map(memory)
@@ -345,10 +347,16 @@ impl PreparedGraph {
                 return Ok(launch.clone());
             }
         }
-        let memory = |datum: DatumId| self.storage.memory(datum, device, shares);
+        let memory = |datum: DatumId| self.storage.memory(&self.graph, datum, device, shares);
+        let layout = |datum, number: u32| {
+            let (first, pitch) = layout(&self.graph, datum, shares);
+            (first / u64::from(number), (pitch / u64::from(number)) as u32)
+        };
         let args = what.arguments.iter().map(|argument| {
             Ok(match argument {
                 Argument::Value(value) => *value,
+                Argument::First { of, number } => Value::U64(layout(*of, *number).0),
+                Argument::Stride { of, number } => Value::U32(layout(*of, *number).1),
                 Argument::Input(datum)
                 | Argument::Output(datum)
                 | Argument::FullOutput(datum)
@@ -406,7 +414,21 @@ impl PreparedGraph {
         datum: DatumId,
     ) -> Result<&'r [u8], RuntimeError> {
         let length = self.graph.datum(datum).bytes as usize;
-        let memory = self.storage.host(datum)?;
+        let memory = self.storage.host(&self.graph, datum)?;
+        runtime.host_bytes(memory).map(|bytes| &bytes[..length])
+    }
+
+    /// The bytes of a space after a run that was not interrupted.
+    ///
+    /// # Errors
+    /// As [`Self::bytes`].
+    pub fn space_bytes<'r>(
+        &self,
+        runtime: &'r mut dyn Runtime,
+        space: HostSpaceId,
+    ) -> Result<&'r [u8], RuntimeError> {
+        let length = self.graph.space(space).bytes() as usize;
+        let memory = self.storage.space(space)?;
         runtime.host_bytes(memory).map(|bytes| &bytes[..length])
     }
 

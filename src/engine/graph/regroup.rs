@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::GraphRunError;
 use super::run::GraphRun;
 use super::state::ComponentState;
+use super::storage::Storage;
 use crate::graph::DatumId;
 use crate::runtime::RuntimeError;
 
@@ -25,6 +26,7 @@ impl GraphRun<'_> {
         let overwritten = |datum: DatumId| storage.overwritten(graph, datum);
         let repeated = (self.state).lose(graph, components, exists, overwritten);
         self.remove_outputs();
+        self.give_again()?;
         self.tell_absent(&lost);
         // A repeated component ends twice; only the last time counts.
         self.placements
@@ -64,6 +66,24 @@ impl GraphRun<'_> {
                 }
             }
         }
+    }
+
+    /// Writes given data again that lie where others have been, and whose readers run again.
+    fn give_again(&mut self) -> Result<(), RuntimeError> {
+        let graph = Arc::clone(&self.graph);
+        let is_lost = |storage: &Storage, datum: &DatumId| {
+            let is_given = graph.datum(*datum).contents.is_some();
+            is_given && graph.place(*datum).is_some() && !storage.exists(*datum)
+        };
+        for datum in graph.datum_ids() {
+            let mut readers = graph.readers(datum).iter();
+            if is_lost(&self.prepared.storage, &datum)
+                && readers.any(|reader| !self.state.is_done(*reader))
+            {
+                (self.prepared.storage).give_again(self.runtime, &graph, datum)?;
+            }
+        }
+        Ok(())
     }
 
     /// Stores what the host wants and only devices that are left have: the copy from the

@@ -49,6 +49,8 @@ pub(super) struct GraphRun<'a> {
     pub uses: Vec<DeviceUse>,
     /// Reads of data that another device needs.
     pub fetching: Vec<(DatumId, EventId)>,
+    /// Slots of pieces that a device keeps until a view is there.
+    pub pinned_pieces: Vec<(usize, DatumId, usize)>,
     pub submit_time: Nanos,
     wait_time: Nanos,
     /// Devices that failed and have not been given up yet, and why.
@@ -105,6 +107,7 @@ impl<'a> GraphRun<'a> {
         let queues = prepared.run_queues(runtime, policy, options)?;
         let state = RunState::new(&graph, &components);
         let is_given = |datum: usize| graph.data()[datum].contents.is_some();
+        prepared.storage.begin();
         let residency = &mut prepared.storage.residency;
         residency.forget(|datum| options.keep && is_given(datum));
         for datum in (0..graph.data().len()).filter(|datum| is_given(*datum)) {
@@ -136,6 +139,7 @@ impl<'a> GraphRun<'a> {
             timeline: Timeline::default(),
             uses: vec![DeviceUse::default(); devices],
             fetching: Vec::new(),
+            pinned_pieces: Vec::new(),
             submit_time: 0,
             wait_time: 0,
             failing: Vec::new(),
@@ -346,6 +350,11 @@ impl<'a> GraphRun<'a> {
             run.in_flight -= 1;
             run.ended = run.ended.max(completion.ended);
             run.failed |= completion.status != Status::Done;
+        }
+        if let Purpose::Write(datum) | Purpose::Load(datum) = submission.purpose
+            && !self.graph.datum(datum).pieces.is_empty()
+        {
+            self.unpin_pieces(device, datum);
         }
         if let Purpose::PeerLoad(datum, peer) = submission.purpose {
             self.loaded_from(peer, datum, completion.status == Status::Done);

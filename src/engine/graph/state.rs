@@ -202,7 +202,7 @@ impl RunState {
         graph: &TaskGraph,
         components: &Components,
         exists: impl Fn(DatumId) -> bool,
-        overwritten: impl Fn(DatumId) -> Option<KernelId>,
+        overwritten: impl Fn(DatumId) -> Vec<KernelId>,
     ) -> Vec<usize> {
         for component in 0..components.len() {
             if matches!(self.components[component].state, ComponentState::Running(_)) {
@@ -229,11 +229,15 @@ impl RunState {
         while let Some(component) = open.pop() {
             for kernel in &components.list()[component].kernels {
                 let kernel = graph.kernel(*kernel);
-                for datum in kernel.inputs().filter(lost) {
-                    repeat(self, graph.producer(datum), &mut open);
+                for datum in kernel.inputs() {
+                    for piece in graph.pieces(&datum).iter().filter(|piece| lost(piece)) {
+                        repeat(self, graph.producer(*piece), &mut open);
+                    }
                 }
                 for datum in kernel.outputs() {
-                    repeat(self, overwritten(datum), &mut open);
+                    for later in overwritten(datum) {
+                        repeat(self, Some(later), &mut open);
+                    }
                 }
             }
         }

@@ -2,10 +2,12 @@
 //! own.
 
 use crate::codelet::{BufferId, HostMemoryId, Memory};
-use crate::graph::{Argument, Component, Components, DatumId, KernelId, TaskGraph};
+use crate::graph::{
+    Argument, Component, Components, DatumId, HostSpaceId, KernelId, Place, TaskGraph,
+};
 use crate::machine::Device;
 use crate::residency::Residency;
-use crate::runtime::{EventId, Runtime, RuntimeError};
+use crate::runtime::{EventId, Rows, Runtime, RuntimeError};
 
 /// Bytes of a unit of the copying codelet. Host memory that is copied between
 /// versions of a datum is a multiple of it.
@@ -14,8 +16,11 @@ pub(super) const COPY_UNIT: u64 = 4096;
 /// The memory of a prepared graph: the host's, allocated when something first needs
 /// it, and where everything is.
 pub(super) struct Storage {
-    /// By datum.
+    /// By datum; of those without a place.
     host: Vec<Option<HostMemoryId>>,
+    spaces: Vec<SpaceMemory>,
+    /// By datum: those that lie on it in host memory.
+    lying_on: Vec<Vec<DatumId>>,
     /// By first version: all of them, if there are several.
     versions: Vec<Vec<DatumId>>,
     /// By datum: the first version of those that share its host memory. A version
@@ -26,6 +31,16 @@ pub(super) struct Storage {
     /// By component: the slots that it reads or writes, each once.
     pub slots: Vec<Vec<usize>>,
     pub residency: Residency<BufferId, Arrival>,
+}
+
+/// The host memory of a space.
+#[derive(Clone, Default)]
+struct SpaceMemory {
+    memory: Option<HostMemoryId>,
+    /// Whether kernels write to it.
+    is_written: bool,
+    /// Whether it has its first contents.
+    is_fresh: bool,
 }
 
 /// A copy to a device in flight: its event, and the component for which it was made.
@@ -48,7 +63,20 @@ impl Storage {
         let own: Vec<Option<u64>> = own
             .map(|device| (!device.shares_host_memory).then_some(device.memory))
             .collect();
+        let mut spaces = vec![SpaceMemory::default(); graph.spaces().len()];
+        let mut lying_on = vec![Vec::new(); data];
+        for datum in graph.datum_ids().filter(|datum| graph.producer(*datum).is_some()) {
+            let what = graph.datum(datum);
+            if let Some(place) = &what.place {
+                spaces[place.space.0].is_written = true;
+            }
+            for old in &what.overwrites {
+                lying_on[old.0].push(datum);
+            }
+        }
         let mut made = Self {
+            spaces,
+            lying_on,
             host: vec![None; data],
             versions: vec![Vec::new(); data],
             host_first: (0..data).collect(),
@@ -66,7 +94,8 @@ impl Storage {
                     versions.push(*from);
                 }
                 versions.push(*to);
-                if is_only_overwritten(graph, components, *from) {
+                let is_placed = graph.datum(*from).place.is_some();
+                if is_placed || is_only_overwritten(graph, components, *from) {
                     made.host_first[to.0] = made.host_first[from.0];
                 } else {
                     made.copied[made.host_first[from.0]] = true;
@@ -116,7 +145,25 @@ impl Storage {
                 self.ensure_host(runtime, graph, datum)?;
             }
         }
+        for (number, what) in graph.spaces().iter().enumerate() {
+            let space = &mut self.spaces[number];
+            if let Some(memory) = space.memory.filter(|_| !space.is_fresh)
+                && let Some(contents) = &what.contents
+            {
+                with_bytes(runtime, memory, what.bytes(), |all| {
+                    contents.write_all(HostSpaceId(number), what, all);
+                })?;
+            }
+            space.is_fresh = true;
+        }
         Ok(())
+    }
+
+    /// A run begins: what kernels write to has no first contents any more.
+    pub fn begin(&mut self) {
+        for space in &mut self.spaces {
+            space.is_fresh &= !space.is_written;
+        }
     }
 
     /// Makes a datum's host memory. Given data are written there.
@@ -129,6 +176,14 @@ impl Storage {
         graph: &TaskGraph,
         datum: DatumId,
     ) -> Result<HostMemoryId, RuntimeError> {
+        if let Some(place) = &graph.datum(datum).place {
+            let space = &mut self.spaces[place.space.0].memory;
+            if let Some(memory) = space {
+                return Ok(*memory);
+            }
+            let memory = runtime.alloc_host(graph.space(place.space).bytes())?;
+            return Ok(*space.insert(memory));
+        }
         let first = self.host_first[datum.0];
         if let Some(memory) = self.host[first] {
             return Ok(memory);
@@ -137,12 +192,7 @@ impl Storage {
         let memory = runtime.alloc_host(self.host_length(graph, first))?;
         self.host[first] = Some(memory);
         if let Some(contents) = &what.contents {
-            match runtime.host_bytes(memory) {
-                Ok(all) => contents.write(&mut all[..what.bytes as usize]),
-                // A simulation without data needs no contents.
-                Err(RuntimeError::NoData) => {}
-                Err(error) => return Err(error),
-            }
+            with_bytes(runtime, memory, what.bytes, |bytes| contents.write(bytes))?;
         }
         Ok(memory)
     }
@@ -173,11 +223,60 @@ impl Storage {
                 self.residency.set_in_host(version.0, false);
             }
         }
+        let lying_on = &self.lying_on[datum.0];
+        for other in graph.datum(datum).overwrites.iter().chain(lying_on) {
+            self.residency.set_in_host(other.0, false);
+        }
         self.residency.set_in_host(datum.0, present);
     }
 
-    /// A datum's host memory.
-    pub fn host(&self, datum: DatumId) -> Result<HostMemoryId, RuntimeError> {
+    /// Writes a given datum at a place again: its host memory has had other versions.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn give_again(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        graph: &TaskGraph,
+        datum: DatumId,
+    ) -> Result<(), RuntimeError> {
+        let Some((place, pitch)) = graph.place(datum) else {
+            return Ok(());
+        };
+        let space = graph.space(place.space);
+        let mut compact = vec![0; place.bytes() as usize];
+        if let Some(contents) = &space.contents {
+            contents.write(place, &mut compact);
+        }
+        with_bytes(runtime, self.space(place.space)?, space.bytes(), |all| {
+            let rows = compact.chunks_exact(place.width() as usize);
+            for (row, from) in place.rows.clone().zip(rows) {
+                let at = (row * pitch + place.columns.start) as usize;
+                all[at..at + from.len()].copy_from_slice(from);
+            }
+        })?;
+        self.set_in_host(graph, datum, true);
+        Ok(())
+    }
+
+    /// Whether host memory has a datum: all pieces of a view.
+    pub fn in_host(&self, graph: &TaskGraph, datum: DatumId) -> bool {
+        let mut pieces = graph.pieces(&datum).iter();
+        pieces.all(|piece| self.residency.in_host(piece.0))
+    }
+
+    /// The host memory of a space.
+    pub fn space(&self, space: HostSpaceId) -> Result<HostMemoryId, RuntimeError> {
+        self.spaces[space.0].memory.ok_or(RuntimeError::Unknown {
+            what: "host memory of a space",
+        })
+    }
+
+    /// The host memory in which a datum is.
+    pub fn host(&self, graph: &TaskGraph, datum: DatumId) -> Result<HostMemoryId, RuntimeError> {
+        if let Some(place) = &graph.datum(datum).place {
+            return self.space(place.space);
+        }
         self.host[self.host_first[datum.0]].ok_or(RuntimeError::Unknown {
             what: "host memory of a datum",
         })
@@ -196,31 +295,36 @@ impl Storage {
     /// The memory that a kernel on a device gets for a datum.
     pub fn memory(
         &self,
+        graph: &TaskGraph,
         datum: DatumId,
         device: usize,
         shares: bool,
     ) -> Result<Memory, RuntimeError> {
         if shares {
-            self.host(datum).map(Memory::Host)
+            self.host(graph, datum).map(Memory::Host)
         } else {
             self.buffer(datum, device).map(Memory::Device)
         }
     }
 
-    /// Whether the host or a device has a datum.
+    /// Whether the host or a device has a datum that is no view.
     pub fn exists(&self, datum: DatumId) -> bool {
         self.residency.in_host(datum.0) || self.residency.holder(datum.0).is_some()
     }
 
-    /// The kernel that makes the next version of a datum in the same host memory.
-    pub fn overwritten(&self, graph: &TaskGraph, datum: DatumId) -> Option<KernelId> {
-        let kernel = graph.overwriter(datum)?;
-        let mut arguments = graph.kernel(kernel).arguments.iter();
-        let in_place = arguments.any(|argument| {
-            matches!(argument, Argument::InOut { from, to }
-                if *from == datum && !self.apart(*from, *to))
+    /// The kernels that write to the host memory of a datum when it has been read: the one
+    /// that makes its next version there, and those whose results lie on it.
+    pub fn overwritten(&self, graph: &TaskGraph, datum: DatumId) -> Vec<KernelId> {
+        let next = graph.overwriter(datum).filter(|kernel| {
+            let mut arguments = graph.kernel(*kernel).arguments.iter();
+            arguments.any(|argument| {
+                matches!(argument, Argument::InOut { from, to }
+                    if *from == datum && !self.apart(*from, *to))
+            })
         });
-        in_place.then_some(kernel)
+        let lying_on = self.lying_on[datum.0].iter();
+        let others = lying_on.filter_map(|other| graph.producer(*other));
+        next.into_iter().chain(others).collect()
     }
 
     /// Whether two versions differ in their host memory, so that one is copied to
@@ -245,7 +349,8 @@ impl Storage {
                 }
             }
         }
-        for memory in self.host.into_iter().flatten() {
+        let spaces = self.spaces.iter().filter_map(|space| space.memory);
+        for memory in self.host.into_iter().flatten().chain(spaces) {
             runtime.free_host(memory);
         }
     }
@@ -257,13 +362,22 @@ pub fn host_bytes(graph: &TaskGraph, components: &Components, devices: &[Device]
     let storage = Storage::new(graph, components, devices);
     let shares = devices.iter().any(|device| device.shares_host_memory);
     let needed = (graph.datum_ids()).filter(|datum| shares || travels(graph, components, *datum));
-    let mut firsts: Vec<usize> = needed.map(|datum| storage.host_first[datum.0]).collect();
+    let (mut firsts, mut spaces) = (Vec::new(), Vec::new());
+    for datum in needed {
+        match &graph.datum(datum).place {
+            Some(place) => spaces.push(place.space),
+            None => firsts.push(storage.host_first[datum.0]),
+        }
+    }
     firsts.sort_unstable();
     firsts.dedup();
-    let lengths = firsts
+    spaces.sort_unstable();
+    spaces.dedup();
+    let own = firsts
         .into_iter()
         .map(|first| storage.host_length(graph, first));
-    lengths.fold(0, u64::saturating_add)
+    let of_spaces = spaces.into_iter().map(|space| graph.space(space).bytes());
+    own.chain(of_spaces).fold(0, u64::saturating_add)
 }
 
 /// Whether a datum may be needed in host memory, wherever its component runs: the
@@ -280,4 +394,55 @@ fn is_only_overwritten(graph: &TaskGraph, components: &Components, datum: DatumI
     let reader = graph.overwriter(datum).map(|kernel| components.of(kernel));
     let elsewhere = (components.readers(datum).iter()).any(|component| Some(*component) != reader);
     !graph.datum(datum).wanted && producer.is_some() && !elsewhere
+}
+
+/// Writes to the first bytes of host memory.
+fn with_bytes(
+    runtime: &mut dyn Runtime,
+    memory: HostMemoryId,
+    bytes: u64,
+    write: impl FnOnce(&mut [u8]),
+) -> Result<(), RuntimeError> {
+    match runtime.host_bytes(memory) {
+        Ok(all) => write(&mut all[..bytes as usize]),
+        // A simulation without data needs no contents.
+        Err(RuntimeError::NoData) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The bytes before a datum, and from one of its rows to the next, in the memory in which a
+/// kernel gets it. A datum without a place is one row.
+pub(super) fn layout(graph: &TaskGraph, datum: DatumId, shares: bool) -> (u64, u64) {
+    match (graph.place(datum), shares) {
+        (Some((place, pitch)), true) => (place.first(pitch), pitch),
+        (Some((place, _)), false) => (0, place.width()),
+        (None, _) => (0, graph.datum(datum).bytes),
+    }
+}
+
+/// How a part of a datum is copied between its host memory and a device: where the part
+/// begins in both, and its rows as from the host's memory to the device's.
+pub(super) fn transfer(graph: &TaskGraph, datum: DatumId, part: Option<&Place>) -> Transfer {
+    let Some((place, pitch)) = graph.place(datum) else {
+        return Transfer {
+            host: 0,
+            device: 0,
+            rows: Rows::one(graph.datum(datum).bytes),
+        };
+    };
+    let part = part.unwrap_or(place);
+    Transfer {
+        host: part.first(pitch),
+        device: place.offset_of(part),
+        rows: Rows::new(part.height(), part.width(), pitch, place.width()),
+    }
+}
+
+/// A copy between host memory and a device's: where it begins in both.
+pub(super) struct Transfer {
+    pub host: u64,
+    pub device: u64,
+    pub rows: Rows,
 }

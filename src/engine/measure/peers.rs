@@ -6,7 +6,7 @@ use super::figures::{rounded, seconds};
 use super::probe::Probe;
 use crate::codelet::{BufferId, HostMemoryId};
 use crate::machine::PeerSpec;
-use crate::runtime::{Command, DeviceId, Location, PeerPath, QueueId, RuntimeError};
+use crate::runtime::{Command, DeviceId, Location, PeerPath, QueueId, Rows, RuntimeError};
 
 /// Bytes of the largest copy at most. Some drivers copy directly at a fiftieth of the
 /// links' speed, and machines with many devices have many pairs.
@@ -66,7 +66,7 @@ fn measure_way(
         let copy = (bytes > 0).then(|| Command::Copy {
             from: Location::device(source, 0),
             to: Location::device(target, 0),
-            bytes,
+            rows: Rows::one(bytes),
         });
         probe.median(|probe| once(probe, queues, (source, target), host, copy.as_ref()))
     };

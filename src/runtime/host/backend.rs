@@ -243,7 +243,7 @@ impl Devices for HostBackend {
                     what: "a series of commands with one completion",
                 });
             }
-            Command::Copy { from, to, bytes } => self.memory.copy(pool, *from, *to, *bytes)?,
+            Command::Copy { from, to, rows } => self.memory.copy(pool, *from, *to, *rows)?,
         };
         let owner = (DeviceId(index), queue);
         let event = event.unwrap_or_else(EventId::fresh);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::job::{Prepared, Work};
 use crate::codelet::{HostValue, Memory, Value};
 use crate::runtime::tiles::Tiles;
-use crate::runtime::{BufferId, HostMemoryId, HostRegion, Launch, Location, RuntimeError};
+use crate::runtime::{BufferId, HostMemoryId, HostRegion, Launch, Location, Rows, RuntimeError};
 
 /// Host regions, shared with other backends, and the pools' own buffers.
 #[derive(Default)]
@@ -74,8 +74,16 @@ impl MemoryTable {
         pool: Pool<'_>,
         from: Location,
         to: Location,
-        bytes: u64,
+        rows: Rows,
     ) -> Result<Prepared, RuntimeError> {
+        // Nobody copies rows within host memory: a device that computes there needs no copy.
+        if rows.count > 1 {
+            return Err(RuntimeError::Unsupported {
+                device: pool.name.to_owned(),
+                what: "a copy of rows with gaps between them",
+            });
+        }
+        let bytes = rows.total();
         let from = self.locate(pool, from, bytes)?;
         let to = self.locate(pool, to, bytes)?;
         Ok(Prepared {

@@ -14,7 +14,7 @@ use super::launch::Kernels;
 use super::memory::View;
 use super::without_event::{UncoveredCommands, enqueue};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
-use crate::runtime::{HostRegion, IdMap, Location, RuntimeError};
+use crate::runtime::{HostRegion, IdMap, Location, Rows, RuntimeError};
 
 /// A buffer on a device.
 pub(super) struct Buffer {
@@ -120,6 +120,19 @@ pub(super) fn list(wait: &[cl_event]) -> (u32, *const cl_event) {
     }
 }
 
+/// The origin of a rectangle at the begin of its memory.
+const ORIGIN: [usize; 3] = [0; 3];
+
+/// The origin of rows that begin at this byte.
+fn origin(offset: u64, pitch: u64) -> [usize; 3] {
+    [(offset % pitch) as usize, (offset / pitch) as usize, 0]
+}
+
+/// The size of rows, in bytes and in rows.
+fn region_of(rows: Rows) -> [usize; 3] {
+    [rows.bytes as usize, rows.count as usize, 1]
+}
+
 impl OpenQueue {
     pub(super) fn new(device: usize, raw: Queue, profiling: bool) -> Self {
         Self {
@@ -139,21 +152,24 @@ impl OpenQueue {
     pub(super) fn copy(
         &self,
         (device, memories): (&OpenDevice, &Memories),
-        (from, to, bytes): (Location, Location, u64),
+        (from, to, rows): (Location, Location, Rows),
         with_event: bool,
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
-        let name = match (from.memory, to.memory) {
-            (Memory::Host(_), _) => "clEnqueueWriteBuffer",
-            (_, Memory::Host(_)) => "clEnqueueReadBuffer",
-            _ => "clEnqueueCopyBuffer",
+        let name = match (from.memory, to.memory, rows.count > 1) {
+            (Memory::Host(_), _, false) => "clEnqueueWriteBuffer",
+            (Memory::Host(_), _, true) => "clEnqueueWriteBufferRect",
+            (_, Memory::Host(_), false) => "clEnqueueReadBuffer",
+            (_, Memory::Host(_), true) => "clEnqueueReadBufferRect",
+            (_, _, false) => "clEnqueueCopyBuffer",
+            (_, _, true) => "clEnqueueCopyBufferRect",
         };
         let refuse = |why: String| RuntimeError::Call {
             device: device.info.name.clone(),
             call: name,
             why,
         };
-        let end = |Location { memory, offset }: Location| {
+        let end = |Location { memory, offset }: Location, bytes: u64| {
             let (what, end, length) = match memory {
                 Memory::Host(id) => {
                     let region = memories.host(id)?;
@@ -179,22 +195,77 @@ impl OpenQueue {
                 ))),
             }
         };
-        let (source, target) = (end(from)?, end(to)?);
+        let [read, written] = rows.spans();
+        let (source, target) = (end(from, read)?, end(to, written)?);
         let is_own = |end: &End| matches!(end, End::Buffer(buffer) if buffer.device == self.device);
         if !is_own(&source) && !is_own(&target) {
             let what = "buffer of this device";
             return Err(RuntimeError::Unknown { what });
         }
-        if bytes == 0 {
+        if rows.total() == 0 {
             return self.marker(device, wait);
         }
         let (count, events) = list(wait);
         let queue = self.raw.raw();
-        let (at, there, bytes) = (from.offset as usize, to.offset as usize, bytes as usize);
+        let (at, there, bytes) = (
+            from.offset as usize,
+            to.offset as usize,
+            rows.bytes as usize,
+        );
         // SAFETY: both ends were checked, the token of the command keeps their memory
         // alive until it has ended, and events order other accesses to these bytes.
         let event = enqueue(with_event, |library, event| unsafe {
             match (&source, &target) {
+                (End::Host(region), End::Buffer(buffer)) if rows.count > 1 => library
+                    .clEnqueueWriteBufferRect(
+                        queue,
+                        buffer.mem.raw(),
+                        CL_FALSE,
+                        origin(to.offset, rows.to_pitch).as_ptr(),
+                        ORIGIN.as_ptr(),
+                        region_of(rows).as_ptr(),
+                        rows.to_pitch as usize,
+                        0,
+                        rows.from_pitch as usize,
+                        0,
+                        region.address.add(at).as_ptr().cast(),
+                        count,
+                        events,
+                        event,
+                    ),
+                (End::Buffer(buffer), End::Host(region)) if rows.count > 1 => library
+                    .clEnqueueReadBufferRect(
+                        queue,
+                        buffer.mem.raw(),
+                        CL_FALSE,
+                        origin(from.offset, rows.from_pitch).as_ptr(),
+                        ORIGIN.as_ptr(),
+                        region_of(rows).as_ptr(),
+                        rows.from_pitch as usize,
+                        0,
+                        rows.to_pitch as usize,
+                        0,
+                        region.address.add(there).as_ptr().cast(),
+                        count,
+                        events,
+                        event,
+                    ),
+                (End::Buffer(source), End::Buffer(target)) if rows.count > 1 => library
+                    .clEnqueueCopyBufferRect(
+                        queue,
+                        source.mem.raw(),
+                        target.mem.raw(),
+                        origin(from.offset, rows.from_pitch).as_ptr(),
+                        origin(to.offset, rows.to_pitch).as_ptr(),
+                        region_of(rows).as_ptr(),
+                        rows.from_pitch as usize,
+                        0,
+                        rows.to_pitch as usize,
+                        0,
+                        count,
+                        events,
+                        event,
+                    ),
                 (End::Host(region), End::Buffer(buffer)) => library.clEnqueueWriteBuffer(
                     queue,
                     buffer.mem.raw(),

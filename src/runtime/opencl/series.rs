@@ -71,9 +71,9 @@ impl OpenQueue {
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
         match command {
-            Command::Copy { from, to, bytes } => {
+            Command::Copy { from, to, rows } => {
                 let here = (env.device, env.memories);
-                self.copy(here, (*from, *to, *bytes), with_event, wait)
+                self.copy(here, (*from, *to, *rows), with_event, wait)
             }
             Command::Launch(launch) => self.launch(launch, with_event, env, wait),
             Command::Repeat(launch) => self.launch(launch, with_event, env, wait),

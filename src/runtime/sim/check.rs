@@ -20,10 +20,11 @@ impl Sim {
             }),
             Command::Launch(launch) => self.check_launch(device, launch),
             Command::Repeat(launch) => self.check_launch(device, launch),
-            Command::Copy { from, to, bytes } => {
+            Command::Copy { from, to, rows } => {
+                let [read, written] = rows.spans();
                 let owners = [
-                    self.check_span(device, *from, *bytes)?,
-                    self.check_span(device, *to, *bytes)?,
+                    self.check_span(device, *from, read)?,
+                    self.check_span(device, *to, written)?,
                 ];
                 match owners.contains(&Some(device.0)) {
                     true => Ok(()),

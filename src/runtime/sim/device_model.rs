@@ -287,6 +287,19 @@ impl DeviceModel {
         })
     }
 
+    /// What a copy within the device's own memory needs, where each byte is read and written.
+    pub fn copy_within(&self, bytes: u64, noise: f64) -> Demand {
+        Demand {
+            engine: self.kernels,
+            other: None,
+            slots: None,
+            gap: self.launch_overhead,
+            delay: None,
+            latency: 0,
+            uses: vec![Use::of(self.memory, 2.0 * bytes as f64 * noise)],
+        }
+    }
+
     /// What a copy to the memory of the device of index `to` needs; `None` without a
     /// direct link to it.
     pub fn peer_copy(&self, to: usize, bytes: u64, noise: f64) -> Option<Demand> {

@@ -1,12 +1,14 @@
 //! Simulated memory: the bytes taken of each device's memory, and their contents if
 //! the run has data.
 
+use std::ops::Range;
+
 use memmap2::MmapMut;
 
 use super::RuntimeError;
 use crate::codelet::{HostValue, Memory, Value};
 use crate::runtime::adopted::{LEAST_ALIGNMENT, not_adopted};
-use crate::runtime::{AdoptedMemory, IdMap, Launch, Location, NotAdopted};
+use crate::runtime::{AdoptedMemory, IdMap, Launch, Location, NotAdopted, Rows};
 
 /// The contents of fresh memory: not a number as `f64` and as `f32`, so that a read
 /// of what was never written gives a wrong result.
@@ -266,8 +268,11 @@ impl SimMemory {
     }
 
     /// Copies bytes between two blocks, whose ranges were checked.
-    pub fn copy(&mut self, from: Location, to: Location, bytes: u64) {
+    pub fn copy(&mut self, from: Location, to: Location, rows: Rows) {
         let with_data = self.with_data;
+        if from.memory == to.memory {
+            return self.copy_within(from, to, rows);
+        }
         let Some(block) = self.blocks.get_mut(&to.memory) else {
             return;
         };
@@ -276,11 +281,22 @@ impl SimMemory {
         if let Some(source) = source.and_then(|block| block.contents.bytes(with_data))
             && let Some(data) = target.bytes(with_data)
         {
-            let (at, there, bytes) = (from.offset as usize, to.offset as usize, bytes as usize);
-            data[there..there + bytes].copy_from_slice(&source[at..at + bytes]);
+            for (at, there) in places(from, to, rows) {
+                data[there].copy_from_slice(&source[at]);
+            }
         }
         if let Some(block) = self.blocks.get_mut(&to.memory) {
             block.contents = target;
+        }
+    }
+
+    fn copy_within(&mut self, from: Location, to: Location, rows: Rows) {
+        let with_data = self.with_data;
+        let block = self.blocks.get_mut(&to.memory);
+        if let Some(data) = block.and_then(|block| block.contents.bytes(with_data)) {
+            for (at, there) in places(from, to, rows) {
+                data.copy_within(at, there.start);
+            }
         }
     }
 
@@ -307,4 +323,22 @@ impl SimMemory {
         // arguments are those that the codelet documents.
         unsafe { host.run(&arguments, launch.units.start, launch.units.clone()) };
     }
+}
+
+/// Where the rows of a copy are read and written.
+fn places(
+    from: Location,
+    to: Location,
+    rows: Rows,
+) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+    let place = move |first: u64, pitch: u64, row: u64| {
+        let begin = (first + row * pitch) as usize;
+        begin..begin + rows.bytes as usize
+    };
+    (0..rows.count).map(move |row| {
+        (
+            place(from.offset, rows.from_pitch, row),
+            place(to.offset, rows.to_pitch, row),
+        )
+    })
 }

@@ -256,7 +256,7 @@ impl Sim {
         let done = ended.end == End::Done;
         if done {
             match &running.command {
-                Command::Copy { from, to, bytes } => self.memory.copy(*from, *to, *bytes),
+                Command::Copy { from, to, rows } => self.memory.copy(*from, *to, *rows),
                 launch => (launch.launches()).for_each(|l| self.memory.compute(l)),
             }
         }

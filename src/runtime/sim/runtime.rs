@@ -220,18 +220,21 @@ impl Sim {
         let model = &self.models[device];
         let noise = self.noise.factor(self.events.len() as u64);
         let demand = match &command {
-            Command::Copy { from, to, bytes } => match self.owners(*from, *to) {
+            Command::Copy { from, to, rows } => match self.owners(*from, *to) {
+                (Some(from), Some(to)) if from == to => {
+                    Some(model.copy_within(rows.total(), noise))
+                }
                 (Some(from), Some(to)) => {
                     let (source, target) = (&self.models[from], &self.models[to]);
                     let path = self.paths.get(&(from, to));
                     let demand = match path.is_none_or(|path| path.through_host) {
-                        true => source.staged_copy(target, *bytes, noise),
-                        false => source.peer_copy(to, *bytes, noise),
+                        true => source.staged_copy(target, rows.total(), noise),
+                        false => source.peer_copy(to, rows.total(), noise),
                     };
                     let other = Some(if from == device { to } else { from });
                     demand.map(|demand| Demand { other, ..demand })
                 }
-                _ => model.transfer(command.kind(), *bytes, noise),
+                _ => model.transfer(command.kind(), rows.total(), noise),
             },
             kernel => kernel
                 .launches()

@@ -13,7 +13,7 @@ use super::Union;
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::runtime::{
     Command, CommandKind, Completion, DeviceId, Devices, EventId, IdMap, Location, Nanos, QueueId,
-    QueueKind, Runtime, RuntimeError, Status,
+    QueueKind, Rows, Runtime, RuntimeError, Status,
 };
 
 /// Bytes of a slot, and so of the largest pieces.
@@ -97,7 +97,7 @@ pub(super) struct Staging {
 impl Union {
     /// The copy that a command is, if it must go through host memory.
     pub(super) fn staged_copy(&self, command: &Command) -> Option<PeerCopy> {
-        let Command::Copy { from, to, bytes } = *command else {
+        let Command::Copy { from, to, rows } = *command else {
             return None;
         };
         let device = |memory: Memory| match memory {
@@ -107,10 +107,11 @@ impl Union {
         let (source, target) = (device(from.memory)?, device(to.memory)?);
         let is_direct = source == target
             || (self.paths.get(&(source, target))).is_some_and(|path| !path.through_host);
-        (!is_direct).then_some(PeerCopy {
+        // Rows with gaps are copied between host and device only.
+        (!is_direct && rows.count == 1).then_some(PeerCopy {
             from,
             to,
-            bytes,
+            bytes: rows.total(),
             source,
             target,
         })
@@ -158,7 +159,7 @@ impl Union {
         let empty = Command::Copy {
             from: Location::host(lane.memory, 0),
             to: own,
-            bytes: 0,
+            rows: Rows::one(0),
         };
         let begin = EventId::fresh();
         self.submit_as(queue, empty.clone(), wait, begin, Role::Begin(event))?;
@@ -178,14 +179,14 @@ impl Union {
             let read = Command::Copy {
                 from: behind(copy.from),
                 to: staged,
-                bytes,
+                rows: Rows::one(bytes),
             };
             let filled = EventId::fresh();
             self.submit_as(lane.reads, read, &wait, filled, Role::Piece)?;
             let write = Command::Copy {
                 from: staged,
                 to: behind(copy.to),
-                bytes,
+                rows: Rows::one(bytes),
             };
             last = EventId::fresh();
             self.submit_as(lane.writes, write, &[filled], last, Role::Piece)?;

@@ -220,7 +220,10 @@ impl<'a> Builder<'a> {
         // An output that may be written in part begins with zeros, which a task
         // checks if it reads them.
         let kind = |memory: &Argument| match memory {
-            Argument::Input(_) | Argument::Value(_) => 0,
+            Argument::Input(_)
+            | Argument::Value(_)
+            | Argument::Stride { .. }
+            | Argument::First { .. } => 0,
             Argument::InOut { .. } | Argument::Output(_) => 1,
             Argument::FullOutput(_) => 2,
         };

@@ -32,7 +32,10 @@ pub fn mix_reference(graph: &TaskGraph) -> Option<Vec<Vec<u8>>> {
                 }
                 // It begins with zeros.
                 Argument::Output(datum) => digest.take(&data[datum.0]),
-                Argument::FullOutput(_) | Argument::Value(_) => digest,
+                Argument::FullOutput(_)
+                | Argument::Value(_)
+                | Argument::Stride { .. }
+                | Argument::First { .. } => digest,
             };
         }
         let results = kernel.arguments.iter().filter_map(Argument::writes);
