@@ -10,19 +10,22 @@
 #define RADIUS (SIZE / 2)
 #define REACH (RADIUS * CHANNELS)
 
-float number(__global const float *in, uint rows, uint width, int y, int x)
+float number(__global const float *in, uint rows, uint width, uint stride, int y, int x)
 {
     const bool inside = y >= 0 && y < (int)rows && x >= 0 && x < (int)width;
-    return inside ? in[(size_t)y * width + x] : 0.0f;
+    return inside ? in[(size_t)y * stride + x] : 0.0f;
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
 void convolution(__global const float *restrict in, __global const float *restrict filter,
-                 __global float *restrict out, uint in_rows, uint in_columns, uint above,
+                 __global float *restrict out, ulong in_first, uint in_stride,
+                 ulong out_first, uint out_stride, uint in_rows, uint in_columns, uint above,
                  uint left, uint rows, uint columns, uint size, uint channels)
 {
     const uint width = in_columns * CHANNELS;
     const uint out_width = columns * CHANNELS;
+    in += in_first;
+    out += out_first;
     const int local_x = get_local_id(0), local_y = get_local_id(1);
     const int group_x = get_group_id(0) * ITEMS_X;
     const int group_y = get_group_id(1) * ITEMS_Y * ROWS;
@@ -38,11 +41,11 @@ void convolution(__global const float *restrict in, __global const float *restri
     __local float tile[DOWN][ACROSS];
     for (int y = local_y; y < DOWN; y += ITEMS_Y)
         for (int x = local_x; x < ACROSS; x += ITEMS_X)
-            tile[y][x] = number(in, in_rows, width, from_y + y, from_x + x);
+            tile[y][x] = number(in, in_rows, width, in_stride, from_y + y, from_x + x);
     barrier(CLK_LOCAL_MEM_FENCE);
 #define INPUT(y, x) tile[y][x]
 #else
-#define INPUT(y, x) number(in, in_rows, width, from_y + (y), from_x + (x))
+#define INPUT(y, x) number(in, in_rows, width, in_stride, from_y + (y), from_x + (x))
 #endif
 
     for (int i = 0; i < SIZE; i++)
@@ -59,6 +62,6 @@ void convolution(__global const float *restrict in, __global const float *restri
     for (int r = 0; r < ROWS; r++) {
         const uint y = group_y + local_y + r * ITEMS_Y;
         if (y < rows && x < out_width)
-            out[(size_t)y * out_width + x] = sums[r];
+            out[(size_t)y * out_stride + x] = sums[r];
     }
 }

@@ -1,9 +1,10 @@
-// Fourier transforms of the rows or columns of a block, in single precision.
+// Fourier transforms of the rows or columns of a block in place, in single precision.
 // src/codelet/fft/mod.rs describes the arguments.
 //
 // A work-group transforms a line by Stockham's algorithm: log2(LENGTH) passes of
-// butterflies, each of which reads the whole line before it writes it, so that one array
-// is enough.
+// butterflies. The numbers of a pass are in registers, and pass from work-item to work-item
+// through local memory: first the real parts, then the imaginary ones, so that one array of
+// LENGTH floats is enough.
 //
 // src/codelet/fft/opencl.rs defines LENGTH, a power of two; ITEMS, the size of a
 // work-group; and COLUMNS, 1 for columns and 0 for rows.
@@ -11,47 +12,59 @@
 // Butterflies of a work-item.
 #define EACH (LENGTH / 2 / ITEMS)
 
+// Gives a part (x or y) of the results of a pass to the work-items that need them next.
+#define EXCHANGE(part)                                            \
+    barrier(CLK_LOCAL_MEM_FENCE);                                 \
+    for (uint e = 0; e < EACH; e++) {                             \
+        const uint j = item + e * ITEMS;                          \
+        const uint k = j & (apart - 1);                           \
+        const uint to = 2 * (j - k) + k;                          \
+        line[to] = a[e].part;                                     \
+        line[to + apart] = b[e].part;                             \
+    }                                                             \
+    barrier(CLK_LOCAL_MEM_FENCE);                                 \
+    for (uint e = 0; e < EACH; e++) {                             \
+        a[e].part = line[item + e * ITEMS];                       \
+        b[e].part = line[item + e * ITEMS + LENGTH / 2];          \
+    }
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void fft(__global const float2 *restrict x, __global float2 *restrict y, uint rows, uint columns)
+void fft(__global float2 *x, ulong first, uint stride, uint rows, uint columns)
 {
-    __local float2 line[LENGTH];
+    __local float line[LENGTH];
     const uint item = get_local_id(0);
     const size_t number = get_global_id(0) / ITEMS;
 #if COLUMNS
-    const size_t first = number, stride = columns;
+    __global float2 *own = x + first + number;
+    const size_t apart_in_memory = stride;
 #else
-    const size_t first = number * columns, stride = 1;
+    __global float2 *own = x + first + number * stride;
+    const size_t apart_in_memory = 1;
 #endif
-    for (uint i = item; i < LENGTH; i += ITEMS)
-        line[i] = x[first + i * stride];
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-    for (uint apart = 1; apart < LENGTH; apart *= 2) {
-        float2 sums[EACH], differences[EACH];
-#pragma unroll
-        for (uint e = 0; e < EACH; e++) {
-            const uint j = item + e * ITEMS;
-            const uint k = j & (apart - 1);
-            const float2 a = line[j];
-            const float2 b = line[j + LENGTH / 2];
-            float cosine;
-            const float sine = sincos(-M_PI_F * (float)k / (float)apart, &cosine);
-            const float2 turned = (float2)(b.x * cosine - b.y * sine, b.x * sine + b.y * cosine);
-            sums[e] = a + turned;
-            differences[e] = a - turned;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (uint e = 0; e < EACH; e++) {
-            const uint j = item + e * ITEMS;
-            const uint k = j & (apart - 1);
-            const uint to = 2 * (j - k) + k;
-            line[to] = sums[e];
-            line[to + apart] = differences[e];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+    float2 a[EACH], b[EACH];
+    for (uint e = 0; e < EACH; e++) {
+        const uint j = item + e * ITEMS;
+        a[e] = own[j * apart_in_memory];
+        b[e] = own[(j + LENGTH / 2) * apart_in_memory];
     }
 
-    for (uint i = item; i < LENGTH; i += ITEMS)
-        y[first + i * stride] = line[i];
+    for (uint apart = 1; apart < LENGTH; apart *= 2) {
+        for (uint e = 0; e < EACH; e++) {
+            const uint k = (item + e * ITEMS) & (apart - 1);
+            float cosine;
+            const float sine = sincos(-M_PI_F * (float)k / (float)apart, &cosine);
+            const float2 turned =
+                (float2)(b[e].x * cosine - b[e].y * sine, b[e].x * sine + b[e].y * cosine);
+            b[e] = a[e] - turned;
+            a[e] = a[e] + turned;
+        }
+        EXCHANGE(x)
+        EXCHANGE(y)
+    }
+
+    for (uint e = 0; e < EACH; e++) {
+        const uint j = item + e * ITEMS;
+        own[j * apart_in_memory] = a[e];
+        own[(j + LENGTH / 2) * apart_in_memory] = b[e];
+    }
 }

@@ -29,12 +29,19 @@ pub enum Argument {
     InOut { from: DatumId, to: DatumId },
     /// A plain value or local memory, but no other memory.
     Value(Value),
+    /// The memory of a datum that another argument reads or writes.
+    Again(DatumId),
     /// A `u32`: the numbers of so many bytes from the begin of a row of a datum to that of
     /// the next one, in the memory in which the kernel gets it. The datum has a place.
     Stride { of: DatumId, number: u32 },
-    /// A `u64`: the numbers of so many bytes before the first one of a datum that has a place,
-    /// in the memory in which the kernel gets it.
-    First { of: DatumId, number: u32 },
+    /// A `u64`: the numbers of so many bytes before the one in this row and column of a datum
+    /// that has a place, in the memory in which the kernel gets it.
+    First {
+        of: DatumId,
+        number: u32,
+        row: u64,
+        column: u64,
+    },
 }
 
 impl Argument {
@@ -45,6 +52,7 @@ impl Argument {
             Self::Output(_)
             | Self::FullOutput(_)
             | Self::Value(_)
+            | Self::Again(_)
             | Self::Stride { .. }
             | Self::First { .. } => None,
         }
@@ -56,7 +64,11 @@ impl Argument {
             Self::Output(datum) | Self::FullOutput(datum) | Self::InOut { to: datum, .. } => {
                 Some(*datum)
             }
-            Self::Input(_) | Self::Value(_) | Self::Stride { .. } | Self::First { .. } => None,
+            Self::Input(_)
+            | Self::Value(_)
+            | Self::Again(_)
+            | Self::Stride { .. }
+            | Self::First { .. } => None,
         }
     }
 }
@@ -85,9 +97,10 @@ impl Kernel {
 
     /// The data whose memory it gets, in the order of the arguments.
     pub fn memories(&self) -> impl Iterator<Item = DatumId> + '_ {
-        self.arguments
-            .iter()
-            .filter_map(|argument| argument.writes().or(argument.reads()))
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Again(datum) => Some(*datum),
+            argument => argument.writes().or(argument.reads()),
+        })
     }
 
     /// The data that it may write only in part; they begin with zeros.

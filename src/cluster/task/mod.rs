@@ -57,14 +57,82 @@ pub trait Task: Send + Sync {
 }
 
 /// How a subtask is computed: a codelet, whose first arguments are memory with the blocks
-/// that it reads, then memory for those that it writes, each by rows without gaps. A block
-/// that it changes is among the latter only, with its contents.
+/// that it reads, then memory for those that it writes. A block that it changes is among the
+/// latter only, with its contents. Blocks are stored by rows, with or without gaps; the
+/// codelet gets their strides if it asks for them.
 #[derive(Clone, Debug)]
 pub struct SubtaskLaunch {
     pub codelet: Arc<Codelet>,
     pub units: Range<u64>,
     /// The arguments after the memory.
-    pub values: Vec<Value>,
+    pub values: Vec<SubtaskValue>,
+}
+
+/// An argument of a subtask's codelet after the memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SubtaskValue {
+    Value(Value),
+    /// The memory of the argument of this index again.
+    Memory(usize),
+    /// A `u32`: the numbers of so many bytes from a row of a block to the next one in its
+    /// memory, which is the argument of index `memory`.
+    Stride { memory: usize, number: u32 },
+    /// A `u64`: the numbers of so many bytes before the one in this row and column of a block
+    /// in its memory.
+    First {
+        memory: usize,
+        number: u32,
+        row: u64,
+        column: u64,
+    },
+}
+
+impl From<Value> for SubtaskValue {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl SubtaskValue {
+    /// The value, where these memories have blocks of these widths in elements of these bytes,
+    /// by rows without gaps.
+    ///
+    /// # Panics
+    /// When there is no memory of its index.
+    pub fn compact(self, memories: &[Memory], blocks: &[(u64, u64)]) -> Value {
+        let pitch = |memory: usize| blocks.get(memory).map_or(0, |(width, bytes)| width * bytes);
+        match self {
+            Self::Value(value) => value,
+            Self::Memory(memory) => Value::Memory(memories[memory]),
+            Self::Stride { memory, number } => {
+                Value::U32((pitch(memory) / u64::from(number)) as u32)
+            }
+            Self::First {
+                memory,
+                number,
+                row,
+                column,
+            } => Value::U64(row * pitch(memory) / u64::from(number) + column),
+        }
+    }
+
+    /// Where a block begins in its memory, and its stride.
+    pub fn place(memory: usize, number: u32) -> [Self; 2] {
+        Self::place_at(memory, number, 0, 0)
+    }
+
+    /// Where the part of a block from this row and column on begins, and its stride.
+    pub fn place_at(memory: usize, number: u32, row: u64, column: u64) -> [Self; 2] {
+        [
+            Self::First {
+                memory,
+                number,
+                row,
+                column,
+            },
+            Self::Stride { memory, number },
+        ]
+    }
 }
 
 /// Adds the bytes of one result to those of another: the operation of a reduction.

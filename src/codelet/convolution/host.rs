@@ -17,6 +17,8 @@ struct Block<'a> {
     rows: usize,
     /// Numbers of a row.
     width: usize,
+    /// Numbers from one row to the next.
+    stride: usize,
 }
 
 /// What a row needs.
@@ -44,17 +46,19 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
         codelet: "convolution",
         values: args,
     };
-    let (size, channels) = (args.u32(9), args.u32(10));
-    let (rows, width) = (args.u32(3), args.u32(4) * channels);
-    let columns = args.u32(8) * channels;
+    let (in_first, stride) = (args.u64(3), args.u32(4));
+    let (out_first, out_stride) = (args.u64(5), args.u32(6));
+    let (size, channels) = (args.u32(13), args.u32(14));
+    let (rows, width) = (args.u32(7), args.u32(8) * channels);
+    let columns = args.u32(12) * channels;
     let (begin, count) = (units.start as usize, (units.end - units.start) as usize);
-    // SAFETY: the memories hold these numbers; nobody else touches these rows of `out`,
-    // which overlaps neither of the others.
-    let (input, filter, out) = unsafe {
+    // The last row ends before the next one would begin.
+    let length = (rows * stride + width).saturating_sub(stride);
+    // SAFETY: the memories hold these numbers, and nobody writes those of the inputs.
+    let (input, filter) = unsafe {
         (
-            std::slice::from_raw_parts(args.singles(0), rows * width),
+            std::slice::from_raw_parts(args.singles(0).add(in_first), length),
             std::slice::from_raw_parts(args.singles(1), size * size),
-            std::slice::from_raw_parts_mut(args.singles(2).add(begin * columns), count * columns),
         )
     };
     let job = Job {
@@ -62,17 +66,23 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
             numbers: input,
             rows,
             width,
+            stride,
         },
         filter,
         size,
         channels,
-        above: args.u32(5),
-        left: args.u32(6),
+        above: args.u32(9),
+        left: args.u32(10),
     };
     let mut border = job.border();
-    for (row, out) in (begin..).zip(out.chunks_exact_mut(columns.max(1))) {
-        // SAFETY: the processor has the level.
-        unsafe { row_at(Level::best(), job, row, out, &mut border) }
+    for row in begin..begin + count {
+        // SAFETY: the memory has this row, nobody else touches it, and it overlaps neither of
+        // the inputs; the processor has the level.
+        unsafe {
+            let first = args.singles(2).add(out_first + row * out_stride);
+            let out = std::slice::from_raw_parts_mut(first, columns);
+            row_at(Level::best(), job, row, out, &mut border);
+        }
     }
 }
 
@@ -134,7 +144,7 @@ fn compute(
         let mut sums = [0.0f32; STRIP];
         for i in rows.clone() {
             let number = row + job.above + i - radius;
-            let line = &input.numbers[number * input.width..][..input.width];
+            let line = &input.numbers[number * input.stride..][..input.width];
             let is_inner = from >= reach && from + STRIP + reach <= input.width;
             let line = match is_inner {
                 true => &line[from - reach..],
@@ -209,16 +219,15 @@ mod tests {
                 let (y1, x1) = (random.usize(y0..rows) + 1, random.usize(x0..columns) + 1);
                 let (top, bottom) = (y0.saturating_sub(radius), (y1 + radius).min(rows));
                 let (from, to) = (x0.saturating_sub(radius), (x1 + radius).min(columns));
-                let lines = (top..bottom).flat_map(|y| {
-                    let line = &image[y * columns * channels..][..columns * channels];
-                    line[from * channels..to * channels].iter().copied()
-                });
-                let numbers: Vec<f32> = lines.collect();
+                // The block where it is in the image.
+                let stride = columns * channels;
+                let numbers = &image[top * stride + from * channels..];
                 let job = Job {
                     input: Block {
-                        numbers: &numbers,
+                        numbers,
                         rows: bottom - top,
                         width: (to - from) * channels,
+                        stride,
                     },
                     filter: &filter,
                     size,

@@ -16,14 +16,16 @@
 //! | 0 | `in` | memory | f32, the input block |
 //! | 1 | `filter` | memory | f32, the filter by rows |
 //! | 2 | `out` | memory | f32, the output block; overlaps neither |
-//! | 3 | `in_rows` | u32 | rows of the input block |
-//! | 4 | `in_columns` | u32 | pixels of its rows |
-//! | 5 | `above` | u32 | its rows before the first output row, at most `r` |
-//! | 6 | `left` | u32 | its pixels left of the first output pixel, at most `r` |
-//! | 7 | `rows` | u32 | rows of the output block |
-//! | 8 | `columns` | u32 | pixels of its rows |
-//! | 9 | `size` | u32 | rows of the filter, an odd number |
-//! | 10 | `channels` | u32 | numbers of a pixel |
+//! | 3, 4 | `in_first`, `in_stride` | u64, u32 | numbers before the input block, and from one row of it to the next |
+//! | 5, 6 | `out_first`, `out_stride` | u64, u32 | those of the output block |
+//! | 7 | `in_rows` | u32 | rows of the input block |
+//! | 8 | `in_columns` | u32 | pixels of its rows |
+//! | 9 | `above` | u32 | its rows before the first output row, at most `r` |
+//! | 10 | `left` | u32 | its pixels left of the first output pixel, at most `r` |
+//! | 11 | `rows` | u32 | rows of the output block |
+//! | 12 | `columns` | u32 | pixels of its rows |
+//! | 13 | `size` | u32 | rows of the filter, an odd number |
+//! | 14 | `channels` | u32 | numbers of a pixel |
 //!
 //! A unit is a row of the output block. An OpenCL launch computes all of them.
 
@@ -68,7 +70,7 @@ impl Convolution {
         }
     }
 
-    /// The arguments after the three memories.
+    /// The arguments after the places of the blocks.
     pub fn sizes(&self) -> [Value; 8] {
         [
             self.in_rows,

@@ -44,7 +44,7 @@ fn groups(_units: &Range<u64>, args: &[Value]) -> NdRange {
         Some(Value::U32(number)) => *number as usize,
         _ => 0,
     };
-    let (rows, numbers) = (number(7), number(8) * number(10));
+    let (rows, numbers) = (number(11), number(12) * number(14));
     NdRange::new(vec![
         numbers.next_multiple_of(ITEMS[0]),
         rows.div_ceil(ROWS).next_multiple_of(ITEMS[1]),
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn work_items_cover_the_block() {
-        let mut args = vec![Value::U32(0); 11];
-        (args[7], args[8], args[10]) = (Value::U32(33), Value::U32(11), Value::U32(3));
+        let mut args = vec![Value::U32(0); 15];
+        (args[11], args[12], args[14]) = (Value::U32(33), Value::U32(11), Value::U32(3));
         let expected = NdRange::new(vec![64, 16]).exactly(vec![32, 8]);
         assert_eq!(groups(&(0..33), &args), expected);
     }

@@ -23,9 +23,11 @@ fn transform(lines: &mut [Complex32], length: usize) {
     plan.process(lines);
 }
 
+/// A block in memory.
+#[derive(Clone, Copy)]
 struct Block {
-    x: *const Complex32,
-    y: *mut Complex32,
+    first: *mut Complex32,
+    stride: usize,
     rows: usize,
     columns: usize,
 }
@@ -36,10 +38,11 @@ fn block(args: &[HostValue]) -> Block {
         values: args,
     };
     Block {
-        x: args.memory::<Complex32>(0).cast_const(),
-        y: args.memory(1),
-        rows: args.u32(2),
-        columns: args.u32(3),
+        // The place of an empty block need not exist.
+        first: args.memory::<Complex32>(0).wrapping_add(args.u64(1)),
+        stride: args.u32(2),
+        rows: args.u32(3),
+        columns: args.u32(4),
     }
 }
 
@@ -47,19 +50,14 @@ fn block(args: &[HostValue]) -> Block {
 /// That of `HostKernel`.
 pub(super) unsafe fn rows(args: &[HostValue], _first: u64, units: Range<u64>) {
     let block = block(args);
-    let (begin, count) = (units.start as usize, (units.end - units.start) as usize);
-    let (first, length) = (begin * block.columns, count * block.columns);
-    // SAFETY: the memories hold these rows; those of y are this call's, and they do not
-    // overlap x.
-    let (x, y) = unsafe {
-        (
-            std::slice::from_raw_parts(block.x.add(first), length),
-            std::slice::from_raw_parts_mut(block.y.add(first), length),
-        )
-    };
-    y.copy_from_slice(x);
-    if block.columns > 0 {
-        transform(y, block.columns);
+    for row in units.start as usize..units.end as usize {
+        // SAFETY: the memory has this row, which is this call's.
+        let line = unsafe {
+            std::slice::from_raw_parts_mut(block.first.add(row * block.stride), block.columns)
+        };
+        if block.columns > 0 {
+            transform(line, block.columns);
+        }
     }
 }
 
@@ -73,8 +71,8 @@ pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>)
         let lines = &mut lines[..some.len() * block.rows];
         for row in 0..block.rows {
             for (line, column) in some.clone().enumerate() {
-                // SAFETY: x has this number.
-                let number = unsafe { *block.x.add(row * block.columns + column) };
+                // SAFETY: the memory has this number, whose column is this call's.
+                let number = unsafe { *block.first.add(row * block.stride + column) };
                 lines[line * block.rows + row] = number;
             }
         }
@@ -84,8 +82,8 @@ pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>)
         for row in 0..block.rows {
             for (line, column) in some.clone().enumerate() {
                 let number = lines[line * block.rows + row];
-                // SAFETY: y has this number, whose column is this call's.
-                unsafe { *block.y.add(row * block.columns + column) = number };
+                // SAFETY: as above.
+                unsafe { *block.first.add(row * block.stride + column) = number };
             }
         }
     }
@@ -103,18 +101,23 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(seed);
         for (rows, columns) in [(1, 1), (3, 8), (8, 3), (17, 12), (5, 32), (32, 19)] {
             let numbers = (0..2 * rows * columns).map(|_| random.f32() - 0.5);
-            let mut x: Vec<f32> = numbers.collect();
+            let x: Vec<f32> = numbers.collect();
             for along_rows in [true, false] {
-                let mut y = vec![f32::NAN; x.len()];
+                // The block lies in a larger one, whose other numbers stay as they are.
+                let (before, stride) = (random.usize(..9), columns + random.usize(..3));
+                let mut inside = vec![f32::NAN; 2 * (before + rows * stride)];
+                let at = |row: usize, column: usize| 2 * (before + row * stride + column);
+                for row in 0..rows {
+                    let from = &x[2 * row * columns..][..2 * columns];
+                    inside[at(row, 0)..][..2 * columns].copy_from_slice(from);
+                }
                 let args = [
                     HostValue::Memory {
-                        address: x.as_mut_ptr().cast(),
-                        bytes: 4 * x.len() as u64,
+                        address: inside.as_mut_ptr().cast(),
+                        bytes: 4 * inside.len() as u64,
                     },
-                    HostValue::Memory {
-                        address: y.as_mut_ptr().cast(),
-                        bytes: 4 * y.len() as u64,
-                    },
+                    HostValue::U64(before as u64),
+                    HostValue::U32(stride as u32),
                     HostValue::U32(rows as u32),
                     HostValue::U32(columns as u32),
                 ];
@@ -132,6 +135,14 @@ mod tests {
                         }
                     }
                 }
+                let y: Vec<f32> = (0..rows)
+                    .flat_map(|row| inside[at(row, 0)..][..2 * columns].to_vec())
+                    .collect();
+                let others = (0..inside.len()).filter(|number| {
+                    let place = (number / 2).checked_sub(before);
+                    place.is_none_or(|place| place % stride >= columns)
+                });
+                assert!(others.into_iter().all(|other| inside[other].is_nan()));
                 let place = |line: usize, at: usize| match along_rows {
                     true => 2 * (line * columns + at),
                     false => 2 * (at * columns + line),

@@ -5,16 +5,17 @@
 //! one along columns. The host uses the library `rustfft`; OpenCL devices use Stockham's
 //! algorithm (Cochran et al., "What is the fast Fourier transform?", 1967) in local memory.
 //!
-//! A block is stored by rows without gaps, real and imaginary part side by side.
+//! A block is stored by rows, real and imaginary part side by side, and transformed in place.
 //!
 //! ## Arguments
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `x` | memory | the block |
-//! | 1 | `y` | memory | the transforms; does not overlap `x` |
-//! | 2 | `rows` | u32 | |
-//! | 3 | `columns` | u32 | |
+//! | 0 | `x` | memory | the block, then its transforms |
+//! | 1 | `first` | u64 | complex numbers before the block |
+//! | 2 | `stride` | u32 | complex numbers from one row to the next |
+//! | 3 | `rows` | u32 | |
+//! | 4 | `columns` | u32 | |
 //!
 //! A unit is a line: a row, or a column.
 
@@ -24,7 +25,7 @@ mod opencl;
 use super::{Codelet, Cost, HostCode, Value};
 
 /// The longest lines that OpenCL devices transform: 32 KiB of local memory.
-pub const LONGEST: u32 = 4096;
+pub const LONGEST: u32 = 8192;
 
 /// Which lines are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Fft {
         }
     }
 
-    /// The arguments after the memories.
+    /// The arguments after the block's place.
     pub fn values(&self) -> [Value; 2] {
         [Value::U32(self.rows), Value::U32(self.columns)]
     }

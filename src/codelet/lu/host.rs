@@ -73,10 +73,11 @@ pub(super) unsafe fn panel<T: Number>(args: &[HostValue], _first: u64, units: Ra
         values: args,
     };
     let (rows, columns, first) = (args.u32(2), args.u32(3), args.u32(4));
-    let a = Matrix::<T>::new(args.memory(0), columns);
+    let a = Matrix::<T>::new(args.memory::<T>(0).wrapping_add(args.u64(5)), args.u32(6));
     // SAFETY: the memories hold these numbers, and nobody else uses them.
     unsafe {
-        let pivots = std::slice::from_raw_parts_mut(args.memory::<u32>(1), columns);
+        let pivots = args.memory::<u32>(1).add(args.u64(7));
+        let pivots = std::slice::from_raw_parts_mut(pivots, columns);
         for strip in strips(columns) {
             for column in strip.clone() {
                 let (row, most) = greatest(a, column, rows);
@@ -195,11 +196,11 @@ pub(super) unsafe fn row<T: Number>(args: &[HostValue], _first: u64, units: Rang
     };
     let (rows, count, depth, first) = (args.u32(3), args.u32(4), args.u32(5), args.u32(6));
     let columns = columns_of(&units, count);
-    let factors = Matrix::<T>::new(args.memory(0), depth);
-    let b = Matrix::<T>::new(args.memory(2), count);
+    let factors = Matrix::<T>::new(args.memory::<T>(0).wrapping_add(args.u64(7)), args.u32(8));
+    let b = Matrix::<T>::new(args.memory::<T>(2).wrapping_add(args.u64(10)), args.u32(11));
     // SAFETY: the memories hold these numbers, and these columns of B are this call's.
     unsafe {
-        let pivots = std::slice::from_raw_parts(args.memory::<u32>(1), depth);
+        let pivots = std::slice::from_raw_parts(args.memory::<u32>(1).add(args.u64(9)), depth);
         exchange_rows(b, pivots, (rows, first), &columns);
         for strip in strips(depth) {
             solve_strip(factors, b, strip.clone(), columns.clone());
@@ -224,10 +225,10 @@ pub(super) unsafe fn exchange<T: Number>(args: &[HostValue], _first: u64, units:
         values: args,
     };
     let (rows, count, first) = (args.u32(2), args.u32(3), args.u32(4));
-    let b = Matrix::<T>::new(args.memory(1), count);
+    let b = Matrix::<T>::new(args.memory::<T>(1).wrapping_add(args.u64(6)), args.u32(7));
     // SAFETY: the memories hold these numbers, and these columns of B are this call's.
     unsafe {
-        let pivots = std::slice::from_raw_parts(args.memory::<u32>(0), rows);
+        let pivots = std::slice::from_raw_parts(args.memory::<u32>(0).add(args.u64(5)), rows);
         exchange_rows(b, pivots, (rows, first), &columns_of(&units, count));
     }
 }

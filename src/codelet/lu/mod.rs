@@ -7,20 +7,21 @@
 //! first rows B become `L^-1 B`; what is left of them becomes `B - L U`, by
 //! [`super::tile::GemmTile`]. The block columns left of it get the exchanges at the end.
 //!
-//! Blocks are stored by rows without gaps. The factors of a panel are in its place: U, and
+//! Blocks are stored by rows. The factors of a panel are in its place: U, and
 //! below the diagonal L, whose diagonal is 1. Row `i` of the matrix was exchanged with row
 //! `pivots[i]`, for ascending `i`. A column without a pivot has [`NO_PIVOT`] or
 //! [`NOT_FINITE`] instead; what follows has no meaning then.
 //!
 //! ## Arguments
 //!
-//! | codelet | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
-//! |---|---|---|---|---|---|---|---|
-//! | `lu-panel` | A, `m x n`, then its factors | pivots, u32 | `m` u32 | `n` u32 | `first` u32 | | |
-//! | `lu-row` | factors of the diagonal block, `n x n` | pivots | B, `m x w` | `m` u32 | `w` u32 | `n` u32 | `first` u32 |
-//! | `lu-exchange` | pivots | B, `m x w` | `m` u32 | `w` u32 | `first` u32 | | |
+//! | codelet | memories | sizes | places |
+//! |---|---|---|---|
+//! | `lu-panel` | A, `m x n`, then its factors; pivots, u32 | `m`, `n`, `first` | of A; first pivot |
+//! | `lu-row` | factors of the diagonal block, `n x n`; pivots; B, `m x w` | `m`, `w`, `n`, `first` | of the factors; first pivot; of B |
+//! | `lu-exchange` | pivots; B, `m x w` | `m`, `w`, `first` | first pivot; of B |
 //!
-//! `first` is the row of the matrix that is the first of A or B. A unit of `lu-panel` is the
+//! Sizes are u32. A place is the numbers before the matrix in its memory (u64), and those from
+//! one row to the next (u32); the first pivot is a u64. `first` is the row of the matrix that is the first of A or B. A unit of `lu-panel` is the
 //! panel; otherwise it is [`WIDTH`] columns of B. An OpenCL launch takes all units.
 
 mod host;
@@ -64,7 +65,7 @@ impl LuPanel {
         }
     }
 
-    /// The arguments after the memories.
+    /// The sizes.
     pub fn values(&self) -> [Value; 3] {
         [self.rows, self.columns, self.first].map(Value::U32)
     }
@@ -109,7 +110,7 @@ impl LuRow {
         }
     }
 
-    /// The arguments after the memories.
+    /// The sizes.
     pub fn values(&self) -> [Value; 4] {
         [self.rows, self.columns, self.depth, self.first].map(Value::U32)
     }
@@ -149,7 +150,7 @@ impl LuExchange {
         }
     }
 
-    /// The arguments after the memories.
+    /// The sizes.
     pub fn values(&self) -> [Value; 3] {
         [self.rows, self.columns, self.first].map(Value::U32)
     }

@@ -7,6 +7,9 @@ use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, Shape, Valu
 /// Work-items of a group.
 const ITEMS: usize = 256;
 
+/// Columns that a group exchanges and solves: `ACROSS_B` of the kernel.
+const ACROSS: usize = 32;
+
 fn kernel(
     precision: Precision,
     entry: &'static str,
@@ -32,9 +35,12 @@ pub(super) fn panel(precision: Precision) -> OpenClKernel {
     })
 }
 
-/// A work-item a column.
+/// A group for each [`ACROSS`] columns.
 pub(super) fn row(precision: Precision) -> OpenClKernel {
-    kernel(precision, "lu_row", |_, args| columns(args, 4))
+    kernel(precision, "lu_row", |_, args| {
+        let groups = width(args, 4).div_ceil(ACROSS);
+        NdRange::new(vec![groups * ITEMS]).exactly(vec![ITEMS])
+    })
 }
 
 /// A work-item a column.
@@ -44,11 +50,14 @@ pub(super) fn exchange(precision: Precision) -> OpenClKernel {
 
 /// A work-item for each column, whose number is an argument.
 fn columns(args: &[Value], index: usize) -> NdRange {
-    let columns = match args.get(index) {
+    NdRange::new(vec![width(args, index).next_multiple_of(ITEMS)]).exactly(vec![ITEMS])
+}
+
+fn width(args: &[Value], index: usize) -> usize {
+    match args.get(index) {
         Some(Value::U32(count)) => *count as usize,
         _ => 0,
-    };
-    NdRange::new(vec![columns.next_multiple_of(ITEMS)]).exactly(vec![ITEMS])
+    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,9 @@ pub struct GemmTile {
     pub transposed: bool,
     pub alpha: f64,
     pub beta: f64,
+    /// Whether strides and the numbers before the first ones are multiples of 16 bytes if
+    /// those of tiles without gaps are.
+    pub aligned: bool,
 }
 
 impl GemmTile {
@@ -54,6 +57,7 @@ impl GemmTile {
             transposed: false,
             alpha: 1.0,
             beta: 0.0,
+            aligned: true,
         }
     }
 
@@ -61,6 +65,14 @@ impl GemmTile {
     pub fn transposed(self) -> Self {
         Self {
             transposed: true,
+            ..self
+        }
+    }
+
+    /// With matrices that begin anywhere, and have any stride.
+    pub fn unaligned(self) -> Self {
+        Self {
+            aligned: false,
             ..self
         }
     }
@@ -112,8 +124,8 @@ impl GemmTile {
     }
 
     /// The codelet. The host's serves all products of this precision with B stored
-    /// this way; OpenCL's those of these sizes, with strides and first numbers that are
-    /// multiples of 16 bytes if they are so for tiles without gaps.
+    /// this way; OpenCL's those of these sizes, and of such strides and first numbers as
+    /// [`Self::aligned`] says.
     pub fn codelet(&self) -> Codelet {
         let (name, host) = match self.transposed {
             true => (

@@ -296,10 +296,18 @@ impl Executor {
             });
         }
         let launch = task.launch(subtask);
+        let one = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
+        let read = arguments.iter().filter_map(|parts| parts.first().map(one));
+        let written = outputs.iter().map(|output| one(&output.part));
+        let blocks: Vec<(u64, u64)> = read.chain(written).collect();
+        let values = launch.values.iter().map(|value| value.compact(&memories, &blocks));
         commands.push(Command::Launch(Launch {
             codelet: Arc::clone(&launch.codelet),
             units: launch.units,
-            args: task.arguments(memories, launch.values),
+            args: {
+                let values = values.collect();
+                task.arguments(memories, values)
+            },
             cost: task.cost(subtask),
         }));
         let reads_back = outputs.iter().filter_map(|output| {

@@ -205,10 +205,19 @@ impl GraphRun<'_> {
         for (number, command) in commands.into_iter().enumerate() {
             if command.kind() == CommandKind::Write {
                 self.state.components[to.component].written += command.bytes();
+                self.uses[to.device].bytes_h2d += command.bytes();
             }
             // One queue has them all, so the last one ends when all have.
-            let end = if number == last { End::Notified } else { End::Covered };
-            event = self.submit_with(to, purpose, command, wait, end)?;
+            event = match number == last {
+                true => Some(self.submit(to, purpose, command, wait)?),
+                false => {
+                    let end = match self.options.trace {
+                        true => End::Notified,
+                        false => End::Covered,
+                    };
+                    self.submit_with(to, Purpose::Piece(datum), command, wait, end)?
+                }
+            };
         }
         let event = event.ok_or(RuntimeError::Unknown {
             what: "piece of a datum",
@@ -358,6 +367,12 @@ impl GraphRun<'_> {
         fetching.find_map(|(other, event)| (*other == datum).then_some(*event))
     }
 
+    /// The copies in flight to host memory of data on which a datum lies there.
+    fn storing_below(&self, datum: DatumId) -> Vec<EventId> {
+        let below = self.graph.datum(datum).overwrites.iter();
+        below.filter_map(|old| self.storing(*old)).collect()
+    }
+
     /// Copies a datum of a device to host memory, if that is not on its way.
     pub(super) fn store(
         &mut self,
@@ -377,7 +392,8 @@ impl GraphRun<'_> {
             device,
             queue: self.store_queue(device),
         };
-        let event = self.submit(from, Purpose::Fetch(datum), command, &[])?;
+        let wait = self.storing_below(datum);
+        let event = self.submit(from, Purpose::Fetch(datum), command, &wait)?;
         self.fetching.push((datum, event));
         Ok(event)
     }
@@ -418,6 +434,9 @@ impl GraphRun<'_> {
                 self.replace_versions(to, datum, wait)?;
             }
         } else {
+            for datum in what.outputs() {
+                wait.extend(self.storing_below(datum));
+            }
             for argument in &what.arguments {
                 if let Argument::InOut { from, to: after } = argument {
                     self.copy_version(to, kernel, (*from, *after), wait)?;
@@ -544,6 +563,7 @@ impl GraphRun<'_> {
             Purpose::Write(d)
             | Purpose::Load(d)
             | Purpose::PeerLoad(d, _)
+            | Purpose::Piece(d)
             | Purpose::Read(_, d)
             | Purpose::Fetch(d) => (self.graph.datum(d).name.clone(), 0..0),
         };
@@ -560,12 +580,11 @@ impl GraphRun<'_> {
         used.queues = used.queues.max(to.queue + 1);
         match purpose {
             Purpose::Launch(_) => used.kernels += 1,
-            Purpose::Write(datum) | Purpose::Load(datum) => {
+            Purpose::Write(_) | Purpose::Load(_) => {
                 if let Purpose::Load(_) = purpose {
                     self.windows[to.device].loads += 1;
                 }
                 used.writes += 1;
-                used.bytes_h2d += self.graph.datum(datum).bytes;
             }
             Purpose::Read(_, datum) | Purpose::Fetch(datum) => {
                 used.reads += 1;
@@ -575,7 +594,7 @@ impl GraphRun<'_> {
                 self.windows[to.device].loads += 1;
                 used.bytes_peer += self.graph.datum(datum).bytes;
             }
-            Purpose::Copy(_) | Purpose::Zeros(_) => {}
+            Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) => {}
         }
     }
 }

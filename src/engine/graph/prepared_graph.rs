@@ -348,18 +348,26 @@ impl PreparedGraph {
             }
         }
         let memory = |datum: DatumId| self.storage.memory(&self.graph, datum, device, shares);
-        let layout = |datum, number: u32| {
-            let (first, pitch) = layout(&self.graph, datum, shares);
-            (first / u64::from(number), (pitch / u64::from(number)) as u32)
-        };
         let args = what.arguments.iter().map(|argument| {
             Ok(match argument {
                 Argument::Value(value) => *value,
-                Argument::First { of, number } => Value::U64(layout(*of, *number).0),
-                Argument::Stride { of, number } => Value::U32(layout(*of, *number).1),
+                Argument::First {
+                    of,
+                    number,
+                    row,
+                    column,
+                } => {
+                    let (first, pitch) = layout(&self.graph, *of, shares);
+                    Value::U64((first + row * pitch) / u64::from(*number) + column)
+                }
+                Argument::Stride { of, number } => {
+                    let (_, pitch) = layout(&self.graph, *of, shares);
+                    Value::U32((pitch / u64::from(*number)) as u32)
+                }
                 Argument::Input(datum)
                 | Argument::Output(datum)
                 | Argument::FullOutput(datum)
+                | Argument::Again(datum)
                 | Argument::InOut { to: datum, .. } => Value::Memory(memory(*datum)?),
             })
         });

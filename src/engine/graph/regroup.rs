@@ -16,6 +16,7 @@ impl GraphRun<'_> {
         self.finish_queues();
         let failing = std::mem::take(&mut self.failing);
         self.fetching.clear();
+        self.pinned_pieces.clear();
         self.running.fill(0);
         self.clear_windows();
         let lost: Vec<usize> = failing.iter().map(|(device, _)| *device).collect();

@@ -400,7 +400,7 @@ impl<'a> GraphRun<'a> {
                 }
                 Vec::new()
             }
-            Purpose::Copy(_) | Purpose::Zeros(_) => Vec::new(),
+            Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) => Vec::new(),
             Purpose::Fetch(datum) => {
                 self.stored(datum);
                 Vec::new()

@@ -14,6 +14,8 @@ pub(super) enum Purpose {
     Write(DatumId),
     /// A write for a component that waits in a device's window.
     Load(DatumId),
+    /// One of several copies that bring a view to a device, but the last.
+    Piece(DatumId),
     /// Zeros for an output that a kernel may write only in part.
     Zeros(KernelId),
     /// A copy in host memory, before a kernel works on it in place.
@@ -31,7 +33,10 @@ pub(super) enum Purpose {
 impl Purpose {
     /// Whether a component has ended only when the command has.
     pub fn is_part_of_component(self) -> bool {
-        !matches!(self, Self::Load(_) | Self::PeerLoad(..) | Self::Fetch(_))
+        !matches!(
+            self,
+            Self::Load(_) | Self::Piece(_) | Self::PeerLoad(..) | Self::Fetch(_)
+        )
     }
 }
 

@@ -6,7 +6,7 @@ use super::samples::{positions, single};
 use super::tiles::Tiles;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::convolution::{Convolution, codelet};
 use crate::codelet::{Codelet, Cost, Precision};
 use crate::verify::{Checked, Rounding, Sum, numbers};
@@ -299,7 +299,10 @@ impl Computed for ConvolutionTask {
         SubtaskLaunch {
             codelet: Arc::clone(&self.codelet),
             units: 0..shape.units(),
-            values: shape.sizes().to_vec(),
+            values: (SubtaskValue::place(0, 4).into_iter())
+                .chain(SubtaskValue::place(2, 4))
+                .chain(shape.sizes().map(SubtaskValue::from))
+                .collect(),
         }
     }
 }

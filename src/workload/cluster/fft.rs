@@ -1,6 +1,6 @@
-//! The Fourier transform of a matrix of complex singles: a task along rows, and one along
-//! columns (Unicorn, section V). Nothing is transposed in between: the second task reads
-//! columns of what the first one wrote.
+//! The Fourier transform of a matrix of complex singles, in place: a task along rows, and one
+//! along columns (Unicorn, section V). Nothing is transposed in between: the second task
+//! takes columns of what the first one wrote.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::samples::positions;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::fft::{Along, Fft};
 use crate::codelet::{Cost, Precision};
 use crate::verify::transform::{Complex, Transform};
@@ -41,15 +41,10 @@ impl ClusterWorkload for FftWorkload {
     }
 
     fn spaces(&self) -> Vec<NewSpace> {
-        let empty = || NewSpace {
+        vec![NewSpace {
             extent: self.extent(),
-            contents: None,
-        };
-        let given = NewSpace {
             contents: Some(Contents::placed(self.placement, Arc::clone(&self.matrix))),
-            ..empty()
-        };
-        vec![given, empty(), empty()]
+        }]
     }
 
     fn tasks(&self) -> u64 {
@@ -57,21 +52,19 @@ impl ClusterWorkload for FftWorkload {
     }
 
     fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        let (along, from, to) = match number {
-            0 => (Along::Rows, spaces[0], spaces[1]),
-            _ => (Along::Columns, spaces[1], spaces[2]),
-        };
         Arc::new(Lines {
             extent: self.extent(),
             tile: self.tile,
-            along,
-            from,
-            to,
+            along: match number {
+                0 => Along::Rows,
+                _ => Along::Columns,
+            },
+            space: spaces[0],
         })
     }
 
     fn result(&self) -> usize {
-        2
+        0
     }
 
     fn check(&self) -> Check<'_> {
@@ -131,8 +124,7 @@ struct Lines {
     extent: Extent,
     tile: u64,
     along: Along,
-    from: SpaceId,
-    to: SpaceId,
+    space: SpaceId,
 }
 
 impl Lines {
@@ -160,9 +152,9 @@ impl Lines {
         }
     }
 
-    fn part(&self, space: SpaceId, subtask: u64) -> Part {
+    fn part(&self, subtask: u64) -> Part {
         Part {
-            space,
+            space: self.space,
             block: self.block(subtask),
         }
     }
@@ -181,11 +173,11 @@ impl Task for Lines {
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        vec![self.part(self.from, subtask)]
+        vec![self.part(subtask)]
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        vec![self.part(self.to, subtask)]
+        vec![self.part(subtask)]
     }
 
     fn cost(&self, subtask: u64) -> Cost {
@@ -199,7 +191,9 @@ impl Computed for Lines {
         SubtaskLaunch {
             codelet: Arc::new(shape.codelet()),
             units: 0..shape.units(),
-            values: shape.values().to_vec(),
+            values: (SubtaskValue::place(0, 8).into_iter())
+                .chain(shape.values().map(SubtaskValue::from))
+                .collect(),
         }
     }
 }

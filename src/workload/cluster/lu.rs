@@ -7,6 +7,9 @@
 //! rows that are left. The block columns left of a panel get its exchanges at the end, all
 //! at once.
 //!
+//! Where one machine has all blocks, a subtask has a whole block column, so that each is one
+//! datum from the begin to the end; over nodes, it has blocks.
+//!
 //! Source: LAPACK's `getrf`; the tasks over nodes as in Unicorn, section V, which exchanges
 //! rows within diagonal blocks only.
 
@@ -15,7 +18,7 @@ use std::sync::Arc;
 
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement, Refusal};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::lu::{LuExchange, LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
 use crate::codelet::tile::GemmTile;
 use crate::codelet::{Codelet, Cost, Precision, Value};
@@ -30,6 +33,8 @@ pub struct LuWorkload {
     pub tile: u64,
     pub precision: Precision,
     pub placement: Placement,
+    /// Whether subtasks have whole block columns, for a machine that has all blocks.
+    pub by_columns: bool,
     pub matrix: Fill,
 }
 
@@ -196,6 +201,12 @@ enum Stage {
     Exchange,
 }
 
+/// Sizes and places, as arguments.
+fn values<const N: usize>(sizes: [Value; N], places: &[SubtaskValue]) -> Vec<SubtaskValue> {
+    let sizes = sizes.into_iter().map(SubtaskValue::from);
+    sizes.chain(places.iter().copied()).collect()
+}
+
 struct LuTask {
     workload: LuWorkload,
     matrix: SpaceId,
@@ -212,10 +223,40 @@ impl LuTask {
         self.workload.blocks() - self.diagonal - 1
     }
 
-    /// The block that a subtask of an update changes: row and column of blocks.
+    /// The block that a subtask of an update changes: row and column of blocks. By columns it
+    /// is the first one of what changes.
     fn place(&self, subtask: u64) -> (u64, u64) {
         let (first, rest) = (self.diagonal + 1, self.rest());
-        (first + subtask / rest, first + subtask % rest)
+        match self.workload.by_columns {
+            true => (first, first + subtask),
+            false => (first + subtask / rest, first + subtask % rest),
+        }
+    }
+
+    /// The part that has these blocks: by columns, the whole column.
+    fn part(&self, blocks: Part) -> Part {
+        match self.workload.by_columns {
+            true => Part {
+                block: Block::new(0..self.workload.size, blocks.block.columns),
+                ..blocks
+            },
+            false => blocks,
+        }
+    }
+
+    /// Where blocks begin in the memory of the argument of this index, and its stride.
+    fn at(&self, memory: usize, blocks: &Part) -> [SubtaskValue; 2] {
+        let number = self.workload.precision.bytes() as u32;
+        let row = match self.workload.by_columns {
+            true => blocks.block.rows.start,
+            false => 0,
+        };
+        SubtaskValue::place_at(memory, number, row, 0)
+    }
+
+    /// Where the first pivot is in the memory of the argument of this index.
+    fn first_pivot(memory: usize) -> SubtaskValue {
+        SubtaskValue::place(memory, 4)[0]
     }
 
     /// A block column from this row of blocks down.
@@ -247,14 +288,17 @@ impl LuTask {
         self.pivots(self.workload.range(self.diagonal))
     }
 
-    /// What a subtask changes.
+    /// The blocks that a subtask changes.
     fn own(&self, subtask: u64) -> Part {
         match self.stage {
             Stage::Panel => self.below(self.diagonal, self.diagonal),
             Stage::Row => self.below(self.diagonal, self.diagonal + 1 + subtask),
             Stage::Update => {
                 let (row, column) = self.place(subtask);
-                self.block(row, column)
+                match self.workload.by_columns {
+                    true => self.below(row, column),
+                    false => self.block(row, column),
+                }
             }
             Stage::Exchange => self.below(subtask + 1, subtask),
         }
@@ -267,11 +311,12 @@ impl LuTask {
     }
 
     /// The operation of a subtask: its units, its arguments after the memories, and its cost.
-    fn operation(&self, subtask: u64) -> (u64, Vec<Value>, Cost) {
+    fn operation(&self, subtask: u64) -> (u64, Vec<SubtaskValue>, Cost) {
         let precision = self.workload.precision;
-        let block = self.own(subtask).block;
-        let (rows, columns) = (block.height() as u32, block.width() as u32);
-        let first = block.rows.start as u32;
+        let own = self.own(subtask);
+        let (rows, columns) = (own.block.height() as u32, own.block.width() as u32);
+        let first = own.block.rows.start as u32;
+        let diagonal = self.block(self.diagonal, self.diagonal);
         match self.stage {
             Stage::Panel => {
                 let panel = LuPanel {
@@ -280,7 +325,8 @@ impl LuTask {
                     columns,
                     first,
                 };
-                (panel.units(), panel.values().into(), panel.cost())
+                let places = [&self.at(0, &own)[..], &[Self::first_pivot(1)]].concat();
+                (panel.units(), values(panel.values(), &places), panel.cost())
             }
             Stage::Row => {
                 let row = LuRow {
@@ -290,11 +336,35 @@ impl LuTask {
                     depth: self.depth(),
                     first,
                 };
-                (row.units(), row.values().into(), row.cost())
+                let places = [
+                    &self.at(0, &diagonal)[..],
+                    &[Self::first_pivot(1)],
+                    &self.at(2, &own),
+                ];
+                (row.units(), values(row.values(), &places.concat()), row.cost())
             }
             Stage::Update => {
                 let update = self.update(subtask);
-                (update.units(), update.values().into(), update.cost())
+                let mut all = values(update.values(), &[]);
+                let (row, column) = self.place(subtask);
+                let matrices = [
+                    self.block(row, self.diagonal),
+                    self.block(self.diagonal, column),
+                    own,
+                ];
+                for (memory, blocks) in matrices.iter().enumerate() {
+                    // The column of whole columns has both the factor U and what changes.
+                    let argument = match (self.workload.by_columns, memory) {
+                        (true, 1 | 2) => 1,
+                        _ => memory,
+                    };
+                    let [first, stride] = self.at(argument, blocks);
+                    (all[3 + memory], all[6 + memory]) = (stride, first);
+                }
+                if self.workload.by_columns {
+                    all.insert(0, SubtaskValue::Memory(1));
+                }
+                (update.units(), all, update.cost())
             }
             Stage::Exchange => {
                 let exchange = LuExchange {
@@ -303,7 +373,9 @@ impl LuTask {
                     columns,
                     first,
                 };
-                (exchange.units(), exchange.values().into(), exchange.cost())
+                let places = [&[Self::first_pivot(0)][..], &self.at(1, &own)].concat();
+                let all = values(exchange.values(), &places);
+                (exchange.units(), all, exchange.cost())
             }
         }
     }
@@ -311,7 +383,15 @@ impl LuTask {
     fn update(&self, subtask: u64) -> GemmTile {
         let block = self.own(subtask).block;
         let (rows, columns) = (block.height() as u32, block.width() as u32);
-        GemmTile::new(self.workload.precision, rows, columns, self.depth()).factors(-1.0, 1.0)
+        let precision = self.workload.precision;
+        let product = GemmTile::new(precision, rows, columns, self.depth()).factors(-1.0, 1.0);
+        // Devices that compute in host memory find whole columns in the whole matrix.
+        let within = self.workload.by_columns.then_some(self.workload.size);
+        let strides = within.into_iter().chain([self.workload.tile]);
+        match strides.map(|stride| stride * precision.bytes()).all(|s| s.is_multiple_of(16)) {
+            true => product,
+            false => product.unaligned(),
+        }
     }
 }
 
@@ -329,18 +409,22 @@ impl Task for LuTask {
         match self.stage {
             Stage::Panel => 1,
             Stage::Row => self.rest(),
+            Stage::Update if self.workload.by_columns => self.rest(),
             Stage::Update => self.rest() * self.rest(),
             Stage::Exchange => self.workload.blocks() - 1,
         }
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        let own = self.own(subtask);
+        let own = self.part(self.own(subtask));
         match self.stage {
             Stage::Panel => vec![own],
             Stage::Row => {
                 let diagonal = self.block(self.diagonal, self.diagonal);
-                vec![diagonal, self.of_panel(), own]
+                vec![self.part(diagonal), self.of_panel(), own]
+            }
+            Stage::Update if self.workload.by_columns => {
+                vec![self.part(self.block(self.diagonal, self.diagonal)), own]
             }
             Stage::Update => {
                 let (row, column) = self.place(subtask);
@@ -350,12 +434,12 @@ impl Task for LuTask {
                     own,
                 ]
             }
-            Stage::Exchange => vec![self.pivots(own.block.rows.clone()), own],
+            Stage::Exchange => vec![self.pivots(self.own(subtask).block.rows), own],
         }
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        let own = self.own(subtask);
+        let own = self.part(self.own(subtask));
         match self.stage {
             Stage::Panel => vec![own, self.of_panel()],
             _ => vec![own],

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::tiles::Tiles;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::gemm::Gemm;
-use crate::codelet::{Cost, Precision, Value};
+use crate::codelet::{Cost, Precision};
 use crate::verify::product::{Matrix, Part as Piece, Product};
 use crate::verify::{Checked, Rounding, numbers};
 
@@ -190,11 +190,10 @@ impl Task for MatmulTask {
 impl Computed for MatmulTask {
     fn launch(&self, subtask: u64) -> SubtaskLaunch {
         let gemm = self.shape(subtask);
-        let values: Vec<Value> = gemm.sizes().to_vec();
         SubtaskLaunch {
             codelet: Arc::new(gemm.codelet()),
             units: 0..gemm.units(),
-            values,
+            values: gemm.sizes().map(SubtaskValue::from).to_vec(),
         }
     }
 }

@@ -6,6 +6,7 @@ mod convolution;
 mod fft;
 mod file;
 mod generated;
+pub mod graph;
 mod kernel;
 mod lu;
 mod matmul;

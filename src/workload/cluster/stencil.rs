@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::samples::positions;
 use super::{Check, ClusterWorkload, Contents, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
 use crate::verify::Checked;
 use crate::workload::stencil::Stencil;
@@ -210,7 +210,7 @@ impl Computed for Step {
         SubtaskLaunch {
             codelet: Arc::clone(&self.codelet),
             units,
-            values,
+            values: values.into_iter().map(SubtaskValue::from).collect(),
         }
     }
 }

@@ -222,6 +222,7 @@ impl<'a> Builder<'a> {
         let kind = |memory: &Argument| match memory {
             Argument::Input(_)
             | Argument::Value(_)
+            | Argument::Again(_)
             | Argument::Stride { .. }
             | Argument::First { .. } => 0,
             Argument::InOut { .. } | Argument::Output(_) => 1,

@@ -34,6 +34,7 @@ pub fn mix_reference(graph: &TaskGraph) -> Option<Vec<Vec<u8>>> {
                 Argument::Output(datum) => digest.take(&data[datum.0]),
                 Argument::FullOutput(_)
                 | Argument::Value(_)
+                | Argument::Again(_)
                 | Argument::Stride { .. }
                 | Argument::First { .. } => digest,
             };

@@ -13,6 +13,32 @@ fn number(value: usize) -> HostValue {
     HostValue::U32(value as u32)
 }
 
+/// Where a matrix begins in its memory, and its stride.
+fn place(first: usize, stride: usize) -> [HostValue; 2] {
+    [HostValue::U64(first as u64), number(stride)]
+}
+
+/// A matrix within a larger memory, whose other numbers are none.
+fn inside(block: &[f64], width: usize, (first, stride): (usize, usize)) -> Vec<f64> {
+    let mut memory = vec![f64::NAN; first];
+    for row in block.chunks(width) {
+        memory.extend_from_slice(row);
+        memory.resize(memory.len() + stride - width, f64::NAN);
+    }
+    memory
+}
+
+/// The matrix within a memory, all of whose other numbers are none.
+fn taken(memory: &[f64], width: usize, (first, stride): (usize, usize)) -> Vec<f64> {
+    assert!(memory[..first].iter().all(|number| number.is_nan()));
+    let rows = memory[first..].chunks(stride);
+    rows.flat_map(|row| {
+        assert!(row[width..].iter().all(|number| number.is_nan()));
+        row[..width].to_vec()
+    })
+    .collect()
+}
+
 /// Runs the units of a codelet one by one, the last first.
 fn run(kernel: crate::codelet::HostKernel, args: &[HostValue], units: u64) {
     for unit in (0..units).rev() {
@@ -53,10 +79,13 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
         let mut random =
             |count: usize| -> Vec<f64> { (0..count).map(|_| 2.0 * random.f64() - 1.0).collect() };
         let (a, beside) = (random(m * n), random(m * w));
-        let (mut lu, mut pivots) = (a.clone(), vec![u32::MAX; n]);
-        let args = [memory(&mut lu), memory(&mut pivots), number(m), number(n)];
-        run(panel::<f64>, &[&args[..], &[number(first)]].concat(), 1);
-        let mut x = beside.clone();
+        let (of_a, of_b) = ((3, n + 2), (7, w + 1));
+        let (mut lu, mut pivots) = (inside(&a, n, of_a), vec![u32::MAX; n + 5]);
+        let args = [memory(&mut lu), memory(&mut pivots)];
+        let sizes = [m, n, first].map(number);
+        let places = [place(of_a.0, of_a.1).to_vec(), vec![HostValue::U64(5)]].concat();
+        run(panel::<f64>, &[&args[..], &sizes, &places].concat(), 1);
+        let mut x = inside(&beside, w, of_b);
         let units = LuRow {
             precision: Precision::F64,
             rows: m as u32,
@@ -67,7 +96,16 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
         .units();
         let memories = [memory(&mut lu), memory(&mut pivots), memory(&mut x)];
         let sizes = [m, w, n, first].map(number);
-        run(row::<f64>, &[&memories[..], &sizes].concat(), units);
+        let places = [
+            place(of_a.0, of_a.1).to_vec(),
+            vec![HostValue::U64(5)],
+            place(of_b.0, of_b.1).to_vec(),
+        ];
+        let places = places.concat();
+        run(row::<f64>, &[&memories[..], &sizes, &places].concat(), units);
+        let (lu, x) = (taken(&lu, n, of_a), taken(&x, w, of_b));
+        assert!(pivots[..5].iter().all(|pivot| *pivot == u32::MAX));
+        let pivots = &pivots[5..];
         let l = |i: usize, k: usize| match i.cmp(&k) {
             std::cmp::Ordering::Less => 0.0,
             std::cmp::Ordering::Equal => 1.0,
@@ -78,8 +116,8 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
             "a pivot is not the greatest"
         );
         let (pa, pb) = (
-            exchanged(&a, n, &pivots, first),
-            exchanged(&beside, w, &pivots, first),
+            exchanged(&a, n, pivots, first),
+            exchanged(&beside, w, pivots, first),
         );
         for i in 0..m {
             for j in 0..n {
@@ -101,16 +139,17 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
                 );
             }
         }
-        let mut late = beside.clone();
+        let mut late = inside(&beside, w, of_b);
         let pivots_of_rows = [
-            &pivots[..],
+            pivots,
             &(n..m).map(|row| (first + row) as u32).collect::<Vec<_>>(),
         ];
         let mut pivots_of_rows = pivots_of_rows.concat();
         let args = [memory(&mut pivots_of_rows), memory(&mut late)];
         let sizes = [m, w, first].map(number);
-        run(exchange::<f64>, &[&args[..], &sizes].concat(), units);
-        assert_eq!(late, pb);
+        let places = [vec![HostValue::U64(0)], place(of_b.0, of_b.1).to_vec()].concat();
+        run(exchange::<f64>, &[&args[..], &sizes, &places].concat(), units);
+        assert_eq!(taken(&late, w, of_b), pb);
         let cost = LuPanel {
             precision: Precision::F64,
             rows: m as u32,
@@ -127,8 +166,10 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
 fn a_column_without_a_pivot_is_told() {
     let pivots_of = |a: [f32; 9]| {
         let (mut a, mut pivots) = (a, [0; 3]);
-        let args = [memory(&mut a), memory(&mut pivots), number(3), number(3)];
-        run(panel::<f32>, &[&args[..], &[number(0)]].concat(), 1);
+        let args = [memory(&mut a), memory(&mut pivots)];
+        let sizes = [3, 3, 0].map(number);
+        let places = [place(0, 3).to_vec(), vec![HostValue::U64(0)]].concat();
+        run(panel::<f32>, &[&args[..], &sizes, &places].concat(), 1);
         pivots
     };
     let singular = pivots_of([1.0, 2.0, 3.0, 2.0, 4.0, 6.0, 0.0, 0.0, 5.0]);

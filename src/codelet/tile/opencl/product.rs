@@ -129,6 +129,7 @@ struct Size {
     depth: u32,
     transposed: bool,
     symmetric: bool,
+    aligned: bool,
 }
 
 /// The OpenCL kernel of a product.
@@ -140,6 +141,7 @@ pub(in super::super) fn product(tile: &GemmTile) -> OpenClKernel {
         depth: tile.depth,
         transposed: tile.transposed,
         symmetric: false,
+        aligned: tile.aligned,
     })
 }
 
@@ -152,6 +154,7 @@ pub(in super::super) fn symmetric(tile: &SyrkTile) -> OpenClKernel {
         depth: tile.depth,
         transposed: true,
         symmetric: true,
+        aligned: true,
     })
 }
 
@@ -180,7 +183,7 @@ fn options(size: &Size, variant: &Variant) -> String {
     // Numbers of 16 bytes, which a work-item reads at once.
     let at_once = (16 / size.precision.bytes()) as u32;
     let strides = [size.depth, size.columns];
-    let aligned = strides.iter().all(|stride| stride.is_multiple_of(at_once));
+    let aligned = size.aligned && strides.iter().all(|stride| stride.is_multiple_of(at_once));
     let double = size.precision == Precision::F64;
     format!(
         "-DDOUBLE={} -DTENSOR={} -DTRANSPOSED={} -DSYRK={} -DTM={} -DTN={} -DTK={} -DWM={} \

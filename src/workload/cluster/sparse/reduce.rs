@@ -61,7 +61,7 @@ impl Computed for Reduce {
             codelet: Arc::clone(&self.codelet),
             units: 0..SLOTS.into(),
             // A matrix has fewer rows than 32 bits count.
-            values: vec![Value::U32(self.numbers(subtask) as u32)],
+            values: vec![Value::U32(self.numbers(subtask) as u32).into()],
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Spaces;
 use super::bands::Bands;
 use crate::cluster::space::{Block, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::spmv::band::Affine;
 use crate::codelet::sums::SLOTS;
 use crate::codelet::{Codelet, Cost};
@@ -81,7 +81,9 @@ impl Computed for Product {
         SubtaskLaunch {
             codelet: Arc::clone(&self.codelet),
             units: 0..rows.into(),
-            values: self.affine.values(rows, self.bands.precision()),
+            values: (self.affine.values(rows, self.bands.precision()).into_iter())
+                .map(SubtaskValue::from)
+                .collect(),
         }
     }
 }
