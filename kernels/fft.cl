@@ -1,4 +1,4 @@
-// Fourier transforms of the rows or columns of a block in place, in single precision.
+// Fourier transforms of the rows or columns of a block, perhaps in place, in single precision.
 // src/codelet/fft/mod.rs describes the arguments.
 //
 // A work-group transforms a line by Stockham's algorithm: log2(LENGTH) passes of
@@ -18,9 +18,9 @@
     for (uint e = 0; e < EACH; e++) {                             \
         const uint j = item + e * ITEMS;                          \
         const uint k = j & (apart - 1);                           \
-        const uint to = 2 * (j - k) + k;                          \
-        line[to] = a[e].part;                                     \
-        line[to + apart] = b[e].part;                             \
+        const uint next = 2 * (j - k) + k;                        \
+        line[next] = a[e].part;                                   \
+        line[next + apart] = b[e].part;                           \
     }                                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                 \
     for (uint e = 0; e < EACH; e++) {                             \
@@ -29,23 +29,26 @@
     }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void fft(__global float2 *x, ulong first, uint stride, uint rows, uint columns)
+void fft(__global const float2 *x, __global float2 *y, ulong x_first, uint x_stride,
+         ulong y_first, uint y_stride, uint rows, uint columns)
 {
     __local float line[LENGTH];
     const uint item = get_local_id(0);
     const size_t number = get_global_id(0) / ITEMS;
 #if COLUMNS
-    __global float2 *own = x + first + number;
-    const size_t apart_in_memory = stride;
+    __global const float2 *from = x + x_first + number;
+    __global float2 *to = y + y_first + number;
+    const size_t from_step = x_stride, to_step = y_stride;
 #else
-    __global float2 *own = x + first + number * stride;
-    const size_t apart_in_memory = 1;
+    __global const float2 *from = x + x_first + number * x_stride;
+    __global float2 *to = y + y_first + number * y_stride;
+    const size_t from_step = 1, to_step = 1;
 #endif
     float2 a[EACH], b[EACH];
     for (uint e = 0; e < EACH; e++) {
         const uint j = item + e * ITEMS;
-        a[e] = own[j * apart_in_memory];
-        b[e] = own[(j + LENGTH / 2) * apart_in_memory];
+        a[e] = from[j * from_step];
+        b[e] = from[(j + LENGTH / 2) * from_step];
     }
 
     for (uint apart = 1; apart < LENGTH; apart *= 2) {
@@ -64,7 +67,7 @@ void fft(__global float2 *x, ulong first, uint stride, uint rows, uint columns)
 
     for (uint e = 0; e < EACH; e++) {
         const uint j = item + e * ITEMS;
-        own[j * apart_in_memory] = a[e];
-        own[(j + LENGTH / 2) * apart_in_memory] = b[e];
+        to[j * to_step] = a[e];
+        to[(j + LENGTH / 2) * to_step] = b[e];
     }
 }

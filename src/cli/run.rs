@@ -406,6 +406,7 @@ impl Options {
         let job = ClusterJob {
             devices: self.machine.devices.as_deref(),
             nodes,
+            alone: None,
             noise: self.machine.noise,
             seed,
             verify: self.verify,

@@ -140,15 +140,22 @@ impl GraphBuilder {
             };
         };
         let space = self.spaces.get(place.space.0);
-        let is_within = space.is_some_and(|space| {
-            place.rows.end <= space.rows && place.columns.end <= space.pitch
-        });
+        let is_within = space
+            .is_some_and(|space| place.rows.end <= space.rows && place.columns.end <= space.pitch);
         if !is_within || place.bytes() != datum.bytes {
-            return Err(misplaced("lies outside its space, or has other bytes than its place"));
+            return Err(misplaced(
+                "lies outside its space, or has other bytes than its place",
+            ));
         }
         let mut covered = 0;
         for old in &datum.overwrites {
-            if self.at(*old)?.place.as_ref().and_then(|old| old.common(place)).is_none() {
+            if self
+                .at(*old)?
+                .place
+                .as_ref()
+                .and_then(|old| old.common(place))
+                .is_none()
+            {
                 return Err(misplaced("lies on a datum that is elsewhere"));
             }
         }
@@ -237,9 +244,8 @@ impl GraphBuilder {
                     continue;
                 };
                 let datum = self.at(read)?;
-                let exists = |id: DatumId| {
-                    producers[id.0].is_some() || self.data[id.0].contents.is_some()
-                };
+                let exists =
+                    |id: DatumId| producers[id.0].is_some() || self.data[id.0].contents.is_some();
                 let exists = match &datum.pieces[..] {
                     [] => exists(read),
                     pieces => pieces.iter().all(|piece| exists(*piece)),

@@ -115,7 +115,6 @@ impl Place {
     /// The bytes of this place before the first one of a part of it, where its rows have no
     /// gaps.
     pub fn offset_of(&self, part: &Self) -> u64 {
-        (part.rows.start - self.rows.start) * self.width() + part.columns.start
-            - self.columns.start
+        (part.rows.start - self.rows.start) * self.width() + part.columns.start - self.columns.start
     }
 }

@@ -248,6 +248,7 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
                 size: 45,
                 tile: 12,
                 precision: Precision::F32,
+                by_columns: false,
                 placement,
                 matrix: singles(45, 45, 4, seed),
             }),

@@ -78,6 +78,7 @@ fn workload(n: usize, precision: Precision, entry: Entry) -> LuWorkload {
         size: n as u64,
         tile: 16,
         precision,
+        by_columns: false,
         placement: Placement::RowCyclic,
         matrix,
     }

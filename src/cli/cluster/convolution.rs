@@ -11,7 +11,7 @@ use pdawl::workload::cluster::{
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::PreparedWorkload;
+use super::prepared::{LonePart, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -138,12 +138,18 @@ fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> Prepa
         tile,
         ..
     } = workload;
+    let name = files::named(inputs);
+    let sizes = format!(
+        "{name}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}"
+    );
     PreparedWorkload {
+        alone: Some(LonePart {
+            workload: Box::new(workload.clone()),
+            size: sizes.clone(),
+            fp64: false,
+        }),
         workload: Box::new(workload),
-        size: format!(
-            "{}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}",
-            files::named(inputs)
-        ),
+        size: sizes,
         tile,
         tolerance: None,
         notes: Vec::new(),

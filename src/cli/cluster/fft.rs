@@ -1,6 +1,7 @@
 //! `pdawl run fft`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
@@ -8,7 +9,7 @@ use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file}
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::PreparedWorkload;
+use super::prepared::{LonePart, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -113,16 +114,25 @@ fn prepared(
     placement: Placement,
     seed: u64,
 ) -> PreparedWorkload {
-    let tile = args.tile.unwrap_or(rows.max(columns).div_ceil(32));
+    let longest = rows.max(columns);
+    let size = |tile| format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}");
+    let of = |tile| FftWorkload {
+        rows,
+        columns,
+        tile,
+        placement,
+        matrix: Arc::clone(&matrix),
+    };
+    let tile = args.tile.unwrap_or(longest.div_ceil(32));
+    let own = args.tile.unwrap_or(longest.div_ceil(16));
     PreparedWorkload {
-        workload: Box::new(FftWorkload {
-            rows,
-            columns,
-            tile,
-            placement,
-            matrix,
+        workload: Box::new(of(tile)),
+        size: size(tile),
+        alone: Some(LonePart {
+            workload: Box::new(of(own)),
+            size: size(own),
+            fp64: false,
         }),
-        size: format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}"),
         tile,
         tolerance: None,
         notes: Vec::new(),

@@ -82,6 +82,7 @@ fn examined(mut task: KernelTask, is_compared: bool) -> Result<PreparedKernel, F
             workload: Box::new(workload),
             tolerance: None,
             notes: task.notes,
+            alone: None,
         },
     })
 }

@@ -1,6 +1,7 @@
 //! `pdawl run lu`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
@@ -9,7 +10,7 @@ use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_fil
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::PreparedWorkload;
+use super::prepared::{LonePart, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense;
 use crate::cli::failure::Failure;
@@ -142,18 +143,27 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         name,
     } = given;
     let tile = args.tile.unwrap_or(size.div_ceil(16).clamp(64, 2048));
+    let own = args.tile.unwrap_or(size.div_ceil(32).clamp(64, 512));
+    let of = |tile, by_columns| LuWorkload {
+        size,
+        tile,
+        precision,
+        placement,
+        by_columns,
+        matrix: Arc::clone(&fill),
+    };
+    let sizes = |what, tile| {
+        let precision = precision.name();
+        format!("{name}{size} x {size} {precision}, {what} of {tile}, seed {seed}")
+    };
     PreparedWorkload {
-        workload: Box::new(LuWorkload {
-            size,
-            tile,
-            precision,
-            placement,
-            matrix: fill,
+        workload: Box::new(of(tile, false)),
+        size: sizes("blocks", tile),
+        alone: Some(LonePart {
+            workload: Box::new(of(own, true)),
+            size: sizes("columns", own),
+            fp64: precision == Precision::F64,
         }),
-        size: format!(
-            "{name}{size} x {size} {}, blocks of {tile}, seed {seed}",
-            precision.name()
-        ),
         tile,
         tolerance: None,
         notes: Vec::new(),

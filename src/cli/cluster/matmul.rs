@@ -53,6 +53,7 @@ pub fn run<'a>(
     let job = ClusterJob {
         devices: machine.devices.as_deref(),
         nodes,
+        alone: None,
         noise: machine.noise,
         seed: options.seed,
         verify: options.verify,
@@ -141,5 +142,6 @@ fn prepared(
         tile,
         tolerance: None,
         notes: Vec::new(),
+        alone: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Workloads over the nodes of a cluster, real and simulated.
 
+mod alone;
 mod asked;
 pub mod convolution;
 pub mod fft;

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use pdawl::cluster::wire::environment::Launched;
+use pdawl::policy::NamedPolicy;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
 use super::joined::JoinOptions;
-use crate::cli::args::{Format, noise};
+use crate::cli::args::{Format, MachineArgs};
+use crate::cli::dense;
 use crate::cli::failure::Failure;
 use crate::cli::files::TraceFiles;
 use crate::cli::integer::integer;
@@ -181,16 +183,15 @@ pub struct ClusterOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 
-    /// Devices that each node uses; as in `pdawl run stencil`
-    #[arg(long, value_name = "LIST")]
-    pub devices: Option<String>,
+    /// On one machine: the scheduling policy, as in `pdawl run matmul`
+    #[arg(long, value_name = "POLICY", default_value = dense::POLICY, help_heading = "Scheduling")]
+    pub policy: NamedPolicy,
+
+    #[command(flatten)]
+    pub machine: MachineArgs,
 
     #[command(flatten)]
     pub nodes: NodeOptions,
-
-    /// Relative standard deviation of a simulated cluster's times, such as 0.02
-    #[arg(long, value_name = "FRACTION", value_parser = noise, help_heading = "Nodes")]
-    pub noise: Option<f64>,
 
     /// Compare numbers of the result with a reference in double precision; a wrong one
     /// fails
@@ -210,6 +211,26 @@ pub struct ClusterOptions {
 }
 
 impl ClusterOptions {
+    /// Checks that a run over nodes has no options of runs on one machine.
+    ///
+    /// # Errors
+    /// The first that it has.
+    pub fn refuse_over_nodes(&self) -> Result<(), Failure> {
+        let machine = &self.machine;
+        let given = [
+            ("--machine", machine.machine.is_some()),
+            ("--gpu-memory", machine.gpu_memory.is_some()),
+            ("--host-memory", machine.host_memory.is_some()),
+            ("--fault", !machine.fault.is_empty()),
+            ("--policy", self.policy.to_string() != dense::POLICY),
+        ];
+        refuse(
+            given,
+            "runs on one machine",
+            "the run without it, or on one node",
+        )
+    }
+
     /// Where the inputs' blocks are at first.
     pub fn placement(&self) -> Placement {
         self.nodes.spread.placement(self.seed)

@@ -15,6 +15,17 @@ pub struct PreparedWorkload {
     pub tolerance: Option<Tolerance>,
     /// Notes for the report.
     pub notes: Vec<String>,
+    /// How one machine computes it by itself.
+    pub alone: Option<LonePart>,
+}
+
+/// A workload as one machine computes it by itself.
+pub struct LonePart {
+    pub workload: Box<dyn ClusterWorkload>,
+    /// Its sizes, in words.
+    pub size: String,
+    /// Whether it computes with doubles.
+    pub fp64: bool,
 }
 
 impl PreparedWorkload {
@@ -48,17 +59,22 @@ impl PreparedWorkload {
 
     /// What is computed, for reports: so many tasks.
     pub fn described(&self, tasks: u64) -> WorkloadDescription {
+        self.described_as(&*self.workload, tasks)
+    }
+
+    /// As [`Self::described`], of the workload or its form for one machine.
+    pub fn described_as(&self, workload: &dyn ClusterWorkload, tasks: u64) -> WorkloadDescription {
         let ids = self.spaces();
         let (mut subtasks, mut flops) = (0, 0.0);
         for number in 0..tasks {
-            let task = self.workload.task(number, &ids);
+            let task = workload.task(number, &ids);
             subtasks += task.count();
             flops += (0..task.count())
                 .map(|subtask| task.cost(subtask).flops)
                 .sum::<f64>();
         }
         WorkloadDescription {
-            name: self.workload.name(),
+            name: workload.name(),
             size: self.size.clone(),
             tasks,
             subtasks,

@@ -12,11 +12,12 @@ use pdawl::runtime::{Runtime, select};
 use pdawl::trace::{About, nodes};
 use pdawl::workload::cluster::Check;
 
+use super::alone;
 use super::asked::asked;
 use super::files::ResultFile;
 use super::joined::give_up;
 use super::options::{ClusterOptions, NodeOptions, at_rank, is_first, refuse};
-use super::prepared::PreparedWorkload;
+use super::prepared::{LonePart, PreparedWorkload};
 use super::simulated;
 use crate::cli::args::Format;
 use crate::cli::failure::{Failure, refused, wrong_devices};
@@ -34,6 +35,8 @@ pub struct ClusterJob<'a> {
     pub nodes: &'a NodeOptions,
     /// Of simulated times.
     pub noise: Option<f64>,
+    /// The options of workloads that one machine may compute by itself.
+    pub alone: Option<&'a ClusterOptions>,
     pub seed: u64,
     pub verify: bool,
     pub format: Format,
@@ -68,9 +71,10 @@ impl<'a> ClusterJob<'a> {
     /// A job with the options that several workloads share.
     pub fn new(options: &'a ClusterOptions) -> Self {
         Self {
-            devices: options.devices.as_deref(),
+            alone: Some(options),
+            devices: options.machine.devices.as_deref(),
             nodes: &options.nodes,
-            noise: options.noise,
+            noise: options.machine.noise,
             seed: options.seed,
             verify: options.verify,
             format: options.format,
@@ -107,8 +111,6 @@ pub fn run_job(
         let files = job.files.prepare(&mut prepared.paths)?;
         return simulated::run_job(job, &prepared.workload, cluster, files);
     }
-    let remedy = "--cluster NAME; `pdawl cluster list` shows them";
-    refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
     let stop = interrupt::listen()?;
     let asked = asked(Some((&job.nodes.spread, job.seed)));
     let mut joined = job.nodes.join.join(&asked, stop)?;
@@ -116,18 +118,28 @@ pub fn run_job(
         wire.watch(Some(stop)).map_err(Failure::of)?;
     }
     let nodes = joined.as_ref().map_or(1, Wire::size);
-    let opened = prepare().and_then(|prepared| open(job, prepared, nodes));
+    let opened = prepare().and_then(|mut prepared| {
+        let lone = prepared.workload.alone.take().filter(|_| nodes == 1);
+        match (lone, job.alone) {
+            (Some(lone), Some(options)) => Ok(Ready::Alone(prepared, lone, options)),
+            _ => Ok(Ready::Node(Box::new(open(job, prepared, nodes)?))),
+        }
+    });
     let mut wire: Box<dyn Wire> = match joined {
         Some(mut wire) => {
             wire.watch(None).map_err(Failure::of)?;
             interrupt::go_on();
             Box::new(wire)
         }
-        None => alone()?,
+        None => wire_of_one()?,
     };
     let rank = wire.rank();
     let opened = match opened.map_err(at_rank) {
-        Ok(opened) => opened,
+        Ok(Ready::Node(opened)) => *opened,
+        Ok(Ready::Alone(prepared, lone, options)) => {
+            let ran = alone::run(job, options, prepared, &lone);
+            return ran.and(wire.finish().map_err(Failure::of));
+        }
         // Another node has ended while this one prepared its part.
         Err(Failure::Interrupted) if !stop.load(Ordering::Relaxed) => {
             let failure = of_run(heard(&mut *wire), rank);
@@ -178,8 +190,21 @@ pub fn run_job(
     }
 }
 
+/// What a process does.
+enum Ready<'a> {
+    /// It computes by itself.
+    Alone(Prepared, LonePart, &'a ClusterOptions),
+    /// It is a node.
+    Node(Box<Opened>),
+}
+
 /// Opens the devices, and tries the paths of what the first node writes.
 fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Failure> {
+    if let Some(options) = job.alone {
+        options.refuse_over_nodes()?;
+    }
+    let remedy = "--cluster NAME; `pdawl cluster list` shows them";
+    refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
     let Prepared {
         workload,
         results,
@@ -246,7 +271,7 @@ fn check_memory(job: &ClusterJob, prepared: &PreparedWorkload, nodes: u64) -> Re
 }
 
 /// The wire of a run with one node.
-fn alone() -> Result<Box<dyn Wire>, Failure> {
+fn wire_of_one() -> Result<Box<dyn Wire>, Failure> {
     let wire = LocalWire::cluster(1).pop();
     let wire =
         wire.ok_or_else(|| Failure::failed("a run has no node", "a report of this fault"))?;
@@ -337,7 +362,7 @@ impl JobOf<'_> {
     }
 }
 
-fn print(job: &ClusterJob, report: &ClusterReport) -> Result<(), Failure> {
+pub(super) fn print(job: &ClusterJob, report: &ClusterReport) -> Result<(), Failure> {
     terminal::print_report(job.format, report, ClusterReport::render)?;
     match &report.verification {
         Some(verification) if !verification.right => Err(Failure::failed(
@@ -349,7 +374,7 @@ fn print(job: &ClusterJob, report: &ClusterReport) -> Result<(), Failure> {
 }
 
 /// The failure of a run. What a node was told by another one, only the first prints.
-fn of_run(error: ClusterError, rank: usize) -> Failure {
+pub(super) fn of_run(error: ClusterError, rank: usize) -> Failure {
     match error {
         ClusterError::Interrupted => Failure::Interrupted,
         ClusterError::Stopped(why) => match rank {
@@ -358,6 +383,7 @@ fn of_run(error: ClusterError, rank: usize) -> Failure {
             _ => Failure::Program(1),
         },
         ClusterError::Runtime(error) => refused(error),
+        ClusterError::Graph(error) => graph::failure(error),
         error => Failure::of(error),
     }
 }

@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let options = &args.options;
     check(options)?;
     let job = ClusterJob {
-        devices: Some(options.devices.as_deref().unwrap_or("host")),
+        devices: Some(options.machine.devices.as_deref().unwrap_or("host")),
         ..ClusterJob::new(options)
     };
     run_job(&job, || prepared(args))
@@ -99,6 +99,7 @@ fn prepared(args: &Args) -> Result<Prepared, Failure> {
         tile,
         tolerance: None,
         notes: Vec::new(),
+        alone: None,
     };
     Ok(Prepared::new(workload, result, paths))
 }
@@ -115,7 +116,11 @@ fn check(options: &ClusterOptions) -> Result<(), Failure> {
             "the run without it",
         ));
     }
-    let devices = options.devices.iter().flat_map(|list| list.split(','));
+    let devices = options
+        .machine
+        .devices
+        .iter()
+        .flat_map(|list| list.split(','));
     match devices
         .into_iter()
         .find(|device| !device.starts_with("host"))

@@ -57,6 +57,7 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
         tile: NO_TILE,
         tolerance: None,
         notes,
+        alone: None,
     })
 }
 
@@ -218,6 +219,7 @@ fn prepare(
         size,
         tile: NO_TILE,
         notes: loaded.notes,
+        alone: None,
     })
 }
 

@@ -29,5 +29,6 @@ pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
         tile,
         tolerance: None,
         notes: Vec::new(),
+        alone: None,
     }
 }

@@ -15,3 +15,4 @@ mod run_job;
 mod sizes;
 
 pub use input::precision;
+pub use options::POLICY;

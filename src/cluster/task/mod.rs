@@ -76,7 +76,10 @@ pub enum SubtaskValue {
     Memory(usize),
     /// A `u32`: the numbers of so many bytes from a row of a block to the next one in its
     /// memory, which is the argument of index `memory`.
-    Stride { memory: usize, number: u32 },
+    Stride {
+        memory: usize,
+        number: u32,
+    },
     /// A `u64`: the numbers of so many bytes before the one in this row and column of a block
     /// in its memory.
     First {

@@ -28,35 +28,38 @@ fn transform(lines: &mut [Complex32], length: usize) {
 struct Block {
     first: *mut Complex32,
     stride: usize,
-    rows: usize,
-    columns: usize,
 }
 
-fn block(args: &[HostValue]) -> Block {
+/// A block, its transforms, and their rows and columns.
+fn blocks(args: &[HostValue]) -> (Block, Block, usize, usize) {
     let args = Arguments {
         codelet: "fft",
         values: args,
     };
-    Block {
+    let block = |memory: usize, place: usize| Block {
         // The place of an empty block need not exist.
-        first: args.memory::<Complex32>(0).wrapping_add(args.u64(1)),
-        stride: args.u32(2),
-        rows: args.u32(3),
-        columns: args.u32(4),
-    }
+        first: (args.memory::<Complex32>(memory)).wrapping_add(args.u64(place)),
+        stride: args.u32(place + 1),
+    };
+    (block(0, 2), block(1, 4), args.u32(6), args.u32(7))
 }
 
 /// # Safety
 /// That of `HostKernel`.
 pub(super) unsafe fn rows(args: &[HostValue], _first: u64, units: Range<u64>) {
-    let block = block(args);
+    let (x, y, _, columns) = blocks(args);
     for row in units.start as usize..units.end as usize {
-        // SAFETY: the memory has this row, which is this call's.
+        // SAFETY: the memories have this row; that of y is this call's, and is that of x or
+        // does not overlap it.
         let line = unsafe {
-            std::slice::from_raw_parts_mut(block.first.add(row * block.stride), block.columns)
+            let (from, to) = (x.first.add(row * x.stride), y.first.add(row * y.stride));
+            if from != to {
+                to.copy_from_nonoverlapping(from, columns);
+            }
+            std::slice::from_raw_parts_mut(to, columns)
         };
-        if block.columns > 0 {
-            transform(line, block.columns);
+        if columns > 0 {
+            transform(line, columns);
         }
     }
 }
@@ -64,26 +67,25 @@ pub(super) unsafe fn rows(args: &[HostValue], _first: u64, units: Range<u64>) {
 /// # Safety
 /// That of `HostKernel`.
 pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>) {
-    let block = block(args);
-    let mut lines = vec![Complex32::default(); TOGETHER * block.rows];
+    let (x, y, rows, _) = blocks(args);
+    let mut lines = vec![Complex32::default(); TOGETHER * rows];
     for begin in (units.start as usize..units.end as usize).step_by(TOGETHER) {
         let some = begin..(begin + TOGETHER).min(units.end as usize);
-        let lines = &mut lines[..some.len() * block.rows];
-        for row in 0..block.rows {
+        let lines = &mut lines[..some.len() * rows];
+        for row in 0..rows {
             for (line, column) in some.clone().enumerate() {
-                // SAFETY: the memory has this number, whose column is this call's.
-                let number = unsafe { *block.first.add(row * block.stride + column) };
-                lines[line * block.rows + row] = number;
+                // SAFETY: x has this number.
+                lines[line * rows + row] = unsafe { *x.first.add(row * x.stride + column) };
             }
         }
-        if block.rows > 0 {
-            transform(lines, block.rows);
+        if rows > 0 {
+            transform(lines, rows);
         }
-        for row in 0..block.rows {
+        for row in 0..rows {
             for (line, column) in some.clone().enumerate() {
-                let number = lines[line * block.rows + row];
-                // SAFETY: as above.
-                unsafe { *block.first.add(row * block.stride + column) = number };
+                let number = lines[line * rows + row];
+                // SAFETY: y has this number, whose column is this call's.
+                unsafe { *y.first.add(row * y.stride + column) = number };
             }
         }
     }
@@ -102,7 +104,9 @@ mod tests {
         for (rows, columns) in [(1, 1), (3, 8), (8, 3), (17, 12), (5, 32), (32, 19)] {
             let numbers = (0..2 * rows * columns).map(|_| random.f32() - 0.5);
             let x: Vec<f32> = numbers.collect();
-            for along_rows in [true, false] {
+            for (along_rows, in_place) in
+                [(true, true), (true, false), (false, true), (false, false)]
+            {
                 // The block lies in a larger one, whose other numbers stay as they are.
                 let (before, stride) = (random.usize(..9), columns + random.usize(..3));
                 let mut inside = vec![f32::NAN; 2 * (before + rows * stride)];
@@ -111,16 +115,18 @@ mod tests {
                     let from = &x[2 * row * columns..][..2 * columns];
                     inside[at(row, 0)..][..2 * columns].copy_from_slice(from);
                 }
-                let args = [
-                    HostValue::Memory {
-                        address: inside.as_mut_ptr().cast(),
-                        bytes: 4 * inside.len() as u64,
-                    },
-                    HostValue::U64(before as u64),
-                    HostValue::U32(stride as u32),
-                    HostValue::U32(rows as u32),
-                    HostValue::U32(columns as u32),
-                ];
+                let mut elsewhere = vec![f32::NAN; inside.len()];
+                let memory = |numbers: &mut Vec<f32>| HostValue::Memory {
+                    address: numbers.as_mut_ptr().cast(),
+                    bytes: 4 * numbers.len() as u64,
+                };
+                let place = [HostValue::U64(before as u64), HostValue::U32(stride as u32)];
+                let to = match in_place {
+                    true => memory(&mut inside),
+                    false => memory(&mut elsewhere),
+                };
+                let sizes = [HostValue::U32(rows as u32), HostValue::U32(columns as u32)];
+                let args = [&[memory(&mut inside), to][..], &place, &place, &sizes].concat();
                 let (lines, length) = match along_rows {
                     true => (rows, columns),
                     false => (columns, rows),
@@ -135,6 +141,7 @@ mod tests {
                         }
                     }
                 }
+                let inside = if in_place { inside } else { elsewhere };
                 let y: Vec<f32> = (0..rows)
                     .flat_map(|row| inside[at(row, 0)..][..2 * columns].to_vec())
                     .collect();

@@ -5,17 +5,18 @@
 //! one along columns. The host uses the library `rustfft`; OpenCL devices use Stockham's
 //! algorithm (Cochran et al., "What is the fast Fourier transform?", 1967) in local memory.
 //!
-//! A block is stored by rows, real and imaginary part side by side, and transformed in place.
+//! A block is stored by rows, real and imaginary part side by side, perhaps in place.
 //!
 //! ## Arguments
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `x` | memory | the block, then its transforms |
-//! | 1 | `first` | u64 | complex numbers before the block |
-//! | 2 | `stride` | u32 | complex numbers from one row to the next |
-//! | 3 | `rows` | u32 | |
-//! | 4 | `columns` | u32 | |
+//! | 0 | `x` | memory | the block |
+//! | 1 | `y` | memory | the transforms: the same memory and place, or memory that does not overlap |
+//! | 2, 3 | `x_first`, `x_stride` | u64, u32 | complex numbers before x, and from one row of it to the next |
+//! | 4, 5 | `y_first`, `y_stride` | u64, u32 | those of y |
+//! | 6 | `rows` | u32 | |
+//! | 7 | `columns` | u32 | |
 //!
 //! A unit is a line: a row, or a column.
 
@@ -69,7 +70,7 @@ impl Fft {
         }
     }
 
-    /// The arguments after the block's place.
+    /// The arguments after the places.
     pub fn values(&self) -> [Value; 2] {
         [Value::U32(self.rows), Value::U32(self.columns)]
     }

@@ -6,8 +6,10 @@ use crate::cluster::NodeId;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::TaskError;
 use crate::cluster::wire::WireError;
+use crate::engine::graph::GraphRunError;
 use crate::runtime::RuntimeError;
 use crate::workload::cluster::FillError;
+use crate::workload::cluster::graph::WorkloadGraphError;
 
 /// An error of a run over a cluster.
 #[derive(Debug, Error)]
@@ -27,6 +29,12 @@ pub enum ClusterError {
 
     #[error(transparent)]
     Task(#[from] TaskError),
+
+    #[error(transparent)]
+    Graph(#[from] GraphRunError),
+
+    #[error(transparent)]
+    Workload(#[from] WorkloadGraphError),
 
     #[error(transparent)]
     Input(#[from] FillError),

@@ -300,7 +300,10 @@ impl Executor {
         let read = arguments.iter().filter_map(|parts| parts.first().map(one));
         let written = outputs.iter().map(|output| one(&output.part));
         let blocks: Vec<(u64, u64)> = read.chain(written).collect();
-        let values = launch.values.iter().map(|value| value.compact(&memories, &blocks));
+        let values = launch
+            .values
+            .iter()
+            .map(|value| value.compact(&memories, &blocks));
         commands.push(Command::Launch(Launch {
             codelet: Arc::clone(&launch.codelet),
             units: launch.units,

@@ -6,12 +6,13 @@
 //! of `copying` copy, `executor` its devices with the data that they compute on (`inputs`,
 //! `device_memory`), `encode` makes bytes of messages, `run` takes a workload from its
 //! spaces to its report, `common` gives all nodes what one has computed, `ending` ends its
-//! tasks early, `abandon` ends a run before it begins, `traced` notes what a trace shows, and `gather` brings its result to the
+//! tasks early, `alone` computes on one machine without messages, `abandon` ends a run before it begins, `traced` notes what a trace shows, and `gather` brings its result to the
 //! first node. [`measure`] measures a cluster for its cluster file, and [`simulate`] drives
 //! the same protocol in a simulated cluster.
 
 mod abandon;
 mod act;
+mod alone;
 mod common;
 mod copying;
 mod device_memory;
@@ -30,6 +31,7 @@ mod store;
 mod traced;
 
 pub use abandon::{abandon, heard};
+pub use alone::{Alone, AloneOptions};
 pub use error::ClusterError;
 pub use executor::DEPTH;
 pub use expected::expected;

@@ -170,6 +170,7 @@ impl GraphRun<'_> {
                 self.launch(to, kernel, end, &mut wait)?
             }
             QueueCommand::Read(kernel, datum) => {
+                wait.extend(self.storing_below(datum));
                 (self.prepared.storage).set_in_host(&self.graph, datum, false);
                 let command = self.read_command(datum, to.device)?;
                 Some(self.submit(to, Purpose::Read(kernel, datum), command, &wait)?)

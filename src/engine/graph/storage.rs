@@ -65,7 +65,10 @@ impl Storage {
             .collect();
         let mut spaces = vec![SpaceMemory::default(); graph.spaces().len()];
         let mut lying_on = vec![Vec::new(); data];
-        for datum in graph.datum_ids().filter(|datum| graph.producer(*datum).is_some()) {
+        for datum in graph
+            .datum_ids()
+            .filter(|datum| graph.producer(*datum).is_some())
+        {
             let what = graph.datum(datum);
             if let Some(place) = &what.place {
                 spaces[place.space.0].is_written = true;

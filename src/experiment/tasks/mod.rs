@@ -7,8 +7,8 @@
 //! least time that a machine allows, and `timed` measures how long a policy decides.
 
 mod bound;
-mod kernel_seconds;
 mod open;
+mod sample;
 mod timed;
 
 #[cfg(test)]
@@ -16,9 +16,10 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use crate::engine::graph::kernel_seconds::KernelSeconds;
 pub use bound::least_seconds;
-pub use kernel_seconds::{KernelSeconds, sample};
 pub use open::{OpenTasks, PolicyChoice, TaskRun};
+pub use sample::sample;
 
 use crate::codelet::Name;
 use crate::engine::graph::{Control, DeviceUse, GraphOutcome, GraphRunError};

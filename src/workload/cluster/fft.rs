@@ -1,4 +1,4 @@
-//! The Fourier transform of a matrix of complex singles, in place: a task along rows, and one
+//! The Fourier transform of a matrix of complex singles: a task along rows, in place, and one
 //! along columns (Unicorn, section V). Nothing is transposed in between: the second task
 //! takes columns of what the first one wrote.
 
@@ -41,10 +41,12 @@ impl ClusterWorkload for FftWorkload {
     }
 
     fn spaces(&self) -> Vec<NewSpace> {
-        vec![NewSpace {
+        let space = |contents| NewSpace {
             extent: self.extent(),
-            contents: Some(Contents::placed(self.placement, Arc::clone(&self.matrix))),
-        }]
+            contents,
+        };
+        let given = Contents::placed(self.placement, Arc::clone(&self.matrix));
+        vec![space(Some(given)), space(None)]
     }
 
     fn tasks(&self) -> u64 {
@@ -59,12 +61,12 @@ impl ClusterWorkload for FftWorkload {
                 0 => Along::Rows,
                 _ => Along::Columns,
             },
-            space: spaces[0],
+            spaces: [spaces[0], spaces[1]],
         })
     }
 
     fn result(&self) -> usize {
-        0
+        1
     }
 
     fn check(&self) -> Check<'_> {
@@ -124,7 +126,7 @@ struct Lines {
     extent: Extent,
     tile: u64,
     along: Along,
-    space: SpaceId,
+    spaces: [SpaceId; 2],
 }
 
 impl Lines {
@@ -152,9 +154,9 @@ impl Lines {
         }
     }
 
-    fn part(&self, subtask: u64) -> Part {
+    fn part(&self, space: SpaceId, subtask: u64) -> Part {
         Part {
-            space: self.space,
+            space,
             block: self.block(subtask),
         }
     }
@@ -173,11 +175,15 @@ impl Task for Lines {
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        vec![self.part(subtask)]
+        vec![self.part(self.spaces[0], subtask)]
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        vec![self.part(subtask)]
+        let to = match self.along {
+            Along::Rows => self.spaces[0],
+            Along::Columns => self.spaces[1],
+        };
+        vec![self.part(to, subtask)]
     }
 
     fn cost(&self, subtask: u64) -> Cost {
@@ -188,12 +194,20 @@ impl Task for Lines {
 impl Computed for Lines {
     fn launch(&self, subtask: u64) -> SubtaskLaunch {
         let shape = self.shape(subtask);
+        // Rows are transformed in place, so that there is one memory.
+        let (in_place, to) = match self.along {
+            Along::Rows => (Some(SubtaskValue::Memory(0)), 0),
+            Along::Columns => (None, 1),
+        };
+        let values = (in_place.into_iter())
+            .chain(SubtaskValue::place(0, 8))
+            .chain(SubtaskValue::place(to, 8))
+            .chain(shape.values().map(SubtaskValue::from))
+            .collect();
         SubtaskLaunch {
             codelet: Arc::new(shape.codelet()),
             units: 0..shape.units(),
-            values: (SubtaskValue::place(0, 8).into_iter())
-                .chain(shape.values().map(SubtaskValue::from))
-                .collect(),
+            values,
         }
     }
 }

@@ -54,7 +54,10 @@ impl WorkloadGraph {
     /// # Errors
     /// Blocks outside of their spaces, or written twice by a task; blocks without contents;
     /// tasks that depend on data, reduce, or take their blocks without gaps.
-    pub fn new(workload: &dyn ClusterWorkload, wanted: &[usize]) -> Result<Self, WorkloadGraphError> {
+    pub fn new(
+        workload: &dyn ClusterWorkload,
+        wanted: &[usize],
+    ) -> Result<Self, WorkloadGraphError> {
         let mut making = Making::new(workload.spaces());
         let ids: Vec<SpaceId> = (0..making.spaces.len() as u32).map(SpaceId).collect();
         for number in 0..workload.tasks() {
@@ -182,6 +185,12 @@ impl Making {
             }
             read.push((inputs, outputs));
         }
+        let mut parts = read.iter().flat_map(|(_, outputs)| outputs);
+        if parts.any(|(part, from)| self.cuts(part, *from)) {
+            return Err(unsuited(
+                "writes a part of what another task wrote, and not all of it",
+            ));
+        }
         for (subtask, (inputs, outputs)) in (0..).zip(read) {
             let mut memories: Vec<DatumId> = inputs.clone();
             let mut arguments: Vec<Argument> = inputs.into_iter().map(Argument::Input).collect();
@@ -284,6 +293,14 @@ impl Making {
         })
     }
 
+    /// Whether a part overlaps what was written before, and does not cover it: its copy to the
+    /// host would have to go around the rest.
+    fn cuts(&self, part: &Part, from: Option<DatumId>) -> bool {
+        let space = &self.spaces[part.space.0 as usize];
+        let mut held = space.written.holders(&part.block);
+        held.any(|(_, datum)| Some(datum) != from && !part.block.contains(&self.blocks[&datum]))
+    }
+
     /// The datum that a subtask writes as a part, in the place of another one if it changes
     /// that.
     fn write(&mut self, name: &Name, part: &Part, from: Option<DatumId>) -> DatumId {
@@ -307,14 +324,7 @@ impl Making {
         for (number, space) in self.spaces.iter().enumerate() {
             let whole = space.extent.whole();
             let held: Vec<(Block, DatumId)> = space.written.holders(&whole).collect();
-            for (block, datum) in &held {
-                // Its copy to the host would overwrite the rest.
-                if self.blocks[datum] != *block {
-                    return Err(WorkloadGraphError::Unsuited {
-                        task: "a task".to_owned(),
-                        why: "writes a part of what another one wrote",
-                    });
-                }
+            for (_, datum) in &held {
                 if let Some(datum) = self.graph.datum_mut(*datum) {
                     datum.wanted = wanted.contains(&number);
                 }

@@ -341,7 +341,11 @@ impl LuTask {
                     &[Self::first_pivot(1)],
                     &self.at(2, &own),
                 ];
-                (row.units(), values(row.values(), &places.concat()), row.cost())
+                (
+                    row.units(),
+                    values(row.values(), &places.concat()),
+                    row.cost(),
+                )
             }
             Stage::Update => {
                 let update = self.update(subtask);
@@ -388,7 +392,10 @@ impl LuTask {
         // Devices that compute in host memory find whole columns in the whole matrix.
         let within = self.workload.by_columns.then_some(self.workload.size);
         let strides = within.into_iter().chain([self.workload.tile]);
-        match strides.map(|stride| stride * precision.bytes()).all(|s| s.is_multiple_of(16)) {
+        match strides
+            .map(|stride| stride * precision.bytes())
+            .all(|s| s.is_multiple_of(16))
+        {
             true => product,
             false => product.unaligned(),
         }

@@ -102,7 +102,11 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
             place(of_b.0, of_b.1).to_vec(),
         ];
         let places = places.concat();
-        run(row::<f64>, &[&memories[..], &sizes, &places].concat(), units);
+        run(
+            row::<f64>,
+            &[&memories[..], &sizes, &places].concat(),
+            units,
+        );
         let (lu, x) = (taken(&lu, n, of_a), taken(&x, w, of_b));
         assert!(pivots[..5].iter().all(|pivot| *pivot == u32::MAX));
         let pivots = &pivots[5..];
@@ -148,7 +152,11 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
         let args = [memory(&mut pivots_of_rows), memory(&mut late)];
         let sizes = [m, w, first].map(number);
         let places = [vec![HostValue::U64(0)], place(of_b.0, of_b.1).to_vec()].concat();
-        run(exchange::<f64>, &[&args[..], &sizes, &places].concat(), units);
+        run(
+            exchange::<f64>,
+            &[&args[..], &sizes, &places].concat(),
+            units,
+        );
         assert_eq!(taken(&late, w, of_b), pb);
         let cost = LuPanel {
             precision: Precision::F64,

@@ -129,6 +129,7 @@ mod tests {
                     size: 50,
                     tile: 8,
                     precision: Precision::F64,
+                    by_columns: false,
                     placement: Placement::ColumnCyclic,
                     matrix: unused(),
                 }),

@@ -4,51 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::problem::KernelTimes;
+use super::{GraphRunError, times};
 use crate::codelet::{Cost, Name};
-use crate::engine::graph::problem::KernelTimes;
-use crate::engine::graph::{GraphRunError, times};
 use crate::graph::{Kernel, TaskGraph};
 use crate::runtime::Runtime;
-use crate::workload::task_set::{Order, TaskSet, Tasks};
 
 /// Runs in which the sample is measured.
 const RUNS: usize = 3;
-
-/// Random tasks of a sample.
-const RANDOM: u32 = 32;
-
-/// A small set with a task of every kind that `set` has, whatever its size.
-pub fn sample(set: &TaskSet) -> TaskSet {
-    let tile = set.tile;
-    let tasks = match set.tasks.clone() {
-        Tasks::Matmul2d(mut of) => {
-            of.n = of.n.min(2);
-            of.removed = 0.0;
-            Tasks::Matmul2d(of)
-        }
-        // The first update of a tile of C is that of the second tile of the depth.
-        Tasks::Matmul3d(mut of) => {
-            (of.rows, of.columns) = (of.rows.at_most(1, tile), of.columns.at_most(1, tile));
-            of.depth = of.depth.at_most(2, tile);
-            Tasks::Matmul3d(of)
-        }
-        // The first update of a tile below the diagonal is that of row 2.
-        Tasks::Cholesky(mut of) => {
-            of.rows = of.rows.at_most(3, tile);
-            Tasks::Cholesky(of)
-        }
-        Tasks::Random(mut of) => {
-            of.tasks = of.tasks.min(RANDOM);
-            of.given = of.given.min(RANDOM);
-            Tasks::Random(of)
-        }
-    };
-    TaskSet {
-        tasks,
-        order: Order::Natural,
-        ..set.clone()
-    }
-}
 
 /// The seconds of kinds of kernels by device.
 #[derive(Clone, Debug, Default)]
@@ -58,12 +21,12 @@ pub struct KernelSeconds {
 
 /// Kernels that take the same time.
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     codelet: Name,
     units: Range<u64>,
     cost: Cost,
     /// By device; `None` where it cannot run or was not measured.
-    pub(super) seconds: Vec<Option<f64>>,
+    pub(crate) seconds: Vec<Option<f64>>,
 }
 
 impl KernelSeconds {
@@ -103,7 +66,7 @@ impl KernelSeconds {
             .collect()
     }
 
-    pub(super) fn alike(&self, kernel: &Kernel) -> Option<&Kind> {
+    pub(crate) fn alike(&self, kernel: &Kernel) -> Option<&Kind> {
         self.kinds.iter().find(|kind| {
             kind.codelet == kernel.codelet.name
                 && kind.units == kernel.units

@@ -1,0 +1,131 @@
+//! Running a workload over spaces on one machine, on all of its devices and without messages.
+
+use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
+use pdawl::machine::host::Host;
+use pdawl::report::cluster::{ClusterContext, report};
+use pdawl::trace::About;
+
+use super::options::ClusterOptions;
+use super::prepared::LonePart;
+use super::run::{ClusterJob, Prepared, of_run, print};
+use crate::cli::failure::Failure;
+use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::cli::{graph, interrupt, terminal};
+
+/// Runs a job on one machine, this one or a simulated one.
+///
+/// # Errors
+/// What does not fit in memory, what the engine refuses or cannot recover from, wrong
+/// results, and Ctrl-C.
+pub fn run(
+    job: &ClusterJob,
+    options: &ClusterOptions,
+    prepared: Prepared,
+    lone: &LonePart,
+) -> Result<(), Failure> {
+    let Prepared {
+        workload: prepared,
+        mut results,
+        mut paths,
+        ..
+    } = prepared;
+    let machine = &options.machine;
+    let policy = options.policy;
+    let files = job.files.prepare(&mut paths)?;
+    let stop = interrupt::listen()?;
+    let has_data = job.verify || !results.is_empty();
+    let needs = Needs {
+        fp64: lone.fp64,
+        data: has_data,
+        seed: job.seed,
+    };
+    let mut session = MachineSession::open(machine, NamedMachine::of_losses(machine)?, needs)?;
+    let outputs: Vec<usize> = results.iter().map(|result| result.space).collect();
+    let alone = Alone::new(&*lone.workload, outputs).map_err(Failure::of)?;
+    let simulated = session.machine.simulated;
+    if has_data || !simulated {
+        let needed = alone.host_bytes(&session.machine.devices);
+        let here = Host::detect().memory.obtainable(0);
+        let remedy = "a smaller size, or several nodes";
+        graph::host_memory(&lone.size, (needed, here), "", remedy)?;
+    }
+    // A simulation knows the times without the data.
+    let data = (session.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
+    let waiting = terminal::spinner();
+    waiting.set_message("measuring kernels");
+    let seconds = session.with(None, |runtime| alone.measure(runtime, stop))?;
+    waiting.finish_and_clear();
+    if let Some(((_, options), data)) = session.simulation().zip(data) {
+        options.data = data;
+    }
+    let seconds = seconds.map_err(|error| of_run(error, 0))?;
+    session.inject(&machine.fault, (1, "one run"))?;
+    let options = AloneOptions {
+        policy,
+        seed: job.seed,
+        window: None,
+        memory: machine.gpu_memory.map(|size| size.0),
+        name: &session.machine.name.clone(),
+        traces: job.files.wanted(),
+        has_data: has_data || !simulated,
+    };
+    let bar = terminal::progress(job.format, alone.subtasks() as u64, "subtasks");
+    let ran = session.with(None, |runtime| {
+        let sinks = results.iter_mut();
+        let mut control = Control {
+            tile: prepared.tile,
+            verify: job.verify.then_some(job.seed),
+            outputs: (sinks.map(|result| (result.space, result as &mut dyn Sink))).collect(),
+            progress: &mut |done| bar.set_position(done),
+        };
+        alone.run(runtime, &seconds, &options, &mut control, stop)
+    })?;
+    bar.finish_and_clear();
+    let (outcome, trace) = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            if let ClusterError::Interrupted = error {
+                files.discard("all subtasks had ended");
+            }
+            return Err(of_run(error, 0));
+        }
+    };
+    let notes = outcome.nodes.iter().flat_map(|node| node.notes.clone());
+    let notes = (prepared.notes.iter().cloned())
+        .chain(session.notes.clone())
+        .chain(notes);
+    let mut workload = prepared.described_as(&*lone.workload, outcome.tasks);
+    workload.size.clone_from(&lone.size);
+    let context = ClusterContext {
+        workload,
+        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
+        tolerance: None,
+        simulated,
+        cluster: None,
+        policy: policy.to_string(),
+        prefetch: 0,
+        notes: notes.collect(),
+    };
+    let report = report(&outcome, context);
+    let about = About {
+        workload: format!("{} {}", report.workload.name, report.workload.size),
+        strategy: report.policy.clone(),
+        machine: session.machine.name.clone(),
+        simulated,
+    };
+    let traced = match job.files.wanted() {
+        true => files.write(&trace, &about),
+        false => Ok(()),
+    };
+    let is_wrong = report
+        .verification
+        .as_ref()
+        .is_some_and(|found| !found.right);
+    let written = match is_wrong {
+        true => Ok(()),
+        false => results
+            .into_iter()
+            .try_for_each(super::files::ResultFile::finish),
+    };
+    print(job, &report).and(written).and(traced)
+}

@@ -1,0 +1,330 @@
+//! A cluster of one: the machine computes a workload over spaces by itself, on all of its
+//! devices, as one task graph and without messages.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use super::error::ClusterError;
+use super::run::Control;
+use crate::cluster::record::{ClusterOutcome, DevicePart, NodeRecord};
+use crate::cluster::space::{Block, Extent};
+use crate::engine::graph::kernel_seconds::KernelSeconds;
+use crate::engine::graph::probe::probe;
+use crate::engine::graph::problem::problem;
+use crate::engine::graph::{
+    Control as GraphControl, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
+    host_bytes,
+};
+use crate::graph::{Components, HostSpaceId, TaskGraph};
+use crate::machine::Device;
+use crate::parallel;
+use crate::policy::{NamedPolicy, Policy, Problem};
+use crate::runtime::{Runtime, RuntimeError};
+use crate::trace::Trace;
+use crate::verify::Checked;
+use crate::workload::cluster::graph::{WorkloadGraph, WorkloadGraphError};
+use crate::workload::cluster::{Check, ClusterWorkload, FillError};
+
+/// Bytes of a piece of the result that is written at once.
+const PIECE: u64 = 16 << 20;
+
+/// A workload that a machine computes by itself.
+pub struct Alone<'a> {
+    workload: &'a dyn ClusterWorkload,
+    graph: Arc<TaskGraph>,
+    extents: Vec<Extent>,
+    written: Vec<Vec<Block>>,
+    error: Arc<OnceLock<FillError>>,
+}
+
+/// How it does so.
+#[derive(Clone, Copy, Debug)]
+pub struct AloneOptions<'a> {
+    /// Which device computes which subtask.
+    pub policy: NamedPolicy,
+    /// Of the policy's random choices.
+    pub seed: u64,
+    /// Tasks that a device has at once; `None`: the policy's default.
+    pub window: Option<usize>,
+    /// The most bytes of each device's own memory; `None`: all.
+    pub memory: Option<u64>,
+    /// The name of the machine.
+    pub name: &'a str,
+    /// Whether the run is traced.
+    pub traces: bool,
+    /// Whether there are numbers, which a simulation may have not.
+    pub has_data: bool,
+}
+
+impl<'a> Alone<'a> {
+    /// A workload, of which these spaces are written to files at the end.
+    ///
+    /// # Errors
+    /// Tasks that are no task graph.
+    pub fn new(
+        workload: &'a dyn ClusterWorkload,
+        outputs: impl IntoIterator<Item = usize>,
+    ) -> Result<Self, WorkloadGraphError> {
+        let wanted: Vec<usize> = wanted(workload).into_iter().chain(outputs).collect();
+        let made = WorkloadGraph::new(workload, &wanted)?;
+        Ok(Self {
+            workload,
+            graph: Arc::new(made.graph),
+            extents: made.extents,
+            written: made.written,
+            error: made.error,
+        })
+    }
+
+    /// Its subtasks.
+    pub fn subtasks(&self) -> usize {
+        self.graph.kernels().len()
+    }
+
+    /// Bytes of host memory that it takes on these devices.
+    pub fn host_bytes(&self, devices: &[Device]) -> u64 {
+        host_bytes(
+            &self.graph,
+            &Components::single_kernels(&self.graph),
+            devices,
+        )
+    }
+
+    /// Measures each codelet on each device, on data of its own.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn measure(
+        &self,
+        runtime: &mut dyn Runtime,
+        stop: &AtomicBool,
+    ) -> Result<KernelSeconds, ClusterError> {
+        let few = Arc::new(probe(&self.graph).map_err(GraphRunError::from)?);
+        Ok(KernelSeconds::measure(runtime, &few, stop)?)
+    }
+
+    /// Runs it. The trace is empty unless it is wanted.
+    ///
+    /// # Errors
+    /// What the runtime refuses, the loss of all devices, a result that the workload
+    /// refuses or that cannot be written, and Ctrl-C.
+    pub fn run(
+        &self,
+        runtime: &mut dyn Runtime,
+        seconds: &KernelSeconds,
+        options: &AloneOptions,
+        control: &mut Control,
+        stop: &AtomicBool,
+    ) -> Result<(ClusterOutcome, Trace), ClusterError> {
+        let problem = self.problem(runtime, seconds, options);
+        let components = Arc::new(Components::single_kernels(&self.graph));
+        let mut prepared = PreparedGraph::new(runtime, Arc::clone(&self.graph), components)?;
+        if let Some(memory) = options.memory {
+            prepared.limit_memory(memory);
+        }
+        let policy = (options.policy).policy(problem, options.window, options.seed);
+        let ran = run_graph(runtime, &mut prepared, policy, options, control, stop);
+        let mut done = Done {
+            of: self,
+            runtime,
+            prepared: &prepared,
+        };
+        let finished = ran.and_then(|outcome| {
+            if let Some(error) = self.error.get() {
+                return Err(error.clone().into());
+            }
+            let finished = match options.has_data {
+                true => done.finish(control)?,
+                false => Finished::default(),
+            };
+            Ok((outcome, finished))
+        });
+        prepared.release(runtime);
+        let (mut outcome, finished) = finished?;
+        let trace = std::mem::take(&mut outcome.trace);
+        let node = node(options.name, &outcome, finished.checked);
+        let outcome = ClusterOutcome {
+            seconds: outcome.seconds,
+            tasks: self.workload.tasks(),
+            restarts: 0,
+            nodes: vec![node],
+            figure: finished.figure,
+            requests: None,
+            timeline: Vec::new(),
+        };
+        Ok((outcome, trace))
+    }
+
+    /// What policies know of the graph.
+    fn problem(
+        &self,
+        runtime: &dyn Runtime,
+        seconds: &KernelSeconds,
+        options: &AloneOptions,
+    ) -> Problem {
+        let components = Components::single_kernels(&self.graph);
+        let able = abilities(&self.graph, &components, runtime.devices());
+        let times = seconds.of(&self.graph);
+        let mut problem = problem(&self.graph, &components, runtime, &able, &times);
+        if let Some(memory) = options.memory {
+            let own = problem.devices.iter_mut();
+            for own in own.filter_map(|device| device.memory.as_mut()) {
+                *own = memory.min(*own);
+            }
+        }
+        problem
+    }
+}
+
+fn run_graph(
+    runtime: &mut dyn Runtime,
+    prepared: &mut PreparedGraph,
+    mut policy: Box<dyn Policy>,
+    options: &AloneOptions,
+    control: &mut Control,
+    stop: &AtomicBool,
+) -> Result<GraphOutcome, ClusterError> {
+    let queues = Options {
+        trace: options.traces,
+        ..Options::queues(vec![1; runtime.devices().len()])
+    };
+    prepared.prepare(runtime, &mut *policy, &queues)?;
+    let mut control = GraphControl {
+        stop,
+        progress: &mut |done, _| (control.progress)(done as u64),
+    };
+    let outcome = prepared.run(runtime, &mut *policy, &queues, &mut control)?;
+    match outcome.interrupted {
+        true => Err(ClusterError::Interrupted),
+        false => Ok(outcome),
+    }
+}
+
+/// What the machine did.
+fn node(name: &str, ran: &GraphOutcome, checked: Option<Checked>) -> NodeRecord {
+    let mut devices: Vec<DevicePart> = (ran.devices.iter())
+        .map(|name| DevicePart {
+            name: name.clone(),
+            ..DevicePart::default()
+        })
+        .collect();
+    for placement in &ran.placements {
+        let device = &mut devices[placement.device];
+        device.subtasks += 1;
+        device.seconds += placement.ended - placement.dispatched;
+    }
+    let losses = ran.losses.iter();
+    let notes = losses.map(|loss| format!("{}: {}", ran.devices[loss.device], loss.why));
+    NodeRecord {
+        name: name.to_owned(),
+        devices,
+        subtasks: ran.placements.len() as u64,
+        busy_seconds: ran.seconds,
+        checked,
+        notes: notes.collect(),
+        ..NodeRecord::default()
+    }
+}
+
+/// The spaces that are needed in host memory at the end.
+fn wanted(workload: &dyn ClusterWorkload) -> Vec<usize> {
+    let mut wanted = vec![workload.result()];
+    if let Check::Whole(spaces, _) = workload.check() {
+        wanted.extend(spaces);
+    }
+    wanted.extend(workload.refusal().map(|refusal| refusal.space));
+    wanted.extend(workload.figure().map(|figure| figure.space));
+    wanted
+}
+
+/// What came of the result.
+#[derive(Default)]
+struct Finished {
+    checked: Option<Checked>,
+    figure: Option<f64>,
+}
+
+/// A workload whose graph has run.
+struct Done<'a> {
+    of: &'a Alone<'a>,
+    runtime: &'a mut dyn Runtime,
+    prepared: &'a PreparedGraph,
+}
+
+impl Done<'_> {
+    /// Compares the result, and writes it unless it is wrong.
+    fn finish(&mut self, control: &mut Control) -> Result<Finished, ClusterError> {
+        if let Some(refusal) = self.of.workload.refusal()
+            && let Some(why) = (refusal.of)(self.space(refusal.space)?)
+        {
+            return Err(ClusterError::Refused(why));
+        }
+        let checked = match control.verify {
+            Some(seed) => Some(self.check(seed)?),
+            None => None,
+        };
+        let figure = match self.of.workload.figure() {
+            Some(figure) => Some((figure.of)(self.space(figure.space)?)),
+            None => None,
+        };
+        let is_right = checked.is_none_or(|checked: Checked| checked.wrong == 0);
+        for (space, output) in control.outputs.iter_mut().filter(|_| is_right) {
+            output.begin()?;
+            for piece in self.space(*space)?.chunks(PIECE as usize) {
+                output.next(piece)?;
+            }
+        }
+        Ok(Finished { checked, figure })
+    }
+
+    /// All bytes of a space.
+    fn space(&mut self, space: usize) -> Result<&[u8], RuntimeError> {
+        self.prepared.space_bytes(self.runtime, HostSpaceId(space))
+    }
+
+    fn check(&mut self, seed: u64) -> Result<Checked, ClusterError> {
+        let workload = self.of.workload;
+        match workload.check() {
+            Check::Blocks(check) => self.check_blocks(&|block, bytes| check(block, bytes, seed)),
+            Check::Summed(check, sum) => {
+                let mut all = self.check_blocks(&|block, bytes| check(block, bytes, seed))?;
+                all.add(&sum(&all));
+                Ok(all)
+            }
+            Check::Whole(spaces, check) => {
+                let mut whole = Vec::new();
+                for space in spaces {
+                    whole.push(self.space(space)?.to_vec());
+                }
+                Ok(check(&whole, seed))
+            }
+        }
+    }
+
+    /// Compares the blocks of the result as they were written.
+    fn check_blocks(
+        &mut self,
+        check: &(dyn Fn(&Block, &[u8]) -> Checked + Sync),
+    ) -> Result<Checked, ClusterError> {
+        let result = self.of.workload.result();
+        let (extent, blocks) = (self.of.extents[result], &self.of.written[result]);
+        let bytes = self
+            .prepared
+            .space_bytes(self.runtime, HostSpaceId(result))?;
+        let compact = |block: &Block| {
+            let mut compact = Vec::with_capacity(extent.bytes(block) as usize);
+            for row in block.rows.clone() {
+                let row = Block::new(row..row + 1, block.columns.clone());
+                let at = extent.offset(&row) as usize;
+                compact.extend_from_slice(&bytes[at..at + extent.bytes(&row) as usize]);
+            }
+            compact
+        };
+        let mut checked = Checked::default();
+        let found = parallel::map(blocks.iter().collect(), |block: &Block| {
+            check(block, &compact(block))
+        });
+        found.iter().for_each(|one| checked.add(one));
+        Ok(checked)
+    }
+}
