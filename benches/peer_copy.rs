@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::{Command, DeviceId, Location, PeerPath, Runtime, RuntimeError, Status};
+use pdawl::runtime::{Command, DeviceId, Location, PeerPath, Rows, Runtime, RuntimeError, Status};
 
 /// Bytes of a small copy, a task's datum and a large copy.
 const SIZES: [u64; 3] = [1 << 20, 14_745_600, 256 << 20];
@@ -103,7 +103,7 @@ fn rate(
             let copy = Command::Copy {
                 from: Location::device(*source, 0),
                 to: Location::device(*target, 0),
-                bytes,
+                rows: Rows::one(bytes),
             };
             runtime.enqueue(queues.1, copy, &[])?;
             runtime.enqueue(queues.1, Command::read(*target, 0, host, part), &[])?;

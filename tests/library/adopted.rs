@@ -12,7 +12,7 @@ use pdawl::machine::MachineStore;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{
     AdoptedMemory, BufferId, Command, DeviceId, Devices, HostMemoryId, Launch, Location, Memory,
-    QueueId, Runtime, RuntimeError, Status,
+    QueueId, Rows, Runtime, RuntimeError, Status,
 };
 
 use crate::pocl;
@@ -232,7 +232,7 @@ fn copies_out_of_range_are_refused_as_for_other_memory() {
                 let copy = Command::Copy {
                     from: Location::host(memory, offset),
                     to: Location::device(buffer, 0),
-                    bytes,
+                    rows: Rows::one(bytes),
                 };
                 let refused = runtime.enqueue(lane.queue, copy, &[]);
                 refused.expect_err("out of range").to_string()

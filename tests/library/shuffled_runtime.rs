@@ -9,7 +9,7 @@ use pdawl::codelet::HostValue;
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::runtime::{
     AdoptedMemory, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
-    HostSpan, Location, Memory, Nanos, NotAdopted, Notice, QueueId, QueueKind, Runtime,
+    HostSpan, Location, Memory, Nanos, NotAdopted, Notice, QueueId, QueueKind, Rows, Runtime,
     RuntimeError, Status, Value,
 };
 
@@ -155,24 +155,27 @@ impl ShuffledRuntime {
         (bytes.as_mut_ptr(), bytes.len() as u64)
     }
 
-    fn copy(&mut self, from: Location, to: Location, bytes: u64) {
+    fn copy(&mut self, from: Location, to: Location, rows: Rows) {
+        let [read, written] = rows.spans();
         let (source, length) = self.address(from.memory);
-        assert!(from.offset + bytes <= length, "read past the end");
+        assert!(from.offset + read <= length, "read past the end");
         let (target, length) = self.address(to.memory);
-        assert!(to.offset + bytes <= length, "written past the end");
-        // SAFETY: both ranges were just checked, and differ.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                source.add(from.offset as usize),
-                target.add(to.offset as usize),
-                bytes as usize,
-            );
+        assert!(to.offset + written <= length, "written past the end");
+        for row in 0..rows.count {
+            // SAFETY: both ranges were just checked, and are of different memories.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    source.add((from.offset + row * rows.from_pitch) as usize),
+                    target.add((to.offset + row * rows.to_pitch) as usize),
+                    rows.bytes as usize,
+                );
+            }
         }
     }
 
     fn execute(&mut self, device: usize, command: &Command) {
         match command {
-            Command::Copy { from, to, bytes } => self.copy(*from, *to, *bytes),
+            Command::Copy { from, to, rows } => self.copy(*from, *to, *rows),
             Command::Series(_) => panic!("one command at a time"),
             Command::Launch(_) | Command::Repeat(_) => {
                 let launch = command.launches().next().expect("a launch");

@@ -124,7 +124,7 @@ fn prepared(
         matrix: Arc::clone(&matrix),
     };
     let tile = args.tile.unwrap_or(longest.div_ceil(32));
-    let own = args.tile.unwrap_or(longest.div_ceil(16));
+    let own = args.tile.unwrap_or(longest.div_ceil(8));
     PreparedWorkload {
         workload: Box::new(of(tile)),
         size: size(tile),

@@ -51,6 +51,8 @@ pub struct PreparedGraph {
     pub(super) storage: Storage,
     pub(super) copying: Arc<Codelet>,
     zeroing: Arc<Codelet>,
+    /// Whether it has run.
+    pub(super) has_run: bool,
     /// By device and component: the latest command plan.
     pub(super) command_plans: Vec<Vec<Option<Arc<CommandPlan>>>>,
     /// By device and kernel, once its memory exists.
@@ -95,6 +97,7 @@ impl PreparedGraph {
             command_plans: vec![vec![None; components.len()]; devices.len()],
             launches: vec![vec![None; graph.kernels().len()]; devices.len()],
             losses: Vec::new(),
+            has_run: false,
             graph,
             components,
         })

@@ -81,6 +81,9 @@ impl PreparedGraph {
     ) -> Result<GraphOutcome, GraphRunError> {
         // Where components may go depends on which devices are there.
         self.muster(runtime, policy);
+        if std::mem::replace(&mut self.has_run, true) {
+            self.storage.renew();
+        }
         self.prepare(runtime, policy, options)?;
         let mut run = GraphRun::open(runtime, self, policy, options)?;
         run.check_placeable()?;
@@ -107,7 +110,6 @@ impl<'a> GraphRun<'a> {
         let queues = prepared.run_queues(runtime, policy, options)?;
         let state = RunState::new(&graph, &components);
         let is_given = |datum: usize| graph.data()[datum].contents.is_some();
-        prepared.storage.begin();
         let residency = &mut prepared.storage.residency;
         residency.forget(|datum| options.keep && is_given(datum));
         for datum in (0..graph.data().len()).filter(|datum| is_given(*datum)) {

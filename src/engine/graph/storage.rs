@@ -39,8 +39,8 @@ struct SpaceMemory {
     memory: Option<HostMemoryId>,
     /// Whether kernels write to it.
     is_written: bool,
-    /// Whether it has its first contents.
-    is_fresh: bool,
+    /// Whether it got its first contents.
+    is_filled: bool,
 }
 
 /// A copy to a device in flight: its event, and the component for which it was made.
@@ -150,22 +150,22 @@ impl Storage {
         }
         for (number, what) in graph.spaces().iter().enumerate() {
             let space = &mut self.spaces[number];
-            if let Some(memory) = space.memory.filter(|_| !space.is_fresh)
+            if let Some(memory) = space.memory.filter(|_| !space.is_filled)
                 && let Some(contents) = &what.contents
             {
                 with_bytes(runtime, memory, what.bytes(), |all| {
                     contents.write_all(HostSpaceId(number), what, all);
                 })?;
             }
-            space.is_fresh = true;
+            space.is_filled = true;
         }
         Ok(())
     }
 
-    /// A run begins: what kernels write to has no first contents any more.
-    pub fn begin(&mut self) {
+    /// A run is to begin: what kernels have written to needs its first contents again.
+    pub fn renew(&mut self) {
         for space in &mut self.spaces {
-            space.is_fresh &= !space.is_written;
+            space.is_filled &= !space.is_written;
         }
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pdawl::codelet::{HostMemoryId, Memory, Value};
-use pdawl::runtime::{Backend, Command, DeviceId, Devices, HostRegion, Location, RuntimeError};
+use pdawl::runtime::{
+    Backend, Command, DeviceId, Devices, HostRegion, Location, Rows, RuntimeError,
+};
 
 use super::harness::{Bench, codelet, contents, launch, read, write};
 use crate::pocl::cpu_device;
@@ -54,7 +56,7 @@ fn spans_outside_their_memory_are_refused() {
     let beyond = Command::Copy {
         from: Location::device(small, 0),
         to: Location::host(region.id, u64::MAX),
-        bytes: 16,
+        rows: Rows::one(16),
     };
     let error = bench.try_submit(queue, beyond, &[]);
     let text = error.expect_err("an offset that overflows").to_string();

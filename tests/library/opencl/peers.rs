@@ -8,7 +8,7 @@ use pdawl::runtime::opencl::{OpenClBackend, Selected, discover};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{
     Backend, BufferId, Command, CommandKind, Completion, DeviceId, Devices, HostMemoryId, Location,
-    PeerPath, QueueKind, Runtime, RuntimeError, Status,
+    PeerPath, QueueKind, Rows, Runtime, RuntimeError, Status,
 };
 
 use super::harness::select;
@@ -80,7 +80,7 @@ fn copies_are_right(runtime: &mut Union, rng: &mut Rng) {
         let copy = Command::Copy {
             from: Location::device(pairs[from].0, 3),
             to: Location::device(target, 0),
-            bytes: BYTES - 3,
+            rows: Rows::one(BYTES - 3),
         };
         let queue = queues[rng.usize(0..2)];
         let copied = runtime

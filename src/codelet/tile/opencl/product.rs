@@ -216,6 +216,7 @@ mod tests {
             depth: rows,
             transposed: false,
             symmetric: false,
+            aligned: true,
         }
     }
 

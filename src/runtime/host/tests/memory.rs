@@ -1,7 +1,7 @@
 //! Transfers, and memory that is released or not there.
 
 use super::*;
-use crate::runtime::{Location, RuntimeError};
+use crate::runtime::{Location, Rows, RuntimeError};
 
 #[test]
 fn data_goes_to_the_pools_memory_and_back() {
@@ -42,7 +42,7 @@ fn what_can_be_told_at_once_is_refused() {
     let write = |offset, bytes| Command::Copy {
         from: Location::host(host.id, offset),
         to: Location::device(buffer, 0),
-        bytes,
+        rows: Rows::one(bytes),
     };
     assert!(refused(queue, write(50, 51)).contains("51 bytes from byte 50 on"));
     assert!(refused(queue, write(u64::MAX, 2)).contains("do not lie within"));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::codelet::stencil::Precision;
+use crate::runtime::Rows;
 use crate::workload::stencil::Stencil;
 use crate::workload::{Divisible, Grid, Ring};
 
@@ -124,7 +125,7 @@ fn a_copy_between_devices_takes_the_direct_link_or_the_hosts() {
         let copy = Command::Copy {
             from: Location::device(from.buffer, 0),
             to: Location::device(to.buffer, 0),
-            bytes: 24_000_000,
+            rows: Rows::one(24_000_000),
         };
         let queues = [1, 2].map(|device| sim.queue(DeviceId(device)).expect("a queue"));
         let written = sim
@@ -161,7 +162,7 @@ fn a_copy_from_a_lost_device_does_not_run() {
     let copy = Command::Copy {
         from: Location::device(from.buffer, 0),
         to: Location::device(to.buffer, 0),
-        bytes: 24_000_000,
+        rows: Rows::one(24_000_000),
     };
     let queue = sim.queue(DeviceId(2)).expect("a queue");
     sim.enqueue(queue, copy, &[]).expect("submitted");

@@ -1,6 +1,7 @@
 //! Capacity, and the life of memory.
 
 use super::*;
+use crate::runtime::Rows;
 
 #[test]
 fn memory_ends_at_its_capacity_and_comes_back() {
@@ -93,7 +94,7 @@ fn transfers_stay_within_memory() {
         let write = Command::Copy {
             from: Location::host(pair.host, offset),
             to: Location::device(pair.buffer, 0),
-            bytes,
+            rows: Rows::one(bytes),
         };
         let refused = sim.enqueue(queue, write, &[]);
         let message = refused.expect_err("refused").to_string();

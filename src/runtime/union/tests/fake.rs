@@ -79,7 +79,7 @@ impl Fake {
 
     /// Copies the data, unless a memory was freed meanwhile.
     fn copy(&mut self, command: &Command) {
-        let Command::Copy { from, to, bytes } = command else {
+        let Command::Copy { from, to, rows } = command else {
             return;
         };
         let [source, target] = [from, to].map(|Location { memory, offset }| {
@@ -92,7 +92,7 @@ impl Fake {
         });
         if let (Some(source), Some(target)) = (source, target) {
             // SAFETY: as above; the test's thread alone uses the memory.
-            unsafe { std::ptr::copy(source, target, *bytes as usize) };
+            unsafe { std::ptr::copy(source, target, rows.total() as usize) };
         }
     }
 }

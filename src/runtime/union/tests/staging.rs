@@ -8,7 +8,7 @@ use fastrand::Rng;
 use super::fake::{Fake, World};
 use super::*;
 use crate::runtime::union::faults::{Effect, LOST, When};
-use crate::runtime::{CommandKind, Location};
+use crate::runtime::{CommandKind, Location, Rows};
 
 /// More pieces than slots, and an odd length.
 const BYTES: u64 = (9 << 20) + 5;
@@ -39,7 +39,7 @@ fn copy(from: (BufferId, u64), to: (BufferId, u64), bytes: u64) -> Command {
     Command::Copy {
         from: Location::device(from.0, from.1),
         to: Location::device(to.0, to.1),
-        bytes,
+        rows: Rows::one(bytes),
     }
 }
 
