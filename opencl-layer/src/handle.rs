@@ -10,14 +10,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::cl_int;
 
+use crate::dispatch;
 use crate::status::Fallible;
-use crate::table;
 
 /// A kind of object: what its handle points to, and where handles are looked up.
 pub trait Kind: Send + Sync + Sized + 'static {
@@ -91,7 +91,7 @@ impl<T: Kind> Ref<T> {
     /// Makes an object to which the program has no reference yet.
     pub fn new(body: T) -> Self {
         let object = Arc::new(Object {
-            dispatch: table::dispatch(),
+            dispatch: dispatch::table(),
             users: AtomicU32::new(0),
             body,
         });
@@ -189,6 +189,32 @@ pub unsafe fn list<T: Kind>(count: u32, handles: *const *mut c_void) -> Fallible
     // SAFETY: the caller promises so many handles.
     let handles = unsafe { std::slice::from_raw_parts(handles, count as usize) };
     handles.iter().map(|handle| Ref::of(*handle)).collect()
+}
+
+/// The handles of some objects of one kind, which the list does not keep alive.
+#[derive(Default)]
+pub struct Handles(Mutex<Vec<usize>>);
+
+impl Handles {
+    fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an object, and forgets those that are gone.
+    pub fn add<T: Kind>(&self, object: &Ref<T>) {
+        let mut handles = self.lock();
+        handles.retain(|handle| Ref::<T>::of(*handle as *mut c_void).is_ok());
+        handles.push(object.handle() as usize);
+    }
+
+    /// Those that are alive. A handle may be that of a later object.
+    pub fn alive<T: Kind>(&self) -> Vec<Ref<T>> {
+        let handles = self.lock().clone();
+        let alive = handles.into_iter();
+        alive
+            .filter_map(|handle| Ref::of(handle as *mut c_void).ok())
+            .collect()
+    }
 }
 
 /// The objects of one kind that are alive, by address.

@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Waits, submit};
+use crate::boundary::object;
+use crate::command::{Action, Command};
 use crate::handle::Ref;
 use crate::image::image_of;
 use crate::image_transfer::whole;
+use crate::lane::{Lane, Waits};
 use crate::mem::{Mapped, Mem};
-use crate::queue::{Lane, Queue};
+use crate::queue::Queue;
 use crate::rect::three;
-use crate::status::{Fallible, check, object};
+use crate::status::{Fallible, check};
+use crate::submit::submit;
 
 /// What a driver answers: an address and both pitches.
 #[derive(Clone, Copy, Default)]

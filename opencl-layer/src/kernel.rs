@@ -9,15 +9,16 @@ use opencl_sys::*;
 
 use crate::answer::Answer;
 use crate::argument::{Argument, Kept, Takes};
+use crate::boundary::{object, status};
 use crate::device::Device;
-use crate::divide::Form;
 use crate::drivers::device_text;
+use crate::form::Form;
 use crate::handle::{Ref, kind};
+use crate::lane::Lane;
 use crate::program::{Apart, Program};
-use crate::queue::Lane;
-use crate::schedule::Records;
+use crate::records::Records;
 use crate::shape::Shape;
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object};
 
 /// A kernel.
 pub struct Kernel {
@@ -276,6 +277,42 @@ impl Kernel {
         asked.is_ok().then_some(limit)
     }
 
+    /// Whether it can be launched so at a place, as drivers check it. What is recorded
+    /// goes to a driver after the program's call, which must tell.
+    pub fn check_shape(&self, shape: &Shape, place: usize) -> Fallible<()> {
+        let Some(local) = &shape.local else {
+            return Ok(());
+        };
+        let most = self.group_limit(place).unwrap_or(usize::MAX);
+        if local.contains(&0) {
+            // Drivers disagree.
+            return Ok(());
+        }
+        let items = local
+            .iter()
+            .try_fold(1_usize, |all, one| all.checked_mul(*one));
+        let fits = items.is_some_and(|items| items <= most);
+        let mut pairs = shape.global.iter().zip(local);
+        if !fits || !pairs.all(|(global, local)| global % local == 0) {
+            return Err(CL_INVALID_WORK_GROUP_SIZE);
+        }
+        match self.required_group(place) {
+            Some(required) if !required.iter().zip(local).all(|(own, local)| own == local) => {
+                Err(CL_INVALID_WORK_GROUP_SIZE)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The size of groups that the kernel's text requires.
+    fn required_group(&self, place: usize) -> Option<[usize; 3]> {
+        let mut required = [0_usize; 3];
+        let (size, value) = (size_of_val(&required), ptr::from_mut(&mut required).cast());
+        self.ask_place(place, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, size, value)
+            .ok()?;
+        (required != [0; 3]).then_some(required)
+    }
+
     /// Asks a place's driver about groups of the kernel. `value` has `size` bytes.
     pub fn ask_place(
         &self,
@@ -397,7 +434,7 @@ pub unsafe extern "C" fn set_kernel_arg(
         };
         let domain = kernel.program.context.places[place].domain;
         // The driver knows whether size and value are right.
-        let lane = Lane::for_questions(&kernel.program.context, place);
+        let lane = kernel.program.context.lane_for_questions(place);
         let mut natives = kernel.natives();
         let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
         set_native(&lane, native.kernel, index, &argument)?;

@@ -10,12 +10,15 @@ use std::sync::{Arc, PoisonError};
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Use, Waits, submit};
+use crate::boundary::{object, status};
+use crate::command::{Action, Command, Use};
 use crate::handle::Ref;
 use crate::image_transfer::whole;
+use crate::lane::{Lane, Waits};
 use crate::mem::{Mapped, Mem};
-use crate::queue::{Lane, Queue};
-use crate::status::{Fallible, check, driver, object, status};
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+use crate::submit::submit;
 use crate::synchronize::Marker;
 
 struct Map {

@@ -13,14 +13,15 @@ use crate::context::Context;
 use crate::ending::Ending;
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
-use crate::host_view::HostView;
-use crate::image::Image;
 use crate::native::Native;
 use crate::pinned::Pinned;
 use crate::status::{Fallible, driver, driver_object};
 
 mod bring;
 pub mod calls;
+mod view;
+
+pub use view::HostView;
 
 /// A memory object.
 pub struct Mem {
@@ -40,6 +41,12 @@ pub struct Mem {
     pub view: Option<HostView>,
     pub maps: Mutex<Vec<Mapped>>,
     ending: Arc<Ending>,
+}
+
+/// What a memory object has more if it is an image.
+pub struct Image {
+    /// Bytes of an element.
+    pub element: usize,
 }
 
 /// A mapped range.
@@ -317,6 +324,20 @@ impl Mem {
     pub fn host_address(&self, range: &Range<usize>) -> Fallible<*mut u8> {
         let (root, range) = self.in_root(range);
         root.copies().host_address(root, range.start)
+    }
+}
+
+impl Context {
+    /// Notes a buffer that shows its bytes in the program's memory.
+    pub fn view(&self, mem: &Ref<Mem>) {
+        self.viewed.add(mem);
+    }
+
+    /// The buffers that show their bytes in the program's memory.
+    pub fn viewed(&self) -> Vec<Ref<Mem>> {
+        let mut mems = self.viewed.alive();
+        mems.retain(|mem: &Ref<Mem>| ptr::eq(&*mem.context, self));
+        mems
     }
 }
 

@@ -13,7 +13,7 @@ use opencl_sys::{
     cl_profiling_info, cl_ulong,
 };
 
-use crate::context::Context;
+use crate::domain::Domain;
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// An event of a driver. Queues of other drivers wait for a user event of theirs, which
@@ -104,9 +104,9 @@ impl Native {
         })
     }
 
-    /// The event, or one that ends with it, for the queues of a domain. It lives as
-    /// long as `self`.
-    pub fn within(&self, context: &Context, domain: usize) -> Fallible<cl_event> {
+    /// The event, or one that ends with it, for the queues of a domain of this number. It
+    /// lives as long as `self`.
+    pub fn within(&self, inner: &Domain, domain: usize) -> Fallible<cl_event> {
         if domain == self.domain {
             return Ok(self.event);
         }
@@ -114,8 +114,7 @@ impl Native {
         if let Some((_, user)) = bridges.iter().find(|(other, _)| *other == domain) {
             return Ok(user.event);
         }
-        let other = &context.domains[domain];
-        let user = UserEvent::new(other.table, other.context)?;
+        let user = UserEvent::new(inner.table, inner.context)?;
         let event = user.event;
         let twin = Box::new(user.share()?);
         bridges.push((domain, user));

@@ -6,11 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Use, Waits, submit};
+use crate::boundary::status;
+use crate::command::{Action, Command, Use};
 use crate::handle::{self, Ref};
+use crate::lane::{Lane, Waits};
 use crate::mem::Mem;
-use crate::queue::{Lane, Queue};
-use crate::status::{Fallible, check, driver, status};
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+use crate::submit::submit;
 
 type Function = unsafe extern "C" fn(*mut c_void);
 

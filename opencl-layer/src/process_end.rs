@@ -7,15 +7,13 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use opencl_sys::{CL_RUNNING, cl_int};
 
-use crate::event;
 use crate::native::Native;
-use crate::queue;
 
 /// What this library does on its own.
 struct Own {
@@ -35,6 +33,21 @@ static OWN: Mutex<Own> = Mutex::new(Own {
     commands: Vec::new(),
 });
 static LESS: Condvar = Condvar::new();
+
+/// What drivers still have of the program's own commands; the parts above say it.
+pub struct Unfinished {
+    /// The ends of what drivers have of all queues.
+    pub commands: fn() -> Vec<Arc<Native>>,
+    /// Whether there are events of the program that it has not set.
+    pub any_event_is_open: fn() -> bool,
+}
+
+static UNFINISHED: OnceLock<Unfinished> = OnceLock::new();
+
+/// Has the process's end ask what drivers still have.
+pub fn ask(unfinished: Unfinished) {
+    let _ = UNFINISHED.set(unfinished);
+}
 
 /// The process that began; one that it forks has none of our threads. 0
 /// before anything has begun.
@@ -105,9 +118,10 @@ fn end() {
     let mut commands = std::mem::take(&mut own.commands);
     // A driver may want this lock while we ask it.
     drop(own);
-    commands.extend(queue::unfinished());
+    let unfinished = UNFINISHED.get();
+    commands.extend(unfinished.map_or_else(Vec::new, |unfinished| (unfinished.commands)()));
     loop {
-        let patience = match event::any_is_open() {
+        let patience = match unfinished.is_some_and(|it| (it.any_event_is_open)()) {
             true => BEHIND_EVENTS,
             false => LONGEST,
         };

@@ -12,7 +12,7 @@ use pdawl::profile::kernels::Program as Identity;
 
 use crate::context::Context;
 use crate::device::Device;
-use crate::divide::Form;
+use crate::form::Form;
 use crate::handle::{Ref, kind};
 use crate::status::{Fallible, check, driver, driver_object};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl_sys::cl_device_id;
 
-use crate::context::Domain;
+use crate::domain::Domain;
 use crate::native::Native;
 use crate::pinned::Pinned;
 use crate::status::Fallible;

@@ -10,8 +10,8 @@ use crate::imports::{ModulePath, Sources};
 pub struct Part {
     /// As the table has it, without the slash at its end: `cluster/wire`.
     pub name: String,
-    /// The row, counted from the top. Parts of one row may use each other.
-    pub row: usize,
+    /// Its position in the table. A row may have several parts, in their order.
+    pub rank: usize,
 }
 
 /// The parts in the first column of the table whose first column is called `heading`.
@@ -26,14 +26,17 @@ pub fn parts(markdown: &str, heading: &str) -> Vec<Part> {
         .skip(2)
         .take_while(|line| line.starts_with('|'));
     let mut parts = Vec::new();
-    for (row, line) in rows.enumerate() {
+    for line in rows {
         // Every second piece is between backticks.
         for name in cells(line)[0].split('`').skip(1).step_by(2) {
             let name = name
                 .trim_end_matches('/')
                 .trim_end_matches(".rs")
                 .to_owned();
-            parts.push(Part { name, row });
+            parts.push(Part {
+                name,
+                rank: parts.len(),
+            });
         }
     }
     assert!(!parts.is_empty(), "there is no table of {heading}s");
@@ -87,7 +90,7 @@ pub fn violations(
         let place = format!("{}:{}", file.display(), import.line);
         let to = import.to.join("::");
         let line = match part_of(&import.to) {
-            Some(part) if part.row >= from.row => continue,
+            Some(part) if part.rank >= from.rank => continue,
             Some(part) => format!("{place}: {} -> {} ({to})", from.name, part.name),
             None => format!("{place}: {} -> no part ({to})", from.name),
         };

@@ -6,14 +6,13 @@ use std::sync::PoisonError;
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{ACCESS, HOST_ACCESS, HOST_POINTER, Mem, check_flags};
+use super::{ACCESS, HOST_ACCESS, HOST_POINTER, HostView, Mem, check_flags};
 use crate::answer::Answer;
+use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
 use crate::ending::{Ended, Ending};
 use crate::handle::Ref;
-use crate::host_view::HostView;
-use crate::status::{object, status};
 
 /// `clCreateBuffer`.
 pub unsafe extern "C" fn create_buffer(

@@ -8,10 +8,11 @@ use opencl_sys::*;
 
 use super::calls::{chosen, told};
 use super::{Built, Job, Origin, Program};
+use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
 use crate::handle::{self, Ref};
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object};
 
 impl Program {
     fn compile(

@@ -1,0 +1,36 @@
+//! Compares the imports of the sources with the table of layers in `src/lib.rs`.
+
+#[path = "../../tests/architecture/imports.rs"]
+mod imports;
+#[path = "../../tests/architecture/parts.rs"]
+mod parts;
+#[path = "../../tests/architecture/tokens.rs"]
+mod tokens;
+
+use std::fs;
+use std::path::Path;
+
+use imports::Sources;
+use parts::Part;
+
+const NAME: &str = "pdawl_opencl";
+
+#[test]
+fn modules_use_only_those_below_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = folder.join("src/lib.rs");
+    let mut sources = Sources::default();
+    sources.add(NAME, &root, &[NAME]);
+    let page = fs::read_to_string(root).expect("src/lib.rs can be read");
+    let lines = page.lines().filter_map(|line| line.strip_prefix("//! "));
+    let parts = parts::parts(&lines.collect::<Vec<_>>().join("\n"), "module");
+    let module = |part: &Part| {
+        let path = [NAME].into_iter().chain(part.name.split('/'));
+        Some(path.map(str::to_owned).collect())
+    };
+    let violations = parts::violations(&parts, &sources, module, folder);
+    assert!(
+        violations.is_empty(),
+        "src/lib.rs does not allow:\n{violations}"
+    );
+}
