@@ -1,7 +1,7 @@
 //! Contexts. One of ours has a context of each driver whose devices it uses.
 
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use libc::{c_char, c_void};
 use opencl_sys::*;
@@ -14,6 +14,7 @@ use crate::ending::Ending;
 use crate::handle::{Handles, Ref, kind};
 use crate::lane::{Lane, Waits};
 use crate::late_queue::LateQueue;
+use crate::lock::{Guard, ISSUING, Mutex};
 use crate::native::Native;
 use crate::scheduling;
 use crate::settings::Mapping;
@@ -52,7 +53,7 @@ pub struct Context {
     pub queues: Handles,
     /// Held while a command is given to a driver, so that the hidden copies of one
     /// command do not mix with those of another. Never held during a callback.
-    issuing: Mutex<()>,
+    issuing: Mutex<(), ISSUING>,
     /// Numbers of its queues, for drivers that confuse launches.
     pub variants: Variants,
     /// Buffers that show their bytes in the program's memory.
@@ -170,8 +171,8 @@ impl Context {
     }
 
     /// Keeps other threads from giving commands to drivers.
-    pub fn issuing(&self) -> MutexGuard<'_, ()> {
-        self.issuing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn issuing(&self) -> Guard<'_, (), ISSUING> {
+        self.issuing.lock()
     }
 }
 

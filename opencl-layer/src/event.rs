@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use libc::c_void;
 use opencl_sys::*;
@@ -11,6 +11,7 @@ use opencl_sys::*;
 use crate::callbacks;
 use crate::context::Context;
 use crate::handle::{Ref, kind};
+use crate::lock::{Condvar, EVENT, Guard, Mutex};
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::status::{Fallible, driver, driver_object};
@@ -25,7 +26,7 @@ pub struct Event {
     /// `None` for a user event.
     pub queue: Option<Ref<Queue>>,
     pub command: cl_command_type,
-    state: Mutex<State>,
+    state: Mutex<State, EVENT>,
     changed: Condvar,
 }
 
@@ -60,7 +61,7 @@ pub fn any_is_open() -> bool {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if let State::Open(..) = *self.state() {
+        if let State::Open(..) = *self.state.get_mut() {
             OPEN.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -78,8 +79,8 @@ impl Event {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Guard<'_, State, EVENT> {
+        self.state.lock()
     }
 
     /// A driver has the command now.
@@ -186,10 +187,7 @@ impl Event {
                     };
                 }
                 State::Recorded(_) | State::Open(..) => {
-                    state = self
-                        .changed
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    state = self.changed.wait(state);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use libc::{c_char, c_void};
 use opencl_sys::*;
@@ -15,6 +15,7 @@ use crate::drivers::device_text;
 use crate::form::Form;
 use crate::handle::{Ref, kind};
 use crate::lane::Lane;
+use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
 use crate::program::{Apart, Program};
 use crate::records::Records;
 use crate::shape::Shape;
@@ -38,10 +39,10 @@ pub struct Kernel {
     group_limits: Vec<OnceLock<Option<usize>>>,
     /// What is known of its launches.
     pub records: Records,
-    args: Mutex<Vec<Option<(u64, Kept)>>>,
+    args: Mutex<Vec<Option<(u64, Kept)>>, ARGUMENTS>,
     /// The shapes of launches on some devices, whatever a launch says.
-    shapes: Mutex<Vec<(cl_device_id, Shape)>>,
-    natives: Mutex<Vec<Native>>,
+    shapes: Mutex<Vec<(cl_device_id, Shape)>, SHAPES>,
+    natives: Mutex<Vec<Native>, KERNEL>,
     /// What its text tells of running its groups apart; read when it is first wanted.
     apart: OnceLock<Arc<Apart>>,
 }
@@ -122,24 +123,24 @@ impl Kernel {
         Ok(kernel)
     }
 
-    fn args(&self) -> MutexGuard<'_, Vec<Option<(u64, Kept)>>> {
-        self.args.lock().unwrap_or_else(PoisonError::into_inner)
+    fn args(&self) -> Guard<'_, Vec<Option<(u64, Kept)>>, ARGUMENTS> {
+        self.args.lock()
     }
 
-    fn natives(&self) -> MutexGuard<'_, Vec<Native>> {
-        self.natives.lock().unwrap_or_else(PoisonError::into_inner)
+    fn natives(&self) -> Guard<'_, Vec<Native>, KERNEL> {
+        self.natives.lock()
     }
 
     /// Sets the shape of launches on a driver's device.
     pub fn set_shape(&self, device: cl_device_id, shape: Shape) {
-        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shapes = self.shapes.lock();
         shapes.retain(|(other, _)| *other != device);
         shapes.push((device, shape));
     }
 
     /// The shape of launches on a driver's device, if it was set.
     pub fn shape(&self, device: cl_device_id) -> Option<Shape> {
-        let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let shapes = self.shapes.lock();
         let set = shapes.iter().find(|(other, _)| *other == device);
         set.map(|(_, shape)| shape.clone())
     }
@@ -361,7 +362,7 @@ fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argumen
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        for native in &*self.natives() {
+        for native in &*self.natives.get_mut() {
             let table = self.program.context.domains[native.domain].table;
             let _ = driver!(table, clReleaseKernel(native.kernel));
         }
@@ -395,9 +396,8 @@ pub unsafe extern "C" fn clone_kernel(handle: cl_kernel, code: *mut cl_int) -> c
         let copy = Kernel::new(kernel.program.clone(), kernel.name.clone())?;
         let args = kernel.args().clone();
         *copy.args() = args;
-        let shapes = kernel.shapes.lock().unwrap_or_else(PoisonError::into_inner);
-        *copy.shapes.lock().unwrap_or_else(PoisonError::into_inner) = shapes.clone();
-        drop(shapes);
+        let shapes = kernel.shapes.lock().clone();
+        *copy.shapes.lock() = shapes;
         Ok(Ref::new(copy).give())
     };
     // SAFETY: OpenCL's promise about the code.

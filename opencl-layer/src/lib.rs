@@ -25,7 +25,47 @@
 //! | `scheduling`, `version`, `kept`, `handle` | The objects that programs hold by pointer, and what they say. |
 //! | `boundary`, `answer`, `process_end`, `ending`, `callbacks`, `worker` | The C boundary, threads, and the end of objects and of the process. |
 //! | `clock`, `lane`, `late_queue`, `transit`, `host_memory`, `pinned`, `variant`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
-//! | `own_time`, `settings`, `cut`, `form`, `shape`, `status`, `dispatch` | Settings, the shapes of launches and of their parts, results, and the address of the table. |
+//! | `own_time`, `settings`, `cut`, `form`, `shape`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
+//!
+//! # Locks
+//!
+//! A thread takes a lock only if its rank is above those of all that it holds. `lock` checks
+//! that in builds with debug assertions.
+//!
+//! | lock | what it guards | rank |
+//! |---|---|---|
+//! | `ISSUING` | The giving of commands to drivers, in a context: the hidden copies of one command do not mix with those of another. Never held during a callback. | 1 |
+//! | `QUEUE` | What changes in a command queue. Who holds `ISSUING` may take several. | 2 |
+//! | `EVENT` | The state of an event. | 3 |
+//! | `TRANSIT` | The pinned memory of a driver's context. | 4 |
+//! | `COUNTS` | What a queue did. | 5 |
+//! | `REPORT` | What the process did. | 6 |
+//! | `KERNEL_RECORDS` | The records of a kernel's launches. | 7 |
+//! | `NATIVE_KERNEL` | The arguments of a function of the program. | 8 |
+//! | `KERNEL` | The drivers' kernels of a kernel. | 9 |
+//! | `ARGUMENTS` | A kernel's arguments. | 10 |
+//! | `SHAPES` | The shapes of a kernel's launches by device. | 11 |
+//! | `PROGRAM` | The drivers' programs of a program. | 12 |
+//! | `APART` | What a program's text tells of its kernels. | 13 |
+//! | `COPIES` | The copies of a memory object. | 14 |
+//! | `VIEW` | The commands that wrote a buffer in the program's memory. | 15 |
+//! | `MAPS` | The mapped ranges of a memory object. | 16 |
+//! | `SHOWN` | A driver's answer about a mapped image. | 17 |
+//! | `VARIANTS` | The numbers of a context's variants of programs. | 18 |
+//! | `RECORDS` | All records. | 19 |
+//! | `RECORD` | What is known of launches with one key. | 20 |
+//! | `ENTRIES` | What is known of dividing launches with one key. | 21 |
+//! | `ENTRY` | What is known of dividing launches that write the same bytes. | 22 |
+//! | `STORE` | The machine's file. | 23 |
+//! | `BRIDGES` | The user events of other drivers that end with an event. | 24 |
+//! | `OWN` | What this library does on its own. | 25 |
+//! | `ENDING` | The callbacks for the end of an object. | 26 |
+//! | `TASKS` | The tasks of a thread. | 27 |
+//! | `ONCE_ALL_ENDED` | What is done when all of several events have ended. | 28 |
+//! | `HANDLES` | A context's queues and shown buffers. | 29 |
+//! | `REGISTRY` | The objects of a kind that are alive. | 30 |
+//!
+//! # Threads
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
 //! more than the driver takes. Nothing that enqueues blocks.
@@ -68,6 +108,7 @@ mod late_queue;
 mod launch;
 mod layer;
 mod leaks;
+mod lock;
 mod map;
 mod mem;
 mod native;

@@ -1,8 +1,6 @@
 //! Functions of the program that run as commands. A device that stands for several has
 //! them only if all its members do.
 
-use std::sync::{Mutex, PoisonError};
-
 use libc::c_void;
 use opencl_sys::*;
 
@@ -10,6 +8,7 @@ use crate::boundary::status;
 use crate::command::{Action, Command, Use};
 use crate::handle::{self, Ref};
 use crate::lane::{Lane, Waits};
+use crate::lock::{Mutex, NATIVE_KERNEL};
 use crate::mem::Mem;
 use crate::queue::Queue;
 use crate::status::{Fallible, check, driver};
@@ -20,17 +19,14 @@ type Function = unsafe extern "C" fn(*mut c_void);
 struct NativeKernel {
     function: Function,
     /// The program's arguments, and where in them memory objects are.
-    arguments: Mutex<Vec<u8>>,
+    arguments: Mutex<Vec<u8>, NATIVE_KERNEL>,
     mems: Vec<Ref<Mem>>,
     offsets: Vec<usize>,
 }
 
 impl Action for NativeKernel {
     fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mut bytes = self
-            .arguments
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.arguments.lock();
         let at = |mem: &Ref<Mem>| mem.at(lane.place);
         let mems = self
             .mems

@@ -7,12 +7,13 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use opencl_sys::{CL_RUNNING, cl_int};
 
+use crate::lock::{Condvar, Guard, Mutex, OWN};
 use crate::native::Native;
 
 /// What this library does on its own.
@@ -26,7 +27,7 @@ struct Own {
     commands: Vec<Arc<Native>>,
 }
 
-static OWN: Mutex<Own> = Mutex::new(Own {
+static STATE: Mutex<Own, OWN> = Mutex::new(Own {
     ends: false,
     running: 0,
     tasks: 0,
@@ -60,13 +61,8 @@ const BEHIND_EVENTS: Duration = Duration::from_secs(1);
 /// The time between looks at what has changed.
 const LOOK: Duration = Duration::from_millis(2);
 
-fn own() -> MutexGuard<'static, Own> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait(own: MutexGuard<'static, Own>) -> MutexGuard<'static, Own> {
-    let waited = LESS.wait_timeout(own, LOOK);
-    waited.unwrap_or_else(PoisonError::into_inner).0
+fn own() -> Guard<'static, Own, OWN> {
+    STATE.lock()
 }
 
 /// Goes when the thread ends, which for the main thread is when the process does.
@@ -113,7 +109,7 @@ fn end() {
     let mut own = own();
     own.ends = true;
     while own.running > 0 {
-        own = wait(own);
+        own = LESS.wait_for(own, LOOK);
     }
     let mut commands = std::mem::take(&mut own.commands);
     // A driver may want this lock while we ask it.
@@ -142,7 +138,7 @@ fn end() {
 pub fn while_alive<T>(work: impl FnOnce() -> T) -> T {
     let mut own = own();
     while own.ends {
-        own = wait(own);
+        own = LESS.wait_for(own, LOOK);
         if own.ends && main_thread_left() {
             own.ends = false;
         }

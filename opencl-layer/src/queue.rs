@@ -1,8 +1,8 @@
 //! Command queues. One of ours has a queue at each device that its commands went to.
 
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opencl_sys::*;
 
@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::handle::{Ref, kind};
 use crate::kept::Kept;
 use crate::lane::Lane;
+use crate::lock::{Guard, ISSUING, Mutex, QUEUE};
 use crate::native::Native;
 use crate::scheduling;
 use crate::settings::{Mapping, settings};
@@ -28,7 +29,7 @@ pub struct Queue {
     pub places: Vec<usize>,
     /// How it is scheduled, as properties say it.
     pub scheduling: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<State, QUEUE>,
 }
 
 kind!(Queue, CL_INVALID_COMMAND_QUEUE);
@@ -144,8 +145,13 @@ impl Queue {
         Ok(queue)
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn state(&self) -> Guard<'_, State, QUEUE> {
+        self.state.lock()
+    }
+
+    /// The state for a thread that has that of another queue and keeps others from issuing.
+    pub fn state_of_another(&self) -> Guard<'_, State, QUEUE> {
+        self.state.lock_another::<ISSUING>()
     }
 
     /// Whether a queue has one of these properties. A trigger alone means that the queue
@@ -301,7 +307,7 @@ pub fn unfinished() -> Vec<Arc<Native>> {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let slots: Vec<Slot> = self.state().slots().copied().collect();
+        let slots: Vec<Slot> = self.state.get_mut().slots().copied().collect();
         for slot in slots {
             let Some(lane) = slot.lane else {
                 continue;

@@ -85,7 +85,7 @@ fn is_used(queue: &Ref<Queue>, place: usize) -> bool {
     let queues = queue.context.queues();
     let mut others = queues.iter().filter(|other| *other != queue);
     others.any(|other| {
-        let state = other.state();
+        let state = other.state_of_another();
         state.last.is_some() && state.place == place
     })
 }

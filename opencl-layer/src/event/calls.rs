@@ -1,8 +1,8 @@
 //! The functions of events.
 
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
 
 use libc::c_void;
 use opencl_sys::*;
@@ -12,6 +12,7 @@ use crate::answer::Answer;
 use crate::boundary::{object, status};
 use crate::handle::{self, Ref};
 use crate::host_view;
+use crate::lock::{Condvar, Mutex};
 use crate::schedule;
 use crate::status::{check, driver};
 

@@ -1,20 +1,21 @@
 //! The writers of a buffer in a program's own memory.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use crate::lock::{Guard, Mutex, VIEW};
 use crate::native::Native;
 
 /// What a buffer in a program's memory has more.
 #[derive(Default)]
 pub struct HostView {
     /// Commands that wrote the buffer, until the program's memory has their bytes.
-    writers: Mutex<Vec<(Range<usize>, Arc<Native>)>>,
+    writers: Mutex<Vec<(Range<usize>, Arc<Native>)>, VIEW>,
 }
 
 impl HostView {
-    fn writers(&self) -> MutexGuard<'_, Vec<(Range<usize>, Arc<Native>)>> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn writers(&self) -> Guard<'_, Vec<(Range<usize>, Arc<Native>)>, VIEW> {
+        self.writers.lock()
     }
 
     /// Notes a command that writes a range.

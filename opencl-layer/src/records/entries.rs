@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::entry::Entry;
 use crate::handle::AddressHasher;
+use crate::lock::{ENTRIES, Guard, Mutex};
 
 /// What of a launch decides which bytes it writes, beside its key, by argument: a value, or
 /// that there is none. A null pointer is told so from a buffer of as many bytes as a pointer.
@@ -13,13 +14,13 @@ pub type Deciding = Vec<(usize, Option<Arc<[u8]>>)>;
 
 /// Entries of launches with one key.
 #[derive(Default)]
-pub struct Entries(Mutex<ByDeciding>);
+pub struct Entries(Mutex<ByDeciding, ENTRIES>);
 
 type ByDeciding = HashMap<Deciding, Arc<Entry>, BuildHasherDefault<AddressHasher>>;
 
 impl Entries {
-    fn lock(&self) -> MutexGuard<'_, ByDeciding> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, ByDeciding, ENTRIES> {
+        self.0.lock()
     }
 
     /// The entry of launches that this decides of, made with its key if it is the first one.

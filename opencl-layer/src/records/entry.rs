@@ -1,13 +1,14 @@
 //! What is known of dividing each kernel: by its key, its shape, the sizes of its arguments
 //! and the scalars that decide which bytes it writes.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pdawl::profile::kernels::Division as Verdict;
 
 use super::figures::{Figures, Why};
 use super::store;
 use crate::cut::Cut;
+use crate::lock::{Condvar, ENTRY, Guard, Mutex};
 use crate::process_end::while_alive;
 
 type Task = Box<dyn FnOnce() + Send>;
@@ -18,7 +19,7 @@ pub struct Entry {
     pub key: String,
     /// The ways to divide its launches.
     pub cuts: Vec<Cut>,
-    state: Mutex<State>,
+    state: Mutex<State, ENTRY>,
     changed: Condvar,
 }
 
@@ -58,8 +59,8 @@ impl Entry {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Guard<'_, State, ENTRY> {
+        self.state.lock()
     }
 
     /// The verdict, if there is one.
@@ -121,8 +122,7 @@ impl Entry {
     pub fn wait(&self) {
         let mut state = self.state();
         while matches!(state.stage, Stage::Examining) {
-            let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state);
         }
     }
 

@@ -11,11 +11,12 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::panic;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use pdawl::profile::kernels::KernelKey;
 
 use crate::handle::AddressHasher;
+use crate::lock::{Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
 use crate::shape::Shape;
 
 mod entries;
@@ -44,7 +45,7 @@ pub struct KernelRecord {
     spent_before: f64,
     /// What is known of dividing its launches.
     pub divisions: Entries,
-    state: Mutex<State>,
+    state: Mutex<State, RECORD>,
 }
 
 #[derive(Default)]
@@ -109,13 +110,13 @@ impl State {
 
 type ByKey = HashMap<KernelKey, Arc<KernelRecord>>;
 
-fn all_by_key() -> MutexGuard<'static, ByKey> {
-    static ALL: LazyLock<Mutex<ByKey>> = LazyLock::new(|| {
+fn all_by_key() -> Guard<'static, ByKey, RECORDS> {
+    static ALL: LazyLock<Mutex<ByKey, RECORDS>> = LazyLock::new(|| {
         // SAFETY: the function may be called when the process ends.
         unsafe { libc::atexit(save) };
         Mutex::default()
     });
-    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+    ALL.lock()
 }
 
 extern "C" fn save() {
@@ -146,8 +147,8 @@ pub fn of(key: KernelKey) -> Arc<KernelRecord> {
 }
 
 impl KernelRecord {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Guard<'_, State, RECORD> {
+        self.state.lock()
     }
 
     /// The seconds of a launch at a device of this name in profiles, if they are known.
@@ -208,7 +209,7 @@ impl KernelRecord {
 
 /// The records of one kernel's launches, by the numbers that tell their keys apart.
 #[derive(Default)]
-pub struct Records(Mutex<ByNumbers>);
+pub struct Records(Mutex<ByNumbers, KERNEL_RECORDS>);
 
 type ByNumbers = HashMap<Vec<usize>, Arc<KernelRecord>, BuildHasherDefault<AddressHasher>>;
 
@@ -222,7 +223,7 @@ impl Records {
         key: impl FnOnce() -> KernelKey,
     ) -> Arc<KernelRecord> {
         let numbers = numbers(shape, sizes);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if let Some(record) = known.get(&numbers) {
             return Arc::clone(record);
         }

@@ -2,10 +2,12 @@
 //! about dividing them.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 
 use pdawl::machine::{Fingerprint, Host};
 use pdawl::profile::kernels::{Division, KernelKey, KernelProfiles, path_of_user};
+
+use crate::lock::{Guard, Mutex, STORE};
 
 struct Store {
     /// `None` without a folder for them.
@@ -14,9 +16,9 @@ struct Store {
     divisions: BTreeMap<String, Division>,
 }
 
-fn store() -> MutexGuard<'static, Store> {
-    static STORE: LazyLock<Mutex<Store>> = LazyLock::new(|| Mutex::new(open()));
-    STORE.lock().unwrap_or_else(PoisonError::into_inner)
+fn store() -> Guard<'static, Store, STORE> {
+    static KEPT: LazyLock<Mutex<Store, STORE>> = LazyLock::new(|| Mutex::new(open()));
+    KEPT.lock()
 }
 
 fn open() -> Store {

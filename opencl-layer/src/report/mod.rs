@@ -14,7 +14,7 @@ mod spans;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Instant, SystemTime};
 
 use pdawl::profile::kernels::KernelKey;
@@ -25,6 +25,7 @@ use crate::command::Command;
 use crate::drivers::RealDevice;
 use crate::handle::Ref;
 use crate::lane::Lane;
+use crate::lock::{COUNTS, Guard, Mutex, REPORT};
 use crate::native::Native;
 use crate::queue::{Queue, State};
 use crate::settings::settings;
@@ -48,7 +49,7 @@ struct Report {
     since_1970: f64,
     devices: Vec<Device>,
     /// In the order in which they were made.
-    queues: Vec<Arc<Mutex<Counts>>>,
+    queues: Vec<Arc<Mutex<Counts, COUNTS>>>,
     /// Samples by kernel and device.
     samples: BTreeMap<(KernelKey, String), u64>,
     /// Copies and bytes by the memories from and to which they went.
@@ -57,13 +58,9 @@ struct Report {
     written: Instant,
 }
 
-fn report() -> MutexGuard<'static, Report> {
-    static REPORT: LazyLock<Mutex<Report>> = LazyLock::new(|| Mutex::new(Report::new()));
-    lock(&REPORT)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn report() -> Guard<'static, Report, REPORT> {
+    static STATE: LazyLock<Mutex<Report, REPORT>> = LazyLock::new(|| Mutex::new(Report::new()));
+    STATE.lock()
 }
 
 impl Report {
@@ -112,12 +109,12 @@ pub fn made(made: &Queue) {
 
 /// What is counted for a queue; `None` where there is no report.
 #[derive(Default)]
-struct QueueRecord(Option<Arc<Mutex<Counts>>>);
+struct QueueRecord(Option<Arc<Mutex<Counts, COUNTS>>>);
 
 /// The counts of a queue, for a short time.
-fn counts(state: &mut State) -> Option<MutexGuard<'_, Counts>> {
+fn counts(state: &mut State) -> Option<Guard<'_, Counts, COUNTS>> {
     match is_on() {
-        true => state.kept.of::<QueueRecord>().0.as_deref().map(lock),
+        true => state.kept.of::<QueueRecord>().0.as_deref().map(Mutex::lock),
         false => None,
     }
 }

@@ -16,7 +16,7 @@ use crate::own_time;
 use crate::records::{KernelRecord, UNKNOWN};
 use crate::settings::settings;
 
-use super::{lock, report};
+use super::report;
 
 /// The time between reports of a process that runs.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -162,7 +162,7 @@ fn made(complete: bool) -> Process {
     drop(report);
     let mut kernels = BTreeMap::new();
     for queue in &queues {
-        let counts = lock(queue);
+        let counts = queue.lock();
         process.queues.push(counts.described());
         for counted in counts.launches.all() {
             let key = &counted.record.key;

@@ -24,7 +24,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
     let mut present = vec![state.place];
     for other in queue.context.queues() {
         if other != *queue {
-            let mut state = other.state();
+            let mut state = other.state_of_another();
             let epoch = expected(plan(&mut state));
             if !epoch.is_empty() {
                 present.push(state.place);
