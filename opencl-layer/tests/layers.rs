@@ -34,3 +34,23 @@ fn modules_use_only_those_below_them() {
         "src/lib.rs does not allow:\n{violations}"
     );
 }
+
+#[test]
+fn all_locks_have_ranks() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
+    let mut sources = Sources::default();
+    sources.add(NAME, &root, &[NAME, "std"]);
+    let of_std = |to: &[String]| {
+        let lock = ["Mutex", "RwLock", "Condvar"]
+            .iter()
+            .any(|lock| to.contains(&(*lock).into()));
+        to[0] == "std" && lock
+    };
+    let plain = sources.imports.iter().filter(|import| of_std(&import.to));
+    let plain: Vec<_> = plain
+        .filter(|import| import.from != [NAME, "lock"])
+        .collect();
+    assert!(plain.is_empty(), "locks without ranks: {plain:#?}");
+    // Those of `lock` itself are found.
+    assert!(sources.imports.iter().any(|import| of_std(&import.to)));
+}

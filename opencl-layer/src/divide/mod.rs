@@ -3,8 +3,8 @@
 //! * `refuse` says what of a launch keeps it whole; what a kernel's text tells is in the
 //!   library (`source::divisible`).
 //! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
-//!   `verdict` finds what is known without one, and `entries` what is known of a launch. `fill` has the numbers for trials,
-//!   and `bytes` compares and restores buffers at their device.
+//!   `verdict` finds what is known without one, and `entries` what is known of a launch. `fill`
+//!   has the numbers for trials, and `bytes` compares and restores buffers at their device.
 //! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
 //! * `pays` says whether parts are faster, by the `rates` of the last ones.
