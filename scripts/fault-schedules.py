@@ -34,18 +34,20 @@ MACHINES = {
     "v100x2": (2, 40),
     "v100x4": (4, 40),
 }
-TASK_POLICIES = [
+POLICIES = [
+    "adaptive",
+    "clustering",
+    "auto-fit",
+    "round-robin",
+    "eager",
+    "heft",
     "locality",
-    "darts+luf",
-    "darts+luf+3inputs",
     "dmdar",
     "partition",
     "mhfp",
-    "eager",
-    "auto-fit",
-    "round-robin",
+    "darts+luf",
+    "darts+luf+3inputs",
 ]
-GRAPH_POLICIES = ["adaptive", "clustering", "eager", "heft", "round-robin", "auto-fit"]
 
 
 def grid(rng):
@@ -95,7 +97,7 @@ def transformer(rng):
     options += ["--beta", str(rng.choice([16, 32, 64]))]
     layers = rng.randint(1, 4)
     options += ["--layers", str(layers)]
-    options += ["--policy", rng.choice(GRAPH_POLICIES)]
+    options += ["--policy", rng.choice(POLICIES)]
     if rng.random() < 0.3:
         options += ["--queues", "gpu0=%d" % rng.randint(1, 4)]
     if rng.random() < 0.3:
@@ -109,7 +111,7 @@ def dense(rng):
     size = rng.randint(tile, 600)
     precision = rng.choice(["f32", "f64"])
     options = [operation, "--size", str(size), "--tile", str(tile)]
-    options += ["--precision", precision, "--policy", rng.choice(TASK_POLICIES)]
+    options += ["--precision", precision, "--policy", rng.choice(POLICIES)]
     if rng.random() < 0.5:
         tile_bytes = tile * tile * (4 if precision == "f32" else 8)
         options += ["--gpu-memory", "%dKiB" % (tile_bytes * rng.randint(4, 12) // 1024)]

@@ -7,7 +7,7 @@ use std::ptr;
 
 use opencl_sys::*;
 
-use crate::queue::Lane;
+use crate::lane::Lane;
 use crate::status::driver;
 
 /// The host's monotonic clock, in nanoseconds.

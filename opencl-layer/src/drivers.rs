@@ -11,13 +11,14 @@ use std::{env, fs, mem, ptr};
 use libc::{c_char, c_void};
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::{
-    CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_PLATFORM_NAME, CL_SUCCESS, cl_device_id,
-    cl_device_type, cl_int, cl_platform_id, cl_uint,
+    CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_FALSE,
+    CL_PLATFORM_NAME, CL_SUCCESS, cl_bool, cl_device_id, cl_device_type, cl_int, cl_platform_id,
+    cl_uint,
 };
 
+use crate::dispatch::GetPlatforms;
 use crate::status::driver;
 
-type GetPlatforms = unsafe extern "C" fn(cl_uint, *mut cl_platform_id, *mut cl_uint) -> cl_int;
 type GetAddress = unsafe extern "C" fn(*const c_char) -> *mut c_void;
 
 /// One platform of a driver.
@@ -50,8 +51,23 @@ unsafe impl Send for RealDevice {}
 // SAFETY: as for `Driver`.
 unsafe impl Sync for RealDevice {}
 
-/// The devices of all drivers, in the drivers' order.
-pub fn devices(own: GetPlatforms) -> Vec<RealDevice> {
+impl RealDevice {
+    /// Whether it has images.
+    pub fn has_images(&self) -> bool {
+        let mut has: cl_bool = CL_FALSE;
+        let (size, value) = (size_of::<cl_bool>(), (&raw mut has).cast());
+        let none = ptr::null_mut();
+        let what = CL_DEVICE_IMAGE_SUPPORT;
+        let asked = driver!(
+            self.driver.table,
+            clGetDeviceInfo(self.id, what, size, value, none)
+        );
+        asked == CL_SUCCESS && has != CL_FALSE
+    }
+}
+
+/// The devices of all drivers but this library itself, in the drivers' order.
+pub fn devices(own: Option<GetPlatforms>) -> Vec<RealDevice> {
     let mut devices = Vec::new();
     let mut drivers: Vec<Driver> = Vec::new();
     for driver in libraries()
@@ -118,7 +134,7 @@ fn named_by(file: &Path) -> Option<String> {
 }
 
 /// The platforms of a library; none if it cannot be opened, or is this one.
-fn open(library: &str, own: GetPlatforms) -> Vec<Driver> {
+fn open(library: &str, own: Option<GetPlatforms>) -> Vec<Driver> {
     let Ok(path) = CString::new(library) else {
         return Vec::new();
     };
@@ -128,7 +144,7 @@ fn open(library: &str, own: GetPlatforms) -> Vec<Driver> {
         return Vec::new();
     }
     match function(opened, c"clIcdGetPlatformIDsKHR") {
-        Some(address) if address as usize != own as usize => {
+        Some(address) if own.is_none_or(|own| address as usize != own as usize) => {
             // SAFETY: the ICD extension defines this function's type.
             platforms(unsafe { mem::transmute::<*mut c_void, GetPlatforms>(address) })
         }

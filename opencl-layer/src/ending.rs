@@ -4,14 +4,15 @@
 //! driver's object therefore keeps the list of callbacks alive until its driver says that
 //! it is gone; the last owner calls the program.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::cl_mem;
 
 use crate::callbacks;
+use crate::lock::{ENDING, Mutex};
 use crate::status::{Fallible, check, driver};
 
 /// A program's function for the end of an object.
@@ -21,24 +22,20 @@ pub type Ended = unsafe extern "C" fn(*mut c_void, *mut c_void);
 #[derive(Default)]
 pub struct Ending {
     handle: AtomicUsize,
-    wanted: Mutex<Vec<(Ended, usize)>>,
+    wanted: Mutex<Vec<(Ended, usize)>, ENDING>,
 }
 
 impl Ending {
     /// Adds a callback.
     pub fn call(&self, handle: *mut c_void, function: Ended, data: *mut c_void) {
         self.handle.store(handle as usize, Ordering::Release);
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.wanted.lock();
         wanted.push((function, data as usize));
     }
 
     /// Whether anybody wants to be told.
     pub fn is_wanted(&self) -> bool {
-        !self
-            .wanted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        !self.wanted.lock().is_empty()
     }
 
     /// Has a driver's memory object keep the callbacks back until it is gone.
@@ -62,10 +59,7 @@ unsafe extern "C" fn gone(_mem: cl_mem, data: *mut c_void) {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let wanted = self
-            .wanted
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.wanted.get_mut();
         let handle = self.handle.load(Ordering::Acquire);
         // The last one set is called first.
         for (function, data) in wanted.drain(..).rev() {

@@ -2,21 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::answer::Answer;
 use crate::callbacks;
 use crate::context::Context;
-use crate::handle::{self, Ref, kind};
-use crate::host_view;
+use crate::handle::{Ref, kind};
+use crate::lock::{Condvar, EVENT, Guard, Mutex};
 use crate::native::Native;
 use crate::queue::Queue;
-use crate::schedule;
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::status::{Fallible, driver, driver_object};
+
+pub mod calls;
 
 type Callback = unsafe extern "C" fn(cl_event, cl_int, *mut c_void);
 
@@ -26,7 +26,7 @@ pub struct Event {
     /// `None` for a user event.
     pub queue: Option<Ref<Queue>>,
     pub command: cl_command_type,
-    state: Mutex<State>,
+    state: Mutex<State, EVENT>,
     changed: Condvar,
 }
 
@@ -61,7 +61,7 @@ pub fn any_is_open() -> bool {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if let State::Open(..) = *self.state() {
+        if let State::Open(..) = *self.state.get_mut() {
             OPEN.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -79,8 +79,8 @@ impl Event {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Guard<'_, State, EVENT> {
+        self.state.lock()
     }
 
     /// A driver has the command now.
@@ -160,9 +160,6 @@ impl Event {
 
     /// The execution status: a negative code after a failure.
     pub fn execution_status(&self) -> Fallible<cl_int> {
-        if let Some(queue) = self.queue.as_ref().filter(|_| self.is_recorded()) {
-            schedule::advance(queue);
-        }
         let native = match &*self.state() {
             State::Recorded(_) => return Ok(CL_QUEUED),
             State::Open(..) => return Ok(CL_SUBMITTED),
@@ -172,13 +169,9 @@ impl Event {
         native.execution_status()
     }
 
-    /// Waits until it has ended; returns its status.
-    pub fn wait(this: &Ref<Self>) -> Fallible<cl_int> {
-        if let Some(queue) = &this.queue {
-            schedule::settle(queue);
-            Queue::flush(queue)?;
-        }
-        let mut state = this.state();
+    /// Waits until it has ended; returns its status. A driver must have its command.
+    pub fn wait(&self) -> Fallible<cl_int> {
+        let mut state = self.state();
         loop {
             match &*state {
                 State::Ended(code) => return Ok(*code),
@@ -194,10 +187,7 @@ impl Event {
                     };
                 }
                 State::Recorded(_) | State::Open(..) => {
-                    state = this
-                        .changed
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    state = self.changed.wait(state);
                 }
             }
         }
@@ -233,190 +223,4 @@ fn call_back(event: Ref<Event>, asked: Asked, status: cl_int) {
         // SAFETY: the program gave the function and its data for this call.
         unsafe { (asked.function)(event.handle(), status, asked.data as *mut c_void) };
     });
-}
-
-/// `clWaitForEvents`.
-pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event) -> cl_int {
-    status(|| {
-        if count == 0 || events.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        // SAFETY: OpenCL's promise about the list.
-        let events = unsafe { handle::list::<Event>(count, events)? };
-        if events
-            .iter()
-            .any(|event| event.context != events[0].context)
-        {
-            return Err(CL_INVALID_CONTEXT);
-        }
-        for event in &events {
-            if let Some(queue) = &event.queue {
-                Queue::flush(queue)?;
-            }
-        }
-        let mut failed = false;
-        for event in &events {
-            failed |= Event::wait(event)? < 0;
-            if let Some(queue) = &event.queue {
-                schedule::synchronised(queue);
-            }
-        }
-        // One queue of the context is enough: what all have written is shown.
-        if let Some(queue) = events.iter().find_map(|event| event.queue.as_ref()) {
-            host_view::show(queue)?;
-        }
-        if failed {
-            return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-        }
-        Ok(())
-    })
-}
-
-/// `clGetEventInfo`.
-pub unsafe extern "C" fn get_event_info(
-    handle: cl_event,
-    what: cl_event_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let event = Ref::<Event>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        match what {
-            CL_EVENT_COMMAND_QUEUE => {
-                answer.value(event.queue.as_ref().map_or(ptr::null_mut(), Ref::handle))
-            }
-            CL_EVENT_CONTEXT => answer.value(event.context.handle()),
-            CL_EVENT_COMMAND_TYPE => answer.value(event.command),
-            CL_EVENT_COMMAND_EXECUTION_STATUS => answer.value(event.execution_status()?),
-            CL_EVENT_REFERENCE_COUNT => answer.value(event.users()),
-            _ => Err(CL_INVALID_VALUE),
-        }
-    })
-}
-
-/// `clGetEventProfilingInfo`.
-pub unsafe extern "C" fn get_event_profiling_info(
-    handle: cl_event,
-    what: cl_profiling_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let event = Ref::<Event>::of(handle)?;
-        let profiles = event.queue.as_ref().is_some_and(|queue| queue.profiles());
-        let native = match &*event.state() {
-            State::Issued(native) if profiles => Arc::clone(native),
-            _ => return Err(CL_PROFILING_INFO_NOT_AVAILABLE),
-        };
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        if !native.parts.is_empty() {
-            return answer.value(native.time_of_parts(what)?);
-        }
-        if native.clock == 0 {
-            return answer.pass(|size, value, needed| {
-                driver!(
-                    native.table,
-                    clGetEventProfilingInfo(native.event, what, size, value, needed)
-                )
-            });
-        }
-        let mut time: cl_ulong = 0;
-        let (size, value) = (size_of::<cl_ulong>(), (&raw mut time).cast());
-        let none = ptr::null_mut();
-        check(driver!(
-            native.table,
-            clGetEventProfilingInfo(native.event, what, size, value, none)
-        ))?;
-        answer.value(time.saturating_add_signed(native.clock))
-    })
-}
-
-/// `clRetainEvent`.
-pub unsafe extern "C" fn retain_event(handle: cl_event) -> cl_int {
-    status(|| Ref::<Event>::retain(handle))
-}
-
-/// `clReleaseEvent`.
-pub unsafe extern "C" fn release_event(handle: cl_event) -> cl_int {
-    status(|| Ref::<Event>::release(handle))
-}
-
-/// `clCreateUserEvent`.
-pub unsafe extern "C" fn create_user_event(context: cl_context, code: *mut cl_int) -> cl_event {
-    let make = || {
-        let event = Ref::new(Event {
-            context: Ref::of(context)?,
-            queue: None,
-            command: CL_COMMAND_USER,
-            state: Mutex::new(State::Open(Vec::new(), Vec::new())),
-            changed: Condvar::new(),
-        });
-        OPEN.fetch_add(1, Ordering::AcqRel);
-        Ok(event.give())
-    };
-    // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, make) }
-}
-
-/// `clSetUserEventStatus`.
-pub unsafe extern "C" fn set_user_event_status(handle: cl_event, code: cl_int) -> cl_int {
-    status(|| {
-        let event = Ref::<Event>::of(handle)?;
-        if event.queue.is_some() {
-            return Err(CL_INVALID_EVENT);
-        }
-        if code > CL_COMPLETE {
-            return Err(CL_INVALID_VALUE);
-        }
-        match Event::end(&event, code) {
-            true => Ok(()),
-            false => Err(CL_INVALID_OPERATION),
-        }
-    })
-}
-
-/// `clSetEventCallback`.
-pub unsafe extern "C" fn set_event_callback(
-    handle: cl_event,
-    when: cl_int,
-    function: Option<Callback>,
-    data: *mut c_void,
-) -> cl_int {
-    status(|| {
-        let event = Ref::<Event>::of(handle)?;
-        let function = function.ok_or(CL_INVALID_VALUE)?;
-        if ![CL_SUBMITTED, CL_RUNNING, CL_COMPLETE].contains(&when) {
-            return Err(CL_INVALID_VALUE);
-        }
-        let asked = Asked {
-            when,
-            function,
-            data: data as usize,
-        };
-        let mut state = event.state();
-        match &mut *state {
-            State::Recorded(all) => all.push(asked),
-            State::Open(_, all) if when != CL_SUBMITTED => all.push(asked),
-            State::Open(..) => {
-                drop(state);
-                call_back(event, asked, when);
-            }
-            State::Ended(code) => {
-                let code = *code;
-                drop(state);
-                call_back(event.clone(), asked, code);
-            }
-            State::Issued(native) => {
-                let native = Arc::clone(native);
-                drop(state);
-                forward(&event, &native, asked);
-            }
-        }
-        Ok(())
-    })
 }

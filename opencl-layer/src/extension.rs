@@ -4,10 +4,10 @@ use std::ffi::CStr;
 use std::ptr;
 
 use libc::{c_char, c_void};
-use opencl_sys::{cl_int, cl_platform_id};
+use opencl_sys::cl_platform_id;
 
-use crate::platform::{self, get_platform_ids, get_platform_info};
-use crate::scheduling::{set_command_queue_sched_property, set_kernel_work_group_info};
+use crate::platform::{self, calls::get_platform_ids};
+use crate::scheduling::calls::{set_command_queue_sched_property, set_kernel_work_group_info};
 
 /// `clGetExtensionFunctionAddress`. Within the library the exported name would be that of
 /// the loader, which has one, too.
@@ -24,13 +24,6 @@ pub unsafe extern "C" fn get_extension_function_address(name: *const c_char) -> 
     }
 }
 
-/// Called by loaders.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *mut c_void {
-    // SAFETY: the same promise.
-    unsafe { get_extension_function_address(name) }
-}
-
 /// `clGetExtensionFunctionAddressForPlatform`.
 pub unsafe extern "C" fn get_extension_function_address_for_platform(
     handle: cl_platform_id,
@@ -41,17 +34,4 @@ pub unsafe extern "C" fn get_extension_function_address_for_platform(
     }
     // SAFETY: the same promise.
     unsafe { get_extension_function_address(name) }
-}
-
-/// Exported for ocl-icd, which asks for it before the table is known.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clGetPlatformInfo(
-    handle: cl_platform_id,
-    what: opencl_sys::cl_platform_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    // SAFETY: the same promises.
-    unsafe { get_platform_info(handle, what, size, value, needed) }
 }

@@ -10,14 +10,15 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::cl_int;
 
+use crate::dispatch;
+use crate::lock::{Guard, HANDLES, Mutex, REGISTRY, RwLock};
 use crate::status::Fallible;
-use crate::table;
 
 /// A kind of object: what its handle points to, and where handles are looked up.
 pub trait Kind: Send + Sync + Sized + 'static {
@@ -91,7 +92,7 @@ impl<T: Kind> Ref<T> {
     /// Makes an object to which the program has no reference yet.
     pub fn new(body: T) -> Self {
         let object = Arc::new(Object {
-            dispatch: table::dispatch(),
+            dispatch: dispatch::table(),
             users: AtomicU32::new(0),
             body,
         });
@@ -134,7 +135,7 @@ impl<T: Kind> Ref<T> {
     /// All objects of this kind that are alive.
     pub fn all() -> Vec<Self> {
         let registry = &T::registry().0;
-        let alive = registry.read().unwrap_or_else(PoisonError::into_inner);
+        let alive = registry.read();
         alive.values().filter_map(Weak::upgrade).map(Self).collect()
     }
 
@@ -191,8 +192,34 @@ pub unsafe fn list<T: Kind>(count: u32, handles: *const *mut c_void) -> Fallible
     handles.iter().map(|handle| Ref::of(*handle)).collect()
 }
 
+/// The handles of some objects of one kind, which the list does not keep alive.
+#[derive(Default)]
+pub struct Handles(Mutex<Vec<usize>, HANDLES>);
+
+impl Handles {
+    fn lock(&self) -> Guard<'_, Vec<usize>, HANDLES> {
+        self.0.lock()
+    }
+
+    /// Adds an object, and forgets those that are gone.
+    pub fn add<T: Kind>(&self, object: &Ref<T>) {
+        let mut handles = self.lock();
+        handles.retain(|handle| T::registry().has(*handle));
+        handles.push(object.handle() as usize);
+    }
+
+    /// Those that are alive. A handle may be that of a later object.
+    pub fn alive<T: Kind>(&self) -> Vec<Ref<T>> {
+        let handles = self.lock().clone();
+        let alive = handles.into_iter();
+        alive
+            .filter_map(|handle| Ref::of(handle as *mut c_void).ok())
+            .collect()
+    }
+}
+
 /// The objects of one kind that are alive, by address.
-pub struct Registry<T: Kind>(LazyLock<RwLock<Alive<T>>>);
+pub struct Registry<T: Kind>(LazyLock<RwLock<Alive<T>, REGISTRY>>);
 
 type Alive<T> = HashMap<usize, Weak<Object<T>>, BuildHasherDefault<AddressHasher>>;
 
@@ -202,12 +229,12 @@ impl<T: Kind> Registry<T> {
     }
 
     fn insert(&self, address: usize, object: Weak<Object<T>>) {
-        let mut alive = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut alive = self.0.write();
         alive.insert(address, object);
     }
 
     fn remove(&self, address: usize) {
-        let mut alive = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut alive = self.0.write();
         let removed = alive.remove(&address);
         // The last weak reference frees the object's memory; not under the lock.
         drop(alive);
@@ -215,13 +242,21 @@ impl<T: Kind> Registry<T> {
     }
 
     fn get(&self, address: usize) -> Option<Arc<Object<T>>> {
-        let alive = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let alive = self.0.read();
         alive.get(&address)?.upgrade()
+    }
+
+    /// Whether an object is alive. It is not kept so, as its end takes locks.
+    fn has(&self, address: usize) -> bool {
+        let alive = self.0.read();
+        alive
+            .get(&address)
+            .is_some_and(|object| object.strong_count() > 0)
     }
 
     /// How many objects are alive.
     pub fn count(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.read().len()
     }
 }
 

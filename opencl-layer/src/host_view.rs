@@ -8,55 +8,13 @@
 //! host has is taken as changed whenever a command uses it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use opencl_sys::CL_DEVICE_TYPE_CPU;
+use std::sync::Arc;
 
 use crate::command::{Command, Use};
-use crate::context::Context;
-use crate::handle::Ref;
-use crate::mem::Mem;
+use crate::mem::{HostView, Mem};
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::status::Fallible;
-
-/// What a buffer in a program's memory has more.
-#[derive(Default)]
-pub struct HostView {
-    /// Commands that wrote the buffer, until the program's memory has their bytes.
-    writers: Mutex<Vec<(Range<usize>, Arc<Native>)>>,
-}
-
-impl HostView {
-    fn writers(&self) -> MutexGuard<'_, Vec<(Range<usize>, Arc<Native>)>> {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The ranges whose writers have all ended; they are forgotten.
-    fn take_ended(&self) -> Vec<Range<usize>> {
-        let mut writers = self.writers();
-        let has_ended = |native: &Native| native.execution_status().is_ok_and(|status| status <= 0);
-        let (mut ended, mut running): (Vec<_>, Vec<_>) =
-            writers.drain(..).partition(|(_, native)| has_ended(native));
-        let meets = |range: &Range<usize>| {
-            running
-                .iter()
-                .any(|(other, _)| other.start < range.end && range.start < other.end)
-        };
-        let (kept, whole): (Vec<_>, Vec<_>) = ended.drain(..).partition(|(range, _)| meets(range));
-        running.extend(kept);
-        *writers = running;
-        whole.into_iter().map(|(range, _)| range).collect()
-    }
-}
-
-impl Context {
-    /// Whether programs may expect results in their own memory.
-    pub fn shows_host(&self) -> bool {
-        let is_cpu = |device: &Ref<crate::device::Device>| device.kind & CL_DEVICE_TYPE_CPU != 0;
-        !self.is_single() && self.devices.iter().all(is_cpu)
-    }
-}
 
 /// The buffer in a program's memory that a use belongs to, with the range in it.
 fn viewed(used: &Use) -> Option<(&Mem, &HostView, Range<usize>)> {
@@ -96,10 +54,7 @@ pub fn after(command: &Command, native: Option<&Arc<Native>>) {
         .filter(|used| used.writes)
         .filter_map(viewed)
     {
-        let mut writers = view.writers();
-        // What is written again is brought with the later command's bytes.
-        writers.retain(|(other, _)| other.start < range.start || range.end < other.end);
-        writers.push((range, Arc::clone(native)));
+        view.written(range, native);
     }
 }
 

@@ -5,39 +5,11 @@ use libc::c_void;
 use opencl_sys::*;
 
 use crate::answer::Answer;
+use crate::boundary::{object, status};
 use crate::context::Context;
-use crate::drivers::RealDevice;
 use crate::handle::Ref;
-use crate::mem::{Mem, check_flags};
-use crate::status::{Fallible, check, driver, driver_object, object, status};
-
-/// What a memory object has more if it is an image.
-pub struct Image {
-    /// Bytes of an element.
-    pub element: usize,
-}
-
-impl RealDevice {
-    /// Whether it has images.
-    pub fn has_images(&self) -> bool {
-        let mut has: cl_bool = CL_FALSE;
-        let (size, value) = (size_of::<cl_bool>(), (&raw mut has).cast());
-        let none = std::ptr::null_mut();
-        let what = CL_DEVICE_IMAGE_SUPPORT;
-        let asked = driver!(
-            self.driver.table,
-            clGetDeviceInfo(self.id, what, size, value, none)
-        );
-        asked == CL_SUCCESS && has != CL_FALSE
-    }
-}
-
-impl Context {
-    /// Where its images live: the first place that has any.
-    pub fn image_place(&self) -> Option<usize> {
-        self.places.iter().position(|place| place.real.has_images())
-    }
-}
+use crate::mem::{Image, Mem, check_flags};
+use crate::status::{Fallible, check, driver, driver_object};
 
 /// An image of a context.
 pub fn image_of(context: &Ref<Context>, handle: cl_mem) -> Fallible<Ref<Mem>> {

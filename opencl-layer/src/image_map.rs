@@ -1,18 +1,22 @@
 //! Mapping images: the driver of the image's place maps it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Waits, submit};
+use crate::boundary::object;
+use crate::command::{Action, Command};
 use crate::handle::Ref;
 use crate::image::image_of;
 use crate::image_transfer::whole;
+use crate::lane::{Lane, Waits};
+use crate::lock::{Mutex, SHOWN};
 use crate::mem::{Mapped, Mem};
-use crate::queue::{Lane, Queue};
+use crate::queue::Queue;
 use crate::rect::three;
-use crate::status::{Fallible, check, object};
+use crate::status::{Fallible, check};
+use crate::submit::submit;
 
 /// What a driver answers: an address and both pitches.
 #[derive(Clone, Copy, Default)]
@@ -28,7 +32,7 @@ struct MapImage {
     origin: [usize; 3],
     region: [usize; 3],
     wants_slice: bool,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<Shown, SHOWN>>,
 }
 
 impl Action for MapImage {
@@ -62,7 +66,7 @@ impl Action for MapImage {
         };
         check(code)?;
         shown.address = address as usize;
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        *self.shown.lock() = shown;
         Ok(())
     }
 
@@ -110,7 +114,7 @@ pub unsafe extern "C" fn enqueue_map_image(
             let command = Command::new(&queue, kind, (count, events), uses, action)?;
             submit(&queue, command, event, blocking != CL_FALSE)?;
         }
-        let shown = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = *shown.lock();
         // SAFETY: OpenCL's promises about the pitches.
         unsafe {
             *row = shown.row;
@@ -119,16 +123,12 @@ pub unsafe extern "C" fn enqueue_map_image(
             }
         }
         let writes = flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) != 0;
-        image
-            .maps
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Mapped {
-                address: shown.address,
-                range: 0..image.size,
-                writes,
-                place: image.home,
-            });
+        image.maps.lock().push(Mapped {
+            address: shown.address,
+            range: 0..image.size,
+            writes,
+            place: image.home,
+        });
         Ok(shown.address as *mut c_void)
     };
     // SAFETY: OpenCL's promise about the code.

@@ -2,22 +2,24 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use libc::{c_char, c_void};
 use opencl_sys::*;
 
 use crate::answer::Answer;
 use crate::argument::{Argument, Kept, Takes};
+use crate::boundary::{object, status};
 use crate::device::Device;
-use crate::divide::Form;
 use crate::drivers::device_text;
+use crate::form::Form;
 use crate::handle::{Ref, kind};
+use crate::lane::Lane;
+use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
 use crate::program::{Apart, Program};
-use crate::queue::Lane;
-use crate::schedule::Records;
+use crate::records::Records;
 use crate::shape::Shape;
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object};
 
 /// A kernel.
 pub struct Kernel {
@@ -37,10 +39,10 @@ pub struct Kernel {
     group_limits: Vec<OnceLock<Option<usize>>>,
     /// What is known of its launches.
     pub records: Records,
-    args: Mutex<Vec<Option<(u64, Kept)>>>,
+    args: Mutex<Vec<Option<(u64, Kept)>>, ARGUMENTS>,
     /// The shapes of launches on some devices, whatever a launch says.
-    shapes: Mutex<Vec<(cl_device_id, Shape)>>,
-    natives: Mutex<Vec<Native>>,
+    shapes: Mutex<Vec<(cl_device_id, Shape)>, SHAPES>,
+    natives: Mutex<Vec<Native>, KERNEL>,
     /// What its text tells of running its groups apart; read when it is first wanted.
     apart: OnceLock<Arc<Apart>>,
 }
@@ -121,24 +123,24 @@ impl Kernel {
         Ok(kernel)
     }
 
-    fn args(&self) -> MutexGuard<'_, Vec<Option<(u64, Kept)>>> {
-        self.args.lock().unwrap_or_else(PoisonError::into_inner)
+    fn args(&self) -> Guard<'_, Vec<Option<(u64, Kept)>>, ARGUMENTS> {
+        self.args.lock()
     }
 
-    fn natives(&self) -> MutexGuard<'_, Vec<Native>> {
-        self.natives.lock().unwrap_or_else(PoisonError::into_inner)
+    fn natives(&self) -> Guard<'_, Vec<Native>, KERNEL> {
+        self.natives.lock()
     }
 
     /// Sets the shape of launches on a driver's device.
     pub fn set_shape(&self, device: cl_device_id, shape: Shape) {
-        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shapes = self.shapes.lock();
         shapes.retain(|(other, _)| *other != device);
         shapes.push((device, shape));
     }
 
     /// The shape of launches on a driver's device, if it was set.
     pub fn shape(&self, device: cl_device_id) -> Option<Shape> {
-        let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let shapes = self.shapes.lock();
         let set = shapes.iter().find(|(other, _)| *other == device);
         set.map(|(_, shape)| shape.clone())
     }
@@ -276,6 +278,42 @@ impl Kernel {
         asked.is_ok().then_some(limit)
     }
 
+    /// Whether it can be launched so at a place, as drivers check it. What is recorded
+    /// goes to a driver after the program's call, which must tell.
+    pub fn check_shape(&self, shape: &Shape, place: usize) -> Fallible<()> {
+        let Some(local) = &shape.local else {
+            return Ok(());
+        };
+        let most = self.group_limit(place).unwrap_or(usize::MAX);
+        if local.contains(&0) {
+            // Drivers disagree.
+            return Ok(());
+        }
+        let items = local
+            .iter()
+            .try_fold(1_usize, |all, one| all.checked_mul(*one));
+        let fits = items.is_some_and(|items| items <= most);
+        let mut pairs = shape.global.iter().zip(local);
+        if !fits || !pairs.all(|(global, local)| global % local == 0) {
+            return Err(CL_INVALID_WORK_GROUP_SIZE);
+        }
+        match self.required_group(place) {
+            Some(required) if !required.iter().zip(local).all(|(own, local)| own == local) => {
+                Err(CL_INVALID_WORK_GROUP_SIZE)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The size of groups that the kernel's text requires.
+    fn required_group(&self, place: usize) -> Option<[usize; 3]> {
+        let mut required = [0_usize; 3];
+        let (size, value) = (size_of_val(&required), ptr::from_mut(&mut required).cast());
+        self.ask_place(place, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, size, value)
+            .ok()?;
+        (required != [0; 3]).then_some(required)
+    }
+
     /// Asks a place's driver about groups of the kernel. `value` has `size` bytes.
     pub fn ask_place(
         &self,
@@ -324,7 +362,7 @@ fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argumen
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        for native in &*self.natives() {
+        for native in &*self.natives.get_mut() {
             let table = self.program.context.domains[native.domain].table;
             let _ = driver!(table, clReleaseKernel(native.kernel));
         }
@@ -358,9 +396,8 @@ pub unsafe extern "C" fn clone_kernel(handle: cl_kernel, code: *mut cl_int) -> c
         let copy = Kernel::new(kernel.program.clone(), kernel.name.clone())?;
         let args = kernel.args().clone();
         *copy.args() = args;
-        let shapes = kernel.shapes.lock().unwrap_or_else(PoisonError::into_inner);
-        *copy.shapes.lock().unwrap_or_else(PoisonError::into_inner) = shapes.clone();
-        drop(shapes);
+        let shapes = kernel.shapes.lock().clone();
+        *copy.shapes.lock() = shapes;
         Ok(Ref::new(copy).give())
     };
     // SAFETY: OpenCL's promise about the code.
@@ -397,7 +434,7 @@ pub unsafe extern "C" fn set_kernel_arg(
         };
         let domain = kernel.program.context.places[place].domain;
         // The driver knows whether size and value are right.
-        let lane = Lane::for_questions(&kernel.program.context, place);
+        let lane = kernel.program.context.lane_for_questions(place);
         let mut natives = kernel.natives();
         let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
         set_native(&lane, native.kernel, index, &argument)?;

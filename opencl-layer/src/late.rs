@@ -5,28 +5,17 @@
 //! front of them. Commands wait for an event that ends with the write.
 
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use libc::c_void;
-use opencl_sys::{
-    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_FALSE, cl_command_queue, cl_int, cl_mem,
-};
+use opencl_sys::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_FALSE, cl_int, cl_mem};
 
 use crate::context::Context;
-use crate::divide::worker::writes;
+use crate::lane::Lane;
 use crate::native::{Native, UserEvent, when_all_ended};
 use crate::process_end::while_alive;
-use crate::queue::Lane;
-use crate::status::{Fallible, check, driver, driver_object};
-
-/// The queue of a place's late writes, made for the first one.
-#[derive(Default)]
-pub struct LateQueue(OnceLock<cl_command_queue>);
-
-// SAFETY: drivers' handles may be used by every thread.
-unsafe impl Send for LateQueue {}
-// SAFETY: as above.
-unsafe impl Sync for LateQueue {}
+use crate::status::{Fallible, check, driver};
+use crate::worker::writes;
 
 /// A write from host memory, which stays until the write has ended.
 pub struct LateWrite {
@@ -40,30 +29,6 @@ pub struct LateWrite {
 // bytes.
 unsafe impl Send for LateWrite {}
 
-impl LateQueue {
-    fn lane(&self, context: &Context, place: usize) -> Fallible<Lane> {
-        let mut lane = Lane::for_questions(context, place);
-        lane.queue = match self.0.get() {
-            Some(queue) => *queue,
-            None => {
-                let (native, device) =
-                    (context.domain(place).context, context.places[place].real.id);
-                // Only one command at a time is given to drivers, so nobody else makes it.
-                let made = driver_object!(lane.table, clCreateCommandQueue(native, device, 0))?;
-                *self.0.get_or_init(|| made)
-            }
-        };
-        Ok(lane)
-    }
-
-    /// Gives the queue back.
-    pub fn release(&mut self, table: &opencl_sys::cl_icd::cl_icd_dispatch) {
-        if let Some(queue) = self.0.take() {
-            let _ = driver!(table, clReleaseCommandQueue(queue));
-        }
-    }
-}
-
 /// Has a write enqueued when all of `before` have ended. The result ends with the write.
 pub fn write(
     context: &Context,
@@ -71,8 +36,9 @@ pub fn write(
     write: LateWrite,
     before: &[Arc<Native>],
 ) -> Fallible<Arc<Native>> {
-    let lane = context.places[place].late.lane(context, place)?;
-    let domain = context.domain(place);
+    let (domain, own) = (context.domain(place), &context.places[place]);
+    let mut lane = context.lane_for_questions(place);
+    lane.queue = own.late.get(domain, own.real.id)?;
     let user = UserEvent::new(domain.table, domain.context)?;
     let end = Native::of_user(&user, lane.domain)?;
     let (told, waited) = (Arc::clone(&end), before.to_vec());

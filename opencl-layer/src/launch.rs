@@ -1,20 +1,23 @@
 //! Kernel launches.
 
 use std::borrow::Cow;
+use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use opencl_sys::*;
 use pdawl::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
-use crate::command::{Action, Command, Use, Waits, submit};
-use crate::divide::{Entry, Form};
+use crate::form::Form;
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set};
-use crate::queue::{Lane, Queue};
-use crate::schedule::{self, KernelRecord};
+use crate::lane::{Lane, Waits};
+use crate::queue::Queue;
+use crate::records::{Entry, KernelRecord};
 use crate::shape::Shape;
-use crate::status::{Fallible, check, driver, status};
+use crate::status::{Fallible, check, driver};
+
+pub mod calls;
 
 /// A launch, with the arguments of its time.
 #[derive(Clone)]
@@ -22,22 +25,19 @@ pub struct Launch {
     pub kernel: Ref<Kernel>,
     pub arguments: Vec<Set>,
     pub shape: Shape,
-    record: OnceLock<Arc<KernelRecord>>,
-    division: OnceLock<Arc<Entry>>,
+    pub record: OnceLock<Arc<KernelRecord>>,
+    pub division: OnceLock<Arc<Entry>>,
     /// Why it is not divided, beside its kernel's text.
     pub refusal: OnceLock<Option<Cow<'static, str>>>,
 }
 
 impl Launch {
-    /// What is known of dividing it.
-    pub fn division(&self) -> &Arc<Entry> {
-        self.division
-            .get_or_init(|| self.record().divisions.of(self))
-    }
-
     /// What is known of launches like it.
     pub fn record(&self) -> &Arc<KernelRecord> {
-        self.record.get_or_init(|| self.kernel.records.of(self))
+        self.record.get_or_init(|| {
+            let records = &self.kernel.records;
+            records.of(&self.shape, self.sizes(), || self.key())
+        })
     }
 
     /// The bytes of each argument.
@@ -132,9 +132,8 @@ impl Launch {
         waits: &Waits,
         event: *mut cl_event,
     ) -> Fallible<()> {
-        let pointer = |list: &Option<Vec<usize>>| {
-            list.as_ref().map_or(std::ptr::null(), |list| list.as_ptr())
-        };
+        let pointer =
+            |list: &Option<Vec<usize>>| list.as_ref().map_or(ptr::null(), |list| list.as_ptr());
         let (offset, local) = (pointer(&shape.offset), pointer(&shape.local));
         let (dimensions, global) = (shape.global.len() as cl_uint, shape.global.as_ptr());
         self.kernel
@@ -155,92 +154,4 @@ impl Launch {
                 ))
             })
     }
-}
-
-impl Action for Launch {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let shape = self.shape_at(lane.place);
-        self.range(lane, Form::Whole, &shape, &[], waits, event)
-    }
-
-    fn launch(&self) -> Option<&Launch> {
-        Some(self)
-    }
-}
-
-/// The bytes that a launch uses. A kernel may write a part of what it may write, so that
-/// is read as well.
-fn uses(kernel: &Kernel, arguments: &[Set]) -> Vec<Use> {
-    let writes = |index: usize| kernel.may_write(index);
-    let of = |(index, set): (usize, &Set)| match &set.argument {
-        Argument::Mem(mem) => Some(Use {
-            mem: mem.clone(),
-            range: 0..mem.size,
-            reads: true,
-            writes: mem.flags & CL_MEM_READ_ONLY == 0 && writes(index),
-            by_host: false,
-        }),
-        _ => None,
-    };
-    arguments.iter().enumerate().filter_map(of).collect()
-}
-
-/// `clEnqueueNDRangeKernel`.
-pub unsafe extern "C" fn enqueue_nd_range_kernel(
-    queue: cl_command_queue,
-    kernel: cl_kernel,
-    dimensions: cl_uint,
-    offset: *const usize,
-    global: *const usize,
-    local: *const usize,
-    count: cl_uint,
-    events: *const cl_event,
-    event: *mut cl_event,
-) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let kernel = Ref::<Kernel>::of(kernel)?;
-        if kernel.program.context != queue.context {
-            return Err(CL_INVALID_CONTEXT);
-        }
-        // SAFETY: OpenCL's promises about the lists.
-        let shape = unsafe { Shape::new(dimensions, offset, global, local)? };
-        let arguments = kernel.arguments()?;
-        let uses = match queue.context.is_single() {
-            true => Vec::new(),
-            false => uses(&kernel, &arguments),
-        };
-        let action = Launch {
-            kernel,
-            arguments,
-            shape,
-            record: OnceLock::new(),
-            division: OnceLock::new(),
-            refusal: OnceLock::new(),
-        };
-        if schedule::fits(&queue) {
-            let place = action.home(&queue, queue.places[0]);
-            action.shape_at(place).check(&action.kernel, place)?;
-        }
-        let kind = CL_COMMAND_NDRANGE_KERNEL;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
-        }
-    })
-}
-
-/// `clEnqueueTask`.
-pub unsafe extern "C" fn enqueue_task(
-    queue: cl_command_queue,
-    kernel: cl_kernel,
-    count: cl_uint,
-    events: *const cl_event,
-    event: *mut cl_event,
-) -> cl_int {
-    let one = [1_usize];
-    let (one, none) = (one.as_ptr(), std::ptr::null());
-    // SAFETY: the same promises; the sizes live during the call.
-    unsafe { enqueue_nd_range_kernel(queue, kernel, 1, none, one, one, count, events, event) }
 }

@@ -15,7 +15,8 @@ use opencl_sys::cl_layer::{
 use opencl_sys::{CL_INVALID_VALUE, CL_SUCCESS, cl_int, cl_uint};
 
 use crate::answer::Answer;
-use crate::status::status;
+use crate::boundary::status;
+use crate::exports;
 use crate::table;
 
 struct Table(cl_icd_dispatch);
@@ -59,7 +60,7 @@ pub unsafe extern "C" fn clInitLayer(
         }
         let known = size_of::<cl_icd_dispatch>() / size_of::<usize>();
         let table = LAYER.get_or_init(|| {
-            let mut all = *table::ours();
+            let mut all = *exports::install();
             // What the loader has more than we, or less, is its own matter.
             let count = known.min(entries as usize);
             // SAFETY: both tables have so many entries, all of a pointer's size.

@@ -1,26 +1,71 @@
 //! An OpenCL platform and layer: unmodified OpenCL programs see one platform, `pdawl`,
 //! whose command queues are mapped to the devices of all drivers.
 //!
-//! * `layer` puts the platform in front of programs through the loader; `platform` is
-//!   also an installable client driver. `drivers` opens the drivers of the machine.
-//! * `handle` has the objects that programs hold by pointer; `status` and `answer` the
-//!   forms of results at the C boundary; `table` all functions.
-//! * `context`, `queue`, `mem`, `program`, `kernel`, `sampler` and `event` are OpenCL's
-//!   objects. One of ours has an object of each driver that needs one.
-//! * `command` gives commands to drivers where their data are; `transfer`, `rect`, `map`,
-//!   `launch`, `native_kernel` and `synchronize` are the kinds of commands.
-//! * `image`, `image_transfer` and `image_map` are images; `placement` sends commands that
-//!   use one to the place where it lives.
-//! * `order` has the order of a queue's commands over several places, `host_view` results
-//!   in the memory of programs for CPUs, and `clock` one clock for all drivers' times.
-//! * `properties` maps functions of later versions to those of 1.2, and `absent` answers
-//!   for what this platform does not have, `version` questions about that. `ending` tells programs when an object is gone;
-//!   `leaks` says what they have left, and `process_end` ends what this library does itself.
+//! # Layers
 //!
-//! * `scheduling` is MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`).
-//! * `schedule` decides where commands go: it measures kernels, predicts, and maps queues.
-//! * `divide` runs the parts of one launch at several places.
-//! * `report` has what all did, for `pdawl exec`.
+//! A module may use only those that follow it in this table, in its row or below. The test
+//! `layers` compares the table with the imports. A folder counts as one module, but where the
+//! table names a module in it.
+//!
+//! | module | what the row is |
+//! |---|---|
+//! | `layer`, `exports`, `table`, `leaks`, `absent` | What loaders call, and the table of all functions. It ties the rest together: it tells parts below what to ask of those above. `layer` puts the platform in front of programs; `leaks` says which objects they have left, and `absent` answers for what this platform does not have. |
+//! | `extension`, `properties`, `scheduling/calls`, `context/calls`, `queue/calls`, `event/calls`, `program/compile`, `program/calls`, `program/info`, `mem/calls`, `sub_device`, `platform/calls`, `device/calls` | Functions of objects. `properties` maps functions of later versions to those of 1.2, and `scheduling/calls` has MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`). |
+//! | `map`, `image_map`, `image_transfer`, `image`, `rect`, `transfer`, `synchronize`, `native_kernel`, `launch/calls` | The kinds of commands, and images. |
+//! | `submit` | Takes commands. |
+//! | `schedule` | Decides where commands go: it measures kernels, predicts, and maps queues. |
+//! | `divide` | Runs the parts of one launch at several places. |
+//! | `issue`, `mem/bring`, `late` | Give commands to drivers where their data are, after hidden copies. |
+//! | `host_view`, `order`, `placement` | Results in the memory of programs for CPUs; the order of a queue's commands over several places; the place where an image lives. |
+//! | `report` | What all did, for `pdawl exec`. |
+//! | `device_profile` | What devices can do, measured. |
+//! | `command`, `event`, `launch`, `kernel` | What programs ask for. |
+//! | `records` | What is known of launches, in this process and before. |
+//! | `argument`, `program`, `sampler`, `mem`, `queue`, `context`, `platform`, `device` | OpenCL's objects. One of ours has an object of each driver that needs one. |
+//! | `scheduling`, `version`, `kept`, `handle` | The objects that programs hold by pointer, and what they say. |
+//! | `boundary`, `answer`, `process_end`, `ending`, `callbacks`, `worker` | The C boundary, threads, and the end of objects and of the process. |
+//! | `clock`, `lane`, `late_queue`, `transit`, `host_memory`, `pinned`, `variant`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
+//! | `own_time`, `settings`, `cut`, `form`, `shape`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
+//!
+//! # Locks
+//!
+//! A thread takes a lock only if its rank is above those of all that it holds. `lock` checks
+//! that in builds with debug assertions.
+//!
+//! | lock | what it guards | rank |
+//! |---|---|---|
+//! | `ISSUING` | The giving of commands to drivers, in a context: the hidden copies of one command do not mix with those of another. Never held during a callback. | 1 |
+//! | `QUEUE` | What changes in a command queue. Who holds `ISSUING` may take several. | 2 |
+//! | `EVENT` | The state of an event. | 3 |
+//! | `TRANSIT` | The pinned memory of a driver's context. | 4 |
+//! | `COUNTS` | What a queue did. | 5 |
+//! | `REPORT` | What the process did. | 6 |
+//! | `KERNEL_RECORDS` | The records of a kernel's launches. | 7 |
+//! | `NATIVE_KERNEL` | The arguments of a function of the program. | 8 |
+//! | `KERNEL` | The drivers' kernels of a kernel. | 9 |
+//! | `ARGUMENTS` | A kernel's arguments. | 10 |
+//! | `SHAPES` | The shapes of a kernel's launches by device. | 11 |
+//! | `PROGRAM` | The drivers' programs of a program. | 12 |
+//! | `APART` | What a program's text tells of its kernels. | 13 |
+//! | `COPIES` | The copies of a memory object. | 14 |
+//! | `VIEW` | The commands that wrote a buffer in the program's memory. | 15 |
+//! | `MAPS` | The mapped ranges of a memory object. | 16 |
+//! | `SHOWN` | A driver's answer about a mapped image. | 17 |
+//! | `VARIANTS` | The numbers of a context's variants of programs. | 18 |
+//! | `RECORDS` | All records. | 19 |
+//! | `RECORD` | What is known of launches with one key. | 20 |
+//! | `ENTRIES` | What is known of dividing launches with one key. | 21 |
+//! | `ENTRY` | What is known of dividing launches that write the same bytes. | 22 |
+//! | `STORE` | The machine's file. | 23 |
+//! | `BRIDGES` | The user events of other drivers that end with an event. | 24 |
+//! | `OWN` | What this library does on its own. | 25 |
+//! | `ENDING` | The callbacks for the end of an object. | 26 |
+//! | `TASKS` | The tasks of a thread. | 27 |
+//! | `ONCE_ALL_ENDED` | What is done when all of several events have ended. | 28 |
+//! | `HANDLES` | A context's queues and shown buffers. | 29 |
+//! | `REGISTRY` | The objects of a kind that are alive. | 30 |
+//!
+//! # Threads
 //!
 //! Calls go to the drivers on the program's own threads, so that a command costs little
 //! more than the driver takes. Nothing that enqueues blocks.
@@ -31,32 +76,45 @@
 mod absent;
 mod answer;
 mod argument;
+mod boundary;
 mod callbacks;
 mod clock;
 mod command;
 mod context;
+mod cut;
 mod device;
+mod device_profile;
+mod dispatch;
 mod divide;
+mod domain;
 mod drivers;
 mod ending;
 mod event;
+mod exports;
 mod extension;
+mod form;
 mod handle;
 mod host_memory;
 mod host_view;
 mod image;
 mod image_map;
 mod image_transfer;
+mod issue;
+mod kept;
 mod kernel;
+mod lane;
 mod late;
+mod late_queue;
 mod launch;
 mod layer;
 mod leaks;
+mod lock;
 mod map;
 mod mem;
 mod native;
 mod native_kernel;
 mod order;
+mod own_time;
 mod pinned;
 mod placement;
 mod platform;
@@ -64,6 +122,7 @@ mod process_end;
 mod program;
 mod properties;
 mod queue;
+mod records;
 mod rect;
 mod report;
 mod sampler;
@@ -73,9 +132,11 @@ mod settings;
 mod shape;
 mod status;
 mod sub_device;
+mod submit;
 mod synchronize;
 mod table;
 mod transfer;
 mod transit;
 mod variant;
 mod version;
+mod worker;

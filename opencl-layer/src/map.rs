@@ -4,18 +4,21 @@
 //! what it lacks is copied there first, and after a map for writing the host is where the
 //! bytes are valid, until a command needs them elsewhere.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Use, Waits, submit};
+use crate::boundary::{object, status};
+use crate::command::{Action, Command, Use};
 use crate::handle::Ref;
 use crate::image_transfer::whole;
+use crate::lane::{Lane, Waits};
 use crate::mem::{Mapped, Mem};
-use crate::queue::{Lane, Queue};
-use crate::status::{Fallible, check, driver, object, status};
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+use crate::submit::submit;
 use crate::synchronize::Marker;
 
 struct Map {
@@ -136,15 +139,12 @@ pub unsafe extern "C" fn enqueue_map_buffer(
             }
             (address, None)
         };
-        mem.maps
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Mapped {
-                address,
-                range,
-                writes,
-                place,
-            });
+        mem.maps.lock().push(Mapped {
+            address,
+            range,
+            writes,
+            place,
+        });
         Ok(address as *mut c_void)
     };
     // SAFETY: OpenCL's promise about the code.
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
             return Err(CL_INVALID_CONTEXT);
         }
         let mapped = {
-            let mut maps = mem.maps.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut maps = mem.maps.lock();
             let index = maps.iter().position(|map| map.address == address as usize);
             maps.swap_remove(index.ok_or(CL_INVALID_VALUE)?)
         };

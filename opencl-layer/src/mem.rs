@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::*;
@@ -13,14 +13,16 @@ use crate::context::Context;
 use crate::ending::Ending;
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
-use crate::host_view::HostView;
-use crate::image::Image;
+use crate::lock::{COPIES, Guard, MAPS, Mutex};
 use crate::native::Native;
 use crate::pinned::Pinned;
 use crate::status::{Fallible, driver, driver_object};
 
 mod bring;
 pub mod calls;
+mod view;
+
+pub use view::HostView;
 
 /// A memory object.
 pub struct Mem {
@@ -32,14 +34,20 @@ pub struct Mem {
     pub host: *mut c_void,
     /// For a sub-buffer or an image in a buffer: the buffer, and where in it this begins.
     pub parent: Option<(Ref<Mem>, usize)>,
-    copies: Mutex<Copies>,
+    copies: Mutex<Copies, COPIES>,
     /// For an image: what it has more, and the only place that has it.
     pub image: Option<Image>,
     pub home: Option<usize>,
     /// For a buffer in the program's memory that shows its bytes there.
     pub view: Option<HostView>,
-    pub maps: Mutex<Vec<Mapped>>,
+    pub maps: Mutex<Vec<Mapped>, MAPS>,
     ending: Arc<Ending>,
+}
+
+/// What a memory object has more if it is an image.
+pub struct Image {
+    /// Bytes of an element.
+    pub element: usize,
 }
 
 /// A mapped range.
@@ -195,31 +203,37 @@ impl Mem {
         }
     }
 
-    fn copies(&self) -> MutexGuard<'_, Copies> {
-        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    fn copies(&self) -> Guard<'_, Copies, COPIES> {
+        self.copies.lock()
     }
 
     /// The driver's memory object at a place, made when it is first used.
     pub fn at(&self, place: usize) -> Fallible<cl_mem> {
-        let mut copies = self.copies();
-        if let Some(mem) = copies.mems[place] {
+        if let Some(mem) = self.copies().mems[place] {
             return Ok(mem);
         }
         if self.image.is_some() {
             return Err(CL_INVALID_OPERATION);
         }
+        // One lock after the other: both have the same rank.
+        let whole = self.parent.as_ref().map(|(parent, _)| parent.at(place));
+        let whole = whole.transpose()?;
+        let mut copies = self.copies();
+        if let Some(mem) = copies.mems[place] {
+            return Ok(mem);
+        }
         let domain = self.context.domain(place);
-        let mem = match &self.parent {
-            Some((parent, origin)) => {
+        let mem = match (&self.parent, whole) {
+            (Some((_, origin)), Some(whole)) => {
                 let region = cl_buffer_region {
                     origin: *origin,
                     size: self.size,
                 };
-                let (whole, flags) = (parent.at(place)?, self.flags & (ACCESS | HOST_ACCESS));
+                let flags = self.flags & (ACCESS | HOST_ACCESS);
                 let (what, region) = (CL_BUFFER_CREATE_TYPE_REGION, (&raw const region).cast());
                 driver_object!(domain.table, clCreateSubBuffer(whole, flags, what, region))?
             }
-            None => {
+            _ => {
                 let (flags, none) = (self.flags & ACCESS, ptr::null_mut());
                 driver_object!(
                     domain.table,
@@ -320,6 +334,20 @@ impl Mem {
     }
 }
 
+impl Context {
+    /// Notes a buffer that shows its bytes in the program's memory.
+    pub fn view(&self, mem: &Ref<Mem>) {
+        self.viewed.add(mem);
+    }
+
+    /// The buffers that show their bytes in the program's memory.
+    pub fn viewed(&self) -> Vec<Ref<Mem>> {
+        let mut mems = self.viewed.alive();
+        mems.retain(|mem: &Ref<Mem>| ptr::eq(&*mem.context, self));
+        mems
+    }
+}
+
 /// Memory for the host's copy. Programs map `CL_MEM_ALLOC_HOST_PTR` to have memory that GPUs'
 /// drivers have pinned.
 fn host_memory(context: &Context, flags: cl_mem_flags, size: usize) -> Fallible<HostMemory> {
@@ -350,10 +378,7 @@ impl Copies {
 
 impl Drop for Mem {
     fn drop(&mut self) {
-        let copies = self
-            .copies
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let copies = self.copies.get_mut();
         for (_, _, native) in &copies.arriving {
             // The host's copy must outlive them.
             let _ = native.wait();

@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
@@ -13,7 +13,8 @@ use opencl_sys::{
     cl_profiling_info, cl_ulong,
 };
 
-use crate::context::Context;
+use crate::domain::Domain;
+use crate::lock::{BRIDGES, Mutex, ONCE_ALL_ENDED};
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// An event of a driver. Queues of other drivers wait for a user event of theirs, which
@@ -28,7 +29,7 @@ pub struct Native {
     /// What to add to its times; see `clock.rs`.
     pub clock: i64,
     /// User events by domain.
-    bridges: Mutex<Vec<(usize, UserEvent)>>,
+    bridges: Mutex<Vec<(usize, UserEvent)>, BRIDGES>,
     /// The events of which this one is the end, if it stands for several.
     pub parts: Vec<Arc<Native>>,
     /// The code of a failure that the event does not have; 0 if there is none.
@@ -104,18 +105,17 @@ impl Native {
         })
     }
 
-    /// The event, or one that ends with it, for the queues of a domain. It lives as
-    /// long as `self`.
-    pub fn within(&self, context: &Context, domain: usize) -> Fallible<cl_event> {
+    /// The event, or one that ends with it, for the queues of a domain of this number. It
+    /// lives as long as `self`.
+    pub fn within(&self, inner: &Domain, domain: usize) -> Fallible<cl_event> {
         if domain == self.domain {
             return Ok(self.event);
         }
-        let mut bridges = self.bridges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bridges = self.bridges.lock();
         if let Some((_, user)) = bridges.iter().find(|(other, _)| *other == domain) {
             return Ok(user.event);
         }
-        let other = &context.domains[domain];
-        let user = UserEvent::new(other.table, other.context)?;
+        let user = UserEvent::new(inner.table, inner.context)?;
         let event = user.event;
         let twin = Box::new(user.share()?);
         bridges.push((domain, user));
@@ -234,10 +234,10 @@ impl Drop for Native {
 /// Does something when all events have ended; at once if there are none.
 pub fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'static) {
     let left = Arc::new(AtomicUsize::new(natives.len() + 1));
-    let then = Arc::new(Mutex::new(Some(then)));
+    let then = Arc::new(Mutex::<_, ONCE_ALL_ENDED>::new(Some(then)));
     let one_less = move || {
         if left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let then = then.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let then = then.lock().take();
             if let Some(then) = then {
                 then();
             }

@@ -1,33 +1,32 @@
 //! Functions of the program that run as commands. A device that stands for several has
 //! them only if all its members do.
 
-use std::sync::{Mutex, PoisonError};
-
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Use, Waits, submit};
+use crate::boundary::status;
+use crate::command::{Action, Command, Use};
 use crate::handle::{self, Ref};
+use crate::lane::{Lane, Waits};
+use crate::lock::{Mutex, NATIVE_KERNEL};
 use crate::mem::Mem;
-use crate::queue::{Lane, Queue};
-use crate::status::{Fallible, check, driver, status};
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+use crate::submit::submit;
 
 type Function = unsafe extern "C" fn(*mut c_void);
 
 struct NativeKernel {
     function: Function,
     /// The program's arguments, and where in them memory objects are.
-    arguments: Mutex<Vec<u8>>,
+    arguments: Mutex<Vec<u8>, NATIVE_KERNEL>,
     mems: Vec<Ref<Mem>>,
     offsets: Vec<usize>,
 }
 
 impl Action for NativeKernel {
     fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mut bytes = self
-            .arguments
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.arguments.lock();
         let at = |mem: &Ref<Mem>| mem.at(lane.place);
         let mems = self
             .mems

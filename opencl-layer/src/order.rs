@@ -9,8 +9,9 @@ use std::sync::Arc;
 use opencl_sys::{CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE};
 
 use crate::command::Command;
+use crate::lane::Lane;
 use crate::native::Native;
-use crate::queue::{Lane, Queue, State};
+use crate::queue::{Queue, State};
 use crate::status::Fallible;
 
 impl Queue {

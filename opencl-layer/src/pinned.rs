@@ -11,7 +11,7 @@ use opencl_sys::{
     cl_mem,
 };
 
-use crate::context::Domain;
+use crate::domain::Domain;
 use crate::status::{Fallible, driver, driver_object};
 
 /// Pinned memory, which is mapped as long as it lives.

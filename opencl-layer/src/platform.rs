@@ -1,27 +1,21 @@
 //! The platform `pdawl` and its devices.
 
-use std::ptr;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use opencl_sys::{
-    CL_DEVICE_NOT_FOUND, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU,
-    CL_DEVICE_TYPE_CUSTOM, CL_DEVICE_TYPE_DEFAULT, CL_DEVICE_TYPE_GPU, CL_INVALID_DEVICE_TYPE,
-    CL_INVALID_PLATFORM, CL_INVALID_VALUE, CL_PLATFORM_EXTENSIONS,
-    CL_PLATFORM_EXTENSIONS_WITH_VERSION, CL_PLATFORM_HOST_TIMER_RESOLUTION,
-    CL_PLATFORM_ICD_SUFFIX_KHR, CL_PLATFORM_NAME, CL_PLATFORM_NUMERIC_VERSION, CL_PLATFORM_PROFILE,
-    CL_PLATFORM_VENDOR, CL_PLATFORM_VERSION, cl_device_id, cl_device_type, cl_int, cl_platform_id,
-    cl_platform_info, cl_uint, cl_ulong,
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_CUSTOM,
+    CL_DEVICE_TYPE_DEFAULT, CL_DEVICE_TYPE_GPU, CL_INVALID_DEVICE_TYPE, CL_INVALID_PLATFORM,
+    cl_device_type, cl_platform_id,
 };
 
-use crate::answer::Answer;
 use crate::device::Device;
+use crate::dispatch;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{Ref, kind};
-use crate::leaks;
-use crate::report;
 use crate::settings::settings;
-use crate::status::{Fallible, status};
-use crate::version;
+use crate::status::Fallible;
+
+pub mod calls;
 
 /// The platform.
 pub struct Platform {
@@ -37,10 +31,16 @@ pub fn platform() -> &'static Ref<Platform> {
     &PLATFORM
 }
 
+static OPENS: OnceLock<fn(&[RealDevice])> = OnceLock::new();
+
+/// Has a function called with the devices when the program first asks for the platform.
+pub fn when_it_opens(function: fn(&[RealDevice])) {
+    let _ = OPENS.set(function);
+}
+
 fn open() -> Platform {
-    leaks::watch();
     let settings = settings();
-    let mut real = drivers::devices(clIcdGetPlatformIDsKHR);
+    let mut real = drivers::devices(dispatch::get_platforms());
     // The first device is the one that most commands use: a GPU if there is one.
     real.sort_by_key(|device| match device.kind {
         kind if kind & CL_DEVICE_TYPE_GPU != 0 => 0,
@@ -50,7 +50,9 @@ fn open() -> Platform {
     if !settings.devices.is_empty() {
         real = chosen(&real, &settings.devices);
     }
-    report::begin(&real);
+    if let Some(opens) = OPENS.get() {
+        opens(&real);
+    }
     let devices = match settings.virtual_devices {
         _ if real.is_empty() => Vec::new(),
         Some(count) => (0..count).map(|_| Device::made_of(real.clone())).collect(),
@@ -90,119 +92,12 @@ fn chosen(real: &[RealDevice], names: &[String]) -> Vec<RealDevice> {
     chosen
 }
 
-/// `clGetPlatformIDs`.
-pub unsafe extern "C" fn get_platform_ids(
-    entries: cl_uint,
-    platforms: *mut cl_platform_id,
-    count: *mut cl_uint,
-) -> cl_int {
-    status(|| {
-        if (entries == 0 && !platforms.is_null()) || (platforms.is_null() && count.is_null()) {
-            return Err(CL_INVALID_VALUE);
-        }
-        let platform = platform();
-        // SAFETY: OpenCL's promises about both pointers.
-        unsafe { write_list(&[platform.handle()], entries, platforms, count) };
-        Ok(())
-    })
-}
-
-/// Called by loaders.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clIcdGetPlatformIDsKHR(
-    entries: cl_uint,
-    platforms: *mut cl_platform_id,
-    count: *mut cl_uint,
-) -> cl_int {
-    // SAFETY: the same promises.
-    unsafe { get_platform_ids(entries, platforms, count) }
-}
-
-/// Writes at most `entries` handles, and how many there are.
-///
-/// # Safety
-/// `list` is null or has room for `entries` handles; `count` is null or valid.
-pub unsafe fn write_list(
-    handles: &[*mut libc::c_void],
-    entries: cl_uint,
-    list: *mut *mut libc::c_void,
-    count: *mut cl_uint,
-) {
-    if !list.is_null() {
-        let fits = handles.len().min(entries as usize);
-        // SAFETY: the caller promises room for `entries` handles.
-        unsafe { ptr::copy_nonoverlapping(handles.as_ptr(), list, fits) };
-    }
-    if !count.is_null() {
-        // SAFETY: the caller promises it.
-        unsafe { *count = handles.len() as cl_uint };
-    }
-}
-
-/// The extensions of the platform.
-const EXTENSIONS: &str = "cl_khr_icd";
-
-/// `clGetPlatformInfo`.
-pub unsafe extern "C" fn get_platform_info(
-    handle: cl_platform_id,
-    what: cl_platform_info,
-    size: usize,
-    value: *mut libc::c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        match what {
-            CL_PLATFORM_NUMERIC_VERSION => return version::ours(answer),
-            CL_PLATFORM_EXTENSIONS_WITH_VERSION => {
-                return version::extensions(answer, EXTENSIONS);
-            }
-            // No host clock is compared with devices'.
-            CL_PLATFORM_HOST_TIMER_RESOLUTION => return answer.value::<cl_ulong>(0),
-            _ => {}
-        }
-        answer.text(match what {
-            CL_PLATFORM_PROFILE => "FULL_PROFILE",
-            CL_PLATFORM_VERSION => concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION")),
-            CL_PLATFORM_NAME | CL_PLATFORM_VENDOR => "pdawl",
-            CL_PLATFORM_EXTENSIONS => EXTENSIONS,
-            CL_PLATFORM_ICD_SUFFIX_KHR => "PDAWL",
-            _ => return Err(CL_INVALID_VALUE),
-        })
-    })
-}
-
 /// The platform of a handle; a null handle means the only one.
 pub fn of(handle: cl_platform_id) -> Fallible<Ref<Platform>> {
     if handle.is_null() {
         return Ok(platform().clone());
     }
     Ref::of(handle)
-}
-
-/// `clGetDeviceIDs`.
-pub unsafe extern "C" fn get_device_ids(
-    handle: cl_platform_id,
-    kind: cl_device_type,
-    entries: cl_uint,
-    devices: *mut cl_device_id,
-    count: *mut cl_uint,
-) -> cl_int {
-    status(|| {
-        let platform = of(handle)?;
-        if (entries == 0 && !devices.is_null()) || (devices.is_null() && count.is_null()) {
-            return Err(CL_INVALID_VALUE);
-        }
-        let handles: Vec<_> = of_type(&platform, kind)?.iter().map(Ref::handle).collect();
-        if handles.is_empty() {
-            return Err(CL_DEVICE_NOT_FOUND);
-        }
-        // SAFETY: OpenCL's promises about both pointers.
-        unsafe { write_list(&handles, entries, devices, count) };
-        Ok(())
-    })
 }
 
 /// The devices of a type.

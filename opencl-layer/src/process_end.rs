@@ -7,15 +7,14 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use opencl_sys::{CL_RUNNING, cl_int};
 
-use crate::event;
+use crate::lock::{Condvar, Guard, Mutex, OWN};
 use crate::native::Native;
-use crate::queue;
 
 /// What this library does on its own.
 struct Own {
@@ -28,13 +27,28 @@ struct Own {
     commands: Vec<Arc<Native>>,
 }
 
-static OWN: Mutex<Own> = Mutex::new(Own {
+static STATE: Mutex<Own, OWN> = Mutex::new(Own {
     ends: false,
     running: 0,
     tasks: 0,
     commands: Vec::new(),
 });
 static LESS: Condvar = Condvar::new();
+
+/// What drivers still have of the program's own commands; the parts above say it.
+pub struct Unfinished {
+    /// The ends of what drivers have of all queues.
+    pub commands: fn() -> Vec<Arc<Native>>,
+    /// Whether there are events of the program that it has not set.
+    pub any_event_is_open: fn() -> bool,
+}
+
+static UNFINISHED: OnceLock<Unfinished> = OnceLock::new();
+
+/// Has the process's end ask what drivers still have.
+pub fn ask(unfinished: Unfinished) {
+    let _ = UNFINISHED.set(unfinished);
+}
 
 /// The process that began; one that it forks has none of our threads. 0
 /// before anything has begun.
@@ -47,13 +61,8 @@ const BEHIND_EVENTS: Duration = Duration::from_secs(1);
 /// The time between looks at what has changed.
 const LOOK: Duration = Duration::from_millis(2);
 
-fn own() -> MutexGuard<'static, Own> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait(own: MutexGuard<'static, Own>) -> MutexGuard<'static, Own> {
-    let waited = LESS.wait_timeout(own, LOOK);
-    waited.unwrap_or_else(PoisonError::into_inner).0
+fn own() -> Guard<'static, Own, OWN> {
+    STATE.lock()
 }
 
 /// Goes when the thread ends, which for the main thread is when the process does.
@@ -100,14 +109,15 @@ fn end() {
     let mut own = own();
     own.ends = true;
     while own.running > 0 {
-        own = wait(own);
+        own = LESS.wait_for(own, LOOK);
     }
     let mut commands = std::mem::take(&mut own.commands);
     // A driver may want this lock while we ask it.
     drop(own);
-    commands.extend(queue::unfinished());
+    let unfinished = UNFINISHED.get();
+    commands.extend(unfinished.map_or_else(Vec::new, |unfinished| (unfinished.commands)()));
     loop {
-        let patience = match event::any_is_open() {
+        let patience = match unfinished.is_some_and(|it| (it.any_event_is_open)()) {
             true => BEHIND_EVENTS,
             false => LONGEST,
         };
@@ -128,7 +138,7 @@ fn end() {
 pub fn while_alive<T>(work: impl FnOnce() -> T) -> T {
     let mut own = own();
     while own.ends {
-        own = wait(own);
+        own = LESS.wait_for(own, LOOK);
         if own.ends && main_thread_left() {
             own.ends = false;
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -12,8 +12,9 @@ use pdawl::profile::kernels::Program as Identity;
 
 use crate::context::Context;
 use crate::device::Device;
-use crate::divide::Form;
+use crate::form::Form;
 use crate::handle::{Ref, kind};
+use crate::lock::{Guard, Mutex, PROGRAM};
 use crate::status::{Fallible, check, driver, driver_object};
 
 pub mod calls;
@@ -32,7 +33,7 @@ pub struct Program {
     pub origin: Origin,
     /// The devices for which it was made.
     pub devices: Vec<Ref<Device>>,
-    state: Mutex<State>,
+    state: Mutex<State, PROGRAM>,
 }
 
 /// What a program was made of.
@@ -155,8 +156,8 @@ impl Program {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Guard<'_, State, PROGRAM> {
+        self.state.lock()
     }
 
     /// The driver's program with the source text in a form.
@@ -442,7 +443,7 @@ fn release(context: &Context, native: &Native) {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        for native in &self.state().natives {
+        for native in &self.state.get_mut().natives {
             release(&self.context, native);
         }
     }

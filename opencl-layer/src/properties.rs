@@ -4,7 +4,8 @@
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::status::{Fallible, object};
+use crate::boundary::object;
+use crate::status::Fallible;
 use crate::{image, mem, queue, sampler};
 
 /// The pairs of a list that ends in 0.
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn create_command_queue_with_properties(
         if bits & device_queue != 0 {
             return Err(CL_INVALID_QUEUE_PROPERTIES);
         }
-        queue::create(context, device, bits)
+        queue::calls::create(context, device, bits)
     };
     // SAFETY: OpenCL's promise about the code.
     unsafe { object(code, make) }

@@ -1,27 +1,24 @@
 //! Command queues. One of ours has a queue at each device that its commands went to.
 
-use std::collections::VecDeque;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use libc::c_void;
-use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
-use crate::answer::Answer;
 use crate::clock;
-use crate::command::{Command, Waits};
 use crate::context::Context;
 use crate::device::Device;
-use crate::event::Event;
 use crate::handle::{Ref, kind};
-use crate::host_view;
+use crate::kept::Kept;
+use crate::lane::Lane;
+use crate::lock::{Guard, ISSUING, Mutex, QUEUE};
 use crate::native::Native;
-use crate::report::{self, QueueRecord};
-use crate::schedule::{self, QueuePlan};
 use crate::scheduling;
-use crate::settings::settings;
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::settings::{Mapping, settings};
+use crate::status::{Fallible, driver, driver_object};
+
+pub mod calls;
 
 /// A command queue.
 pub struct Queue {
@@ -32,74 +29,10 @@ pub struct Queue {
     pub places: Vec<usize>,
     /// How it is scheduled, as properties say it.
     pub scheduling: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<State, QUEUE>,
 }
 
 kind!(Queue, CL_INVALID_COMMAND_QUEUE);
-
-/// A queue of a driver.
-#[derive(Clone, Copy)]
-pub struct Lane {
-    pub table: &'static cl_icd_dispatch,
-    pub queue: cl_command_queue,
-    pub place: usize,
-    pub domain: usize,
-    /// The variant of programs that it runs; see `variant.rs`.
-    pub variant: u32,
-    /// What to add to its times; see `clock.rs`.
-    pub clock: i64,
-}
-
-// SAFETY: drivers' handles may be used by every thread.
-unsafe impl Send for Lane {}
-
-impl Lane {
-    /// What questions to a driver need, without a queue.
-    pub fn for_questions(context: &Context, place: usize) -> Self {
-        Self {
-            table: context.domain(place).table,
-            queue: std::ptr::null_mut(),
-            place,
-            domain: context.places[place].domain,
-            variant: 0,
-            clock: 0,
-        }
-    }
-
-    /// Has the commands start that the queue has got.
-    pub fn flush(&self) -> Fallible<()> {
-        check(driver!(self.table, clFlush(self.queue)))
-    }
-
-    /// An event that ends when all that the queue has got has ended.
-    pub fn marker(&self) -> Fallible<Arc<Native>> {
-        let mut event = std::ptr::null_mut();
-        check(driver!(
-            self.table,
-            clEnqueueMarkerWithWaitList(self.queue, 0, std::ptr::null(), &mut event)
-        ))?;
-        Ok(self.native(event))
-    }
-
-    /// An event of this queue that ends when some others have ended. It stands for them.
-    pub fn joined(&self, waits: &Waits, parts: Vec<Arc<Native>>) -> Fallible<Arc<Native>> {
-        let mut event = std::ptr::null_mut();
-        let (count, list) = (waits.count(), waits.events());
-        check(driver!(
-            self.table,
-            clEnqueueMarkerWithWaitList(self.queue, count, list, &mut event)
-        ))?;
-        let (table, domain, queue) = (self.table, self.domain, self.queue);
-        Ok(Native::of_parts(
-            table, event, domain, queue, self.clock, parts,
-        ))
-    }
-
-    /// Owns an event of this queue.
-    pub fn native(&self, event: cl_event) -> Arc<Native> {
-        Native::timed(self.table, event, self.domain, self.queue, self.clock)
-    }
-}
 
 /// Queues that were made, where the user says which device each has.
 static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -117,20 +50,8 @@ pub struct State {
     pub last: Option<Lane>,
     /// The last barrier of a queue without order.
     pub barrier: Option<Arc<Native>>,
-    /// Commands that no driver has yet, in their order.
-    pub recorded: VecDeque<Recorded>,
-    /// Recorded commands that drivers have now. What they keep alive may end only where
-    /// no lock is held.
-    pub done: Vec<Recorded>,
-    /// What the scheduler knows of the queue.
-    pub plan: QueuePlan,
-    pub report: QueueRecord,
-}
-
-/// A command that no driver has yet.
-pub struct Recorded {
-    pub command: Command,
-    pub event: Ref<Event>,
+    /// What parts above know of the queue.
+    pub kept: Kept,
 }
 
 /// A queue of a driver, once it is needed.
@@ -212,10 +133,7 @@ impl Queue {
                 place,
                 last: None,
                 barrier: None,
-                recorded: VecDeque::new(),
-                done: Vec::new(),
-                plan: QueuePlan::default(),
-                report: QueueRecord::new(&context),
+                kept: Kept::default(),
             }),
             context,
             device,
@@ -227,8 +145,50 @@ impl Queue {
         Ok(queue)
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn state(&self) -> Guard<'_, State, QUEUE> {
+        self.state.lock()
+    }
+
+    /// The state for a thread that has that of another queue and keeps others from issuing.
+    pub fn state_of_another(&self) -> Guard<'_, State, QUEUE> {
+        self.state.lock_another::<ISSUING>()
+    }
+
+    /// Whether a queue has one of these properties. A trigger alone means that the queue
+    /// is mapped dynamically; a queue with an explicit region is not before it begins.
+    pub fn is_scheduled(&self, properties: u64) -> bool {
+        let mut all = self.scheduling.load(Ordering::Relaxed);
+        let said =
+            all & (scheduling::OFF | scheduling::AUTO_STATIC | scheduling::AUTO_DYNAMIC) != 0;
+        if !said && all & scheduling::EXPLICIT_REGION != 0 {
+            all |= scheduling::OFF;
+        } else if !said && all & scheduling::KERNEL_EPOCH != 0 {
+            all |= scheduling::AUTO_DYNAMIC;
+        }
+        all & properties != 0
+    }
+
+    /// How it is mapped: as the program says, else as the user does.
+    pub fn mapping(&self) -> Mapping {
+        if self.places.len() < 2 || self.is_scheduled(scheduling::OFF) {
+            return Mapping::Off;
+        }
+        if self.is_scheduled(scheduling::AUTO_STATIC) {
+            return Mapping::Static;
+        }
+        let is_auto = self.is_scheduled(scheduling::AUTO_DYNAMIC);
+        match self.context.scheduler {
+            Some(mapping) if is_auto => mapping,
+            None if is_auto => Mapping::AutoFit,
+            Some(_) => Mapping::Off,
+            None => settings().mapping,
+        }
+    }
+
+    /// Whether it is mapped by predictions, so that it may have samples and parts of
+    /// launches.
+    pub fn fits(&self) -> bool {
+        self.mapping() == Mapping::AutoFit
     }
 
     /// Whether events have times.
@@ -268,7 +228,7 @@ impl Queue {
     fn open(&self, place: usize, properties: cl_command_queue_properties) -> Fallible<Lane> {
         let (domain, real) = (self.context.domain(place), &self.context.places[place].real);
         let (context, device) = (domain.context, real.id);
-        let properties = match report::traces() {
+        let properties = match settings().traces() {
             true => properties | CL_QUEUE_PROFILING_ENABLE,
             false => properties,
         };
@@ -295,7 +255,7 @@ impl Queue {
 
     /// A variant of programs for a queue of a driver that confuses launches.
     fn variant(&self) -> u32 {
-        match schedule::fits(self) {
+        match self.fits() {
             true => self.context.variants.take(),
             false => self.context.variants.take_whole(),
         }
@@ -317,31 +277,19 @@ impl Queue {
     pub fn lanes(&self) -> Vec<Lane> {
         self.state().lanes()
     }
+}
 
-    /// Has the commands start that drivers have.
-    pub fn flush(this: &Ref<Self>) -> Fallible<()> {
-        schedule::advance(this);
-        // Without the lock: a driver may call back meanwhile.
-        let mut lanes = this.lanes().into_iter();
-        lanes.try_for_each(|lane| lane.flush())
+impl Context {
+    /// Remembers a queue.
+    pub fn add_queue(&self, queue: &Ref<Queue>) {
+        self.queues.add(queue);
     }
 
-    /// Waits until all commands have ended.
-    fn finish(this: &Ref<Self>) -> Fallible<()> {
-        schedule::settle(this);
-        Self::flush(this)?;
-        let before: Vec<Slot> = this.state().slots().copied().collect();
-        for lane in before.iter().filter_map(Slot::busy) {
-            check(driver!(lane.table, clFinish(lane.queue)))?;
-        }
-        let mut state = this.state();
-        let State { lanes, timed, .. } = &mut *state;
-        for (slot, before) in lanes.iter_mut().chain(timed).zip(before) {
-            slot.ended = slot.ended.max(before.uses);
-        }
-        drop(state);
-        schedule::synchronised(this);
-        host_view::show(this)
+    /// Its queues that are alive.
+    pub fn queues(&self) -> Vec<Ref<Queue>> {
+        let mut queues = self.queues.alive();
+        queues.retain(|queue: &Ref<Queue>| ptr::eq(&*queue.context, self));
+        queues
     }
 }
 
@@ -359,7 +307,7 @@ pub fn unfinished() -> Vec<Arc<Native>> {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let slots: Vec<Slot> = self.state().slots().copied().collect();
+        let slots: Vec<Slot> = self.state.get_mut().slots().copied().collect();
         for slot in slots {
             let Some(lane) = slot.lane else {
                 continue;
@@ -373,110 +321,4 @@ impl Drop for Queue {
             let _ = driver!(lane.table, clReleaseCommandQueue(lane.queue));
         }
     }
-}
-
-/// `clCreateCommandQueue`.
-pub unsafe extern "C" fn create_command_queue(
-    context: cl_context,
-    device: cl_device_id,
-    properties: cl_command_queue_properties,
-    code: *mut cl_int,
-) -> cl_command_queue {
-    // SAFETY: OpenCL's promise about the code.
-    unsafe { object(code, || create(context, device, properties)) }
-}
-
-/// Makes a queue.
-pub fn create(
-    context: cl_context,
-    device: cl_device_id,
-    properties: cl_command_queue_properties,
-) -> Fallible<cl_command_queue> {
-    let context = Ref::<Context>::of(context)?;
-    let device = match device.is_null() && properties & scheduling::MAPPED != 0 {
-        true => context.devices[0].clone(),
-        false => Ref::<Device>::of(device)?,
-    };
-    if !context.devices.contains(&device) {
-        return Err(CL_INVALID_DEVICE);
-    }
-    let plain = properties & !scheduling::QUEUE_PROPERTIES;
-    let known = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE;
-    if plain & !known != 0 || !scheduling::is_consistent(properties) {
-        return Err(CL_INVALID_VALUE);
-    }
-    if plain & !device.common(CL_DEVICE_QUEUE_PROPERTIES)? != 0 {
-        return Err(CL_INVALID_QUEUE_PROPERTIES);
-    }
-    let queue = Ref::new(Queue::new(context, device, properties)?);
-    queue.context.add_queue(&queue);
-    Ok(queue.give())
-}
-
-/// `clRetainCommandQueue`.
-pub unsafe extern "C" fn retain_command_queue(handle: cl_command_queue) -> cl_int {
-    status(|| Ref::<Queue>::retain(handle))
-}
-
-/// `clReleaseCommandQueue`.
-pub unsafe extern "C" fn release_command_queue(handle: cl_command_queue) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(handle)?;
-        if queue.users() == 1 {
-            schedule::force(&queue);
-            Queue::flush(&queue)?;
-        }
-        Ref::<Queue>::release(handle)
-    })
-}
-
-/// `clGetCommandQueueInfo`.
-pub unsafe extern "C" fn get_command_queue_info(
-    handle: cl_command_queue,
-    what: cl_command_queue_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        match what {
-            CL_QUEUE_CONTEXT => answer.value(queue.context.handle()),
-            CL_QUEUE_DEVICE => answer.value(queue.device.handle()),
-            CL_QUEUE_REFERENCE_COUNT => answer.value(queue.users()),
-            // No queue is on a device.
-            CL_QUEUE_SIZE => Err(CL_INVALID_COMMAND_QUEUE),
-            CL_QUEUE_DEVICE_DEFAULT => answer.value(std::ptr::null_mut::<c_void>()),
-            CL_QUEUE_PROPERTIES_ARRAY => answer.list::<cl_queue_properties>(&[]),
-            CL_QUEUE_PROPERTIES => {
-                answer.value(queue.properties | queue.scheduling.load(Ordering::Relaxed))
-            }
-            _ => Err(CL_INVALID_VALUE),
-        }
-    })
-}
-
-/// `clSetCommandQueueProperty`, which OpenCL has taken back since 1.1.
-pub unsafe extern "C" fn set_command_queue_property(
-    handle: cl_command_queue,
-    _properties: cl_command_queue_properties,
-    _enable: cl_bool,
-    _before: *mut cl_command_queue_properties,
-) -> cl_int {
-    status(|| {
-        Ref::<Queue>::of(handle)?;
-        Err(CL_INVALID_OPERATION)
-    })
-}
-
-/// `clFlush`.
-pub unsafe extern "C" fn flush(handle: cl_command_queue) -> cl_int {
-    status(|| Queue::flush(&Ref::of(handle)?))
-}
-
-/// `clFinish`.
-pub unsafe extern "C" fn finish(handle: cl_command_queue) -> cl_int {
-    status(|| Queue::finish(&Ref::of(handle)?))
 }

@@ -8,11 +8,14 @@ use std::ops::Range;
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Use, Waits, submit};
+use crate::boundary::status;
+use crate::command::{Action, Command, Use};
 use crate::handle::Ref;
+use crate::lane::{Lane, Waits};
 use crate::mem::Mem;
-use crate::queue::{Lane, Queue};
-use crate::status::{Fallible, check, driver, status};
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+use crate::submit::submit;
 use crate::transfer::{Pointer, buffer_of};
 
 type Three = [usize; 3];

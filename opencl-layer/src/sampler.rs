@@ -4,9 +4,10 @@ use libc::c_void;
 use opencl_sys::*;
 
 use crate::answer::Answer;
+use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::handle::{Ref, kind};
-use crate::status::{Fallible, driver, driver_object, object, status};
+use crate::status::{Fallible, driver, driver_object};
 
 /// A sampler.
 pub struct Sampler {
@@ -54,7 +55,7 @@ pub fn create(
     filter: cl_filter_mode,
 ) -> Fallible<cl_sampler> {
     let context = Ref::<Context>::of(context)?;
-    let create = |domain: &crate::context::Domain| {
+    let create = |domain: &crate::domain::Domain| {
         driver_object!(
             domain.table,
             clCreateSampler(domain.context, normalized, addressing, filter)

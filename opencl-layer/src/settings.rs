@@ -53,6 +53,18 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
 }
 
+impl Settings {
+    /// Whether anything is noted for a report or a trace.
+    pub fn reports(&self) -> bool {
+        self.report.is_some() || self.traces()
+    }
+
+    /// Whether the times of all commands are noted.
+    pub fn traces(&self) -> bool {
+        self.trace.is_some()
+    }
+}
+
 /// The settings, read once.
 pub fn settings() -> &'static Settings {
     static SETTINGS: LazyLock<Settings> = LazyLock::new(|| read(|name| env::var(name).ok()));

@@ -1,10 +1,7 @@
-//! The shapes of launches, and which of them a place can run.
-
-use std::ptr;
+//! The shapes of launches.
 
 use opencl_sys::*;
 
-use crate::kernel::Kernel;
 use crate::status::Fallible;
 
 /// The shape of a launch.
@@ -41,43 +38,5 @@ impl Shape {
             global: numbers(global).unwrap_or_else(|| vec![0; dimensions as usize]),
             local: numbers(local),
         })
-    }
-
-    /// Whether a kernel can be launched so at a place, as drivers check it. What is recorded
-    /// goes to a driver after the program's call, which must tell.
-    pub fn check(&self, kernel: &Kernel, place: usize) -> Fallible<()> {
-        let Some(local) = &self.local else {
-            return Ok(());
-        };
-        let most = kernel.group_limit(place).unwrap_or(usize::MAX);
-        if local.contains(&0) {
-            // Drivers disagree.
-            return Ok(());
-        }
-        let items = local
-            .iter()
-            .try_fold(1_usize, |all, one| all.checked_mul(*one));
-        let fits = items.is_some_and(|items| items <= most);
-        let mut pairs = self.global.iter().zip(local);
-        if !fits || !pairs.all(|(global, local)| global % local == 0) {
-            return Err(CL_INVALID_WORK_GROUP_SIZE);
-        }
-        match kernel.required_group(place) {
-            Some(required) if !required.iter().zip(local).all(|(own, local)| own == local) => {
-                Err(CL_INVALID_WORK_GROUP_SIZE)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Kernel {
-    /// The size of groups that the kernel's text requires.
-    fn required_group(&self, place: usize) -> Option<[usize; 3]> {
-        let mut required = [0_usize; 3];
-        let (size, value) = (size_of_val(&required), ptr::from_mut(&mut required).cast());
-        self.ask_place(place, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, size, value)
-            .ok()?;
-        (required != [0; 3]).then_some(required)
     }
 }

@@ -5,10 +5,11 @@ use std::ptr;
 
 use opencl_sys::*;
 
+use crate::boundary::status;
 use crate::device::Device;
 use crate::drivers::RealDevice;
 use crate::handle::Ref;
-use crate::status::{check, driver, status};
+use crate::status::{check, driver};
 
 /// `clCreateSubDevices`.
 pub unsafe extern "C" fn create_sub_devices(

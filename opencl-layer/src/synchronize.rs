@@ -2,11 +2,14 @@
 
 use opencl_sys::*;
 
-use crate::command::{Action, Command, Use, Waits, submit};
+use crate::boundary::status;
+use crate::command::{Action, Command, Use};
 use crate::handle::{self, Ref};
+use crate::lane::{Lane, Waits};
 use crate::mem::Mem;
-use crate::queue::{Lane, Queue};
-use crate::status::{Fallible, check, driver, status};
+use crate::queue::Queue;
+use crate::status::{Fallible, check, driver};
+use crate::submit::submit;
 
 pub struct Marker;
 

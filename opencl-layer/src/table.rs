@@ -1,48 +1,55 @@
 //! The table of all functions, through which loaders dispatch.
+//!
+//! It is above all parts, so that it also ties them together: it tells those below what to
+//! ask of those above.
 
 use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
 
+use crate::dispatch::{self, Dispatch, GetPlatforms};
+use crate::drivers::RealDevice;
 use crate::extension::{
     get_extension_function_address, get_extension_function_address_for_platform,
 };
+use crate::process_end::{self, Unfinished};
 use crate::{
-    absent, context, device, event, image, image_map, image_transfer, kernel, launch, map,
-    mem as memory, native_kernel, platform, program, properties, queue, rect, sampler, sub_device,
-    synchronize, transfer,
+    absent, context, device, event, image, image_map, image_transfer, kernel, launch, leaks, map,
+    mem as memory, native_kernel, platform, program, properties, queue, rect, report, sampler,
+    sub_device, synchronize, transfer,
 };
 
-struct Table(cl_icd_dispatch);
-
-// SAFETY: functions only.
-unsafe impl Sync for Table {}
-
-static TABLE: std::sync::LazyLock<&'static Table> =
-    std::sync::LazyLock::new(|| Box::leak(Box::new(Table(filled()))));
-
-// SAFETY: functions only.
-unsafe impl Send for Table {}
-
-/// What every object of ours begins with.
-pub fn dispatch() -> *const cl_icd_dispatch {
-    &raw const TABLE.0
+/// The table, which is made known with all that parts below others ask of them.
+pub fn install(get_platforms: GetPlatforms) -> &'static cl_icd_dispatch {
+    let installed = dispatch::install(|| {
+        platform::when_it_opens(opens);
+        process_end::ask(Unfinished {
+            commands: queue::unfinished,
+            any_event_is_open: event::any_is_open,
+        });
+        Dispatch {
+            table: filled(),
+            get_platforms,
+        }
+    });
+    &installed.table
 }
 
-/// The table.
-pub fn ours() -> &'static cl_icd_dispatch {
-    &TABLE.0
+/// The program asks for the platform, which has these devices.
+fn opens(devices: &[RealDevice]) {
+    leaks::watch();
+    report::begin(devices);
 }
 
 /// The functions that a layer must have itself: they are called for no object, or for one
 /// that the loader would compare with its list of platforms.
 pub fn override_first(table: &mut cl_icd_dispatch) {
-    table.clGetPlatformIDs = Some(platform::get_platform_ids);
-    table.clGetPlatformInfo = Some(platform::get_platform_info);
-    table.clGetDeviceIDs = Some(platform::get_device_ids);
-    table.clCreateContext = Some(context::create_context);
-    table.clCreateContextFromType = Some(context::create_context_from_type);
-    table.clWaitForEvents = Some(event::wait_for_events);
+    table.clGetPlatformIDs = Some(platform::calls::get_platform_ids);
+    table.clGetPlatformInfo = Some(platform::calls::get_platform_info);
+    table.clGetDeviceIDs = Some(platform::calls::get_device_ids);
+    table.clCreateContext = Some(context::calls::create_context);
+    table.clCreateContextFromType = Some(context::calls::create_context_from_type);
+    table.clWaitForEvents = Some(event::calls::wait_for_events);
     table.clUnloadCompiler = Some(program::calls::unload_compiler);
     table.clGetExtensionFunctionAddress = Some(get_extension_function_address);
     table.clGetExtensionFunctionAddressForPlatform =
@@ -72,28 +79,28 @@ fn filled() -> cl_icd_dispatch {
 }
 
 fn devices_and_contexts(table: &mut cl_icd_dispatch) {
-    table.clGetDeviceInfo = Some(device::get_device_info);
+    table.clGetDeviceInfo = Some(device::calls::get_device_info);
     table.clRetainDevice = Some(sub_device::retain_device);
     table.clReleaseDevice = Some(sub_device::release_device);
     table.clCreateSubDevices = Some(sub_device::create_sub_devices);
-    table.clRetainContext = Some(context::retain_context);
-    table.clReleaseContext = Some(context::release_context);
-    table.clGetContextInfo = Some(context::get_context_info);
-    table.clSetContextDestructorCallback = Some(context::set_context_destructor_callback);
-    table.clCreateCommandQueue = Some(queue::create_command_queue);
-    table.clRetainCommandQueue = Some(queue::retain_command_queue);
-    table.clReleaseCommandQueue = Some(queue::release_command_queue);
-    table.clGetCommandQueueInfo = Some(queue::get_command_queue_info);
-    table.clSetCommandQueueProperty = Some(queue::set_command_queue_property);
-    table.clFlush = Some(queue::flush);
-    table.clFinish = Some(queue::finish);
-    table.clRetainEvent = Some(event::retain_event);
-    table.clReleaseEvent = Some(event::release_event);
-    table.clGetEventInfo = Some(event::get_event_info);
-    table.clGetEventProfilingInfo = Some(event::get_event_profiling_info);
-    table.clCreateUserEvent = Some(event::create_user_event);
-    table.clSetUserEventStatus = Some(event::set_user_event_status);
-    table.clSetEventCallback = Some(event::set_event_callback);
+    table.clRetainContext = Some(context::calls::retain_context);
+    table.clReleaseContext = Some(context::calls::release_context);
+    table.clGetContextInfo = Some(context::calls::get_context_info);
+    table.clSetContextDestructorCallback = Some(context::calls::set_context_destructor_callback);
+    table.clCreateCommandQueue = Some(queue::calls::create_command_queue);
+    table.clRetainCommandQueue = Some(queue::calls::retain_command_queue);
+    table.clReleaseCommandQueue = Some(queue::calls::release_command_queue);
+    table.clGetCommandQueueInfo = Some(queue::calls::get_command_queue_info);
+    table.clSetCommandQueueProperty = Some(queue::calls::set_command_queue_property);
+    table.clFlush = Some(queue::calls::flush);
+    table.clFinish = Some(queue::calls::finish);
+    table.clRetainEvent = Some(event::calls::retain_event);
+    table.clReleaseEvent = Some(event::calls::release_event);
+    table.clGetEventInfo = Some(event::calls::get_event_info);
+    table.clGetEventProfilingInfo = Some(event::calls::get_event_profiling_info);
+    table.clCreateUserEvent = Some(event::calls::create_user_event);
+    table.clSetUserEventStatus = Some(event::calls::set_user_event_status);
+    table.clSetEventCallback = Some(event::calls::set_event_callback);
 }
 
 fn objects(table: &mut cl_icd_dispatch) {
@@ -141,9 +148,9 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueCopyBufferRect = Some(rect::enqueue_copy_buffer_rect);
     table.clEnqueueMapBuffer = Some(map::enqueue_map_buffer);
     table.clEnqueueUnmapMemObject = Some(map::enqueue_unmap_mem_object);
-    table.clEnqueueNDRangeKernel = Some(launch::enqueue_nd_range_kernel);
+    table.clEnqueueNDRangeKernel = Some(launch::calls::enqueue_nd_range_kernel);
     table.clEnqueueNativeKernel = Some(native_kernel::enqueue_native_kernel);
-    table.clEnqueueTask = Some(launch::enqueue_task);
+    table.clEnqueueTask = Some(launch::calls::enqueue_task);
     table.clEnqueueMarker = Some(synchronize::enqueue_marker);
     table.clEnqueueBarrier = Some(synchronize::enqueue_barrier);
     table.clEnqueueWaitForEvents = Some(synchronize::enqueue_wait_for_events);

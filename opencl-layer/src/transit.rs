@@ -5,11 +5,12 @@
 //! another that the program has not ordered before it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use opencl_sys::cl_device_id;
 
-use crate::context::Domain;
+use crate::domain::Domain;
+use crate::lock::{Mutex, TRANSIT};
 use crate::native::Native;
 use crate::pinned::Pinned;
 use crate::status::Fallible;
@@ -17,7 +18,7 @@ use crate::status::Fallible;
 /// The pinned memory of a driver's context.
 #[derive(Default)]
 pub struct Transit {
-    pieces: Mutex<Vec<Piece>>,
+    pieces: Mutex<Vec<Piece>, TRANSIT>,
 }
 
 struct Piece {
@@ -46,7 +47,7 @@ impl Transit {
         size: usize,
         copy: impl FnOnce(*mut u8, &mut VecDeque<Arc<Native>>) -> Fallible<T>,
     ) -> Fallible<Option<T>> {
-        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pieces = self.pieces.lock();
         let found = match pieces.iter_mut().position(|piece| piece.has_room(size)) {
             Some(found) => found,
             None => {
@@ -75,8 +76,7 @@ impl Transit {
 
     /// Gives all memory back, once what uses it has ended.
     pub fn release(&mut self) {
-        let pieces = self.pieces.get_mut();
-        for piece in pieces.unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for piece in self.pieces.get_mut().drain(..) {
             for native in &piece.users {
                 let _ = native.wait();
             }

@@ -8,14 +8,15 @@
 //! cache knows its programs. All queues that only have the program's own launches run the
 //! program as it was first built: each build takes as long as the program's.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use crate::lock::{Guard, Mutex, VARIANTS};
 use crate::native::Native;
 
 /// The numbers of one context: whether a queue has each, and what must end before another
 /// may.
 #[derive(Default)]
-pub struct Variants(Mutex<Vec<Owner>>);
+pub struct Variants(Mutex<Vec<Owner>, VARIANTS>);
 
 enum Owner {
     Queue,
@@ -27,8 +28,8 @@ enum Owner {
 }
 
 impl Variants {
-    fn numbers(&self) -> MutexGuard<'_, Vec<Owner>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn numbers(&self) -> Guard<'_, Vec<Owner>, VARIANTS> {
+        self.0.lock()
     }
 
     /// Takes the lowest free number.

@@ -132,7 +132,14 @@ fn run_one(program: &Path, arguments: &[&str], way: &[(&str, &str)]) -> Output {
         .env("PDAWL_CHECK_LEAKS", "1")
         .envs(way.iter().copied());
     command.arg("120").arg(program).args(arguments);
-    command.output().expect("`timeout` starts")
+    let output = command.output().expect("`timeout` starts");
+    // The layer answers a panic with a status code, which a program may expect.
+    let said = text(&output);
+    assert!(
+        !said.contains("panicked at"),
+        "{program:?} {way:?}:\n{said}"
+    );
+    output
 }
 
 /// Asserts that a program has found nothing wrong and left nothing.

@@ -35,6 +35,7 @@ mod matrix;
 mod model;
 mod output;
 mod paths;
+mod policies;
 mod predict;
 mod product;
 mod profile;

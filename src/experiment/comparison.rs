@@ -5,27 +5,33 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::{Division, ExperimentError};
+use crate::engine::graph::problem::KernelTimes;
 use crate::engine::graph::search::{self, SearchResult};
 use crate::engine::graph::{Control, GraphOutcome, GraphRunError, Options, times};
 use crate::graph::Components;
-use crate::policy::{Adaptive, Configuration, Eager, Heft, Policy, Search, Space};
+use crate::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
 use crate::runtime::Runtime;
 use crate::workload::transformer::{Form, Layers, Reference, Transformer, Verification};
 
 /// Runs of the graph in which the times of kernels are measured.
 const TIMED_RUNS: usize = 3;
 
-/// A policy that is compared, with its configuration.
+/// A policy that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CandidatePolicy {
-    /// Heads on given kinds of device.
-    Clustering(Configuration),
-    /// Each kernel to a device that is idle, one queue a device.
-    Eager,
-    /// Each kernel to the device that finishes it first, one queue a device.
-    Heft,
-    /// Heads by learned shares, over the queues of this configuration.
-    Adaptive(Configuration),
+pub struct CandidatePolicy {
+    pub policy: NamedPolicy,
+    /// The queues, and the map of a policy that takes one. `None`: one queue a device, as for
+    /// policies that place kernels.
+    pub configuration: Option<Configuration>,
+}
+
+impl CandidatePolicy {
+    pub const fn new(policy: NamedPolicy, configuration: Option<Configuration>) -> Self {
+        Self {
+            policy,
+            configuration,
+        }
+    }
 }
 
 /// A transformer, ready to run under any policy on one runtime, where it must be
@@ -36,10 +42,12 @@ pub struct Comparison {
     /// Whether given data stay on devices from run to run.
     keep: bool,
     by_head: Division,
-    /// Made when the first policy needs it.
+    /// The times of kernels, measured when a policy first needs them.
+    times: Option<KernelTimes>,
+    /// Made when a policy first needs it, with the times.
     by_kernel: Option<Division>,
-    /// Kept with what it has learned, for the same configuration.
-    adaptive: Option<(Configuration, Adaptive)>,
+    /// A policy with what it has learned, for the same candidate.
+    learned: Option<(CandidatePolicy, Box<dyn Policy>)>,
     /// Whether the last run was of single kernels.
     ran_kernels: bool,
     /// The reference result, when it was first needed.
@@ -63,8 +71,9 @@ impl Comparison {
             layers,
             transformer: transformer.clone(),
             keep,
+            times: None,
             by_kernel: None,
-            adaptive: None,
+            learned: None,
             ran_kernels: false,
             reference: OnceCell::new(),
         })
@@ -95,50 +104,61 @@ impl Comparison {
         trace: bool,
         control: &mut Control,
     ) -> Result<GraphOutcome, ExperimentError> {
-        self.ran_kernels = matches!(candidate, CandidatePolicy::Eager | CandidatePolicy::Heft);
-        if self.ran_kernels && self.by_kernel.is_none() {
-            let graph = &self.layers.graph;
+        let CandidatePolicy {
+            policy: named,
+            configuration,
+        } = candidate;
+        self.ran_kernels = named.places_kernels();
+        let graph = &self.layers.graph;
+        if self.times.is_none() && (self.ran_kernels || named.needs_times()) {
             let times = times::measure(runtime, graph, None, TIMED_RUNS, control.stop)?;
+            self.times = Some(times);
+        }
+        let unknown = KernelTimes::new();
+        let times = self.times.as_ref().unwrap_or(&unknown);
+        if self.ran_kernels && self.by_kernel.is_none() {
             let kernels = Arc::new(Components::single_kernels(graph));
-            self.by_kernel = Some(Division::new(runtime, graph, kernels, &times)?);
+            self.by_kernel = Some(Division::new(runtime, graph, kernels, times)?);
         }
         let division = match &mut self.by_kernel {
             Some(by_kernel) if self.ran_kernels => by_kernel,
             _ => &mut self.by_head,
+        };
+        let problem = || match named.needs_times() {
+            true => division.problem_with(runtime, times),
+            false => division.problem.clone(),
+        };
+        let made = || {
+            let options = PolicyOptions {
+                on_cpu: configuration.map_or(0, |configuration| configuration.h_cpu),
+                seed: self.transformer.seed,
+                ..PolicyOptions::default()
+            };
+            Ok::<_, GraphRunError>(named.policy(problem(), &options)?)
+        };
+        let mut fresh;
+        let policy = match named.learns() {
+            true => {
+                let known = self.learned.take().filter(|(of, _)| *of == candidate);
+                let known = match known {
+                    Some(known) => known,
+                    None => (candidate, made()?),
+                };
+                self.learned.insert(known).1.as_mut()
+            }
+            false => {
+                fresh = made()?;
+                fresh.as_mut()
+            }
         };
         let base = Options {
             trace,
             keep: self.keep,
             ..Options::queues(Vec::new())
         };
-        let problem = &division.problem;
-        let options = match candidate {
-            CandidatePolicy::Clustering(configuration)
-            | CandidatePolicy::Adaptive(configuration) => {
-                search::options(&configuration, problem, &base)
-            }
-            CandidatePolicy::Eager | CandidatePolicy::Heft => base,
-        };
-        let mut clustering;
-        let (mut eager, mut heft);
-        let policy: &mut dyn Policy = match candidate {
-            CandidatePolicy::Clustering(configuration) => {
-                clustering = search::policy(&configuration, problem)?;
-                &mut clustering
-            }
-            CandidatePolicy::Adaptive(configuration) => {
-                let known = self.adaptive.take().filter(|(of, _)| *of == configuration);
-                let fresh = || (configuration, Adaptive::new(problem.clone()));
-                &mut self.adaptive.insert(known.unwrap_or_else(fresh)).1
-            }
-            CandidatePolicy::Eager => {
-                eager = Eager::new(problem.clone());
-                &mut eager
-            }
-            CandidatePolicy::Heft => {
-                heft = Heft::new(problem.clone());
-                &mut heft
-            }
+        let options = match configuration {
+            Some(configuration) => search::options(&configuration, &division.problem, &base),
+            None => base,
         };
         division.prepared.prepare(runtime, policy, &options)?;
         Ok((division.prepared).run(runtime, policy, &options, control)?)

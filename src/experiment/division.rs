@@ -28,11 +28,34 @@ impl Division {
         components: Arc<Components>,
         times: &KernelTimes,
     ) -> Result<Self, GraphRunError> {
-        let devices = runtime.devices();
-        let able = abilities(graph, &components, devices);
         Ok(Self {
-            problem: problem(graph, &components, runtime, &able, times),
+            problem: described(runtime, graph, &components, times),
             prepared: PreparedGraph::new(runtime, Arc::clone(graph), components)?,
         })
     }
+
+    /// What policies know with other `times` of the kernels.
+    pub fn problem_with(&self, runtime: &dyn Runtime, times: &KernelTimes) -> Problem {
+        let (graph, components) = (self.prepared.graph(), self.prepared.components());
+        described(runtime, graph, components, times)
+    }
+
+    /// Uses at most so many bytes of each device's own memory, and lets policies know.
+    pub fn limit_memory(&mut self, bytes: u64) {
+        self.prepared.limit_memory(bytes);
+        let devices = self.problem.devices.iter_mut();
+        for own in devices.filter_map(|device| device.memory.as_mut()) {
+            *own = bytes.min(*own);
+        }
+    }
+}
+
+fn described(
+    runtime: &dyn Runtime,
+    graph: &TaskGraph,
+    components: &Components,
+    times: &KernelTimes,
+) -> Problem {
+    let able = abilities(graph, components, runtime.devices());
+    problem(graph, components, runtime, &able, times)
 }

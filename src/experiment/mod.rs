@@ -4,8 +4,8 @@
 //!
 //! * A [`Division`] is a graph divided into components, ready on a runtime, with
 //!   what policies know of it.
-//! * A [`Comparison`] runs one transformer under any [`CandidatePolicy`]: heads are
-//!   components for clustering and adaptive, single kernels for eager and heft.
+//! * A [`Comparison`] runs one transformer under any [`CandidatePolicy`]: policies that do not
+//!   place kernels one by one place heads.
 //! * [`Point::measure`] measures one size: it searches for the best clustering, then
 //!   the candidates take turns.
 //!

@@ -5,19 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{CandidatePolicy, Comparison, ExperimentError};
 use crate::engine::graph::{Control, GraphOutcome};
-use crate::policy::{Configuration, Space};
+use crate::policy::{Configuration, NamedPolicy, Space};
 use crate::runtime::Runtime;
 use crate::workload::transformer::{Form, Transformer, Verification};
 
-/// Runs in which adaptive learns before one counts.
+/// Runs in which a policy that learns does so before one counts.
 const LEARNING_RUNS: usize = 3;
 
 /// Most queues that are searched for a batch, which is a chain of five kernels.
 const BATCH_QUEUES: usize = 3;
 
 /// How a point is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PointOptions {
+    /// The policies that are compared with clustering.
+    pub policies: Vec<NamedPolicy>,
     pub repeats: u32,
     /// Most queues of a GPU that are searched, and most heads on CPUs.
     pub most_queues: usize,
@@ -34,8 +36,8 @@ pub struct PointOptions {
 /// A candidate and its runs.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// `coarse`, `clustering`, `eager`, `heft`, `adaptive` or `batch`.
-    pub name: &'static str,
+    /// `coarse`, `clustering` and `batch` for clustering, otherwise that of its policy.
+    pub name: String,
     pub policy: CandidatePolicy,
     /// Whether all heads of a layer are one batch.
     batch: bool,
@@ -46,9 +48,9 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    fn new(name: &'static str, policy: CandidatePolicy, batch: bool) -> Self {
+    fn new(name: impl Into<String>, policy: CandidatePolicy, batch: bool) -> Self {
         Self {
-            name,
+            name: name.into(),
             policy,
             batch,
             runs: Vec::new(),
@@ -78,7 +80,7 @@ impl Point {
     pub fn measure(
         runtime: &mut dyn Runtime,
         transformer: &Transformer,
-        options: PointOptions,
+        options: &PointOptions,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Option<Self>, ExperimentError> {
@@ -114,7 +116,7 @@ struct Turns<'a> {
     heads: Comparison,
     batch: Comparison,
     runtime: &'a mut dyn Runtime,
-    options: PointOptions,
+    options: &'a PointOptions,
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(&str),
 }
@@ -139,25 +141,30 @@ impl Turns<'_> {
             h_cpu: on_cpu,
             width: 1,
         };
+        let clustering =
+            |configuration| CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(configuration));
+        let other = |policy: &NamedPolicy| {
+            let configuration = (!policy.places_kernels()).then_some(best);
+            let candidate = CandidatePolicy::new(*policy, configuration);
+            Candidate::new(policy.to_string(), candidate, false)
+        };
         let mut candidates = vec![
-            Candidate::new("coarse", CandidatePolicy::Clustering(coarse), false),
-            Candidate::new("clustering", CandidatePolicy::Clustering(best), false),
-            Candidate::new("eager", CandidatePolicy::Eager, false),
-            Candidate::new("heft", CandidatePolicy::Heft, false),
-            Candidate::new("adaptive", CandidatePolicy::Adaptive(best), false),
-            Candidate::new("batch", CandidatePolicy::Clustering(batched), true),
+            Candidate::new("coarse", clustering(coarse), false),
+            Candidate::new("clustering", clustering(best), false),
         ];
+        candidates.extend(options.policies.iter().map(other));
+        candidates.push(Candidate::new("batch", clustering(batched), true));
         // Times of kernels, memory, compiled kernels and shares exist before a run
         // counts.
         for candidate in &candidates {
-            let runs = match candidate.policy {
-                CandidatePolicy::Adaptive(_) => LEARNING_RUNS,
-                _ => 1,
+            let runs = match candidate.policy.policy.learns() {
+                true => LEARNING_RUNS,
+                false => 1,
             };
             for _ in 0..runs {
                 self.run(candidate)?;
             }
-            (self.progress)(candidate.name);
+            (self.progress)(&candidate.name);
         }
         // A policy finds caches and the driver as the one before has left them. So a
         // turn is two runs, of which the second counts, in a random order.

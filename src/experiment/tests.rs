@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::engine::graph::Control;
 use crate::machine::MachineStore;
-use crate::policy::{Configuration, Space};
+use crate::policy::{Configuration, NamedPolicy, Space};
 use crate::runtime::Runtime;
 use crate::runtime::select;
 use crate::runtime::sim::{Sim, SimOptions};
@@ -71,49 +71,79 @@ fn right(runtime: &mut dyn Runtime, transformer: &Transformer, candidates: &[Can
 }
 
 const ALL: [CandidatePolicy; 7] = [
-    CandidatePolicy::Clustering(Configuration {
-        q_gpu: 1,
-        q_cpu: 1,
-        h_cpu: 0,
-        width: 1,
-    }),
-    CandidatePolicy::Clustering(Configuration {
-        q_gpu: 3,
-        q_cpu: 2,
-        h_cpu: 1,
-        width: 1,
-    }),
-    CandidatePolicy::Clustering(Configuration {
-        q_gpu: 5,
-        q_cpu: 1,
-        h_cpu: 2,
-        width: 5,
-    }),
-    CandidatePolicy::Eager,
-    CandidatePolicy::Heft,
-    CandidatePolicy::Adaptive(Configuration {
-        q_gpu: 2,
-        q_cpu: 1,
-        h_cpu: 0,
-        width: 1,
-    }),
-    CandidatePolicy::Adaptive(Configuration {
-        q_gpu: 4,
-        q_cpu: 2,
-        h_cpu: 0,
-        width: 4,
-    }),
+    CandidatePolicy::new(
+        NamedPolicy::CLUSTERING,
+        Some(Configuration {
+            q_gpu: 1,
+            q_cpu: 1,
+            h_cpu: 0,
+            width: 1,
+        }),
+    ),
+    CandidatePolicy::new(
+        NamedPolicy::CLUSTERING,
+        Some(Configuration {
+            q_gpu: 3,
+            q_cpu: 2,
+            h_cpu: 1,
+            width: 1,
+        }),
+    ),
+    CandidatePolicy::new(
+        NamedPolicy::CLUSTERING,
+        Some(Configuration {
+            q_gpu: 5,
+            q_cpu: 1,
+            h_cpu: 2,
+            width: 5,
+        }),
+    ),
+    CandidatePolicy::new(NamedPolicy::EAGER, None),
+    CandidatePolicy::new(NamedPolicy::HEFT, None),
+    CandidatePolicy::new(
+        NamedPolicy::ADAPTIVE,
+        Some(Configuration {
+            q_gpu: 2,
+            q_cpu: 1,
+            h_cpu: 0,
+            width: 1,
+        }),
+    ),
+    CandidatePolicy::new(
+        NamedPolicy::ADAPTIVE,
+        Some(Configuration {
+            q_gpu: 4,
+            q_cpu: 2,
+            h_cpu: 0,
+            width: 4,
+        }),
+    ),
 ];
 
 #[test]
 fn every_policy_is_right_on_a_simulated_machine() {
     for (heads, beta, layers) in [(1, 1, 1), (1, 37, 2), (3, 29, 3), (5, 16, 1)] {
         let transformer = transformer(heads, beta, layers, Form::Heads);
-        let fits = |candidate: &&CandidatePolicy| match candidate {
-            CandidatePolicy::Clustering(c) => c.h_cpu <= heads as usize,
-            _ => true,
+        let fits = |candidate: &&CandidatePolicy| {
+            let configuration = candidate.configuration;
+            configuration.is_none_or(|c| c.h_cpu <= heads as usize)
         };
-        let candidates: Vec<_> = ALL.iter().filter(fits).copied().collect();
+        let others = [
+            "auto-fit",
+            "round-robin",
+            "locality",
+            "dmdar",
+            "partition",
+            "mhfp",
+            "darts",
+        ];
+        let others = others.map(|name| {
+            let policy: NamedPolicy = name.parse().unwrap();
+            let configuration = (!policy.places_kernels()).then(|| mc(2, 1, 0, 1));
+            CandidatePolicy::new(policy, configuration)
+        });
+        let candidates = ALL.iter().filter(fits).copied().chain(others);
+        let candidates: Vec<_> = candidates.collect();
         right(&mut simulated(), &transformer, &candidates);
     }
 }
@@ -125,15 +155,18 @@ fn batches_are_right_on_a_simulated_machine() {
         &mut simulated(),
         &one,
         &[
-            CandidatePolicy::Clustering(mc(1, 1, 0, 1)),
-            CandidatePolicy::Clustering(mc(3, 1, 1, 3)),
+            CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(mc(1, 1, 0, 1))),
+            CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(mc(3, 1, 1, 3))),
         ],
     );
     let two = transformer(4, 21, 3, Form::Batches(vec![3, 1]));
     right(
         &mut simulated(),
         &two,
-        &[CandidatePolicy::Clustering(mc(2, 1, 1, 2)), ALL[5]],
+        &[
+            CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(mc(2, 1, 1, 2))),
+            ALL[5],
+        ],
     );
 }
 
@@ -143,9 +176,9 @@ fn every_policy_is_right_on_the_host() {
     let (mut runtime, _) = select::open(Some(&host), false).unwrap();
     let transformer = transformer(2, 67, 2, Form::Heads);
     let candidates = [
-        CandidatePolicy::Clustering(mc(1, 2, 2, 1)),
-        CandidatePolicy::Eager,
-        CandidatePolicy::Heft,
+        CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(mc(1, 2, 2, 1))),
+        CandidatePolicy::new(NamedPolicy::EAGER, None),
+        CandidatePolicy::new(NamedPolicy::HEFT, None),
         ALL[5],
     ];
     right(&mut *runtime, &transformer, &candidates);
@@ -177,7 +210,7 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
             stop: &stop,
             progress: &mut |_, _| {},
         };
-        let candidate = CandidatePolicy::Clustering(configuration);
+        let candidate = CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(configuration));
         let seconds = comparison
             .run(&mut sim, candidate, false, &mut control)
             .unwrap()
@@ -216,7 +249,7 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
         };
         let mut runs = Vec::new();
         for _ in 0..4 {
-            let candidate = CandidatePolicy::Adaptive(mc(4, 1, 0, 1));
+            let candidate = CandidatePolicy::new(NamedPolicy::ADAPTIVE, Some(mc(4, 1, 0, 1)));
             let outcome = comparison
                 .run(&mut sim, candidate, false, &mut control)
                 .unwrap();

@@ -15,7 +15,7 @@
 //!   packages made before. [`Belady`] computes given orders with the fewest loads.
 //! * For command queues: [`auto_fit`] finds the map of the least predicted time, which
 //!   [`AutoFit`] applies to a graph, and [`RoundRobin`] gives devices turns.
-//! * [`NamedPolicy`] makes these from their names.
+//! * [`NamedPolicy`] is the registry: it makes these from their names, and says what each needs.
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
@@ -61,7 +61,7 @@ pub use eager::Eager;
 pub use heft::Heft;
 pub use locality::Locality;
 pub use luf::Eviction;
-pub use named::{NamedPolicy, PolicyNameError};
+pub use named::{NamedPolicy, PolicyNameError, PolicyOptions};
 pub use problem::{Datum, DeviceModel, Links, Problem, Task};
 pub use round_robin::{RoundRobin, Turns};
 pub use search::{Configuration, Search, Space};

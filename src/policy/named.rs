@@ -1,16 +1,18 @@
-//! Policies by name, as users write them: a base and its variants, `darts+luf+3inputs`.
+//! The registry of policies: every policy by name, as users write it, with what it needs. A
+//! name is a base and its variants, `darts+luf+3inputs`. Whatever schedules a graph or tasks
+//! offers these.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use thiserror::Error;
 
 use super::{
-    Assigned, AutoFit, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality, Policy,
-    Problem, RoundRobin, WINDOW,
+    Adaptive, Assigned, AutoFit, Clustering, Darts, DartsOptions, Dmdar, Eager, Eviction, Heft,
+    ListOptions, Locality, MapError, Policy, Problem, RoundRobin, WINDOW,
 };
 
-/// A policy for tasks that share data in small memories.
+/// A policy by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedPolicy {
     base: Base,
@@ -19,53 +21,119 @@ pub struct NamedPolicy {
     opti: bool,
 }
 
+/// How a policy is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PolicyOptions {
+    /// Components that a device has at once, under a policy that
+    /// [has a window](NamedPolicy::has_window); `None`: the policy's default.
+    pub window: Option<usize>,
+    /// Components of each level on CPUs, under a policy that
+    /// [takes a map](NamedPolicy::takes_map).
+    pub on_cpu: usize,
+    /// Of random choices.
+    pub seed: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
+    Adaptive,
+    Clustering,
+    AutoFit,
+    RoundRobin,
     Eager,
+    Heft,
+    Locality,
     Dmdar,
     Partition,
     Mhfp,
     Darts,
-    Locality,
-    AutoFit,
-    RoundRobin,
 }
 
-const BASES: [(&str, Base); 8] = [
-    ("eager", Base::Eager),
-    ("dmdar", Base::Dmdar),
-    ("partition", Base::Partition),
-    ("mhfp", Base::Mhfp),
-    ("darts", Base::Darts),
-    ("locality", Base::Locality),
-    ("auto-fit", Base::AutoFit),
-    ("round-robin", Base::RoundRobin),
+/// Every base with its name, and what it does, for users.
+const BASES: [(&str, Base, &str); 11] = [
+    (
+        "adaptive",
+        Base::Adaptive,
+        "components, placed by the times of earlier layers and runs",
+    ),
+    (
+        "clustering",
+        Base::Clustering,
+        "components on given devices; all on GPUs without a map",
+    ),
+    (
+        "auto-fit",
+        Base::AutoFit,
+        "components, on the devices of the least predicted time",
+    ),
+    (
+        "round-robin",
+        Base::RoundRobin,
+        "components, on devices in turns",
+    ),
+    ("eager", Base::Eager, "kernels, each on any idle device"),
+    (
+        "heft",
+        Base::Heft,
+        "kernels, each on the device that finishes it first",
+    ),
+    (
+        "locality",
+        Base::Locality,
+        "kernels, by the expected seconds of loads and work",
+    ),
+    (
+        "dmdar",
+        Base::Dmdar,
+        "kernels, each on the device that completes it first, those with the fewest loads first",
+    ),
+    (
+        "partition",
+        Base::Partition,
+        "kernels, divided among devices before the run",
+    ),
+    (
+        "mhfp",
+        Base::Mhfp,
+        "kernels, in packages made before the run",
+    ),
+    (
+        "darts",
+        Base::Darts,
+        "kernels, after the load that frees the most of them",
+    ),
 ];
 
 impl Base {
     /// Whether it can evict by LUF or LRU.
     fn has_eviction(self) -> bool {
-        !matches!(
+        matches!(
             self,
-            Self::Eager | Self::Locality | Self::AutoFit | Self::RoundRobin
+            Self::Dmdar | Self::Partition | Self::Mhfp | Self::Darts
         )
     }
 }
 
+const VARIANTS: &str = "the last four take +luf or +lru, and darts takes +3inputs and +opti, as \
+                        in darts+luf+3inputs";
+
 /// What exists, for messages.
-const KNOWN: &str = "known are eager, locality, auto-fit, round-robin, dmdar, partition, mhfp and \
-                     darts; the last four take +luf or +lru, and darts takes +3inputs and +opti, as in darts+luf+3inputs";
+fn known() -> String {
+    let names = BASES.map(|(name, ..)| name);
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    format!("known are {} and {last}; {VARIANTS}", others.join(", "))
+}
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PolicyNameError {
-    #[error("`{0}` is not a policy; {KNOWN}")]
+    #[error("`{0}` is not a policy; {known}", known = known())]
     Base(String),
 
-    #[error("policy {base} has no variant `+{variant}`; {KNOWN}")]
+    #[error("policy {base} has no variant `+{variant}`; {known}", known = known())]
     Variant { base: &'static str, variant: String },
 
-    #[error("policy `{0}` has a variant twice, or both +luf and +lru; {KNOWN}")]
+    #[error("policy `{0}` has a variant twice, or both +luf and +lru; {known}", known = known())]
     Twice(String),
 }
 
@@ -75,7 +143,7 @@ impl FromStr for NamedPolicy {
     fn from_str(text: &str) -> Result<Self, PolicyNameError> {
         let mut words = text.trim().split('+');
         let base = words.next().unwrap_or_default();
-        let Some((name, base)) = BASES.into_iter().find(|(name, _)| *name == base) else {
+        let Some((name, base, _)) = BASES.into_iter().find(|(name, ..)| *name == base) else {
             return Err(PolicyNameError::Base(base.to_owned()));
         };
         let (mut eviction, mut three_inputs, mut opti) = (None, false, false);
@@ -107,8 +175,8 @@ impl FromStr for NamedPolicy {
 
 impl fmt::Display for NamedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let bases = BASES.iter().filter(|(_, base)| *base == self.base);
-        let mut name: String = bases.map(|(name, _)| *name).collect();
+        let bases = BASES.iter().filter(|(_, base, _)| *base == self.base);
+        let mut name: String = bases.map(|(name, ..)| *name).collect();
         let variants = [
             (self.eviction == Eviction::Luf, "+luf"),
             (self.three_inputs, "+3inputs"),
@@ -122,26 +190,93 @@ impl fmt::Display for NamedPolicy {
 }
 
 impl NamedPolicy {
-    /// The policy for a problem. A device has `window` tasks at once; `None` is the
-    /// policies' default. `seed` is that of random choices.
-    pub fn policy(&self, problem: Problem, window: Option<usize>, seed: u64) -> Box<dyn Policy> {
-        let lists = ListOptions::default();
+    pub const ADAPTIVE: Self = Self::plain(Base::Adaptive);
+    pub const CLUSTERING: Self = Self::plain(Base::Clustering);
+    pub const EAGER: Self = Self::plain(Base::Eager);
+    pub const HEFT: Self = Self::plain(Base::Heft);
+
+    const fn plain(base: Base) -> Self {
+        Self {
+            base,
+            eviction: Eviction::Lru,
+            three_inputs: false,
+            opti: false,
+        }
+    }
+
+    /// What the policies do, for the help of commands that offer them.
+    pub fn help() -> String {
+        let mut help = String::from("The scheduling policy\n\n");
+        for (name, _, what) in BASES {
+            // Writing to a string does not fail.
+            let _ = writeln!(help, "{name}: {what}");
+        }
+        help + "\nThe last four take +luf: the datum that is least used in the future leaves a \
+                full memory, not the least recently used. darts also takes +3inputs and +opti."
+    }
+
+    /// Whether it places kernels one by one, even where a graph has components of several.
+    pub fn places_kernels(&self) -> bool {
+        !matches!(
+            self.base,
+            Base::Adaptive | Base::Clustering | Base::AutoFit | Base::RoundRobin
+        )
+    }
+
+    /// Whether it decides by the seconds of kernels, which are measured before.
+    pub fn needs_times(&self) -> bool {
+        !matches!(
+            self.base,
+            Base::Adaptive | Base::Clustering | Base::RoundRobin | Base::Eager
+        )
+    }
+
+    /// Whether it learns from run to run.
+    pub fn learns(&self) -> bool {
+        self.base == Base::Adaptive
+    }
+
+    /// Whether it takes a map, given or searched.
+    pub fn takes_map(&self) -> bool {
+        self.base == Base::Clustering
+    }
+
+    /// Whether a device has so many components at once as it is told.
+    pub fn has_window(&self) -> bool {
+        !matches!(self.base, Base::Adaptive | Base::Clustering | Base::Heft)
+    }
+
+    /// The policy for a problem.
+    ///
+    /// # Errors
+    /// When it takes a map, and a component can run nowhere.
+    pub fn policy(
+        &self,
+        problem: Problem,
+        options: &PolicyOptions,
+    ) -> Result<Box<dyn Policy>, MapError> {
+        let PolicyOptions { window, seed, .. } = *options;
         let lists = ListOptions {
-            window: window.unwrap_or(lists.window),
+            window: window.unwrap_or(WINDOW),
             eviction: self.eviction,
         };
-        match self.base {
-            Base::Locality => Box::new(Locality::new(problem, window.unwrap_or(WINDOW), seed)),
-            Base::Eager => Box::new(Eager::with_window(problem, lists.window)),
-            Base::AutoFit => Box::new(AutoFit::new(problem, Some(lists.window))),
-            Base::RoundRobin => Box::new(RoundRobin::new(problem, Some(lists.window))),
+        Ok(match self.base {
+            Base::Adaptive => Box::new(Adaptive::new(problem)),
+            Base::Clustering => {
+                let map = Clustering::map(&problem, options.on_cpu)?;
+                Box::new(Clustering::new(problem, map)?)
+            }
+            Base::AutoFit => Box::new(AutoFit::new(problem, window)),
+            Base::RoundRobin => Box::new(RoundRobin::new(problem, window)),
+            Base::Eager => Box::new(Eager::with_window(problem, window.unwrap_or(1))),
+            Base::Heft => Box::new(Heft::new(problem)),
+            Base::Locality => Box::new(Locality::new(problem, lists.window, seed)),
             Base::Dmdar => Box::new(Dmdar::new(problem, lists)),
             Base::Partition => Box::new(Assigned::by_partition(problem, lists, seed)),
             Base::Mhfp => Box::new(Assigned::by_packages(problem, lists)),
             Base::Darts => {
-                let darts = DartsOptions::default();
                 let options = DartsOptions {
-                    window: window.unwrap_or(darts.window),
+                    window: lists.window,
                     eviction: self.eviction,
                     three_inputs: self.three_inputs,
                     opti: self.opti,
@@ -149,7 +284,7 @@ impl NamedPolicy {
                 };
                 Box::new(Darts::new(problem, options))
             }
-        }
+        })
     }
 }
 
@@ -171,11 +306,19 @@ mod tests {
             ("locality", "locality"),
             ("auto-fit", "auto-fit"),
             ("round-robin", "round-robin"),
+            ("adaptive", "adaptive"),
+            ("clustering", "clustering"),
+            ("heft", "heft"),
         ] {
             let policy: NamedPolicy = text.parse().unwrap();
             assert_eq!(policy.to_string(), name);
-            let made = policy.policy(layers(1, 3, [1.0, 1.0]), Some(3), 0);
-            assert_eq!((made.name(), made.window()), (name, Some(3)));
+            let options = PolicyOptions {
+                window: Some(3),
+                ..PolicyOptions::default()
+            };
+            let made = policy.policy(layers(1, 3, [1.0, 1.0]), &options).unwrap();
+            let window = policy.has_window().then_some(3);
+            assert_eq!((made.name(), made.window()), (name, window));
         }
     }
 
@@ -183,8 +326,9 @@ mod tests {
     fn what_is_no_policy_is_told_with_what_exists() {
         for (text, part) in [
             ("", "`` is not a policy"),
-            ("heft", "`heft` is not a policy"),
+            ("fifo", "`fifo` is not a policy"),
             ("eager+luf", "eager has no variant `+luf`"),
+            ("heft+luf", "heft has no variant `+luf`"),
             ("locality+luf", "locality has no variant `+luf`"),
             ("auto-fit+luf", "auto-fit has no variant `+luf`"),
             ("autofit", "`autofit` is not a policy"),
@@ -195,7 +339,39 @@ mod tests {
         ] {
             let error = text.parse::<NamedPolicy>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
-            assert!(error.contains("known are eager, locality"), "{error}");
+            assert!(error.contains("known are adaptive, clustering"), "{error}");
         }
+    }
+
+    #[test]
+    fn messages_and_help_name_every_policy() {
+        let error = "fifo".parse::<NamedPolicy>().unwrap_err().to_string();
+        for (name, ..) in BASES {
+            assert!(error.contains(name), "{error}");
+            assert!(NamedPolicy::help().contains(&format!("{name}: ")));
+        }
+    }
+
+    #[test]
+    fn a_map_has_components_on_cpus() {
+        let policy: NamedPolicy = "clustering".parse().unwrap();
+        let on_cpu = |on_cpu| {
+            let options = PolicyOptions {
+                on_cpu,
+                ..PolicyOptions::default()
+            };
+            let made = policy.policy(layers(1, 3, [1.0, 1.0]), &options).unwrap();
+            (0..3)
+                .filter(|component| made.may_run(*component, 0))
+                .count()
+        };
+        assert_eq!([on_cpu(0), on_cpu(2)], [0, 2]);
+        let mut nowhere = layers(1, 1, [1.0, 1.0]);
+        nowhere.tasks[0].seconds = vec![None, None];
+        let made = policy.policy(nowhere, &PolicyOptions::default());
+        assert!(matches!(
+            made.err(),
+            Some(MapError::Nowhere { component: 0 })
+        ));
     }
 }

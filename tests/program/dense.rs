@@ -149,6 +149,11 @@ fn generated_matrices_are_right_under_every_policy() {
         "darts",
         "darts+luf+3inputs",
         "locality",
+        "heft",
+        "adaptive",
+        "clustering",
+        "auto-fit",
+        "round-robin",
     ] {
         for (line, tasks) in [
             (
@@ -291,9 +296,9 @@ fn wrong_usage_is_told() {
             "27000000 tasks; take sizes",
         ),
         (
-            "matmul --size 5 --policy heft",
+            "matmul --size 5 --policy fifo",
             2,
-            "`heft` is not a policy; known are eager",
+            "`fifo` is not a policy; known are adaptive",
         ),
         (
             "matmul --size 5 --host-memory 1GiB",

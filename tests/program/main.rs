@@ -20,6 +20,7 @@ mod exec;
 mod matrix;
 mod models;
 mod mpi;
+mod policies;
 mod predict;
 mod product_models;
 mod profile;

@@ -124,11 +124,11 @@ fn wrong_usage_is_told() {
         ),
         (
             format!("--set matmul2d --n 5 --policies darts+fifo {on}"),
-            "no variant `+fifo`; known are eager",
+            "no variant `+fifo`; known are adaptive",
         ),
         (
-            format!("--set matmul2d --n 5 --policies heft {on}"),
-            "`heft` is not a policy; known are eager",
+            format!("--set matmul2d --n 5 --policies fifo {on}"),
+            "`fifo` is not a policy; known are adaptive",
         ),
         (
             format!("--set matmul2d --n 5 --policies darts,darts+lru {on}"),

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_OUT_OF_RESOURCES};
 use pdawl::graph::spec::source::Divisible;
 
-use super::cut::{Cut, local_size};
 use super::examine::{Compared, Question, refused};
 use super::fill::Numbers;
 use super::prepare::Programs;
 use super::trial::{Device, Given, Source, Trial};
-use super::verdict::Entry;
-use super::worker::examinations;
 use crate::argument::Argument;
-use crate::command::{Command, waits};
+use crate::command::Command;
+use crate::cut::{Cut, local_size};
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::kernel::Set;
@@ -24,9 +22,11 @@ use crate::native::Native;
 use crate::order;
 use crate::process_end::while_alive;
 use crate::queue::{Queue, State};
+use crate::records::Entry;
 use crate::settings::settings;
 use crate::shape::Shape;
 use crate::status::{Fallible, check, driver};
+use crate::worker::examinations;
 
 /// Begins to examine a launch's kernel at a place.
 ///
@@ -51,7 +51,7 @@ pub fn ask(
         arriving.extend(used.mem.bring(queue, state, &used.range, place, &before)?);
     }
     before.extend(arriving);
-    let list = waits(context, lane.domain, &before)?;
+    let list = context.waits(lane.domain, &before)?;
     let inner = context.domain(place).context;
     let source = launch.kernel.program.source();
     let (text, options) = source.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;

@@ -1,56 +1,29 @@
-//! The entries of launches with one key, by what else decides which bytes they write.
+//! What is known of dividing a launch: by its key, its shape, the sizes of its arguments and
+//! the scalars that decide which bytes it writes.
 
-use std::collections::HashMap;
 use std::fmt::Write;
-use std::hash::BuildHasherDefault;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use super::verdict::Entry;
+use super::verdict::{self, begin};
 use crate::argument::Argument;
-use crate::handle::AddressHasher;
+use crate::cut::Cut;
 use crate::launch::Launch;
 use crate::program::Apart;
-use crate::schedule::KernelRecord;
+use crate::records::{Deciding, Entry};
 
-/// What of a launch decides which bytes it writes, beside its key, by argument: a value, or
-/// that there is none. A null pointer is told so from a buffer of as many bytes as a pointer.
-type Deciding = Vec<(usize, Option<Arc<[u8]>>)>;
-
-/// Entries of launches with one key.
-#[derive(Default)]
-pub struct Entries(Mutex<ByDeciding>);
-
-type ByDeciding = HashMap<Deciding, Arc<Entry>, BuildHasherDefault<AddressHasher>>;
-
-impl Entries {
-    fn lock(&self) -> MutexGuard<'_, ByDeciding> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Launch {
+    /// What is known of dividing it.
+    pub fn division(&self) -> &Arc<Entry> {
+        self.division.get_or_init(|| {
+            let record = self.record();
+            let deciding = deciding(self, self.kernel.apart());
+            record.divisions.of(deciding, |deciding| {
+                let key = begin(record) + &text(deciding);
+                let kept = verdict::kept(&key, self);
+                Entry::new(key, Cut::all(&self.shape), kept)
+            })
+        })
     }
-
-    /// The entry of a launch.
-    pub fn of(&self, launch: &Launch) -> Arc<Entry> {
-        let deciding = deciding(launch, launch.kernel.apart());
-        let mut entries = self.lock();
-        if let Some(entry) = entries.get(&deciding) {
-            return Arc::clone(entry);
-        }
-        let key = begin(launch.record()) + &text(&deciding);
-        let entry = Arc::new(Entry::new(key, launch));
-        entries.insert(deciding, Arc::clone(&entry));
-        entry
-    }
-
-    /// All entries, in the order of their keys.
-    pub fn all(&self) -> Vec<Arc<Entry>> {
-        let mut all: Vec<Arc<Entry>> = self.lock().values().map(Arc::clone).collect();
-        all.sort_by(|a, b| a.key.cmp(&b.key));
-        all
-    }
-}
-
-/// What the keys of all entries of a record begin with.
-pub fn begin(record: &KernelRecord) -> String {
-    format!("{} :", record.key)
 }
 
 fn deciding(launch: &Launch, apart: &Apart) -> Deciding {

@@ -26,11 +26,11 @@ use std::time::Instant;
 
 use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 
-use super::Form;
 use super::bytes::Bytes;
-use super::cut::Cut;
 use super::fill::{Numbers, Random};
 use super::trial::{Built, Device, Given, Memory, Trial};
+use crate::cut::Cut;
+use crate::form::Form;
 use crate::shape::Shape;
 use crate::status::Fallible;
 

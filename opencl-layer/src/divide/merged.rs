@@ -11,20 +11,20 @@ use std::sync::Arc;
 use libc::c_void;
 use opencl_sys::{CL_FALSE, CL_OUT_OF_RESOURCES, CL_TRUE, cl_command_queue};
 
-use super::Form;
 use super::examine::refused;
 use super::parts::Divided;
-use super::verdict::Entry;
-use super::worker::merges;
-use crate::command::waits;
+use crate::form::Form;
 use crate::handle::Ref;
 use crate::host_memory::HostMemory;
+use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::{Native, UserEvent, when_all_ended};
 use crate::process_end::while_alive;
-use crate::queue::{Lane, Queue, State};
+use crate::queue::{Queue, State};
+use crate::records::Entry;
 use crate::status::{Fallible, check, driver, driver_object};
+use crate::worker::merges;
 use pdawl::residency::difference::{Twice, merge};
 
 /// What is left to do when the parts have ended.
@@ -49,7 +49,7 @@ impl Divided<'_> {
         let mems: Vec<Ref<Mem>> = written.map(|used| used.mem.clone()).collect();
         let (mut results, mut natives) = (Vec::new(), Vec::new());
         for (lane, part) in launched.lanes.iter().zip(&launched.natives) {
-            let list = waits(context, lane.domain, std::slice::from_ref(part))?;
+            let list = context.waits(lane.domain, std::slice::from_ref(part))?;
             let mut own = Vec::new();
             for mem in &mems {
                 let memory = HostMemory::new(mem.size)?;
@@ -71,7 +71,7 @@ impl Divided<'_> {
         let domain = &context.domains[lane.domain];
         let user = UserEvent::new(domain.table, domain.context)?;
         let end = Native::of_user(&user, lane.domain)?;
-        let list = waits(context, lane.domain, std::slice::from_ref(&end))?;
+        let list = context.waits(lane.domain, std::slice::from_ref(&end))?;
         let joined = lane.joined(&list, launched.natives.clone())?;
         for mem in &mems {
             mem.merged_until(&(0..mem.size), &joined);
@@ -160,7 +160,7 @@ impl Merge {
             context.places[self.place].real.id,
         );
         let queue = driver_object!(domain.table, clCreateCommandQueue(domain.context, id, 0))?;
-        let mut lane = Lane::for_questions(context, self.place);
+        let mut lane = context.lane_for_questions(self.place);
         lane.queue = queue;
         lane.variant = match domain.program_per_queue {
             true => context.variants.take(),
@@ -185,7 +185,7 @@ impl Merge {
                 clEnqueueWriteBuffer(queue, native, CL_TRUE, 0, size, from, 0, none, event)
             ))?;
         }
-        let list = waits(&self.launch.kernel.program.context, lane.domain, &[])?;
+        let list = self.launch.kernel.program.context.waits(lane.domain, &[])?;
         let shape = self.launch.shape_at(lane.place);
         (self.launch).range(lane, Form::Whole, &shape, &[], &list, event)?;
         for mem in &self.mems {

@@ -3,21 +3,17 @@
 //! * `refuse` says what of a launch keeps it whole; what a kernel's text tells is in the
 //!   library (`source::divisible`).
 //! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
-//!   `verdict` keeps the answers, which `entries` finds. `fill` has the numbers for trials,
-//!   and `bytes` compares and restores buffers at their device.
-//! * `cut` has the blocks of a launch, and `form` the text that lets a program run in parts.
+//!   `verdict` finds what is known without one, and `entries` what is known of a launch. `fill`
+//!   has the numbers for trials, and `bytes` compares and restores buffers at their device.
 //! * `prepare` builds programs for parts before a launch needs them.
 //! * `parts` gives the parts to drivers, and `merged` brings results together.
 //! * `pays` says whether parts are faster, by the `rates` of the last ones.
-//! * `worker` has the threads for what waits for devices.
 
 mod ask;
 mod bytes;
-mod cut;
 mod entries;
 mod examine;
 mod fill;
-mod form;
 mod merged;
 mod parts;
 mod pays;
@@ -26,7 +22,6 @@ mod rates;
 mod refuse;
 mod trial;
 mod verdict;
-pub mod worker;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,21 +29,18 @@ use std::sync::Arc;
 use pdawl::profile::kernels::Division as Verdict;
 
 use crate::command::Command;
+use crate::cut::Cut;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
+use crate::records::{Entry, UNKNOWN, Why};
 use crate::settings::{Division, settings};
 use crate::status::Fallible;
 
-use cut::Cut;
 use parts::{Divided, Part};
-use verdict::Why;
 
-pub use entries::Entries;
-pub use form::Form;
-pub use rates::{PartTiming, note};
-pub use verdict::{Entry, UNKNOWN};
+pub use rates::note;
 
 /// Has a launch's kernel examined if it must be. Returns what the launch waits for.
 pub fn begin(
@@ -116,10 +108,7 @@ pub fn begin(
             is_worth && divided.gain >= building
         })
     });
-    ((waits || repays) && entry.is_examined()).then(|| {
-        entry.wake(queue);
-        Arc::clone(entry)
-    })
+    ((waits || repays) && entry.is_examined()).then(|| Arc::clone(entry))
 }
 
 /// Whether it may become known how to divide launches like this one.
@@ -159,7 +148,7 @@ pub fn issue(
     if settings().division == Division::None {
         return None;
     }
-    note(queue, &mut state.plan.parts);
+    note(queue, state);
     let entry = launch.division();
     let verdict = entry.verdict();
     let planned = match (refusal(queue, command, launch), verdict.as_deref()) {

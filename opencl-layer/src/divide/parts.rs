@@ -8,16 +8,18 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use super::cut::Cut;
-use super::rates::PartTiming;
-use super::verdict::Entry;
-use crate::command::{Command, Use, waits};
+use super::rates::{self, PartTiming};
+use crate::command::{Command, Use};
+use crate::cut::Cut;
 use crate::event::Event;
 use crate::host_view;
+use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
-use crate::queue::{Lane, Queue, State};
+use crate::own_time;
+use crate::queue::{Queue, State};
+use crate::records::Entry;
 use crate::report;
 use crate::status::Fallible;
 
@@ -136,10 +138,10 @@ impl Divided<'_> {
         for (index, ((_, blocks), lane)) in self.parts.iter().zip(&lanes).enumerate() {
             let all = before[index].iter().chain(&arriving[index]).chain(&leaving);
             let all: Vec<Arc<Native>> = all.cloned().collect();
-            let list = waits(context, lane.domain, &all)?;
+            let list = context.waits(lane.domain, &all)?;
             let mut event = ptr::null_mut();
             let shape = self.cut.part(blocks);
-            report::own::driver(|| {
+            own_time::driver(|| {
                 (self.launch).range(lane, form, &shape, &[], &list, &raw mut event)
             })?;
             natives.push(lane.native(event));
@@ -158,7 +160,7 @@ impl Divided<'_> {
             }
         }
         let lane = launched.lanes[0];
-        let list = waits(&queue.context, lane.domain, &launched.natives)?;
+        let list = queue.context.waits(lane.domain, &launched.natives)?;
         let joined = lane.joined(&list, launched.natives.clone())?;
         self.ends(queue, state, &launched, &joined)?;
         Ok(joined)
@@ -178,14 +180,17 @@ impl Divided<'_> {
         let all = launched.lanes.iter().zip(&launched.natives);
         for ((lane, native), (place, blocks)) in all.zip(&self.parts) {
             report::part_issued(state, self.command, lane, native);
-            state.plan.parts.push(PartTiming {
-                entry: Arc::clone(self.entry),
-                record: Arc::clone(self.launch.record()),
-                place: *place,
-                groups: self.cut.groups_of(blocks),
-                all: self.cut.groups_of(&(0..self.cut.blocks())),
-                native: Arc::clone(native),
-            });
+            rates::runs(
+                state,
+                PartTiming {
+                    entry: Arc::clone(self.entry),
+                    record: Arc::clone(self.launch.record()),
+                    place: *place,
+                    groups: self.cut.groups_of(blocks),
+                    all: self.cut.groups_of(&(0..self.cut.blocks())),
+                    native: Arc::clone(native),
+                },
+            );
         }
         // A queue waits for parts in others, which nobody else may flush.
         state.flush()

@@ -3,14 +3,15 @@
 
 use opencl_sys::CL_DEVICE_TYPE_CPU;
 
-use super::cut::Cut;
 use super::parts::{Divided, Part};
 use super::shared;
-use super::verdict::{Entry, Why};
 use crate::command::Command;
+use crate::cut::Cut;
+use crate::device_profile;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::queue::Queue;
+use crate::records::{Entry, Why};
 
 /// The part of a kernel's time that its examination may cost.
 const BUDGET: f64 = 0.02;
@@ -60,7 +61,7 @@ pub fn where_to_examine(
         *place != home && is_alike && !is_cpu(*place) && !is_used(queue, *place)
     };
     if let Some(idle) = able.iter().copied().find(is_idle) {
-        let costs = queue.context.costs();
+        let costs = device_profile::costs(&queue.context);
         let reads = command.uses.iter().filter(|used| used.reads);
         let bytes: u64 = reads
             .map(|used| used.mem.missing_bytes(&used.range, idle))
@@ -84,7 +85,7 @@ fn is_used(queue: &Ref<Queue>, place: usize) -> bool {
     let queues = queue.context.queues();
     let mut others = queues.iter().filter(|other| *other != queue);
     others.any(|other| {
-        let state = other.state();
+        let state = other.state_of_another();
         state.last.is_some() && state.place == place
     })
 }
@@ -108,7 +109,7 @@ pub fn parts(
     let rates = rates.ok_or("its time at some devices is not known")?;
     let weights: Vec<f64> = rates.iter().map(|rate| 1.0 / rate.max(1e-12)).collect();
     let parts = shared(cut, places, &weights);
-    let costs = queue.context.costs();
+    let costs = device_profile::costs(&queue.context);
     let host = costs.host();
     let copies = |place: usize, bytes: u64| match bytes {
         0 => 0.0,

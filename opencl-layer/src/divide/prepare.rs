@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use pdawl::profile::kernels::Division as Verdict;
 
-use super::Form;
-use super::cut::Cut;
 use super::examine::refused;
-use super::verdict::Entry;
-use super::worker::examinations;
+use crate::cut::Cut;
+use crate::form::Form;
 use crate::handle::Remembered;
 use crate::launch::Launch;
 use crate::process_end::while_alive;
 use crate::program::Program;
 use crate::queue::{Queue, State};
+use crate::records::Entry;
 use crate::status::Fallible;
+use crate::worker::examinations;
 
 /// The programs that the parts of a queue's launches need.
 pub struct Programs {

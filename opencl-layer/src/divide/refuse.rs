@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::cut::Cut;
 use crate::argument::Argument;
 use crate::command::Command;
+use crate::cut::Cut;
 use crate::launch::Launch;
 use crate::queue::Queue;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
-use super::Form;
+use crate::form::Form;
 use crate::shape::Shape;
 use crate::status::{Fallible, check, driver, driver_object};
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_FALSE, CL_INVALID_MEM_OBJECT};
 
 use super::{Copies, Mem, wide};
-use crate::command::waits;
+use crate::lane::Lane;
 use crate::late::{self, LateWrite};
 use crate::native::Native;
-use crate::queue::{Lane, Queue, State};
+use crate::queue::{Queue, State};
 use crate::report;
 use crate::status::{Fallible, check, driver};
 
@@ -104,11 +104,13 @@ impl Mem {
         to: usize,
     ) -> Fallible<()> {
         let pins = self.pins(from, to);
-        let (domain, device) = (self.context.domain(pins), self.context.places[pins].real.id);
+        let (domain, pinning) = (self.context.domain(pins), &self.context.places[pins]);
         let ring = range.len().min(SLOTS * PIECE);
-        let written = domain
-            .transit
-            .through(domain, device, ring, |pinned, users| {
+        let written = self.context.transits[pinning.domain].through(
+            domain,
+            pinning.real.id,
+            ring,
+            |pinned, users| {
                 let mut written: Vec<(Range<usize>, Arc<Native>)> = Vec::new();
                 for (number, start) in range.clone().step_by(PIECE).enumerate() {
                     let piece = start..(start + PIECE).min(range.end);
@@ -123,7 +125,8 @@ impl Mem {
                     written.push((piece, native));
                 }
                 Ok(written)
-            })?;
+            },
+        )?;
         let Some(written) = written else {
             self.read_to_host(by, range, from)?;
             return self.write_later(by, range, to);
@@ -149,7 +152,7 @@ impl Mem {
             from: from.cast(),
         };
         let native = late::write(&self.context, to, write, &before)?;
-        let lane = Lane::for_questions(&self.context, to);
+        let lane = self.context.lane_for_questions(to);
         report::moved(by.state, &lane, size, false, &native);
         self.copies().arrived(range, to, native);
         Ok(())
@@ -173,7 +176,7 @@ impl Mem {
         let mut before = by.before.to_vec();
         before.extend_from_slice(after);
         before.extend(self.copies().arriving_at(range, place));
-        let waits = waits(&self.context, lane.domain, &before)?;
+        let waits = self.context.waits(lane.domain, &before)?;
         let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
         let (count, list) = (waits.count(), waits.events());
         check(driver!(
@@ -204,7 +207,7 @@ impl Mem {
         let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
         let mut before = by.before.to_vec();
         before.extend_from_slice(after);
-        let waits = waits(&self.context, lane.domain, &before)?;
+        let waits = self.context.waits(lane.domain, &before)?;
         let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
         let (count, list) = (waits.count(), waits.events());
         check(driver!(
@@ -226,7 +229,7 @@ impl Mem {
 }
 
 fn moved(
-    state: &State,
+    state: &mut State,
     lane: &Lane,
     size: usize,
     to_host: bool,

@@ -1,19 +1,17 @@
 //! The functions of memory objects.
 
 use std::ptr;
-use std::sync::PoisonError;
 
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{ACCESS, HOST_ACCESS, HOST_POINTER, Mem, check_flags};
+use super::{ACCESS, HOST_ACCESS, HOST_POINTER, HostView, Mem, check_flags};
 use crate::answer::Answer;
+use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
 use crate::ending::{Ended, Ending};
 use crate::handle::Ref;
-use crate::host_view::HostView;
-use crate::status::{object, status};
 
 /// `clCreateBuffer`.
 pub unsafe extern "C" fn create_buffer(
@@ -173,7 +171,7 @@ pub unsafe extern "C" fn get_mem_object_info(
             CL_MEM_SIZE => answer.value(mem.size),
             CL_MEM_HOST_PTR => answer.value(mem.host),
             CL_MEM_MAP_COUNT => {
-                let maps = mem.maps.lock().unwrap_or_else(PoisonError::into_inner);
+                let maps = mem.maps.lock();
                 answer.value(maps.len() as cl_uint)
             }
             CL_MEM_REFERENCE_COUNT => answer.value(mem.users()),

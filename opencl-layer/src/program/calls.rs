@@ -7,13 +7,14 @@ use libc::{c_char, c_uchar, c_void};
 use opencl_sys::*;
 
 use super::{Built, Program, info};
+use crate::boundary::{object, status};
 use crate::callbacks;
 use crate::context::Context;
 use crate::device::Device;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{self, Ref};
 use crate::kernel::Kernel;
-use crate::status::{Fallible, driver_object, object, status};
+use crate::status::{Fallible, driver_object};
 
 /// A text in several strings, as OpenCL passes it.
 ///

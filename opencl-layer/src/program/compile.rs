@@ -8,10 +8,11 @@ use opencl_sys::*;
 
 use super::calls::{chosen, told};
 use super::{Built, Job, Origin, Program};
+use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
 use crate::handle::{self, Ref};
-use crate::status::{Fallible, check, driver, driver_object, object, status};
+use crate::status::{Fallible, check, driver, driver_object};
 
 impl Program {
     fn compile(
@@ -21,6 +22,11 @@ impl Program {
         headers: &[Ref<Self>],
         names: &[*const c_char],
     ) -> Fallible<()> {
+        // Before the own lock: programs may include each other, and themselves.
+        let of = |domain: usize| -> Fallible<Vec<cl_program>> {
+            headers.iter().map(|header| header.native(domain)).collect()
+        };
+        let by_domain: Vec<Fallible<_>> = (0..self.context.domains.len()).map(of).collect();
         let mut state = self.state();
         if state.kernels > 0 || !matches!(self.origin, Origin::Source(_)) {
             return Err(CL_INVALID_OPERATION);
@@ -30,22 +36,8 @@ impl Program {
         state.included = None;
         state.identity = None;
         state.facts = None;
-        let mut by_domain = Vec::new();
-        for domain in 0..self.context.domains.len() {
-            // A program may include itself; its state is locked already.
-            let of = |header: &Ref<Self>| match ptr::eq(&**header, self) {
-                true => state.native(domain),
-                false => header.native(domain),
-            };
-            by_domain.push(
-                headers
-                    .iter()
-                    .map(of)
-                    .collect::<Fallible<Vec<cl_program>>>()?,
-            );
-        }
         let inputs = Inputs {
-            by_domain,
+            by_domain: by_domain.into_iter().collect::<Fallible<_>>()?,
             names: names.to_vec(),
         };
         let work = |job: &Job| {

@@ -7,10 +7,11 @@ use opencl_sys::*;
 
 use super::{Origin, Program};
 use crate::answer::Answer;
+use crate::boundary::status;
 use crate::device::Device;
 use crate::drivers;
 use crate::handle::Ref;
-use crate::status::{Fallible, check, driver, status};
+use crate::status::{Fallible, check, driver};
 
 /// Where a device's program is: its first member's domain, and the member.
 fn first_member(program: &Program, device: &Device) -> Fallible<(usize, cl_device_id)> {

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pdawl::graph::spec::source::{self, Divisible, KernelInfo, Source};
 use pdawl_profiler::file::bounded;
 
 use super::{Origin, Program, State};
+
+use crate::lock::{APART, Mutex};
 
 /// Bytes of an included file, at most.
 const MOST_INCLUDED: u64 = 16 << 20;
@@ -28,7 +30,7 @@ pub(super) struct Facts {
     /// Whether files are included that were not read.
     includes: bool,
     /// By kernel.
-    apart: Mutex<HashMap<CString, Arc<Apart>>>,
+    apart: Mutex<HashMap<CString, Arc<Apart>>, APART>,
 }
 
 /// What a kernel's text tells of running its groups apart.
@@ -100,7 +102,7 @@ impl Program {
     /// arguments.
     pub fn apart(&self, kernel: &CStr, count: usize) -> Arc<Apart> {
         let facts = self.facts();
-        let mut known = facts.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = facts.apart.lock();
         if let Some(apart) = known.get(kernel) {
             return Arc::clone(apart);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::handle::AddressHasher;
 use crate::launch::Launch;
-use crate::schedule::KernelRecord;
+use crate::records::KernelRecord;
 
 /// The launches of a queue, by their records' numbers.
 #[derive(Default)]

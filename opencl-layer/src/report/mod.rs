@@ -5,18 +5,16 @@
 //! `PDAWL_REPORT` or `PDAWL_TRACE` is set.
 //!
 //! * `queue` counts a queue's commands, and `kernels` its launches by kernel and shape.
-//! * `own` estimates the time of this library's own code.
 //! * `spans` has the times of commands, for a trace.
 //! * `write` makes files of all this.
 
 mod kernels;
-pub mod own;
 mod queue;
 mod spans;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Instant, SystemTime};
 
 use pdawl::profile::kernels::KernelKey;
@@ -26,21 +24,22 @@ use pdawl::runtime::CommandKind;
 use crate::command::Command;
 use crate::drivers::RealDevice;
 use crate::handle::Ref;
+use crate::lane::Lane;
+use crate::lock::{COUNTS, Guard, Mutex, REPORT};
 use crate::native::Native;
-use crate::queue::{Lane, Queue, State};
+use crate::queue::{Queue, State};
 use crate::settings::settings;
 
-pub use queue::QueueRecord;
+use queue::Counts;
 
 /// Whether anything is noted.
-pub fn is_on() -> bool {
-    static ON: LazyLock<bool> = LazyLock::new(|| settings().report.is_some() || traces());
-    *ON
+fn is_on() -> bool {
+    settings().reports()
 }
 
 /// Whether the times of all commands are noted.
-pub fn traces() -> bool {
-    settings().trace.is_some()
+fn traces() -> bool {
+    settings().traces()
 }
 
 /// What the process did, beside what each queue did.
@@ -50,7 +49,7 @@ struct Report {
     since_1970: f64,
     devices: Vec<Device>,
     /// In the order in which they were made.
-    queues: Vec<Arc<Mutex<queue::Counts>>>,
+    queues: Vec<Arc<Mutex<Counts, COUNTS>>>,
     /// Samples by kernel and device.
     samples: BTreeMap<(KernelKey, String), u64>,
     /// Copies and bytes by the memories from and to which they went.
@@ -59,13 +58,9 @@ struct Report {
     written: Instant,
 }
 
-fn report() -> MutexGuard<'static, Report> {
-    static REPORT: LazyLock<Mutex<Report>> = LazyLock::new(|| Mutex::new(Report::new()));
-    lock(&REPORT)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn report() -> Guard<'static, Report, REPORT> {
+    static STATE: LazyLock<Mutex<Report, REPORT>> = LazyLock::new(|| Mutex::new(Report::new()));
+    STATE.lock()
 }
 
 impl Report {
@@ -100,9 +95,33 @@ pub fn begin(devices: &[RealDevice]) {
     write::now(false);
 }
 
+/// A queue was made.
+pub fn made(made: &Queue) {
+    if is_on() {
+        let mut report = report();
+        let counts = Counts::new(report.queues.len(), &made.context);
+        let counts = Arc::new(Mutex::new(counts));
+        report.queues.push(Arc::clone(&counts));
+        drop(report);
+        made.state().kept.of::<QueueRecord>().0 = Some(counts);
+    }
+}
+
+/// What is counted for a queue; `None` where there is no report.
+#[derive(Default)]
+struct QueueRecord(Option<Arc<Mutex<Counts, COUNTS>>>);
+
+/// The counts of a queue, for a short time.
+fn counts(state: &mut State) -> Option<Guard<'_, Counts, COUNTS>> {
+    match is_on() {
+        true => state.kept.of::<QueueRecord>().0.as_deref().map(Mutex::lock),
+        false => None,
+    }
+}
+
 /// A command has been given to a driver.
-pub fn issued(state: &State, command: &Command, lane: &Lane, native: Option<&Arc<Native>>) {
-    if let Some(mut counts) = state.report.counts() {
+pub fn issued(state: &mut State, command: &Command, lane: &Lane, native: Option<&Arc<Native>>) {
+    if let Some(mut counts) = counts(state) {
         counts.issued(command, lane.place);
         if let Some(native) = native.filter(|_| traces()) {
             counts.pending(spans::of(command), lane.place, native);
@@ -111,13 +130,13 @@ pub fn issued(state: &State, command: &Command, lane: &Lane, native: Option<&Arc
 }
 
 /// A part of a launch has been given to a driver.
-pub fn part_issued(state: &State, command: &Command, lane: &Lane, native: &Arc<Native>) {
+pub fn part_issued(state: &mut State, command: &Command, lane: &Lane, native: &Arc<Native>) {
     issued(state, command, lane, Some(native));
 }
 
 /// Bytes were copied between the host and a lane's device for a command.
-pub fn moved(state: &State, lane: &Lane, bytes: usize, to_host: bool, native: &Arc<Native>) {
-    if let Some(mut counts) = state.report.counts() {
+pub fn moved(state: &mut State, lane: &Lane, bytes: usize, to_host: bool, native: &Arc<Native>) {
+    if let Some(mut counts) = counts(state) {
         let device = counts.device(lane.place);
         let (from, to) = match to_host {
             true => (device, "host".to_owned()),
@@ -153,8 +172,8 @@ pub fn sampled(queue: &Queue, key: &KernelKey, place: usize, native: &Arc<Native
 }
 
 /// The chosen map is predicted to take so many seconds.
-pub fn predicted(state: &State, seconds: f64) {
-    if let Some(mut counts) = state.report.counts() {
+pub fn predicted(state: &mut State, seconds: f64) {
+    if let Some(mut counts) = counts(state) {
         counts.predicted(seconds);
     }
 }
@@ -164,7 +183,7 @@ pub fn synchronised(queue: &Ref<Queue>) {
     if !is_on() {
         return;
     }
-    let ended = match queue.state().report.counts() {
+    let ended = match counts(&mut queue.state()) {
         Some(mut counts) => counts.synchronised(),
         None => return,
     };

@@ -1,6 +1,6 @@
 //! What a queue did.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
 use pdawl::report::exec;
@@ -10,30 +10,7 @@ use crate::context::Context;
 use crate::native::Native;
 
 use super::kernels::Launches;
-use super::spans::{Pending, Span, What};
-use super::{is_on, lock, report, spans};
-
-/// A queue's counts; none where there is no report.
-#[derive(Default)]
-pub struct QueueRecord(Option<Arc<Mutex<Counts>>>);
-
-impl QueueRecord {
-    /// The record of a new queue.
-    pub fn new(context: &Context) -> Self {
-        if !is_on() {
-            return Self(None);
-        }
-        let mut report = report();
-        let counts = Arc::new(Mutex::new(Counts::new(report.queues.len(), context)));
-        report.queues.push(Arc::clone(&counts));
-        Self(Some(counts))
-    }
-
-    /// The counts, for a short time.
-    pub(super) fn counts(&self) -> Option<MutexGuard<'_, Counts>> {
-        self.0.as_deref().map(lock)
-    }
-}
+use super::spans::{self, Pending, Span, What};
 
 /// The counts of a queue. They outlive it.
 pub struct Counts {
@@ -59,7 +36,7 @@ struct Epoch {
 }
 
 impl Counts {
-    fn new(number: usize, context: &Context) -> Self {
+    pub fn new(number: usize, context: &Context) -> Self {
         let devices = context.places.iter().map(|place| exec::QueueDevice {
             name: place.real.name.clone(),
             ..exec::QueueDevice::default()

@@ -12,11 +12,11 @@ use pdawl::report::exec::{Division, Kernel, KernelDevice, Moved, Process, Share}
 use pdawl::trace::{About, chrome};
 use pdawl_profiler::atomic_file::AtomicFile;
 
-use crate::divide;
-use crate::schedule::KernelRecord;
+use crate::own_time;
+use crate::records::{KernelRecord, UNKNOWN};
 use crate::settings::settings;
 
-use super::{lock, own, report};
+use super::report;
 
 /// The time between reports of a process that runs.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -90,7 +90,7 @@ fn division(kernel: &KernelRecord) -> Vec<Division> {
     let mut all: Vec<(Division, BTreeMap<String, u64>)> = Vec::new();
     for entry in kernel.divisions.all() {
         let figures = entry.figures();
-        let is_unknown = figures.whole == Some(divide::UNKNOWN);
+        let is_unknown = figures.whole == Some(UNKNOWN);
         let whole = figures.whole.map(|why| why.to_string());
         let (verdict, axis, reason) = match entry.verdict().as_deref() {
             None if is_unknown => ("unknown", None, whole),
@@ -162,7 +162,7 @@ fn made(complete: bool) -> Process {
     drop(report);
     let mut kernels = BTreeMap::new();
     for queue in &queues {
-        let counts = lock(queue);
+        let counts = queue.lock();
         process.queues.push(counts.described());
         for counted in counts.launches.all() {
             let key = &counted.record.key;
@@ -194,6 +194,6 @@ fn made(complete: bool) -> Process {
         });
     }
     let commands = process.queues.iter().flat_map(|queue| &queue.devices);
-    process.own = own::of(commands.map(|device| device.commands).sum());
+    process.own = own_time::of(commands.map(|device| device.commands).sum());
     process
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-use super::record::KernelRecord;
 use crate::command::Command;
 use crate::handle::{AddressHasher, Ref};
 use crate::mem::Mem;
+use crate::records::KernelRecord;
 
 /// An epoch of a queue.
 #[derive(Clone, Default)]

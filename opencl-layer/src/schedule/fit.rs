@@ -3,6 +3,7 @@
 use pdawl::policy::auto_fit::{self, Hint, MapSearch, QueueDatum, Situation, StaticQueue, fit};
 use pdawl::residency::Places;
 
+use crate::device_profile;
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::{Queue, State};
@@ -11,7 +12,7 @@ use crate::scheduling;
 use crate::settings::Mapping;
 
 use super::epoch::Epoch;
-use super::{QueuePlan, device_profile};
+use super::{QueuePlan, plan};
 
 /// Partial maps that are examined at most.
 const SEARCH: MapSearch = MapSearch { most: 20_000 };
@@ -19,12 +20,12 @@ const SEARCH: MapSearch = MapSearch { most: 20_000 };
 /// The place that a queue has in the best map; its present one if there is none.
 pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
     let places = queue.context.places.len();
-    let mut epochs = vec![expected(&state.plan)];
+    let mut epochs = vec![expected(plan(state))];
     let mut present = vec![state.place];
     for other in queue.context.queues() {
         if other != *queue {
-            let state = other.state();
-            let epoch = expected(&state.plan);
+            let mut state = other.state_of_another();
+            let epoch = expected(plan(&mut state));
             if !epoch.is_empty() {
                 present.push(state.place);
                 epochs.push(epoch);
@@ -64,7 +65,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         }
         described.push(told);
     }
-    let costs = queue.context.costs().clone();
+    let costs = device_profile::costs(&queue.context).clone();
     let situation = Situation {
         epochs: described,
         data: data.into_iter().map(|(_, datum)| datum).collect(),
@@ -72,7 +73,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         busy: vec![0.0; places],
         iterations: match queue.is_scheduled(scheduling::ITERATIVE) {
             true => f64::INFINITY,
-            false => (state.plan.epochs + 1) as f64,
+            false => (plan(state).epochs + 1) as f64,
         },
     };
     match fit(&situation, SEARCH) {
@@ -89,7 +90,7 @@ pub fn static_place(queue: &Ref<Queue>, state: &State, able: &[usize]) -> usize 
     let context = &queue.context;
     let queues = context.queues();
     let describe = |other: &Ref<Queue>| {
-        let is_static = super::mapping(other) == Mapping::Static;
+        let is_static = other.mapping() == Mapping::Static;
         let hint = match () {
             () if other.is_scheduled(scheduling::IO_BOUND) => Hint::Io,
             () if other.is_scheduled(scheduling::MEMORY_BOUND) => Hint::Memory,

@@ -7,12 +7,9 @@
 //! it runs on copies of what it writes (`sample`). Then the recorded commands go to
 //! drivers. Nothing that enqueues waits for a sample; whoever waits for the queue does.
 
-mod device_profile;
 mod epoch;
 mod fit;
-mod record;
 mod sample;
-mod times;
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -20,25 +17,25 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
 
-use crate::command::{self, Command};
-use crate::divide::{self, Entry, PartTiming};
+use crate::callbacks;
+use crate::command::Command;
+use crate::divide;
 use crate::event::Event;
 use crate::handle::{AddressHasher, Ref};
+use crate::issue::issue;
 use crate::launch::Launch;
 use crate::native::Native;
+use crate::own_time;
+use crate::process_end::{self, while_alive};
 use crate::queue::{Queue, State};
+use crate::records::{self, Entry, Timing};
 use crate::report;
 use crate::scheduling;
-use crate::settings::{Mapping, settings};
+use crate::settings::Mapping;
 use crate::status::Fallible;
 
 use epoch::Epoch;
 use sample::Sample;
-use times::Timing;
-
-pub use device_profile::transfer_costs;
-pub use record::{KernelRecord, Records};
-pub use times::{duration, keep_division, kept_division, kept_divisions};
 
 /// The first epochs of a queue, each of which may move it.
 const FIRST: u64 = 4;
@@ -49,7 +46,12 @@ const PACED: f64 = 1e-3;
 
 /// What the scheduler knows of a queue.
 #[derive(Default)]
-pub struct QueuePlan {
+struct QueuePlan {
+    /// Commands that no driver has yet, in their order.
+    recorded: VecDeque<Recorded>,
+    /// Recorded commands that drivers have now. What they keep alive may end only where
+    /// no lock is held.
+    done: Vec<Recorded>,
     /// What the queue did since the program last waited for it.
     epoch: Epoch,
     /// What it did before that.
@@ -68,10 +70,18 @@ pub struct QueuePlan {
     undecided: VecDeque<Arc<Native>>,
     /// What the first recorded command waits for: one of these.
     paced: Option<Arc<Native>>,
-    /// Parts of launches whose times are to be noted.
-    pub parts: Vec<PartTiming>,
     /// Launches of which the times are to be noted.
     timings: Vec<Timing>,
+}
+
+/// A command that no driver has yet.
+pub struct Recorded {
+    command: Command,
+    event: Ref<Event>,
+}
+
+fn plan(state: &mut State) -> &mut QueuePlan {
+    state.kept.of()
 }
 
 impl QueuePlan {
@@ -88,29 +98,6 @@ impl QueuePlan {
     }
 }
 
-/// How a queue is mapped: as the program says, else as the user does.
-pub fn mapping(queue: &Queue) -> Mapping {
-    if queue.places.len() < 2 || queue.is_scheduled(scheduling::OFF) {
-        return Mapping::Off;
-    }
-    if queue.is_scheduled(scheduling::AUTO_STATIC) {
-        return Mapping::Static;
-    }
-    let is_auto = queue.is_scheduled(scheduling::AUTO_DYNAMIC);
-    match queue.context.scheduler {
-        Some(mapping) if is_auto => mapping,
-        None if is_auto => Mapping::AutoFit,
-        Some(_) => Mapping::Off,
-        None => settings().mapping,
-    }
-}
-
-/// Whether a queue is mapped by predictions, so that it may have samples and parts of
-/// launches.
-pub fn fits(queue: &Queue) -> bool {
-    mapping(queue) == Mapping::AutoFit
-}
-
 /// The properties of a queue have changed. At the end of an explicit region it gets the
 /// place that suits what it did there.
 pub fn changed(queue: &Ref<Queue>, before: u64) {
@@ -123,22 +110,23 @@ pub fn changed(queue: &Ref<Queue>, before: u64) {
     }
     let _issuing = queue.context.issuing();
     let mut state = queue.state();
-    times::note(queue, &mut state.plan.timings);
-    if !state.plan.epoch.is_empty() {
-        state.plan.before = std::mem::take(&mut state.plan.epoch);
+    let plan = plan(&mut state);
+    records::note(queue, &mut plan.timings);
+    if !plan.epoch.is_empty() {
+        plan.before = std::mem::take(&mut plan.epoch);
         state.place = fit::place(queue, &mut state, &queue.places);
     }
 }
 
 /// Whether a command must wait in its queue, since it is not known where it should go.
 pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> bool {
-    if !state.recorded.is_empty() {
+    if !plan(state).recorded.is_empty() {
         return true;
     }
     match command.action.launch() {
-        Some(launch) if fits(queue) => {
+        Some(launch) if queue.fits() => {
             begin(queue, state, command, launch);
-            state.plan.must_wait()
+            plan(state).must_wait()
         }
         _ => false,
     }
@@ -146,10 +134,23 @@ pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> 
 
 /// Has a launch sampled and its kernel examined, if they must be.
 fn begin(queue: &Ref<Queue>, state: &mut State, command: &Command, launch: &Launch) {
-    times::note(queue, &mut state.plan.timings);
-    state.plan.samples = sample::begin(queue, state, command, launch);
-    state.plan.examined = divide::begin(queue, state, command, launch);
-    state.plan.paced = pace(queue, state, command, launch);
+    records::note(queue, &mut plan(state).timings);
+    let samples = sample::begin(queue, state, command, launch);
+    for sample in &samples {
+        wake(queue, sample.native());
+    }
+    let examined = divide::begin(queue, state, command, launch);
+    if let Some(entry) = &examined {
+        let queue = queue.remember();
+        entry.when_known(move || {
+            if let Some(queue) = queue.get() {
+                advance(&queue);
+            }
+        });
+    }
+    let paced = pace(queue, state, command, launch);
+    let plan = plan(state);
+    (plan.samples, plan.examined, plan.paced) = (samples, examined, paced);
 }
 
 /// What a launch of which it is not known yet how to divide it waits for: drivers have as many
@@ -168,7 +169,7 @@ fn pace(
     {
         return None;
     }
-    let undecided = &mut state.plan.undecided;
+    let undecided = &mut plan(state).undecided;
     while undecided.front().is_some_and(|first| !first.is_pending()) {
         undecided.pop_front();
     }
@@ -178,7 +179,7 @@ fn pace(
     };
     // Whoever waits for a command of a queue that fails hears of it.
     let _ = state.flush();
-    sample::wake(queue, &paced);
+    wake(queue, &paced);
     Some(paced)
 }
 
@@ -191,7 +192,7 @@ pub fn place_and_issue(
 ) -> Fallible<Option<Arc<Native>>> {
     if queue.context.is_single() {
         let lane = queue.lane(state, 0)?;
-        return command::issue(queue, state, command, lane, with_event);
+        return issue(queue, state, command, lane, with_event);
     }
     let launch = command.action.launch();
     let place = match launch {
@@ -199,12 +200,12 @@ pub fn place_and_issue(
         Some(launch) => place_of_launch(queue, state, command, launch),
         None => place_of_transfer(queue, state, command),
     };
-    if let Some(launch) = launch.filter(|_| fits(queue))
+    if let Some(launch) = launch.filter(|_| queue.fits())
         && let Some(divided) = divide::issue(queue, state, command, launch)
     {
         return divided.map(Some);
     }
-    let timed = launch.filter(|_| fits(queue)).and_then(|launch| {
+    let timed = launch.filter(|_| queue.fits()).and_then(|launch| {
         let (record, device) = (launch.record(), &queue.context.places[place].profile);
         record.wants_time(device).then_some(record)
     });
@@ -213,18 +214,18 @@ pub fn place_and_issue(
         None => queue.lane(state, place)?,
     };
     let is_undecided = |launch: &&Launch| divide::is_undecided(queue, command, launch);
-    let undecided = launch.filter(|_| fits(queue)).filter(is_undecided);
+    let undecided = launch.filter(|_| queue.fits()).filter(is_undecided);
     let with_event = with_event || timed.is_some() || undecided.is_some();
-    let native = command::issue(queue, state, command, lane, with_event)?;
+    let native = issue(queue, state, command, lane, with_event)?;
     if let (Some(record), Some(native)) = (timed, &native) {
-        state.plan.timings.push(Timing {
+        plan(state).timings.push(Timing {
             record: Arc::clone(record),
             place,
             native: Arc::clone(native),
         });
     }
     if let (Some(_), Some(native)) = (undecided, &native) {
-        state.plan.undecided.push_back(Arc::clone(native));
+        plan(state).undecided.push_back(Arc::clone(native));
     }
     Ok(native)
 }
@@ -236,27 +237,27 @@ fn place_of_launch(
     launch: &Launch,
 ) -> usize {
     let able = || launch.able(queue);
-    let mapping = mapping(queue);
+    let mapping = queue.mapping();
     if mapping == Mapping::Off {
         state.place = launch.home(queue, state.place);
         return state.place;
     }
     let record = launch.record();
-    let begins = state.plan.epoch.is_empty();
+    let begins = plan(state).epoch.is_empty();
     let by_epoch = queue.is_scheduled(scheduling::KERNEL_EPOCH | scheduling::EXPLICIT_REGION);
     // What was decided is decided again ever more rarely, unless there is a new kernel.
-    let new = state.plan.known.insert(record.number) && !by_epoch;
-    let epochs = state.plan.epochs;
+    let new = plan(state).known.insert(record.number) && !by_epoch;
+    let epochs = plan(state).epochs;
     let again = begins && (epochs < FIRST || epochs.is_power_of_two());
-    state.plan.epoch.launch(record, command);
+    plan(state).epoch.launch(record, command);
     match mapping {
         Mapping::RoundRobin if begins || !by_epoch => {
             let next = able().find(|place| *place > state.place && state.last.is_some());
             state.place = next.or(able().next()).unwrap_or(state.place);
         }
-        Mapping::Static if !state.plan.is_mapped => {
+        Mapping::Static if !plan(state).is_mapped => {
             state.place = fit::static_place(queue, state, &able().collect::<Vec<_>>());
-            state.plan.is_mapped = true;
+            plan(state).is_mapped = true;
         }
         Mapping::AutoFit if (again || new) && able().nth(1).is_some() => {
             state.place = fit::place(queue, state, &able().collect::<Vec<_>>());
@@ -268,8 +269,8 @@ fn place_of_launch(
 }
 
 fn place_of_transfer(queue: &Queue, state: &mut State, command: &Command) -> usize {
-    if fits(queue) {
-        state.plan.epoch.transfer(command);
+    if queue.fits() {
+        plan(state).epoch.transfer(command);
     }
     if !command.action.follows_data() {
         return state.place;
@@ -286,9 +287,45 @@ fn place_of_transfer(queue: &Queue, state: &mut State, command: &Command) -> usi
     }
 }
 
+/// Records a command, whose event this is, after those that wait already.
+pub fn record(state: &mut State, command: Command, event: Ref<Event>) {
+    plan(state).recorded.push_back(Recorded { command, event });
+}
+
+/// Recorded commands that drivers have now. They are to be dropped where no lock is held.
+pub fn take_done(state: &mut State) -> Vec<Recorded> {
+    std::mem::take(&mut plan(state).done)
+}
+
+/// Has the queue go on when a command ends, if nobody asks before.
+fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
+    let queue = queue.clone();
+    process_end::waits_for(native);
+    // Whoever waits for the queue asks as well.
+    let go_on = move || while_alive(|| advance(&queue));
+    let _ = native.when_ended(move || callbacks::run(go_on));
+}
+
+/// Has the commands start that drivers have.
+pub fn flush(queue: &Ref<Queue>) -> Fallible<()> {
+    advance(queue);
+    // Without the lock: a driver may call back meanwhile.
+    let mut lanes = queue.lanes().into_iter();
+    lanes.try_for_each(|lane| lane.flush())
+}
+
+/// Waits until an event has ended; returns its status.
+pub fn wait(event: &Ref<Event>) -> Fallible<cl_int> {
+    if let Some(queue) = &event.queue {
+        settle(queue);
+        flush(queue)?;
+    }
+    event.wait()
+}
+
 /// Gives recorded commands to drivers as far as it is known where they should go.
 pub fn advance(queue: &Ref<Queue>) {
-    if !fits(queue) {
+    if !queue.fits() {
         return;
     }
     with(queue, |state| advance_locked(queue, state));
@@ -301,7 +338,7 @@ fn with<T>(queue: &Ref<Queue>, work: impl FnOnce(&mut State) -> T) -> T {
         let _issuing = queue.context.issuing();
         let mut state = queue.state();
         let result = work(&mut state);
-        (result, std::mem::take(&mut state.done))
+        (result, take_done(&mut state))
     };
     drop(done);
     result
@@ -315,7 +352,7 @@ pub fn advance_locked(queue: &Ref<Queue>, state: &mut State) {
         }
         // One sample may tell that others are worth their time.
         begin_first(queue, state);
-        !state.plan.must_wait()
+        !plan(state).must_wait()
     });
 }
 
@@ -326,11 +363,11 @@ fn issue_recorded(
     state: &mut State,
     can: impl Fn(&Ref<Queue>, &mut State) -> bool,
 ) {
-    let before = state.recorded.len();
-    while !state.recorded.is_empty() && can(queue, state) {
+    let before = plan(state).recorded.len();
+    while !plan(state).recorded.is_empty() && can(queue, state) {
         issue_first(queue, state);
     }
-    if state.recorded.len() < before {
+    if plan(state).recorded.len() < before {
         // Whoever waits for a command of a queue that fails hears of it.
         let _ = state.flush();
     }
@@ -338,33 +375,34 @@ fn issue_recorded(
 
 /// Whether all has ended that the first of the recorded commands waits for.
 fn has_ended(queue: &Ref<Queue>, state: &mut State) -> bool {
-    let examined = state.plan.examined.as_ref();
+    let plan = plan(state);
+    let examined = plan.examined.as_ref();
     if examined.is_some_and(|entry| entry.is_examined()) {
         return false;
     }
-    state.plan.examined = None;
-    let paced = state.plan.paced.as_ref();
+    plan.examined = None;
+    let paced = plan.paced.as_ref();
     if paced.is_some_and(|native| native.is_pending()) {
         return false;
     }
-    state.plan.paced = None;
-    sample::all_ended(queue, &mut state.plan.samples)
+    plan.paced = None;
+    sample::all_ended(queue, &mut plan.samples)
 }
 
 /// Has the first of the recorded commands sampled, if it must be.
 fn begin_first(queue: &Ref<Queue>, state: &mut State) {
-    let Some(first) = state.recorded.pop_front() else {
+    let Some(first) = plan(state).recorded.pop_front() else {
         return;
     };
     if let Some(launch) = first.command.action.launch() {
         begin(queue, state, &first.command, launch);
     }
-    state.recorded.push_front(first);
+    plan(state).recorded.push_front(first);
 }
 
 /// Gives the first of the recorded commands to a driver.
 fn issue_first(queue: &Ref<Queue>, state: &mut State) {
-    let Some(first) = state.recorded.pop_front() else {
+    let Some(first) = plan(state).recorded.pop_front() else {
         return;
     };
     match place_and_issue(queue, state, &first.command, true) {
@@ -372,7 +410,7 @@ fn issue_first(queue: &Ref<Queue>, state: &mut State) {
         Ok(None) => Event::failed(&first.event, CL_OUT_OF_RESOURCES),
         Err(code) => Event::failed(&first.event, negative(code)),
     }
-    state.done.push(first);
+    plan(state).done.push(first);
 }
 
 fn negative(code: cl_int) -> cl_int {
@@ -387,16 +425,16 @@ pub fn settle(queue: &Ref<Queue>) {
     loop {
         let waiting = with(queue, |state| {
             advance_locked(queue, state);
-            let is_done = state.recorded.is_empty();
-            let plan = &state.plan;
+            let plan = plan(state);
+            let is_done = plan.recorded.is_empty();
             let running = || sample::first_running(&plan.samples).or_else(|| plan.paced.clone());
             (!is_done).then(|| (running(), plan.examined.clone()))
         });
         match waiting {
             None => return,
             // A sample that fails is none, and a launch that fails has ended.
-            Some((Some(native), _)) => drop(report::own::waits(|| native.wait())),
-            Some((None, Some(entry))) => report::own::waits(|| entry.wait()),
+            Some((Some(native), _)) => drop(own_time::waits(|| native.wait())),
+            Some((None, Some(entry))) => own_time::waits(|| entry.wait()),
             Some((None, None)) => {}
         }
     }
@@ -412,7 +450,7 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) {
     if event.is_recorded() {
         with(other, |state| {
             issue_recorded(other, state, |_, state| {
-                state.plan.wait_no_more();
+                plan(state).wait_no_more();
                 event.is_recorded()
             });
         });
@@ -421,7 +459,7 @@ pub fn force_before(queue: &Ref<Queue>, event: &Ref<Event>) {
 
 /// Gives all recorded commands to drivers, whatever is known. Waits for nothing.
 pub fn force(queue: &Ref<Queue>) {
-    if !fits(queue) {
+    if !queue.fits() {
         return;
     }
     with(queue, |state| force_locked(queue, state));
@@ -430,7 +468,7 @@ pub fn force(queue: &Ref<Queue>) {
 /// As [`force`], for a caller that keeps others from issuing.
 pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
     issue_recorded(queue, state, |_, state| {
-        state.plan.wait_no_more();
+        plan(state).wait_no_more();
         true
     });
 }
@@ -438,16 +476,15 @@ pub fn force_locked(queue: &Ref<Queue>, state: &mut State) {
 /// The program has waited for the queue.
 pub fn synchronised(queue: &Ref<Queue>) {
     report::synchronised(queue);
-    if mapping(queue) == Mapping::Off {
+    if queue.mapping() == Mapping::Off {
         return;
     }
     let mut state = queue.state();
-    let plan = &mut state.plan;
-    times::note(queue, &mut plan.timings);
-    divide::note(queue, &mut plan.parts);
+    divide::note(queue, &mut state);
+    let plan = plan(&mut state);
+    records::note(queue, &mut plan.timings);
     let is_region = queue.is_scheduled(scheduling::EXPLICIT_REGION);
-    if !plan.epoch.is_empty() && state.recorded.is_empty() && !is_region {
-        let plan = &mut state.plan;
+    if !plan.epoch.is_empty() && plan.recorded.is_empty() && !is_region {
         plan.before = std::mem::take(&mut plan.epoch);
         plan.epochs += 1;
     }

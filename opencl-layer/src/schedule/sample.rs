@@ -15,20 +15,16 @@ use opencl_sys::{
 };
 
 use crate::argument::Argument;
-use crate::callbacks;
-use crate::command::{Command, waits};
-use crate::divide::Form;
+use crate::command::Command;
 use crate::event::Event;
+use crate::form::Form;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
-use crate::process_end::{self, while_alive};
 use crate::queue::{Queue, State};
+use crate::records::{KernelRecord, duration};
 use crate::report;
 use crate::status::{Fallible, check, driver, driver_object};
-
-use super::record::KernelRecord;
-use super::{advance, times};
 
 /// The part of a kernel's time that samples of it may cost.
 const BUDGET: f64 = 0.01;
@@ -68,6 +64,13 @@ impl Drop for CopyOf {
     fn drop(&mut self) {
         // The driver keeps it until its commands have ended.
         let _ = driver!(self.table, clReleaseMemObject(self.mem));
+    }
+}
+
+impl Sample {
+    /// The event of its end.
+    pub fn native(&self) -> &Arc<Native> {
+        &self.native
     }
 }
 
@@ -173,7 +176,7 @@ fn start(
         arriving.extend(used.mem.bring(queue, state, &used.range, place, &before)?);
     }
     before.extend(arriving);
-    let list = waits(context, lane.domain, &before)?;
+    let list = context.waits(lane.domain, &before)?;
     let mut copies = Vec::new();
     let mut replaced = Vec::new();
     for (index, set) in launch.arguments.iter().enumerate() {
@@ -216,7 +219,6 @@ fn start(
     let native = lane.native(event);
     // It waits for what other queues of the drivers have got.
     state.flush()?;
-    wake(queue, &native);
     Ok(Sample {
         record: Arc::clone(launch.record()),
         place,
@@ -224,15 +226,6 @@ fn start(
         scale,
         _copies: copies,
     })
-}
-
-/// Has the queue go on when a command ends, if nobody asks before.
-pub fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
-    let queue = queue.clone();
-    process_end::waits_for(native);
-    // Whoever waits for the queue asks as well.
-    let go_on = move || while_alive(|| advance(&queue));
-    let _ = native.when_ended(move || callbacks::run(go_on));
 }
 
 fn compute_units(
@@ -284,7 +277,7 @@ pub fn all_ended(queue: &Queue, samples: &mut Vec<Sample>) -> bool {
     samples.retain(|sample| match sample.native.execution_status() {
         Ok(status) if status > 0 => true,
         Ok(0) => {
-            if let Ok(seconds) = times::duration(&sample.native) {
+            if let Ok(seconds) = duration(&sample.native) {
                 let place = &queue.context.places[sample.place];
                 sample.record.took(&place.profile, seconds * sample.scale);
                 report::sampled(queue, &sample.record.key, sample.place, &sample.native);

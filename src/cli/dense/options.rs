@@ -38,16 +38,11 @@ pub struct DenseOptions {
     pub seed: u64,
 
     /// The scheduling policy
-    ///
-    /// locality (by expected time), eager, auto-fit (the map of the least predicted time),
-    /// round-robin, dmdar, partition (the tasks divided before), mhfp (packages made
-    /// before) and darts. The last four take +luf: the datum that is least used in the
-    /// future leaves a full memory, not the least recently used. darts also takes +3inputs
-    /// and +opti.
     #[arg(
         long,
         value_name = "POLICY",
         default_value = POLICY,
+        long_help = NamedPolicy::help(),
         help_heading = "Scheduling"
     )]
     pub policy: NamedPolicy,

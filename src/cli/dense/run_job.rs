@@ -71,6 +71,7 @@ pub fn run_job(
     mut paths: Paths,
     output: Option<&Path>,
 ) -> Result<(), Failure> {
+    graph::check_window(options.policy, options.window)?;
     let output = output.map(|path| paths.output(path)).transpose()?;
     let files = options.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;

@@ -25,7 +25,7 @@ use super::machine_session::{MachineSession, NamedMachine, Needs};
 
 pub use memory::{host_memory, in_host};
 pub use run_job::run;
-pub use scheduling_args::{Queues, SchedulingArgs};
+pub use scheduling_args::{Queues, SchedulingArgs, check_window};
 
 /// The options of commands that run graphs.
 #[derive(Clone, Debug, clap::Args)]
@@ -88,8 +88,7 @@ pub struct GraphJob<'a> {
     /// For the report.
     pub parameters: Value,
     pub graph: Arc<TaskGraph>,
-    /// The components of clustering and adaptive; eager and heft take every
-    /// kernel by itself.
+    /// The components, for policies that do not place kernels one by one.
     pub components: Arc<Components>,
     /// Queues unless the user names some.
     pub queues: Option<Queues>,

@@ -9,9 +9,7 @@ use pdawl::engine::graph::search::{self, SearchResult};
 use pdawl::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, times};
 use pdawl::experiment::Division;
 use pdawl::graph::Components;
-use pdawl::policy::{
-    Adaptive, AutoFit, Clustering, Eager, Heft, Policy, Problem, RoundRobin, Search, Space,
-};
+use pdawl::policy::{NamedPolicy, PolicyOptions, Problem, Search, Space};
 use pdawl::report::graph::{
     GraphDescription, GraphReport, MeasuredConfiguration, ReportContext, render, report,
 };
@@ -19,7 +17,6 @@ use pdawl::runtime::Runtime;
 use pdawl::trace::About;
 
 use super::memory::fits;
-use super::scheduling_args::PolicyName;
 use super::{GraphArgs, GraphJob, Verified, failure, open_machine};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
@@ -132,34 +129,32 @@ fn execute(
     runtime: &mut dyn Runtime,
     job: &mut GraphJob<'_>,
     args: &GraphArgs,
-    name: PolicyName,
+    named: NamedPolicy,
     traced: bool,
     stop: &AtomicBool,
 ) -> Result<JobResult, Failure> {
     let scheduling = &args.scheduling;
-    let single = matches!(name, PolicyName::Eager | PolicyName::Heft);
-    let components = match single {
+    let components = match named.places_kernels() {
         true => Arc::new(Components::single_kernels(&job.graph)),
         false => Arc::clone(&job.components),
     };
     let memory = args.machine.gpu_memory.map(|size| size.0);
     let begun = runtime.now();
-    let times = match name {
-        PolicyName::Heft | PolicyName::AutoFit => {
-            times::measure(runtime, &job.graph, memory, 1, stop).map_err(failure)?
-        }
-        _ => KernelTimes::new(),
+    let times = match named.needs_times() {
+        true => times::measure(runtime, &job.graph, memory, 1, stop).map_err(failure)?,
+        false => KernelTimes::new(),
     };
     let queues = job.queues.as_ref();
-    let mut options = scheduling.options(name, queues, &components, runtime.devices())?;
+    let mut options = scheduling.options(named, queues, &components, runtime.devices())?;
     let own = Arc::clone(&components);
+    let mut division = Division::new(runtime, &job.graph, own, &times).map_err(failure)?;
+    if let Some(bytes) = memory {
+        division.limit_memory(bytes);
+    }
     let Division {
         problem,
         mut prepared,
-    } = Division::new(runtime, &job.graph, own, &times).map_err(failure)?;
-    if let Some(bytes) = memory {
-        prepared.limit_memory(bytes);
-    }
+    } = division;
     let mut h_cpu = scheduling.map.unwrap_or(0);
     let widest = problem.levels().iter().map(Vec::len).max().unwrap_or(0);
     if h_cpu > widest {
@@ -193,7 +188,13 @@ fn execute(
         }
         found = Some(result);
     }
-    let mut policy = policy(name, &problem, h_cpu)?;
+    let of_policy = PolicyOptions {
+        window: scheduling.window,
+        on_cpu: h_cpu,
+        seed: job.seed,
+    };
+    let policy = named.policy(problem, &of_policy);
+    let mut policy = policy.map_err(|error| failure(error.into()))?;
     let bar = terminal::progress(args.format, components.len() as u64, "components");
     let mut once = |prepared: &mut PreparedGraph, runtime: &mut dyn Runtime, options: &Options| {
         let mut control = Control {
@@ -244,22 +245,6 @@ fn execute(
         setup_seconds,
         found,
         verified,
-    })
-}
-
-/// Makes a policy.
-fn policy(name: PolicyName, problem: &Problem, h_cpu: usize) -> Result<Box<dyn Policy>, Failure> {
-    let problem = problem.clone();
-    Ok(match name {
-        PolicyName::Adaptive => Box::new(Adaptive::new(problem)),
-        PolicyName::Eager => Box::new(Eager::new(problem)),
-        PolicyName::Heft => Box::new(Heft::new(problem)),
-        PolicyName::AutoFit => Box::new(AutoFit::new(problem, None)),
-        PolicyName::RoundRobin => Box::new(RoundRobin::new(problem, None)),
-        PolicyName::Clustering => {
-            let map = Clustering::map(&problem, h_cpu).map_err(|e| failure(e.into()))?;
-            Box::new(Clustering::new(problem, map).map_err(|e| failure(e.into()))?)
-        }
     })
 }
 

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::ValueEnum;
 use pdawl::engine::graph::Options;
 use pdawl::graph::Components;
 use pdawl::machine::{Device, DeviceKind};
+use pdawl::policy::NamedPolicy;
 
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+
+/// The policy of graphs by default.
+const POLICY: &str = "adaptive";
 
 /// Queues of a GPU by default.
 const GPU_QUEUES: usize = 8;
@@ -17,31 +20,13 @@ const GPU_QUEUES: usize = 8;
 /// Most queues of a device.
 const MOST_QUEUES: usize = 64;
 
-/// The policies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// Components on given devices: --map or --search
-    Clustering,
-    /// Single kernels, each on any idle device
-    Eager,
-    /// Single kernels, each on the device that finishes it first
-    Heft,
-    /// Components, on the devices of the least predicted time
-    AutoFit,
-    /// Components, on devices in turns
-    RoundRobin,
-    /// Components, placed by the times of earlier layers and runs
-    #[default]
-    Adaptive,
-}
-
 /// How a graph is scheduled.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Scheduling")]
 pub struct SchedulingArgs {
     /// The scheduling policy
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
-    pub policy: PolicyName,
+    #[arg(long, value_name = "POLICY", default_value = POLICY, long_help = NamedPolicy::help())]
+    pub policy: NamedPolicy,
 
     /// Place components by the times of earlier layers and runs (the default)
     #[arg(long, conflicts_with = "policy")]
@@ -49,7 +34,7 @@ pub struct SchedulingArgs {
 
     /// Command queues, by kind or by device: gpu=4,cpu=2 or opencl0.0=3
     ///
-    /// [default: gpu=8,cpu=1; one of each for eager and heft]
+    /// [default: gpu=8,cpu=1; one of each for policies that place kernels]
     #[arg(long, value_name = "LIST")]
     pub queues: Option<Queues>,
 
@@ -58,6 +43,13 @@ pub struct SchedulingArgs {
     /// [default: so many that all components of a layer have their own, at least one]
     #[arg(long, value_name = "N", value_parser = integer(1..=64u64))]
     pub component_queues: Option<u64>,
+
+    /// Components that a device has at once, whose data are loaded ahead
+    ///
+    /// [default: 16 for locality, dmdar, partition, mhfp and darts, 1 for eager, and all that
+    /// are ready for auto-fit and round-robin]
+    #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize))]
+    pub window: Option<usize>,
 
     /// Components of each layer on CPUs, as in h_cpu=1; with --policy clustering
     #[arg(long, value_name = "MAP", value_parser = h_cpu, conflicts_with = "search")]
@@ -80,16 +72,17 @@ impl SchedulingArgs {
     /// The policy.
     ///
     /// # Errors
-    /// When --map or --search is given for another policy than clustering.
-    pub fn policy(&self) -> Result<PolicyName, Failure> {
+    /// When an option is given that is not for this policy.
+    pub fn policy(&self) -> Result<NamedPolicy, Failure> {
+        check_window(self.policy, self.window)?;
         let option = match (self.map, self.search) {
             (Some(_), _) => "--map",
             (_, true) => "--search",
             _ => return Ok(self.policy),
         };
-        match self.policy {
-            PolicyName::Clustering => Ok(PolicyName::Clustering),
-            _ => Err(Failure::usage(
+        match self.policy.takes_map() {
+            true => Ok(self.policy),
+            false => Err(Failure::usage(
                 format!("{option} is for --policy clustering"),
                 format!("--policy clustering {option} ..."),
             )),
@@ -103,12 +96,12 @@ impl SchedulingArgs {
     /// When --queues names a device that takes no part.
     pub fn options(
         &self,
-        policy: PolicyName,
+        policy: NamedPolicy,
         given: Option<&Queues>,
         components: &Components,
         devices: &[Device],
     ) -> Result<Options, Failure> {
-        let single = matches!(policy, PolicyName::Eager | PolicyName::Heft);
+        let single = policy.places_kernels();
         let queues = match self.queues.as_ref().or(given.filter(|_| !single)) {
             Some(queues) => queues.of(devices, single)?,
             None => Queues::default().of(devices, single)?,
@@ -128,6 +121,20 @@ impl SchedulingArgs {
             keep: self.keep_inputs,
             trial: false,
         })
+    }
+}
+
+/// Checks that a window is for a policy that has one.
+///
+/// # Errors
+/// When it is not.
+pub fn check_window(policy: NamedPolicy, window: Option<usize>) -> Result<(), Failure> {
+    match window {
+        Some(_) if !policy.has_window() => Err(Failure::usage(
+            format!("--window is not for --policy {policy}, whose devices get all that is ready"),
+            format!("--policy {policy} without --window, or --policy locality with it"),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -16,10 +16,11 @@ use pdawl::quantity::Bytes;
 use pdawl::report::tasks::{SCHEMA, TaskReport, TaskRow, TaskRuns};
 use pdawl::workload::task_set::Body;
 
-use super::{Args, Policies};
+use super::Args;
 use crate::cli::failure::Failure;
 use crate::cli::graph;
 use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::cli::policies::Policies;
 use crate::cli::{interrupt, terminal};
 
 /// Runs the subcommand.

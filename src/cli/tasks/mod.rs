@@ -3,14 +3,16 @@
 mod compare;
 mod set;
 
-use pdawl::policy::NamedPolicy;
-
 use super::args::{Format, MachineArgs};
 use super::integer::integer;
+use super::policies::{Policies, help, policies};
 use set::SetArgs;
 
 pub use compare::run;
 pub use set::OrderName;
+
+/// What --policies is for.
+const COMPARED: &str = "The policies to compare, run in turns";
 
 const EXAMPLES: &str = "Examples:\n  pdawl bench tasks --set matmul2d --n 5,10,40,75 --machine \
                         v100x2 --gpu-memory 500MiB\n  \
@@ -26,17 +28,13 @@ pub struct Args {
     set: SetArgs,
 
     /// The policies to compare, run in turns
-    ///
-    /// locality (by expected time), eager, auto-fit (the map of the least predicted time),
-    /// round-robin, dmdar, partition (the tasks divided before), mhfp (packages made
-    /// before) and darts. The last four take +luf: the datum that is least used in the
-    /// future leaves a full memory, not the least recently used. darts also takes +3inputs
-    /// and +opti.
-    #[arg(long, value_name = "LIST", value_parser = policies,
+    #[arg(long, value_name = "LIST", value_parser = policies, long_help = help(COMPARED),
           default_value = "eager,dmdar,partition,mhfp,darts,darts+luf,locality")]
     policies: Policies,
 
     /// Tasks that a device has at once, whose data are loaded ahead [default: 16]
+    ///
+    /// Under adaptive, clustering and heft, devices get all tasks that are ready.
     #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize))]
     window: Option<usize>,
 
@@ -56,34 +54,4 @@ pub struct Args {
     /// How the comparison is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
-}
-
-#[derive(Clone, Debug)]
-struct Policies(Vec<NamedPolicy>);
-
-/// Parses a list of policies.
-fn policies(text: &str) -> Result<Policies, String> {
-    let mut list: Vec<NamedPolicy> = Vec::new();
-    for name in text.split(',') {
-        let policy: NamedPolicy = name.parse().map_err(|error| format!("{error}"))?;
-        if list.contains(&policy) {
-            return Err(format!("{policy} is named twice"));
-        }
-        list.push(policy);
-    }
-    Ok(Policies(list))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn policies_are_a_list_of_different_ones() {
-        let list = policies("eager, darts+lru,darts+luf").unwrap();
-        let names: Vec<String> = list.0.iter().map(NamedPolicy::to_string).collect();
-        assert_eq!(names, ["eager", "darts", "darts+luf"]);
-        assert!(policies("darts,darts+lru").unwrap_err().contains("twice"));
-        assert!(policies("").unwrap_err().contains("known are"));
-    }
 }

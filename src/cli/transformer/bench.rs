@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pdawl::experiment::{Point, PointOptions};
+use pdawl::policy::NamedPolicy;
 use pdawl::report::transformer::{Experiments, PointReport, SCHEMA, claims};
 use pdawl::workload::transformer::{Form, Transformer};
 
@@ -12,6 +13,7 @@ use crate::cli::failure::Failure;
 use crate::cli::graph::open_machine;
 use crate::cli::integer::integer;
 use crate::cli::machine_session::Needs;
+use crate::cli::policies::{Policies, help, policies};
 use crate::cli::{interrupt, terminal};
 
 /// The paper's points: H of 1 to 16 at this beta, and these betas at this H.
@@ -44,6 +46,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX))]
     repeats: u32,
 
+    /// The policies that are compared with clustering, beside a batch, in turns
+    #[arg(long, value_name = "LIST", value_parser = others, long_help = help(COMPARED),
+          default_value = "eager,heft,adaptive")]
+    policies: Policies,
+
     /// Most queues of a GPU that are searched for the best clustering
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = integer(1..=64_usize))]
     most_queues: usize,
@@ -72,6 +79,18 @@ pub struct Args {
     /// How the comparison is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
+}
+
+/// What --policies is for.
+const COMPARED: &str = "The policies that are compared with clustering, beside a batch, in turns";
+
+/// Parses a list of policies without clustering.
+fn others(text: &str) -> Result<Policies, String> {
+    let list = policies(text)?;
+    match list.0.contains(&NamedPolicy::CLUSTERING) {
+        true => Err("clustering is always compared, and is not to be named".to_owned()),
+        false => Ok(list),
+    }
 }
 
 impl Args {
@@ -122,6 +141,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let options = PointOptions {
+        policies: args.policies.0.clone(),
         repeats: args.repeats,
         most_queues: args.most_queues,
         most_on_cpu: args.most_on_cpu,
@@ -138,7 +158,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             bar.set_message(format!("{} x {}: {what}", point.0, point.1));
         };
         let point = session.with(None, |runtime| {
-            Point::measure(runtime, &transformer, options, stop, tell)
+            Point::measure(runtime, &transformer, &options, stop, tell)
         })?;
         measured.extend(point.map_err(failure)?.as_ref().map(PointReport::of));
         bar.inc(1);

@@ -38,7 +38,7 @@ pub struct TaskExperiment {
 pub struct TaskOptions {
     /// The most bytes of each device's own memory; `None`: all.
     pub memory: Option<u64>,
-    /// Tasks that a device has at once; `None`: the policy's default.
+    /// Tasks that a device has at once; `None`: [`WINDOW`](crate::policy::WINDOW).
     pub window: Option<usize>,
     /// Of the policy's random choices.
     pub seed: u64,

@@ -7,14 +7,14 @@ use super::timed::Timed;
 use super::{KernelSeconds, TaskExperiment};
 use crate::engine::graph::{Control, GraphOutcome, GraphRunError, Options, PreparedGraph};
 use crate::experiment::Division;
-use crate::policy::NamedPolicy;
+use crate::policy::{NamedPolicy, PolicyOptions, WINDOW};
 use crate::runtime::Runtime;
 
 /// A policy for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyChoice {
     pub policy: NamedPolicy,
-    /// Tasks that a device has at once; `None`: the policy's default.
+    /// Tasks that a device has at once; `None`: [`WINDOW`].
     pub window: Option<usize>,
     /// Of the policy's random choices.
     pub seed: u64,
@@ -49,10 +49,7 @@ impl TaskExperiment {
         let components = Arc::clone(&self.components);
         let mut division = Division::new(runtime, &self.graph, components, &times)?;
         if let Some(memory) = memory {
-            division.prepared.limit_memory(memory);
-            for own in (division.problem.devices.iter_mut()).filter_map(|d| d.memory.as_mut()) {
-                *own = memory.min(*own);
-            }
+            division.limit_memory(memory);
         }
         Ok(OpenTasks { division })
     }
@@ -78,7 +75,13 @@ impl OpenTasks {
         };
         let problem = problem.clone();
         let began = Instant::now();
-        let policy = (choice.policy).policy(problem, choice.window, choice.seed);
+        let of_policy = PolicyOptions {
+            // Tasks share data, which are to be loaded ahead under any policy.
+            window: Some(choice.window.unwrap_or(WINDOW)),
+            seed: choice.seed,
+            ..PolicyOptions::default()
+        };
+        let policy = choice.policy.policy(problem, &of_policy)?;
         let mut policy = Timed::new(policy, began.elapsed());
         prepared.prepare(runtime, &mut policy, &options)?;
         let outcome = prepared.run(runtime, &mut policy, &options, control)?;

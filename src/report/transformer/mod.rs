@@ -56,8 +56,8 @@ pub struct PointReport {
 /// A candidate policy and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CandidateResult {
-    /// `coarse`, `clustering`, `eager`, `heft`, `adaptive` or `batch`.
-    pub name: &'static str,
+    /// `coarse`, `clustering`, `batch`, or the name of another policy.
+    pub name: String,
     /// Queues of each GPU and of each CPU, and heads on CPUs.
     pub q_gpu: usize,
     pub q_cpu: usize,
@@ -112,18 +112,22 @@ impl PointReport {
 impl CandidateResult {
     /// The result of a candidate whose runs have so many operations.
     fn of(candidate: &Candidate, flops: f64) -> Self {
-        let (q_gpu, q_cpu, h_cpu, width) = match candidate.policy {
-            CandidatePolicy::Clustering(c) => (c.q_gpu, c.q_cpu, Some(c.h_cpu), c.width),
-            CandidatePolicy::Adaptive(c) => (c.q_gpu, c.q_cpu, None, c.width),
-            CandidatePolicy::Eager | CandidatePolicy::Heft => (1, 1, None, 1),
-        };
+        let CandidatePolicy {
+            policy,
+            configuration,
+        } = candidate.policy;
+        let (q_gpu, q_cpu, width) =
+            configuration.map_or((1, 1, 1), |c| (c.q_gpu, c.q_cpu, c.width));
+        let h_cpu = configuration
+            .filter(|_| policy.takes_map())
+            .map(|c| c.h_cpu);
         let of = |figure: fn(&GraphOutcome) -> f64| candidate.runs.iter().map(figure).collect();
         let seconds: Vec<f64> = of(|run| run.seconds);
         let host: Vec<f64> = of(GraphOutcome::host_seconds_per_kernel);
         let driver: Vec<f64> = of(GraphOutcome::driver_seconds_per_kernel);
         let verified = candidate.verified;
         Self {
-            name: candidate.name,
+            name: candidate.name.clone(),
             q_gpu,
             q_cpu,
             h_cpu,
@@ -137,6 +141,13 @@ impl CandidateResult {
         }
     }
 
+    /// Its median time over that of the best clustering among the candidates of its point.
+    pub fn over_clustering(&self, candidates: &[Self]) -> Option<f64> {
+        let seconds = |of: &Self| of.median().filter(|seconds| *seconds > 0.0);
+        let best = candidates.iter().find(|c| c.name == "clustering")?;
+        Some(seconds(self)? / seconds(best)?)
+    }
+
     /// The median of its runs.
     pub fn median(&self) -> Option<f64> {
         median(&self.seconds)
@@ -146,12 +157,10 @@ impl CandidateResult {
 impl Ratios {
     /// Of these contenders.
     pub fn of(candidates: &[CandidateResult]) -> Self {
-        let seconds = |name: &str| {
+        let over = |name| {
             let candidate = candidates.iter().find(|c| c.name == name)?;
-            candidate.median().filter(|seconds| *seconds > 0.0)
+            candidate.over_clustering(candidates)
         };
-        let best = seconds("clustering");
-        let over = |name| Some(seconds(name)? / best?);
         Self {
             coarse: over("coarse"),
             eager: over("eager"),

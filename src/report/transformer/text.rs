@@ -63,14 +63,7 @@ impl Experiments {
 }
 
 fn row(point: &PointReport, candidate: &CandidateResult, first: bool) -> Vec<String> {
-    let ratio = match candidate.name {
-        "coarse" => point.ratios.coarse,
-        "eager" => point.ratios.eager,
-        "heft" => point.ratios.heft,
-        "adaptive" => point.ratios.adaptive,
-        "batch" => point.ratios.batch,
-        _ => Some(1.0),
-    };
+    let ratio = candidate.over_clustering(&point.candidates);
     let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |v| Seconds(v).to_string());
     let least = candidate.seconds.iter().copied().min_by(f64::total_cmp);
     let name = match (first, point.heads, point.beta) {
@@ -91,7 +84,7 @@ fn row(point: &PointReport, candidate: &CandidateResult, first: bool) -> Vec<Str
     };
     vec![
         name,
-        candidate.name.to_owned(),
+        candidate.name.clone(),
         queues,
         candidate
             .h_cpu

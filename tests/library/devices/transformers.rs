@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::Control;
 use pdawl::experiment::{CandidatePolicy, Comparison};
-use pdawl::policy::Configuration;
+use pdawl::policy::{Configuration, NamedPolicy};
 use pdawl::workload::transformer::{Form, Transformer};
 
 use crate::pocl::open;
@@ -58,10 +58,11 @@ fn right(heads: u32, beta: u32, layers: u32, form: Form, candidates: &[Candidate
 #[test]
 fn every_policy_is_right() {
     let candidates = [
-        CandidatePolicy::Clustering(WIDE),
-        CandidatePolicy::Eager,
-        CandidatePolicy::Heft,
-        CandidatePolicy::Adaptive(WIDE),
+        CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(WIDE)),
+        CandidatePolicy::new(NamedPolicy::EAGER, None),
+        CandidatePolicy::new(NamedPolicy::HEFT, None),
+        CandidatePolicy::new(NamedPolicy::ADAPTIVE, Some(WIDE)),
+        CandidatePolicy::new("locality".parse().unwrap(), None),
     ];
     right(3, 37, 2, Form::Heads, &candidates);
     right(4, 64, 1, Form::Heads, &candidates);
@@ -70,5 +71,6 @@ fn every_policy_is_right() {
 #[test]
 fn batches_are_right() {
     let form = Form::Batches(vec![3, 2]);
-    right(5, 33, 3, form, &[CandidatePolicy::Clustering(WIDE)]);
+    let clustering = CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(WIDE));
+    right(5, 33, 3, form, &[clustering]);
 }

@@ -9,7 +9,9 @@ use pdawl::engine::graph::{
     Control, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
 };
 use pdawl::graph::KernelId;
-use pdawl::policy::{Adaptive, Clustering, Eager, Heft, NamedPolicy, Policy, Problem};
+use pdawl::policy::{
+    Adaptive, Clustering, Eager, Heft, NamedPolicy, Policy, PolicyOptions, Problem,
+};
 use pdawl::runtime::{DeviceId, PeerPath, Runtime};
 
 use super::random::Case;
@@ -43,7 +45,12 @@ pub fn policy(rng: &mut Rng, problem: Problem) -> Box<dyn Policy> {
         5.. => {
             let name = rng.choice(SHARING).expect("a name");
             let policy: NamedPolicy = name.parse().expect("a policy");
-            policy.policy(problem, Some(rng.usize(1..6)), rng.u64(..))
+            let options = PolicyOptions {
+                window: Some(rng.usize(1..6)),
+                seed: rng.u64(..),
+                ..PolicyOptions::default()
+            };
+            policy.policy(problem, &options).expect("no map is needed")
         }
         1 => Box::new(Heft::new(problem)),
         2 => Box::new(Adaptive::new(problem)),

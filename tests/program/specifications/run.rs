@@ -220,7 +220,14 @@ fn kernels_run_on_opencl_devices_only() {
 
 #[test]
 fn graphs_are_right_under_every_policy() {
-    for policy in ["adaptive", "eager", "heft", "clustering"] {
+    for policy in [
+        "adaptive",
+        "eager",
+        "heft",
+        "clustering",
+        "locality",
+        "darts+luf",
+    ] {
         for (file, kernels) in [("head.dag", 8), ("three.json", 3)] {
             let run = format!(
                 "run dag {} --policy {policy} --verify {}",
@@ -242,7 +249,14 @@ fn graphs_are_right_under_every_policy() {
 /// A transformer whose data have about eight times as many bytes as the GPU's memory.
 #[test]
 fn graphs_run_in_an_eighth_of_their_memory() {
-    for policy in ["adaptive", "eager", "heft", "clustering"] {
+    for policy in [
+        "adaptive",
+        "eager",
+        "heft",
+        "clustering",
+        "locality",
+        "darts+luf",
+    ] {
         let run = format!(
             "run transformer --heads 16 --beta 64 --machine k40 --devices gpu0 --verify \
              --policy {policy} --gpu-memory"

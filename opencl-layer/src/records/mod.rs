@@ -1,20 +1,34 @@
-//! What this process knows of launches with one key.
+//! What is known of launches with one key.
 //!
 //! A launch asks for the times of its kernel, whether to time it, and whether to sample it.
 //! Making a key and looking it up takes longer than the answers, so a kernel finds the
 //! record of a launch by numbers ([`Records`]), and each record is made once.
+//!
+//! * `store` is the machine's file, and `timing` notes the times of launches that have ended.
+//! * `entry` has what is known of dividing launches, which `entries` finds, and `figures` what
+//!   became of them.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::panic;
+use std::sync::{Arc, LazyLock};
 
 use pdawl::profile::kernels::KernelKey;
 
-use super::times;
-use crate::divide::Entries;
 use crate::handle::AddressHasher;
-use crate::launch::Launch;
+use crate::lock::{Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
 use crate::shape::Shape;
+
+mod entries;
+mod entry;
+mod figures;
+pub mod store;
+mod timing;
+
+pub use entries::{Deciding, Entries};
+pub use entry::Entry;
+pub use figures::{UNKNOWN, Why};
+pub use timing::{Timing, duration, note};
 
 /// Times of a kernel at a device that are wanted before only those launches are timed
 /// whose number in the process is a power of two and not small: what takes times is
@@ -31,7 +45,7 @@ pub struct KernelRecord {
     spent_before: f64,
     /// What is known of dividing its launches.
     pub divisions: Entries,
-    state: Mutex<State>,
+    state: Mutex<State, RECORD>,
 }
 
 #[derive(Default)]
@@ -74,7 +88,7 @@ impl State {
     fn at(&mut self, key: &KernelKey, device: &str) -> &mut AtDevice {
         let known = self.devices.iter().position(|at| at.name == device);
         let index = known.unwrap_or_else(|| {
-            let (seconds, times) = times::kept(key, device).unzip();
+            let (seconds, times) = store::kept(key, device).unzip();
             self.devices.push(AtDevice {
                 name: device.to_owned(),
                 seconds,
@@ -96,14 +110,23 @@ impl State {
 
 type ByKey = HashMap<KernelKey, Arc<KernelRecord>>;
 
-fn all_by_key() -> MutexGuard<'static, ByKey> {
-    static ALL: LazyLock<Mutex<ByKey>> = LazyLock::new(Mutex::default);
-    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+fn all_by_key() -> Guard<'static, ByKey, RECORDS> {
+    static ALL: LazyLock<Mutex<ByKey, RECORDS>> = LazyLock::new(|| {
+        // SAFETY: the function may be called when the process ends.
+        unsafe { libc::atexit(save) };
+        Mutex::default()
+    });
+    ALL.lock()
 }
 
-/// All records of the process.
-pub fn all() -> Vec<Arc<KernelRecord>> {
-    all_by_key().values().map(Arc::clone).collect()
+extern "C" fn save() {
+    let _ = panic::catch_unwind(|| {
+        let all: Vec<Arc<KernelRecord>> = all_by_key().values().map(Arc::clone).collect();
+        let spent = all
+            .iter()
+            .map(|record| (record.key.clone(), record.spent_here()));
+        store::save(spent.collect());
+    });
 }
 
 /// The record of a key.
@@ -114,7 +137,7 @@ pub fn of(key: KernelKey) -> Arc<KernelRecord> {
     }
     let record = Arc::new(KernelRecord {
         number: all.len(),
-        spent_before: times::spent_before(&key),
+        spent_before: store::spent_before(&key),
         divisions: Entries::default(),
         state: Mutex::default(),
         key: key.clone(),
@@ -124,8 +147,8 @@ pub fn of(key: KernelKey) -> Arc<KernelRecord> {
 }
 
 impl KernelRecord {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Guard<'_, State, RECORD> {
+        self.state.lock()
     }
 
     /// The seconds of a launch at a device of this name in profiles, if they are known.
@@ -137,7 +160,7 @@ impl KernelRecord {
     pub fn took(&self, device: &str, seconds: f64) {
         let mut state = self.state();
         let at = state.at(&self.key, device);
-        match times::record(&self.key, device, seconds) {
+        match store::record(&self.key, device, seconds) {
             Some((median, times)) => (at.seconds, at.times) = (Some(median), times),
             None => at.seconds = Some(seconds),
         }
@@ -186,19 +209,25 @@ impl KernelRecord {
 
 /// The records of one kernel's launches, by the numbers that tell their keys apart.
 #[derive(Default)]
-pub struct Records(Mutex<ByNumbers>);
+pub struct Records(Mutex<ByNumbers, KERNEL_RECORDS>);
 
 type ByNumbers = HashMap<Vec<usize>, Arc<KernelRecord>, BuildHasherDefault<AddressHasher>>;
 
 impl Records {
-    /// The record of a launch of the kernel.
-    pub fn of(&self, launch: &Launch) -> Arc<KernelRecord> {
-        let numbers = numbers(&launch.shape, launch.sizes());
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The record of a launch of the kernel with arguments of these sizes. Its key is made if
+    /// it is the first such launch.
+    pub fn of(
+        &self,
+        shape: &Shape,
+        sizes: impl Iterator<Item = usize>,
+        key: impl FnOnce() -> KernelKey,
+    ) -> Arc<KernelRecord> {
+        let numbers = numbers(shape, sizes);
+        let mut known = self.0.lock();
         if let Some(record) = known.get(&numbers) {
             return Arc::clone(record);
         }
-        let record = of(launch.key());
+        let record = of(key());
         known.insert(numbers, Arc::clone(&record));
         record
     }

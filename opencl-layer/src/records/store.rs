@@ -1,27 +1,13 @@
-//! The times of kernels and copies at each device, measured and remembered in the machine's
-//! file.
+//! What the machine's file has of kernels: their times at each device, and what was found out
+//! about dividing them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::{panic, ptr};
+use std::sync::LazyLock;
 
-use opencl_sys::{
-    CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong,
-};
 use pdawl::machine::{Fingerprint, Host};
 use pdawl::profile::kernels::{Division, KernelKey, KernelProfiles, path_of_user};
 
-use super::record::{self, KernelRecord};
-use crate::native::Native;
-use crate::queue::Queue;
-use crate::status::{Fallible, check, driver};
-
-/// A launch of a kernel at a place, whose time is to be noted.
-pub struct Timing {
-    pub record: Arc<KernelRecord>,
-    pub place: usize,
-    pub native: Arc<Native>,
-}
+use crate::lock::{Guard, Mutex, STORE};
 
 struct Store {
     /// `None` without a folder for them.
@@ -30,9 +16,9 @@ struct Store {
     divisions: BTreeMap<String, Division>,
 }
 
-fn store() -> MutexGuard<'static, Store> {
-    static STORE: LazyLock<Mutex<Store>> = LazyLock::new(|| Mutex::new(open()));
-    STORE.lock().unwrap_or_else(PoisonError::into_inner)
+fn store() -> Guard<'static, Store, STORE> {
+    static KEPT: LazyLock<Mutex<Store, STORE>> = LazyLock::new(|| Mutex::new(open()));
+    KEPT.lock()
 }
 
 fn open() -> Store {
@@ -43,28 +29,10 @@ fn open() -> Store {
             .inspect_err(|error| eprintln!("pdawl: {error}"))
             .unwrap_or_else(|_| KernelProfiles::empty(path, &fingerprint))
     });
-    // SAFETY: the function may be called when the process ends.
-    unsafe { libc::atexit(save) };
     Store {
         profiles,
         divisions: BTreeMap::new(),
     }
-}
-
-extern "C" fn save() {
-    let _ = panic::catch_unwind(|| {
-        let spent: Vec<(KernelKey, f64)> = (record::all().iter())
-            .map(|record| (record.key.clone(), record.spent_here()))
-            .collect();
-        if let Some(profiles) = &mut store().profiles {
-            for (key, seconds) in spent {
-                profiles.spend(&key, seconds);
-            }
-            if let Err(error) = profiles.save() {
-                eprintln!("pdawl: {error}");
-            }
-        }
-    });
 }
 
 /// The median of a kernel's last seconds at a device, and how many are kept, if there are
@@ -120,38 +88,14 @@ pub fn keep_division(key: &str, division: &Division) {
     }
 }
 
-/// Notes the times of launches that have ended, and forgets these launches.
-pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
-    timings.retain(|timing| match timing.native.execution_status() {
-        Ok(status) if status > 0 => true,
-        Ok(0) => {
-            if let Ok(seconds) = duration(&timing.native) {
-                let place = &queue.context.places[timing.place];
-                timing.record.took(&place.profile, seconds);
-            }
-            false
+/// Writes the machine's file, with the seconds that kernels have taken in this process.
+pub fn save(spent: Vec<(KernelKey, f64)>) {
+    if let Some(profiles) = &mut store().profiles {
+        for (key, seconds) in spent {
+            profiles.spend(&key, seconds);
         }
-        _ => false,
-    });
-}
-
-/// The seconds that a command took on its device.
-pub fn duration(native: &Native) -> Fallible<f64> {
-    let at = |what: cl_profiling_info| -> Fallible<cl_ulong> {
-        let mut nanoseconds: cl_ulong = 0;
-        let (size, value) = (
-            size_of::<cl_ulong>(),
-            ptr::from_mut(&mut nanoseconds).cast(),
-        );
-        check(driver!(
-            native.table,
-            clGetEventProfilingInfo(native.event, what, size, value, ptr::null_mut())
-        ))?;
-        Ok(nanoseconds)
-    };
-    let (start, end) = (
-        at(CL_PROFILING_COMMAND_START)?,
-        at(CL_PROFILING_COMMAND_END)?,
-    );
-    Ok(end.saturating_sub(start) as f64 * 1e-9)
+        if let Err(error) = profiles.save() {
+            eprintln!("pdawl: {error}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Form;
+use crate::form::Form;
 use crate::shape::Shape;
 
 /// Blocks of a launch at most. Shares are as fine as a sixty-fourth, and twelve sets tell

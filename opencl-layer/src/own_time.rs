@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use pdawl::report::exec::OwnTime;
 
-use super::is_on;
+use crate::settings::settings;
 
 static TIMED: AtomicU64 = AtomicU64::new(0);
 static NANOS: AtomicU64 = AtomicU64::new(0);
@@ -28,7 +28,7 @@ pub struct Timed(Option<Instant>);
 
 /// A command begins.
 pub fn begin() -> Timed {
-    if !is_on() {
+    if !settings().reports() {
         return Timed(None);
     }
     let random = RANDOM

@@ -12,9 +12,8 @@ use pdawl::policy::auto_fit::{DeviceRates, TransferCosts};
 use pdawl::profile::kernels::{KernelKey, Program};
 
 use crate::context::{Context, Place};
+use crate::records;
 use crate::status::{Fallible, check, driver, driver_object};
-
-use super::record;
 
 /// The kernels whose rates are measured. `fma` does 256 fused multiplications and
 /// additions a work-item; `copy` reads and writes 4 bytes a work-item.
@@ -77,8 +76,14 @@ const COPIES: [Measured; 4] = [
 /// What needs a compiler, which takes some drivers a third of a second.
 const KERNELS: [Measured; 2] = [Measured::Arithmetic, Measured::Memory];
 
+/// The times of copies between the places of a context. Where queues may be mapped, they are
+/// measured when the context is made, as no enqueue may wait.
+pub fn costs(context: &Context) -> &TransferCosts {
+    context.costs.get_or_init(|| transfer_costs(context))
+}
+
 /// The times of copies between the places of a context, measured where they are unknown.
-pub fn transfer_costs(context: &Context) -> TransferCosts {
+fn transfer_costs(context: &Context) -> TransferCosts {
     let host = context.places.len();
     let mut costs = TransferCosts::new(host);
     for place in 0..host {
@@ -129,7 +134,7 @@ pub fn rates(context: &Context) -> Vec<DeviceRates> {
 
 /// What was measured at a place, in seconds.
 fn seconds(place: &Place, what: Measured) -> Option<f64> {
-    record::of(what.key()).seconds(&place.profile)
+    records::of(what.key()).seconds(&place.profile)
 }
 
 /// Measures what is unknown of a place among `wanted`.
@@ -147,7 +152,7 @@ fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()>
         for _ in 0..REPEATS {
             least = least.min(bench.seconds(what)?);
         }
-        record::of(what.key()).took(&context.places[place].profile, least);
+        records::of(what.key()).took(&context.places[place].profile, least);
     }
     Ok(())
 }

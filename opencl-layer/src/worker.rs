@@ -3,15 +3,17 @@
 //! Drivers' callbacks must not wait, and the thread that calls programs back may be kept by
 //! a program. Each kind of work has a thread of its own, which does one task after another.
 
+use std::sync::LazyLock;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
+
+use crate::lock::{Mutex, TASKS};
 
 type Task = Box<dyn FnOnce() + Send>;
 
 /// A thread.
 pub struct Worker {
-    tasks: Option<Mutex<Sender<Task>>>,
+    tasks: Option<Mutex<Sender<Task>, TASKS>>,
 }
 
 impl Worker {
@@ -28,7 +30,7 @@ impl Worker {
     pub fn run(&self, task: impl FnOnce() + Send + 'static) {
         match &self.tasks {
             Some(tasks) => {
-                let tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
+                let tasks = tasks.lock();
                 let _ = tasks.send(Box::new(task));
             }
             None => task(),

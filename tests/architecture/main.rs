@@ -1,0 +1,157 @@
+//! Compares the imports of the sources with the table of parts in ARCHITECTURE.md.
+
+mod imports;
+mod parts;
+mod tokens;
+
+use std::fs;
+use std::path::Path;
+
+use imports::Sources;
+use parts::Part;
+
+/// The crates of the workspace: name in paths, folder, and files of roots.
+const CRATES: [(&str, &str, &[&str]); 4] = [
+    ("pdawl", "", &["src/lib.rs", "src/main.rs"]),
+    ("pdawl_opencl", "opencl-layer", &["opencl-layer/src/lib.rs"]),
+    ("pdawl_profiler", "profiler", &["profiler/src/lib.rs"]),
+    ("pdawl_wire_mpi", "wire-mpi", &["wire-mpi/src/lib.rs"]),
+];
+
+#[test]
+fn parts_use_only_the_parts_below_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let names = CRATES.map(|(name, _, _)| name);
+    let mut sources = Sources::default();
+    for (name, _, roots) in CRATES {
+        for root in roots {
+            sources.add(name, &folder.join(root), &names);
+        }
+    }
+    let page = folder.join("ARCHITECTURE.md");
+    let page = fs::read_to_string(page).expect("ARCHITECTURE.md can be read");
+    let parts = parts::parts(&page, "part");
+    let module = |part: &Part| {
+        if part.name == "kernels" {
+            // OpenCL sources.
+            assert!(
+                folder.join("kernels").is_dir(),
+                "there is no folder kernels/"
+            );
+            return None;
+        }
+        let of_crate = CRATES.iter().find(|(_, folder, _)| *folder == part.name);
+        Some(match of_crate {
+            Some((name, _, _)) => vec![(*name).to_owned()],
+            None => ["pdawl"]
+                .into_iter()
+                .chain(part.name.split('/'))
+                .map(str::to_owned)
+                .collect(),
+        })
+    };
+    let violations = parts::violations(&parts, &sources, module, folder);
+    assert!(
+        violations.is_empty(),
+        "ARCHITECTURE.md does not allow:\n{violations}"
+    );
+}
+
+/// A crate of a file and a folder, whose table has `high` above `low`.
+fn violations_of(low: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("the folder can be written");
+    };
+    fs::create_dir(folder.path().join("high")).expect("the folder can be written");
+    write("lib.rs", "mod high;\nmod low;\n");
+    write("high/mod.rs", "mod part;\npub use part::Thing;\n");
+    write("high/part.rs", "use crate::low::f;\npub struct Thing;\n");
+    write("low.rs", low);
+    let mut sources = Sources::default();
+    sources.add("name", &folder.path().join("lib.rs"), &["name"]);
+    let table = "| part | owns |\n|---|---|\n| `high/part/` | |\n| `high/` | |\n| `low.rs` | |\n";
+    let parts = parts::parts(table, "part");
+    let module = |part: &Part| {
+        let path = ["name"].into_iter().chain(part.name.split('/'));
+        Some(path.map(str::to_owned).collect())
+    };
+    parts::violations(&parts, &sources, module, folder.path())
+}
+
+const OF_HIGH: &str = "high/mod.rs:2: high -> high/part (name::high::part::Thing)\n";
+
+#[test]
+fn every_way_to_import_is_found() {
+    for (low, violation) in [
+        (
+            "\nuse crate::high::Thing;",
+            "low.rs:2: low -> high (name::high::Thing)",
+        ),
+        (
+            "pub use super::high::{\n  part,\n};",
+            "low.rs:2: low -> high/part (name::high::part)",
+        ),
+        (
+            "use crate::{high as a}; fn f() { a::part::g() }",
+            "low.rs:1: low -> high (name::high)\nlow.rs:1: low -> high/part (name::high::part::g)",
+        ),
+        (
+            "mod inner { fn f(_: super::super::high::Thing) {} }",
+            "low.rs:1: low -> high (name::high::Thing)",
+        ),
+        (
+            "fn f() { let _ = name::high::part::g::<u8>(); }",
+            "low.rs:1: low -> high/part (name::high::part::g)",
+        ),
+        (
+            "macro_rules! m { () => { $crate::high::Thing } }",
+            "low.rs:1: low -> high (name::high::Thing)",
+        ),
+        (
+            "#[cfg(not(test))] use crate::high::*;",
+            "low.rs:1: low -> high (name::high)",
+        ),
+        (
+            "use crate::other::f;",
+            "low.rs:1: low -> no part (name::other::f)",
+        ),
+    ] {
+        assert_eq!(
+            violations_of(low),
+            format!("{OF_HIGH}{violation}\n"),
+            "{low}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_import_is_not_found() {
+    for low in [
+        "// use crate::high::Thing;\n/* crate::high /* */ crate::high::f() */",
+        r##"const TEXT: &str = r#"" crate::high::f() "#; const OTHER: &str = "\" crate::high::f";"##,
+        "#[cfg(test)] mod tests { use crate::high::Thing; }",
+        "#[cfg(test)] use crate::high::{Thing, part}; struct Own;",
+        "fn f(c: char) -> bool { c == '\"' } pub(in crate::high) struct Own;",
+        "fn f<'a>(own: &'a u8) -> impl Fn() + use<'a> { move || drop(own) } use self::f as g;",
+        "#![cfg(test)] use crate::high::Thing;",
+    ] {
+        assert_eq!(violations_of(low), OF_HIGH, "{low}");
+    }
+}
+
+#[test]
+fn rows_without_sources_and_sources_without_row_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("lib.rs");
+    fs::write(&root, "mod low { }\nmod other { use super::low; }\n").expect("it can be written");
+    let mut sources = Sources::default();
+    sources.add("name", &root, &["name"]);
+    let parts = parts::parts("| part |\n|---|\n| `gone/` |\n| `low/` |\n", "part");
+    let module = |part: &Part| Some(vec!["name".to_owned(), part.name.clone()]);
+    assert_eq!(
+        parts::violations(&parts, &sources, module, folder.path()),
+        "gone: the table has it, the sources do not\n\
+         name::other: no row of the table names it\n",
+    );
+}
