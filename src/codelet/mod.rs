@@ -62,6 +62,15 @@ pub struct Cost {
 /// what it writes until it returns.
 pub type HostKernel = unsafe fn(args: &[HostValue], first: u64, units: Range<u64>);
 
+/// A native implementation that divides its units among threads by itself: among so many
+/// of the `rayon` pool that calls it, or on the calling thread alone if `threads` is 1.
+/// Large pieces suit the libraries of dense matrices, which pack what they multiply.
+///
+/// # Safety
+/// That of [`HostKernel`].
+pub type SharedKernel =
+    unsafe fn(args: &[HostValue], first: u64, units: Range<u64>, threads: usize);
+
 /// A native implementation with what it has captured; the arguments are those of
 /// [`HostKernel`].
 pub type HostFunction = Arc<dyn Fn(&[HostValue], u64, Range<u64>) + Send + Sync>;
@@ -71,12 +80,15 @@ pub type HostFunction = Arc<dyn Fn(&[HostValue], u64, Range<u64>) + Send + Sync>
 pub enum HostCode {
     /// A kernel whose parameters are arguments.
     Kernel(HostKernel),
+    /// A kernel that gets all units at once.
+    Shared(SharedKernel),
     /// A function of the user's.
     Function(HostFunction),
 }
 
 impl HostCode {
-    /// Computes `units`, any part of a launch's range, whose first unit is `first`.
+    /// Computes `units`, any part of a launch's range, whose first unit is `first`, on
+    /// the calling thread.
     ///
     /// # Safety
     /// That of [`HostKernel`].
@@ -84,6 +96,8 @@ impl HostCode {
         match self {
             // SAFETY: the caller's.
             Self::Kernel(kernel) => unsafe { kernel(args, first, units) },
+            // SAFETY: the caller's.
+            Self::Shared(kernel) => unsafe { kernel(args, first, units, 1) },
             Self::Function(function) => function(args, first, units),
         }
     }
@@ -93,6 +107,7 @@ impl fmt::Debug for HostCode {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::Kernel(_) => "Kernel",
+            Self::Shared(_) => "Shared",
             Self::Function(_) => "Function",
         })
     }

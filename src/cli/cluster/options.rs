@@ -183,8 +183,8 @@ pub struct ClusterOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 
-    /// On one machine: the scheduling policy, as in `pdawl run matmul`
-    #[arg(long, value_name = "POLICY", default_value = dense::POLICY, help_heading = "Scheduling")]
+    #[arg(long, value_name = "POLICY", default_value = dense::POLICY, help_heading = "Scheduling",
+          help = "On one machine: the scheduling policy, as in `pdawl run matmul`")]
     pub policy: NamedPolicy,
 
     #[command(flatten)]

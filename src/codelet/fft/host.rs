@@ -1,26 +1,60 @@
 //! Transforms on the host.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
+use rustfft::{Fft, FftPlanner};
 
 use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
+use crate::codelet::host::{Arguments, Vectorised, vectorised};
 
-/// Columns that are transformed together: a cache line of their numbers.
-const TOGETHER: usize = 8;
+/// Columns that are transformed together: four cache lines of their numbers, which processors
+/// load together. Of 4096 rows, they fill 1 MiB.
+const TOGETHER: usize = 32;
+
+/// Numbers between the lines of columns: without them, those of one row would lie in one set
+/// of the nearest cache.
+const GAP: usize = 8;
 
 thread_local! {
-    /// Plans of a worker; a length is planned once.
-    static PLANNER: RefCell<FftPlanner<f32>> = RefCell::new(FftPlanner::new());
+    /// Plans of a worker by length, and memory for columns and for intermediate results,
+    /// which is as costly to allocate as to fill.
+    static WORKSPACE: RefCell<Workspace> = RefCell::default();
 }
 
-/// Transforms lines of `length` numbers, which follow one another.
-fn transform(lines: &mut [Complex32], length: usize) {
-    let plan = PLANNER.with_borrow_mut(|planner| planner.plan_fft_forward(length));
-    plan.process(lines);
+#[derive(Default)]
+struct Workspace {
+    plans: HashMap<usize, Arc<dyn Fft<f32>>>,
+    columns: Vec<Complex32>,
+    scratch: Vec<Complex32>,
+}
+
+impl Workspace {
+    /// The transform of lines of this length, memory for what it needs besides, and memory
+    /// for so many numbers of columns.
+    fn of(
+        &mut self,
+        length: usize,
+        columns: usize,
+    ) -> (&dyn Fft<f32>, &mut [Complex32], &mut [Complex32]) {
+        let plan = (self.plans.entry(length))
+            .or_insert_with(|| FftPlanner::new().plan_fft_forward(length));
+        let scratch = plan.get_inplace_scratch_len();
+        let scratch = scratch.max(plan.get_immutable_scratch_len());
+        for (memory, length) in [(&mut self.columns, columns), (&mut self.scratch, scratch)] {
+            if memory.len() < length {
+                memory.resize(length, Complex32::default());
+            }
+        }
+        (
+            &**plan,
+            &mut self.scratch[..scratch],
+            &mut self.columns[..columns],
+        )
+    }
 }
 
 /// A block in memory.
@@ -48,45 +82,130 @@ fn blocks(args: &[HostValue]) -> (Block, Block, usize, usize) {
 /// That of `HostKernel`.
 pub(super) unsafe fn rows(args: &[HostValue], _first: u64, units: Range<u64>) {
     let (x, y, _, columns) = blocks(args);
-    for row in units.start as usize..units.end as usize {
-        // SAFETY: the memories have this row; that of y is this call's, and is that of x or
-        // does not overlap it.
-        let line = unsafe {
-            let (from, to) = (x.first.add(row * x.stride), y.first.add(row * y.stride));
-            if from != to {
-                to.copy_from_nonoverlapping(from, columns);
-            }
-            std::slice::from_raw_parts_mut(to, columns)
-        };
-        if columns > 0 {
-            transform(line, columns);
-        }
+    if columns == 0 {
+        return;
     }
+    WORKSPACE.with_borrow_mut(|workspace| {
+        let (plan, scratch, _) = workspace.of(columns, 0);
+        for row in units.start as usize..units.end as usize {
+            // SAFETY: the memories have this row; that of y is this call's, and is that of x
+            // or does not overlap it.
+            unsafe {
+                let (from, to) = (x.first.add(row * x.stride), y.first.add(row * y.stride));
+                let line = std::slice::from_raw_parts_mut(to, columns);
+                if from == to {
+                    let scratch = &mut scratch[..plan.get_inplace_scratch_len()];
+                    plan.process_with_scratch(line, scratch);
+                } else {
+                    let scratch = &mut scratch[..plan.get_immutable_scratch_len()];
+                    let from = std::slice::from_raw_parts(from, columns);
+                    plan.process_immutable_with_scratch(from, line, scratch);
+                }
+            }
+        }
+    });
 }
 
 /// # Safety
 /// That of `HostKernel`.
 pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>) {
     let (x, y, rows, _) = blocks(args);
-    let mut lines = vec![Complex32::default(); TOGETHER * rows];
-    for begin in (units.start as usize..units.end as usize).step_by(TOGETHER) {
-        let some = begin..(begin + TOGETHER).min(units.end as usize);
-        let lines = &mut lines[..some.len() * rows];
-        for row in 0..rows {
-            for (line, column) in some.clone().enumerate() {
-                // SAFETY: x has this number.
-                lines[line * rows + row] = unsafe { *x.first.add(row * x.stride + column) };
+    if rows == 0 {
+        return;
+    }
+    let apart = rows + GAP;
+    WORKSPACE.with_borrow_mut(|workspace| {
+        let (plan, scratch, lines) = workspace.of(rows, TOGETHER * apart);
+        let scratch = &mut scratch[..plan.get_inplace_scratch_len()];
+        for begin in (units.start as usize..units.end as usize).step_by(TOGETHER) {
+            let some = begin..(begin + TOGETHER).min(units.end as usize);
+            vectorised(Gather {
+                count: some.len(),
+                rows,
+                stride: x.stride,
+                x: x.first.wrapping_add(some.start).cast_const(),
+                lines,
+            });
+            for line in lines.chunks_exact_mut(apart).take(some.len()) {
+                plan.process_with_scratch(&mut line[..rows], scratch);
             }
+            vectorised(Scatter {
+                count: some.len(),
+                rows,
+                stride: y.stride,
+                lines,
+                y: y.first.wrapping_add(some.start),
+            });
         }
-        if rows > 0 {
-            transform(lines, rows);
-        }
-        for row in 0..rows {
-            for (line, column) in some.clone().enumerate() {
-                let number = lines[line * rows + row];
-                // SAFETY: y has this number, whose column is this call's.
-                unsafe { *y.first.add(row * y.stride + column) = number };
+    });
+}
+
+/// Copies some columns of a block, which has them, from `x` on to lines. The compiler unrolls
+/// the copies of [`TOGETHER`] columns, which halves the time of a transform.
+struct Gather<'a> {
+    count: usize,
+    rows: usize,
+    stride: usize,
+    x: *const Complex32,
+    lines: &'a mut [Complex32],
+}
+
+impl Vectorised for Gather<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            count,
+            rows,
+            stride,
+            x,
+            lines,
+        } = self;
+        let mut copy = |count: usize| {
+            for row in 0..rows {
+                for line in 0..count {
+                    // SAFETY: the block has this number.
+                    lines[line * (rows + GAP) + row] = unsafe { *x.add(row * stride + line) };
+                }
             }
+        };
+        match count {
+            TOGETHER => copy(TOGETHER),
+            fewer => copy(fewer),
+        }
+    }
+}
+
+/// Copies lines to some columns of a block, which has them, from `y` on. Nobody else uses them.
+struct Scatter<'a> {
+    count: usize,
+    rows: usize,
+    stride: usize,
+    lines: &'a [Complex32],
+    y: *mut Complex32,
+}
+
+impl Vectorised for Scatter<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            count,
+            rows,
+            stride,
+            lines,
+            y,
+        } = self;
+        let copy = |count: usize| {
+            for row in 0..rows {
+                for line in 0..count {
+                    let number = lines[line * (rows + GAP) + row];
+                    // SAFETY: the block has this number, which only this call writes.
+                    unsafe { *y.add(row * stride + line) = number };
+                }
+            }
+        };
+        match count {
+            TOGETHER => copy(TOGETHER),
+            fewer => copy(fewer),
         }
     }
 }

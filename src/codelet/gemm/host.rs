@@ -1,39 +1,39 @@
-//! The product's native implementation: a worker multiplies its blocks by a
-//! product of one thread.
+//! The product's native implementation.
 
 use std::ops::Range;
 
 use super::BLOCK;
 use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
+use crate::codelet::host::{Arguments, for_each_piece, piece};
+use crate::codelet::tile::gemm::rectangles;
+use crate::codelet::tile::matrix::Matrix;
 
-/// `C = A B`.
+/// Blocks of many small matrices are divided among threads by matrices, those of few
+/// matrices within them.
+const MANY: usize = 4;
+
+/// `C = A B`, or `C = A B^T`.
 ///
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn plain(args: &[HostValue], _first: u64, units: Range<u64>) {
-    // SAFETY: the caller's contract.
-    unsafe { multiply(args, units, false) }
-}
-
-/// `C = A B^T`.
-///
-/// # Safety
-/// That of `HostKernel`.
-pub(super) unsafe fn transposed(args: &[HostValue], _first: u64, units: Range<u64>) {
-    // SAFETY: the caller's contract.
-    unsafe { multiply(args, units, true) }
-}
-
-/// # Safety
-/// That of `HostKernel`.
-unsafe fn multiply(args: &[HostValue], units: Range<u64>, transposed: bool) {
+pub(super) unsafe fn multiply<const TRANSPOSED: bool>(
+    args: &[HostValue],
+    _first: u64,
+    units: Range<u64>,
+    threads: usize,
+) {
     let args = Arguments {
         codelet: "gemm",
         values: args,
     };
     let (rows, columns, depth) = (args.u32(3), args.u32(4), args.u32(5));
-    let (a_apart, b_apart, c_apart) = (args.u64(6), args.u64(7), args.u64(8));
+    let apart = [args.u64(6), args.u64(7), args.u64(8)];
+    let block = BLOCK as usize;
+    let across = columns.div_ceil(block).max(1);
+    let blocks = (rows.div_ceil(block) * across).max(1);
+    let units = units.start as usize..units.end as usize;
+    let matrices = units.start / blocks..units.end.div_ceil(blocks);
+    let b_stride = if TRANSPOSED { depth } else { columns };
     // SAFETY: the memories hold the matrices that are skipped.
     let (a, b) = unsafe {
         (
@@ -41,46 +41,38 @@ unsafe fn multiply(args: &[HostValue], units: Range<u64>, transposed: bool) {
             args.singles(1).add(args.u64(10)),
         )
     };
-    let c = args.singles(2);
-    let block = BLOCK as usize;
-    let across = columns.div_ceil(block).max(1);
-    let blocks = (rows.div_ceil(block) * across).max(1);
-    // From a number of B to the next row's, and to the next column's.
-    let (row_step, column_step) = match transposed {
-        true => (1, depth as isize),
-        false => (columns as isize, 1),
-    };
-    let mut unit = units.start as usize;
-    while unit < units.end as usize {
-        let (matrix, place) = (unit / blocks, unit % blocks);
-        // Neighbouring blocks of one matrix in one go: those to the right.
-        let count = (across - place % across).min(units.end as usize - unit);
-        let (row, column) = (place / across * block, place % across * block);
-        let (last_row, last_column) = (
-            (row + block).min(rows),
-            (column + count * block).min(columns),
-        );
-        // SAFETY: the matrices hold these rows and columns, and only this call
-        // touches these of C; nothing of C is read, as its factor is 0.
-        unsafe {
-            matrixmultiply::sgemm(
-                last_row - row,
-                depth,
-                last_column - column,
-                1.0,
-                a.add(matrix * a_apart + row * depth),
-                depth as isize,
-                1,
-                b.add(matrix * b_apart)
-                    .offset(column as isize * column_step),
-                row_step,
-                column_step,
-                0.0,
-                c.add(matrix * c_apart + row * columns + column),
-                columns as isize,
-                1,
-            );
+    let [a, b, c] = [(a, depth), (b, b_stride), (args.singles(2), columns)]
+        .map(|(first, stride)| Matrix::<f32>::new(first, stride));
+    let multiply_one = |matrix: usize, threads: usize| {
+        let [a, b, c] = [(a, apart[0]), (b, apart[1]), (c, apart[2])]
+            .map(|(of, apart)| of.skip(matrix * apart));
+        let within = |unit: usize| unit.clamp(matrix * blocks, (matrix + 1) * blocks);
+        let of_matrix = within(units.start) - matrix * blocks..within(units.end) - matrix * blocks;
+        for (down, right) in rectangles(of_matrix, across) {
+            let down = down.start * block..(down.end * block).min(rows);
+            let right = right.start * block..(right.end * block).min(columns);
+            let size = (down.len(), right.len(), depth);
+            let b = match TRANSPOSED {
+                true => b.from(right.start, 0),
+                false => b.from(0, right.start),
+            };
+            // SAFETY: the matrices hold these rows and columns, and only this call touches
+            // these of C; nothing of C is read, as its factor is 0.
+            unsafe {
+                let of = (a.from(down.start, 0), b, TRANSPOSED);
+                c.from(down.start, right.start)
+                    .add_product_on(threads, size, of, (1.0, 0.0));
+            }
         }
-        unit += count;
+    };
+    if matrices.len() < MANY * threads {
+        matrices.for_each(|matrix| multiply_one(matrix, threads));
+        return;
     }
+    let count = MANY * threads;
+    for_each_piece(threads, count, |number| {
+        for matrix in piece(matrices.len(), 1, number, count) {
+            multiply_one(matrices.start + matrix, 1);
+        }
+    });
 }

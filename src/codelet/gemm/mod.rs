@@ -28,9 +28,9 @@
 //! ## Units
 //!
 //! A unit is a block of [`BLOCK`] rows and columns of a C, less at its edges;
-//! blocks are counted by rows, and through the batch. A worker multiplies its
-//! blocks by itself. An OpenCL launch takes whole matrices: its units begin and
-//! end with one.
+//! blocks are counted by rows, and through the batch. The host gets all units at once, and
+//! divides them among its threads. An OpenCL launch takes whole matrices: its units begin
+//! and end with one.
 
 mod host;
 pub mod opencl;
@@ -40,8 +40,7 @@ pub use tile::{TILES, Tile};
 
 use super::{Codelet, Cost, HostCode, Value};
 
-/// Rows and columns of a unit: large enough that packing A and B for the registers
-/// pays off, small enough that a pool divides one matrix evenly.
+/// Rows and columns of a unit.
 pub const BLOCK: u32 = 64;
 
 /// The shapes of a product's matrices.
@@ -156,9 +155,9 @@ impl Gemm {
                 true => "gemm-nt-f32".into(),
                 false => "gemm-f32".into(),
             },
-            host: Some(HostCode::Kernel(match self.transposed {
-                true => host::transposed,
-                false => host::plain,
+            host: Some(HostCode::Shared(match self.transposed {
+                true => host::multiply::<true>,
+                false => host::multiply::<false>,
             })),
             opencl: Some(opencl::kernel(self, tile)),
         }

@@ -48,3 +48,32 @@ impl Level {
         Self::available().next().unwrap_or(Self::Scalar)
     }
 }
+
+/// Loops that the compiler vectorises. Their function is `#[inline(always)]`, and so is what
+/// it calls.
+pub(crate) trait Vectorised {
+    fn run(self);
+}
+
+/// Runs loops, compiled for the best level of this processor.
+pub(crate) fn vectorised(work: impl Vectorised) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f")]
+        fn avx512(work: impl Vectorised) {
+            work.run();
+        }
+        #[target_feature(enable = "avx2")]
+        fn avx2(work: impl Vectorised) {
+            work.run();
+        }
+        match Level::best() {
+            // SAFETY: the processor has the level.
+            Level::Avx512 => return unsafe { avx512(work) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { avx2(work) },
+            Level::Sse2 | Level::Scalar => {}
+        }
+    }
+    work.run();
+}

@@ -1,7 +1,8 @@
 //! Shared parts of the native kernels: the processor's instruction set ([`Level`]),
 //! vectors of points ([`Lanes`], one file an instruction set), the choice between
 //! plain and streaming stores ([`Stores`]), the arguments of a launch
-//! ([`Arguments`]), and a vectorisable exponential function ([`exp`]).
+//! ([`Arguments`]), pieces for threads ([`for_each_piece`]), and a vectorisable
+//! exponential function ([`exp`]).
 //!
 //! Kernels are written once over [`Lanes`]. An entry with `#[target_feature]`
 //! instantiates such a kernel for one level; everything beneath it is
@@ -13,6 +14,7 @@ mod arguments;
 mod exp;
 mod lanes;
 mod level;
+mod pieces;
 mod stores;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,7 +29,10 @@ pub(crate) use exp::exp;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::Lanes;
 pub(crate) use lanes::Real;
-pub(crate) use level::Level;
+pub(crate) use level::{Level, Vectorised, vectorised};
+#[cfg(test)]
+pub(crate) use pieces::run_on_threads;
+pub(crate) use pieces::{for_each_piece, piece};
 pub(crate) use stores::Stores;
 
 /// Bytes of a cache line: streaming stores fill whole ones.

@@ -1,70 +1,37 @@
-//! The operations on the host: strips of a few columns by loops, the rest by products of
-//! one thread.
+//! The operations on the host. A panel is cut into halves of its columns: the factors of the
+//! left half, what follows from them for the right half (`follow`), and the factors of that.
+//! Strips of a few columns have a file of their own (`strip`); the rest is products.
+//!
+//! Source: Toledo, "Locality of reference in LU decomposition with partial pivoting", SIAM
+//! Journal on Matrix Analysis and Applications 18, 1997.
+
+mod strip;
 
 use std::ops::Range;
 
 use super::{NO_PIVOT, NOT_FINITE, WIDTH};
 use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
-use crate::codelet::tile::matrix::{Matrix, Number};
+use crate::codelet::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
+use crate::codelet::tile::matrix::{Matrix, Number, pieces};
 
-/// Columns or rows of a strip: the products beside it are fast, and it takes little time.
-const STRIP: usize = 32;
+/// Columns of a strip, or rows of a triangle that is solved without products: the products
+/// beside it are fast, and it takes little time.
+const STRIP: usize = 16;
 
-/// `to -= factor * from`.
-fn subtract_row<T: Number>(to: &mut [T], factor: T, from: &[T]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *to - factor * *from;
-    }
-}
+/// Columns of a piece of exchanges and solutions are multiples of this.
+const GRAIN: usize = 64;
 
-/// `to -= A B`.
-///
+/// What an exchange of two numbers costs, in operations.
+const EXCHANGE: usize = 100;
+
 /// # Safety
-/// The matrices have these rows, columns and depth, only this call uses those of `to`, and
-/// they overlap no number of the others.
-unsafe fn subtract<T: Number>(
-    to: Matrix<T>,
-    size: (usize, usize, usize),
-    a: Matrix<T>,
-    b: Matrix<T>,
+/// That of `SharedKernel`.
+pub(super) unsafe fn panel<T: Number>(
+    args: &[HostValue],
+    _first: u64,
+    units: Range<u64>,
+    threads: usize,
 ) {
-    // SAFETY: the caller's contract.
-    unsafe { to.add_product(size, a, b, false, (T::MINUS_ONE, T::ONE)) }
-}
-
-/// Strips of `size` rows or columns.
-fn strips(size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..size)
-        .step_by(STRIP)
-        .map(move |begin| begin..(begin + STRIP).min(size))
-}
-
-/// Subtracts from the rows of a strip what the rows before them in the strip contribute.
-///
-/// # Safety
-/// The matrices have these rows and columns, only this call uses those of `b`, and no number
-/// of a strip of `factors` is among them.
-unsafe fn solve_strip<T: Number>(
-    factors: Matrix<T>,
-    b: Matrix<T>,
-    strip: Range<usize>,
-    columns: Range<usize>,
-) {
-    for row in strip.start + 1..strip.end {
-        for known in strip.start..row {
-            // SAFETY: the caller's contract.
-            unsafe {
-                let from = b.row(known, columns.clone());
-                subtract_row(b.row(row, columns.clone()), factors.get(row, known), from);
-            }
-        }
-    }
-}
-
-/// # Safety
-/// That of `HostKernel`.
-pub(super) unsafe fn panel<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
     if units.is_empty() {
         return;
     }
@@ -78,90 +45,143 @@ pub(super) unsafe fn panel<T: Number>(args: &[HostValue], _first: u64, units: Ra
     unsafe {
         let pivots = args.memory::<u32>(1).add(args.u64(7));
         let pivots = std::slice::from_raw_parts_mut(pivots, columns);
-        for strip in strips(columns) {
-            for column in strip.clone() {
-                let (row, most) = greatest(a, column, rows);
-                pivots[column] = match most.is_finite() {
-                    false => NOT_FINITE,
-                    true if most == T::default() => NO_PIVOT,
-                    true => (first + row) as u32,
-                };
-                if pivots[column] < NOT_FINITE {
-                    swap(a, (column, row), 0..columns);
-                    eliminate(a, column, column + 1..rows, strip.end);
-                }
-            }
-            let Range { start, end } = strip;
-            if end == columns {
-                break;
-            }
-            solve_strip(a, a, start..end, end..columns);
-            let rest = (rows - end, columns - end, end - start);
-            subtract(
-                a.from(end, end),
-                rest,
-                a.from(end, start),
-                a.from(start, end),
-            );
-        }
+        factor(threads, a, (rows, first), pivots);
     }
 }
 
-/// The row from the diagonal on with the greatest number of a column, the first of equal
-/// ones, and its size. One that is no number is the greatest, so that it is found.
+/// The factors of as many columns as there are pivots. Row 0 is row `first` of the matrix.
 ///
 /// # Safety
-/// The matrix has these rows and the column, and nobody writes them.
-unsafe fn greatest<T: Number>(a: Matrix<T>, column: usize, rows: usize) -> (usize, T) {
-    // SAFETY: the caller's contract, here and below.
-    let (mut at, mut most) = (column, unsafe { a.get(column, column) }.abs());
-    for row in column + 1..rows {
-        let size = unsafe { a.get(row, column) }.abs();
-        if size > most || (is_nan(size) && !is_nan(most)) {
-            (at, most) = (row, size);
+/// The matrix has these rows and columns, and nobody else uses them.
+unsafe fn factor<T: Number>(
+    threads: usize,
+    a: Matrix<T>,
+    (rows, first): (usize, usize),
+    pivots: &mut [u32],
+) {
+    let columns = pivots.len();
+    // SAFETY: the caller's contract; the parts of the matrix are apart.
+    unsafe {
+        if columns <= STRIP {
+            return strip::factor(a, (rows, first), pivots);
         }
+        let half = (columns / 2).next_multiple_of(STRIP);
+        let (left, right) = pivots.split_at_mut(half);
+        factor(threads, a, (rows, first), left);
+        let beside = a.from(0, half);
+        follow(threads, a, beside, (rows, first), columns - half, left);
+        let below = beside.from(half, 0);
+        let size = (rows - half, columns - half, half);
+        let product = (a.from(half, 0), beside, false);
+        below.add_product_on(threads, size, product, (T::MINUS_ONE, T::ONE));
+        factor(threads, below, (rows - half, first + half), right);
+        let rows = (rows - half, first + half);
+        exchange_on(threads, a.from(half, 0), right, rows, half);
     }
-    (at, most)
 }
 
-#[expect(clippy::eq_op, reason = "what is no number differs from itself")]
-fn is_nan<T: Number>(number: T) -> bool {
-    number != number
+/// Exchanges the rows of `b`, and replaces the first of them by the solution of `L X = B`.
+///
+/// # Safety
+/// The matrices have these rows and columns, and nobody else uses those of `b`.
+unsafe fn follow<T: Number>(
+    threads: usize,
+    factors: Matrix<T>,
+    b: Matrix<T>,
+    (rows, first): (usize, usize),
+    columns: usize,
+    pivots: &[u32],
+) {
+    let depth = pivots.len();
+    let count = pieces(threads, columns * depth * (depth + EXCHANGE));
+    for_each_piece(threads, count, |number| {
+        let some = piece(columns, GRAIN, number, count);
+        let b = b.from(0, some.start);
+        // SAFETY: the caller's contract; pieces are apart.
+        unsafe {
+            exchange_rows(b, pivots, (rows, first), some.len());
+            solve(factors, b, depth, some.len());
+        }
+    });
+}
+
+/// Solves `L X = B`, where the diagonal of L is 1, in the place of B: the first half of its
+/// rows, then the second without what the first contribute.
+///
+/// # Safety
+/// L has so many rows, B has the given ones, and nobody else uses B.
+unsafe fn solve<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, columns: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if rows <= STRIP {
+            return vectorised(Triangle {
+                l,
+                b,
+                rows,
+                columns,
+            });
+        }
+        let half = (rows / 2).next_multiple_of(STRIP);
+        let below = b.from(half, 0);
+        solve(l, b, half, columns);
+        let size = (rows - half, columns, half);
+        below.add_product(size, l.from(half, 0), b, false, (T::MINUS_ONE, T::ONE));
+        solve(l.from(half, half), below, rows - half, columns);
+    }
+}
+
+/// At most [`STRIP`] rows of B, from which what the rows before them contribute is subtracted.
+/// The matrices have these rows and columns, and nobody else uses those of B.
+struct Triangle<T> {
+    l: Matrix<T>,
+    b: Matrix<T>,
+    rows: usize,
+    columns: usize,
+}
+
+/// Columns of a triangle that are solved before the next ones: their rows fit into the
+/// nearest cache.
+const NEAR: usize = 256;
+
+impl<T: Number> Vectorised for Triangle<T> {
+    #[inline(always)]
+    fn run(self) {
+        for begin in (0..self.columns).step_by(NEAR) {
+            let columns = begin..(begin + NEAR).min(self.columns);
+            for row in 1..self.rows {
+                for known in 0..row {
+                    // SAFETY: the matrices have these numbers, which nobody else uses, and
+                    // the rows are distinct.
+                    unsafe {
+                        let factor = self.l.get(row, known);
+                        let from = &*self.b.row(known, columns.clone());
+                        let to = self.b.row(row, columns.clone());
+                        for (to, from) in to.iter_mut().zip(from) {
+                            *to = *to - factor * *from;
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Exchanges two rows in some columns.
 ///
 /// # Safety
 /// The matrix has them, and nobody else uses them.
-unsafe fn swap<T: Number>(of: Matrix<T>, (one, other): (usize, usize), columns: Range<usize>) {
+unsafe fn swap<T: Number>(of: Matrix<T>, (one, other): (usize, usize), columns: usize) {
     if one != other {
         // SAFETY: the caller's contract; the rows are distinct.
         unsafe {
-            let with = of.row(other, columns.clone());
-            of.row(one, columns).swap_with_slice(with);
+            let with = of.row(other, 0..columns);
+            of.row(one, 0..columns).swap_with_slice(with);
         }
     }
 }
 
-/// Divides a column by its pivot, and subtracts it from the columns before `end`.
-///
-/// # Safety
-/// The matrix has these rows and columns, and nobody else uses them.
-unsafe fn eliminate<T: Number>(a: Matrix<T>, column: usize, rows: Range<usize>, end: usize) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let diagonal = a.get(column, column);
-        let from = &*a.row(column, column + 1..end);
-        for row in rows {
-            let factor = a.get(row, column) / diagonal;
-            a.set(row, column, factor);
-            subtract_row(a.row(row, column + 1..end), factor, from);
-        }
-    }
-}
-
-/// Exchanges rows of some columns, for each of `pivots`. The matrix `b` has `rows` rows and
-/// begins with row `first`.
+/// Exchanges rows of `b`, for each of `pivots`. It has `rows` rows and begins with row `first`
+/// of the matrix.
 ///
 /// # Safety
 /// The matrix has these rows and columns, and nobody else uses them.
@@ -169,16 +189,35 @@ unsafe fn exchange_rows<T: Number>(
     b: Matrix<T>,
     pivots: &[u32],
     (rows, first): (usize, usize),
-    columns: &Range<usize>,
+    columns: usize,
 ) {
     for (row, pivot) in pivots.iter().enumerate() {
         let other = (*pivot as usize).wrapping_sub(first);
         // A column without a pivot has no such row.
         if other < rows {
             // SAFETY: the caller's contract.
-            unsafe { swap(b, (row, other), columns.clone()) }
+            unsafe { swap(b, (row, other), columns) }
         }
     }
+}
+
+/// As [`exchange_rows`], in pieces for threads.
+///
+/// # Safety
+/// That of [`exchange_rows`].
+unsafe fn exchange_on<T: Number>(
+    threads: usize,
+    b: Matrix<T>,
+    pivots: &[u32],
+    rows: (usize, usize),
+    columns: usize,
+) {
+    let count = pieces(threads, columns * pivots.len() * EXCHANGE);
+    for_each_piece(threads, count, |number| {
+        let some = piece(columns, GRAIN, number, count);
+        // SAFETY: the caller's contract; pieces are apart.
+        unsafe { exchange_rows(b.from(0, some.start), pivots, rows, some.len()) }
+    });
 }
 
 /// The columns of these units.
@@ -188,8 +227,13 @@ fn columns_of(units: &Range<u64>, count: usize) -> Range<usize> {
 }
 
 /// # Safety
-/// That of `HostKernel`.
-pub(super) unsafe fn row<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+/// That of `SharedKernel`.
+pub(super) unsafe fn row<T: Number>(
+    args: &[HostValue],
+    _first: u64,
+    units: Range<u64>,
+    threads: usize,
+) {
     let args = Arguments {
         codelet: "lu-row",
         values: args,
@@ -198,38 +242,34 @@ pub(super) unsafe fn row<T: Number>(args: &[HostValue], _first: u64, units: Rang
     let columns = columns_of(&units, count);
     let factors = Matrix::<T>::new(args.memory::<T>(0).wrapping_add(args.u64(7)), args.u32(8));
     let b = Matrix::<T>::new(args.memory::<T>(2).wrapping_add(args.u64(10)), args.u32(11));
+    let b = b.from(0, columns.start);
     // SAFETY: the memories hold these numbers, and these columns of B are this call's.
     unsafe {
         let pivots = std::slice::from_raw_parts(args.memory::<u32>(1).add(args.u64(9)), depth);
-        exchange_rows(b, pivots, (rows, first), &columns);
-        for strip in strips(depth) {
-            solve_strip(factors, b, strip.clone(), columns.clone());
-            let Range { start, end } = strip;
-            let rest = (depth - end, columns.len(), end - start);
-            let known = b.from(start, columns.start);
-            subtract(
-                b.from(end, columns.start),
-                rest,
-                factors.from(end, start),
-                known,
-            );
-        }
+        follow(threads, factors, b, (rows, first), columns.len(), pivots);
     }
 }
 
 /// # Safety
-/// That of `HostKernel`.
-pub(super) unsafe fn exchange<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+/// That of `SharedKernel`.
+pub(super) unsafe fn exchange<T: Number>(
+    args: &[HostValue],
+    _first: u64,
+    units: Range<u64>,
+    threads: usize,
+) {
     let args = Arguments {
         codelet: "lu-exchange",
         values: args,
     };
     let (rows, count, first) = (args.u32(2), args.u32(3), args.u32(4));
+    let columns = columns_of(&units, count);
     let b = Matrix::<T>::new(args.memory::<T>(1).wrapping_add(args.u64(6)), args.u32(7));
+    let b = b.from(0, columns.start);
     // SAFETY: the memories hold these numbers, and these columns of B are this call's.
     unsafe {
         let pivots = std::slice::from_raw_parts(args.memory::<u32>(0).add(args.u64(5)), rows);
-        exchange_rows(b, pivots, (rows, first), &columns_of(&units, count));
+        exchange_on(threads, b, pivots, (rows, first), columns.len());
     }
 }
 

@@ -151,6 +151,7 @@ unsafe fn run<T: Number, const TRANSPOSED: bool>(
     args: &[HostValue],
     _first: u64,
     units: Range<u64>,
+    threads: usize,
 ) {
     let args = Arguments {
         codelet: "gemm-tile",
@@ -174,15 +175,15 @@ unsafe fn run<T: Number, const TRANSPOSED: bool>(
                 false => b.from(0, right.start),
             };
             let c = c.from(down.start, right.start);
-            c.add_product(size, a.from(down.start, 0), b, TRANSPOSED, factors);
+            let a = a.from(down.start, 0);
+            c.add_product_on(threads, size, (a, b, TRANSPOSED), factors);
         }
     }
 }
 
 /// Consecutive blocks, of which a row has `across`, as at most three rectangles: the
-/// end of a row, whole rows, and the begin of a row. Products of many blocks at once
-/// pack A and B less often.
-fn rectangles(
+/// end of a row, whole rows, and the begin of a row.
+pub(in crate::codelet) fn rectangles(
     blocks: Range<usize>,
     across: usize,
 ) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {

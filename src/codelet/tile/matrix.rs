@@ -1,19 +1,26 @@
-//! Matrices in memory, and their product on one thread.
+//! Matrices in memory, and their product, which a library computes.
 
 use std::ops::{Div, Mul, Range, Sub};
 
-use crate::codelet::host::{Arguments, FromValue};
+use gemm_common::Parallelism;
+
+use crate::codelet::host::{Arguments, FromValue, for_each_piece, piece};
 
 /// A number of a tile: `f32` or `f64`.
 pub(in crate::codelet) trait Number:
     FromValue
     + Copy
     + Default
+    + Send
+    + Sync
     + PartialOrd
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
 {
+    /// An unsigned number of as many bits.
+    type Bits: Copy + Default + Ord;
+
     const ONE: Self;
     const MINUS_ONE: Self;
 
@@ -22,6 +29,10 @@ pub(in crate::codelet) trait Number:
     fn abs(self) -> Self;
 
     fn is_finite(self) -> bool;
+
+    /// The bits of its absolute value: they ascend with it, and those of what is no number
+    /// are the greatest.
+    fn size_bits(self) -> Self::Bits;
 
     /// `C = beta C + alpha A B` of `size.0 x size.1` and `size.1 x size.2` matrices.
     /// Each matrix has its first number, and its strides from row to row and from
@@ -40,8 +51,10 @@ pub(in crate::codelet) trait Number:
 }
 
 macro_rules! number {
-    ($type:ty, $gemm:path) => {
+    ($type:ty, $bits:ty, $product:path) => {
         impl Number for $type {
+            type Bits = $bits;
+
             const ONE: Self = 1.0;
             const MINUS_ONE: Self = -1.0;
 
@@ -57,6 +70,11 @@ macro_rules! number {
                 self.is_finite()
             }
 
+            #[inline(always)]
+            fn size_bits(self) -> $bits {
+                self.abs().to_bits()
+            }
+
             unsafe fn gemm(
                 (m, k, n): (usize, usize, usize),
                 alpha: Self,
@@ -65,10 +83,30 @@ macro_rules! number {
                 beta: Self,
                 c: (*mut Self, isize, isize),
             ) {
+                // The library is fastest with C by columns: C^T = B^T A^T. Its factors are
+                // named the other way round.
                 // SAFETY: the caller's contract.
                 unsafe {
-                    $gemm(
-                        m, k, n, alpha, a.0, a.1, a.2, b.0, b.1, b.2, beta, c.0, c.1, c.2,
+                    $product()(
+                        n,
+                        m,
+                        k,
+                        c.0,
+                        c.1,
+                        c.2,
+                        beta != 0.0,
+                        b.0,
+                        b.1,
+                        b.2,
+                        a.0,
+                        a.1,
+                        a.2,
+                        beta,
+                        alpha,
+                        false,
+                        false,
+                        false,
+                        Parallelism::None,
                     )
                 }
             }
@@ -76,14 +114,38 @@ macro_rules! number {
     };
 }
 
-number!(f32, matrixmultiply::sgemm);
-number!(f64, matrixmultiply::dgemm);
+number!(f32, u32, gemm_f32::gemm::f32::get_gemm_fn);
+number!(f64, u64, gemm_f64::gemm::f64::get_gemm_fn);
 
 /// A matrix stored by rows, `stride` numbers apart.
 #[derive(Clone, Copy)]
 pub(in crate::codelet) struct Matrix<T> {
     first: *mut T,
     stride: usize,
+}
+
+// SAFETY: only unsafe functions use the pointer, and their callers see to it that threads
+// write different numbers.
+unsafe impl<T: Number> Send for Matrix<T> {}
+// SAFETY: as above.
+unsafe impl<T: Number> Sync for Matrix<T> {}
+
+/// Pieces of a product for each thread: a thread that is late delays the others less, but
+/// each piece packs its operands.
+const PIECES: usize = 2;
+
+/// Least operations of a piece, some tens of microseconds: dividing costs a few.
+const LEAST: usize = 4_000_000;
+
+/// Rows and columns of pieces are multiples of this, as registers hold such blocks.
+const GRAIN: usize = 32;
+
+/// Pieces in which so many operations are computed on so many threads.
+pub(in crate::codelet) fn pieces(threads: usize, operations: usize) -> usize {
+    match threads {
+        0 | 1 => 1,
+        _ => (PIECES * threads).min(operations / LEAST).max(1),
+    }
 }
 
 impl<T: Number> Matrix<T> {
@@ -96,6 +158,7 @@ impl<T: Number> Matrix<T> {
     ///
     /// # Safety
     /// The matrix has the numbers, and nobody else uses them now.
+    #[inline(always)]
     pub(in crate::codelet) unsafe fn row<'a>(
         self,
         row: usize,
@@ -126,6 +189,7 @@ impl<T: Number> Matrix<T> {
 
     /// The part from this row and column on. An empty part may begin after the
     /// memory's end.
+    #[inline(always)]
     pub(in crate::codelet) fn from(self, row: usize, column: usize) -> Self {
         Self {
             first: self.first.wrapping_add(row * self.stride + column),
@@ -133,8 +197,17 @@ impl<T: Number> Matrix<T> {
         }
     }
 
+    /// The matrix that begins so many numbers later.
+    pub(in crate::codelet) fn skip(self, numbers: usize) -> Self {
+        Self {
+            first: self.first.wrapping_add(numbers),
+            ..self
+        }
+    }
+
     /// # Safety
     /// The matrix has the number, and nobody writes it now.
+    #[inline(always)]
     pub(in crate::codelet) unsafe fn get(self, row: usize, column: usize) -> T {
         // SAFETY: the caller's contract.
         unsafe { self.first.add(row * self.stride + column).read() }
@@ -142,6 +215,7 @@ impl<T: Number> Matrix<T> {
 
     /// # Safety
     /// The matrix has the number, and nobody else uses it now.
+    #[inline(always)]
     pub(in crate::codelet) unsafe fn set(self, row: usize, column: usize, number: T) {
         // SAFETY: the caller's contract.
         unsafe { self.first.add(row * self.stride + column).write(number) }
@@ -169,5 +243,39 @@ impl<T: Number> Matrix<T> {
         let c = (self.first, self.stride as isize, 1);
         // SAFETY: the caller's contract.
         unsafe { T::gemm((rows, depth, columns), alpha, across(&a), b, beta, c) }
+    }
+
+    /// As [`Self::add_product`], in pieces for threads that are as square as possible.
+    ///
+    /// # Safety
+    /// That of [`Self::add_product`].
+    pub(in crate::codelet) unsafe fn add_product_on(
+        self,
+        threads: usize,
+        (rows, columns, depth): (usize, usize, usize),
+        (a, b, transposed): (Self, Self, bool),
+        factors: (T, T),
+    ) {
+        let operations = (2 * rows * columns).saturating_mul(depth);
+        let count = pieces(threads, operations);
+        let across = (1..=count)
+            .filter(|across| count.is_multiple_of(*across))
+            .min_by_key(|across| (rows * across / count).abs_diff(columns / across))
+            .unwrap_or(1);
+        for_each_piece(threads, count, |number| {
+            let down = piece(rows, GRAIN, number / across, count / across);
+            let right = piece(columns, GRAIN, number % across, across);
+            let b = match transposed {
+                true => b.from(right.start, 0),
+                false => b.from(0, right.start),
+            };
+            let size = (down.len(), right.len(), depth);
+            let a = a.from(down.start, 0);
+            // SAFETY: the caller's contract; pieces are apart.
+            unsafe {
+                self.from(down.start, right.start)
+                    .add_product(size, a, b, transposed, factors);
+            }
+        });
     }
 }

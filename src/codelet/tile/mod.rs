@@ -9,12 +9,13 @@
 //! memory. Triangles are lower ones. What is above the diagonal of a tile of which an
 //! operation needs or makes the triangle is neither read nor specified afterwards.
 //!
-//! Sums of numbers are computed in the operation's precision. A worker's part of a
-//! tile becomes a few products of one thread (`matrix`), since these reach the
-//! processor's speed; only triangles of at most 32 rows are computed otherwise.
+//! Sums of numbers are computed in the operation's precision. The host gets all units at
+//! once and divides them among its threads. A thread's part becomes a few products, each a
+//! call of a library (`matrix`), since these reach the processor's speed; only triangles
+//! of at most 32 rows are computed otherwise.
 //! `opencl` has the kernels of other devices.
 
-mod gemm;
+pub(super) mod gemm;
 pub(super) mod matrix;
 mod opencl;
 mod potrf;
@@ -29,10 +30,9 @@ pub use potrf::PotrfTile;
 pub use syrk::SyrkTile;
 pub use trsm::TrsmTile;
 
-use super::{HostCode, HostKernel, Precision, Value};
+use super::{HostCode, Precision, SharedKernel, Value};
 
-/// Rows, and for a product also columns, of a unit: large enough that packing for the
-/// registers pays off, small enough that a pool divides one tile evenly.
+/// Rows, and for a product also columns, of a unit.
 pub const BLOCK: u32 = 64;
 
 /// Most rows of a triangle that is computed without products.
@@ -47,8 +47,8 @@ fn real(precision: Precision, number: f64) -> Value {
 }
 
 /// The implementation for this precision.
-pub(super) fn host(precision: Precision, f32: HostKernel, f64: HostKernel) -> Option<HostCode> {
-    Some(HostCode::Kernel(match precision {
+pub(super) fn host(precision: Precision, f32: SharedKernel, f64: SharedKernel) -> Option<HostCode> {
+    Some(HostCode::Shared(match precision {
         Precision::F32 => f32,
         Precision::F64 => f64,
     }))

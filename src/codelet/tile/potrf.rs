@@ -10,15 +10,16 @@
 //! | 2 | `lda` | u32 | numbers from one row to the next |
 //! | 3 | `a_first` | u64 | numbers before the first |
 //!
-//! The factorisation is one unit, as each column needs all before it. A GPU uses one
+//! The factorisation is one unit, as each column needs all before it; threads of the host
+//! share the products that it consists of. A GPU uses one
 //! work-group for it, which is slow, but saves a transfer to the host and back. Where A is not positive definite, numbers of L
 //! are not finite.
 
 use std::ops::Range;
 
 use super::matrix::{Matrix, Number};
-use super::syrk::triangle;
-use super::trsm::solve;
+use super::syrk::triangle_on;
+use super::trsm::solve_on;
 use super::{LEAF, host, middle, opencl};
 use crate::codelet::host::Arguments;
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
@@ -66,14 +67,14 @@ impl PotrfTile {
 
 /// # Safety
 /// That of `HostKernel`.
-unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>, threads: usize) {
     let args = Arguments {
         codelet: "potrf-tile",
         values: args,
     };
     if !units.is_empty() {
         // SAFETY: the memory holds the matrix, and only this call uses it.
-        unsafe { factor(Matrix::<T>::of(&args, 0, 2, 3), args.u32(1)) }
+        unsafe { factor(threads, Matrix::<T>::of(&args, 0, 2, 3), args.u32(1)) }
     }
 }
 
@@ -81,7 +82,7 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
 ///
 /// # Safety
 /// A has `rows` rows and columns, and no others use it.
-unsafe fn factor<T: Number>(a: Matrix<T>, rows: usize) {
+unsafe fn factor<T: Number>(threads: usize, a: Matrix<T>, rows: usize) {
     // SAFETY: the caller's contract; the parts of A are apart.
     unsafe {
         if rows <= LEAF {
@@ -89,10 +90,11 @@ unsafe fn factor<T: Number>(a: Matrix<T>, rows: usize) {
         }
         let half = middle(rows);
         let (below, rest) = (a.from(half, 0), a.from(half, half));
-        factor(a, half);
-        solve(a, below, rows - half, half);
-        triangle(below, rest, rows - half, half, (T::MINUS_ONE, T::ONE));
-        factor(rest, rows - half);
+        factor(threads, a, half);
+        solve_on(threads, a, below, rows - half, half);
+        let factors = (T::MINUS_ONE, T::ONE);
+        triangle_on(threads, below, rest, (rows - half, half), factors);
+        factor(threads, rest, rows - half);
     }
 }
 

@@ -18,9 +18,9 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, Number};
+use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, LEAF, host, middle, opencl, real};
-use crate::codelet::host::Arguments;
+use crate::codelet::host::{Arguments, for_each_piece, piece};
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
 /// A symmetric update of a tile; both tiles fill their memories.
@@ -83,7 +83,7 @@ impl SyrkTile {
 
 /// # Safety
 /// That of `HostKernel`.
-unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>, threads: usize) {
     let args = Arguments {
         codelet: "syrk-tile",
         values: args,
@@ -97,10 +97,41 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
         let a = Matrix::<T>::of(&args, 0, 4, 6);
         let c = Matrix::<T>::of(&args, 1, 5, 7);
         let lower = a.from(begin, 0);
+        let size = (end - begin, begin, depth);
         c.from(begin, 0)
-            .add_product((end - begin, begin, depth), lower, a, true, factors);
-        triangle(lower, c.from(begin, begin), end - begin, depth, factors);
+            .add_product_on(threads, size, (lower, a, true), factors);
+        let size = (end - begin, depth);
+        triangle_on(threads, lower, c.from(begin, begin), size, factors);
     }
+}
+
+/// As [`triangle`], in pieces for threads: each is a band of rows and the one as far from the
+/// other end, which have about as many numbers together.
+///
+/// # Safety
+/// That of [`triangle`].
+pub(super) unsafe fn triangle_on<T: Number>(
+    threads: usize,
+    a: Matrix<T>,
+    c: Matrix<T>,
+    (rows, depth): (usize, usize),
+    factors: (T, T),
+) {
+    let count = pieces(threads, (rows * rows).saturating_mul(depth));
+    for_each_piece(threads, count, |number| {
+        for band in [number, 2 * count - 1 - number] {
+            let band = piece(rows, LEAF, band, 2 * count);
+            let size = (band.len(), band.start, depth);
+            let lower = a.from(band.start, 0);
+            // SAFETY: the caller's contract; bands are apart.
+            unsafe {
+                c.from(band.start, 0)
+                    .add_product(size, lower, a, true, factors);
+                let c = c.from(band.start, band.start);
+                triangle(lower, c, band.len(), depth, factors);
+            }
+        }
+    });
 }
 
 /// Adds A A^T to C, at least to its triangle: to both halves of the triangle and to
@@ -108,7 +139,7 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
 ///
 /// # Safety
 /// A and C have `rows` rows, no others use C, and they do not overlap.
-pub(super) unsafe fn triangle<T: Number>(
+unsafe fn triangle<T: Number>(
     a: Matrix<T>,
     c: Matrix<T>,
     rows: usize,

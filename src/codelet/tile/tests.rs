@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::codelet::HostValue;
+use crate::codelet::host::run_on_threads;
 use crate::tile_cases::{Case, Layout, Real};
 
 /// Sizes around those of blocks and leaves.
@@ -32,6 +33,26 @@ fn run<T: Real>(case: &Case) -> Vec<T> {
 fn check<T: Real>(case: &Case) {
     case.check(LAYOUT, &run::<T>(case));
 }
+
+/// As [`check`], by threads of a pool.
+fn check_on_threads<T: Real>(case: &Case) {
+    let mut memories = case.memories::<T>(LAYOUT);
+    let mut args: Vec<HostValue> = (memories.iter_mut())
+        .map(|memory| HostValue::Memory {
+            address: memory.as_mut_ptr().cast(),
+            bytes: size_of_val(&memory[..]) as u64,
+        })
+        .collect();
+    let values = case.values(LAYOUT);
+    args.extend(values.iter().map(|value| value.plain().unwrap()));
+    let Some(HostCode::Shared(kernel)) = case.codelet.host else {
+        panic!("it divides its work by itself");
+    };
+    run_on_threads(kernel, &args, case.units, THREADS);
+    case.check(LAYOUT, &memories.pop().unwrap());
+}
+
+const THREADS: usize = 3;
 
 /// Three sizes, of which each takes every value.
 fn sizes() -> impl Iterator<Item = [u32; 3]> {
@@ -80,6 +101,36 @@ fn potrf<T: Real>() {
         let precision = T::PRECISION;
         check::<T>(&Case::potrf(PotrfTile { precision, rows }));
     }
+}
+
+/// Sizes that are large enough to be divided.
+fn on_threads<T: Real>() {
+    let precision = T::PRECISION;
+    for (rows, columns, depth) in [(301, 257, 211), (33, 900, 400), (900, 33, 400)] {
+        let tile = GemmTile::new(precision, rows, columns, depth);
+        check_on_threads::<T>(&Case::gemm(tile));
+        check_on_threads::<T>(&Case::gemm(tile.transposed().factors(0.5, -2.0)));
+    }
+    check_on_threads::<T>(&Case::syrk(SyrkTile {
+        precision,
+        rows: 331,
+        depth: 157,
+        alpha: -1.0,
+        beta: 1.0,
+    }));
+    check_on_threads::<T>(&Case::trsm(TrsmTile {
+        precision,
+        rows: 333,
+        columns: 245,
+    }));
+    let rows = 515;
+    check_on_threads::<T>(&Case::potrf(PotrfTile { precision, rows }));
+}
+
+#[test]
+fn operations_divided_among_threads_are_right() {
+    on_threads::<f32>();
+    on_threads::<f64>();
 }
 
 #[test]

@@ -15,9 +15,9 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, Number};
+use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, LEAF, host, middle, opencl};
-use crate::codelet::host::Arguments;
+use crate::codelet::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
 /// A triangular solution; both tiles fill their memories.
@@ -73,7 +73,7 @@ impl TrsmTile {
 
 /// # Safety
 /// That of `HostKernel`.
-unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
+unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>, threads: usize) {
     let args = Arguments {
         codelet: "trsm-tile",
         values: args,
@@ -85,8 +85,27 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
     unsafe {
         let l = Matrix::<T>::of(&args, 0, 4, 6);
         let b = Matrix::<T>::of(&args, 1, 5, 7);
-        solve(l, b.from(begin, 0), end - begin, columns);
+        solve_on(threads, l, b.from(begin, 0), end - begin, columns);
     }
+}
+
+/// As [`solve`], in pieces for threads.
+///
+/// # Safety
+/// That of [`solve`].
+pub(super) unsafe fn solve_on<T: Number>(
+    threads: usize,
+    l: Matrix<T>,
+    b: Matrix<T>,
+    rows: usize,
+    columns: usize,
+) {
+    let count = pieces(threads, (rows * columns).saturating_mul(columns));
+    for_each_piece(threads, count, |number| {
+        let some = piece(rows, LEAF, number, count);
+        // SAFETY: the caller's contract; pieces are apart.
+        unsafe { solve(l, b.from(some.start, 0), some.len(), columns) }
+    });
 }
 
 /// Solves `rows` rows: the columns of the first half of L, then those of the second
@@ -94,12 +113,17 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
 ///
 /// # Safety
 /// L has `columns` rows, B the given ones, no others use B, and they do not overlap.
-pub(super) unsafe fn solve<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, columns: usize) {
+unsafe fn solve<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, columns: usize) {
     // SAFETY: the caller's contract.
     unsafe {
         if columns <= LEAF {
             for row in (0..rows).step_by(ROWS) {
-                solve_leaf(l, b.from(row, 0), ROWS.min(rows - row), columns);
+                vectorised(Leaf {
+                    l,
+                    b: b.from(row, 0),
+                    rows: ROWS.min(rows - row),
+                    columns,
+                });
             }
             return;
         }
@@ -112,40 +136,54 @@ pub(super) unsafe fn solve<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, c
     }
 }
 
-/// Rows that [`solve_leaf`] solves at once.
+/// Rows of a [`Leaf`].
 const ROWS: usize = 64;
 
-/// Solves at most [`ROWS`] rows of at most [`LEAF`] columns. They are transposed
-/// meanwhile, so that vectors hold numbers of different rows, which are independent.
-///
-/// # Safety
-/// That of [`solve`].
-unsafe fn solve_leaf<T: Number>(l: Matrix<T>, b: Matrix<T>, rows: usize, columns: usize) {
-    let mut x = [[T::default(); ROWS]; LEAF];
-    // SAFETY: the caller's contract.
-    unsafe {
-        for row in 0..rows {
-            for (column, x) in x[..columns].iter_mut().enumerate() {
-                x[row] = b.get(row, column);
-            }
-        }
-        for column in 0..columns {
-            let (known, rest) = x.split_at_mut(column);
-            let sums = &mut rest[0];
-            for (before, known) in known.iter().enumerate() {
-                let factor = l.get(column, before);
-                for (sum, known) in sums.iter_mut().zip(known) {
-                    *sum = *sum - factor * *known;
+/// At most [`ROWS`] rows of at most [`LEAF`] columns, which [`solve`] guarantees. They are
+/// transposed meanwhile, so that vectors hold numbers of different rows, which are
+/// independent.
+struct Leaf<T> {
+    l: Matrix<T>,
+    b: Matrix<T>,
+    rows: usize,
+    columns: usize,
+}
+
+impl<T: Number> Vectorised for Leaf<T> {
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            l,
+            b,
+            rows,
+            columns,
+        } = self;
+        let mut x = [[T::default(); ROWS]; LEAF];
+        // SAFETY: the matrices have these rows and columns, and no others use those of B.
+        unsafe {
+            for row in 0..rows {
+                for (column, x) in x[..columns].iter_mut().enumerate() {
+                    x[row] = b.get(row, column);
                 }
             }
-            let diagonal = l.get(column, column);
-            for sum in sums {
-                *sum = *sum / diagonal;
+            for column in 0..columns {
+                let (known, rest) = x.split_at_mut(column);
+                let sums = &mut rest[0];
+                for (before, known) in known.iter().enumerate() {
+                    let factor = l.get(column, before);
+                    for (sum, known) in sums.iter_mut().zip(known) {
+                        *sum = *sum - factor * *known;
+                    }
+                }
+                let diagonal = l.get(column, column);
+                for sum in sums {
+                    *sum = *sum / diagonal;
+                }
             }
-        }
-        for row in 0..rows {
-            for (column, x) in x[..columns].iter().enumerate() {
-                b.set(row, column, x[row]);
+            for row in 0..rows {
+                for (column, x) in x[..columns].iter().enumerate() {
+                    b.set(row, column, x[row]);
+                }
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::engine::graph::{
 use crate::graph::{Components, HostSpaceId, TaskGraph};
 use crate::machine::Device;
 use crate::parallel;
-use crate::policy::{NamedPolicy, Policy, Problem};
+use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem, WINDOW};
 use crate::runtime::{Runtime, RuntimeError};
 use crate::trace::Trace;
 use crate::verify::Checked;
@@ -122,7 +122,13 @@ impl<'a> Alone<'a> {
         if let Some(memory) = options.memory {
             prepared.limit_memory(memory);
         }
-        let policy = (options.policy).policy(problem, options.window, options.seed);
+        let of_policy = PolicyOptions {
+            // Subtasks share blocks, which are to be loaded ahead under any policy.
+            window: Some(options.window.unwrap_or(WINDOW)),
+            seed: options.seed,
+            ..PolicyOptions::default()
+        };
+        let policy = (options.policy.policy(problem, &of_policy)).map_err(GraphRunError::from)?;
         let ran = run_graph(runtime, &mut prepared, policy, options, control, stop);
         let mut done = Done {
             of: self,

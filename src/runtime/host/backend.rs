@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crossbeam_channel::{Sender, bounded};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
 
@@ -36,6 +37,9 @@ pub struct HostBackend {
     /// The cores that each pool's workers were opened with.
     homes: Vec<Vec<usize>>,
     workers: Arc<WorkerThreads>,
+    /// The workers of each pool are the threads of one of these: shared work divides itself
+    /// among them by `rayon`, and they compute its pieces where they claim parts of it.
+    pools: Vec<ThreadPool>,
     handles: Vec<JoinHandle<()>>,
     /// Each worker's thread, pool by pool.
     threads: Vec<Pid>,
@@ -84,6 +88,7 @@ impl HostBackend {
             devices: pools.iter().map(|pool| device(pool, &host)).collect(),
             homes: pools.iter().map(|pool| pool.cores.clone()).collect(),
             workers: Arc::new(WorkerThreads::new(&sizes, completions, epoch)),
+            pools: Vec::new(),
             handles: Vec::new(),
             threads: Vec::new(),
             memory: MemoryTable::default(),
@@ -113,26 +118,37 @@ impl HostBackend {
 
     fn start(&mut self, pools: &[PoolSpec]) -> Result<(), RuntimeError> {
         for pool in pools {
-            for &core in &pool.cores {
-                let index = self.threads.len();
-                let workers = Arc::clone(&self.workers);
-                let (report, started) = bounded(1);
-                let handle = std::thread::Builder::new()
-                    .name(format!("{} #{core}", pool.name))
-                    .spawn(move || {
-                        let pinned = affinity::pin(None, core);
-                        // The opener waits for this.
-                        let _ = report.send((gettid(), pinned));
-                        workers.work(index);
-                    });
-                let failed = |why: String| RuntimeError::Call {
-                    device: pool.name.clone(),
-                    call: "starting a worker thread",
-                    why,
-                };
-                self.handles
-                    .push(handle.map_err(|error| failed(error.to_string()))?);
-                let (thread, pinned) = started.recv().map_err(|error| failed(error.to_string()))?;
+            let failed = |why: String| RuntimeError::Call {
+                device: pool.name.clone(),
+                call: "starting worker threads",
+                why,
+            };
+            let first = self.threads.len();
+            let (report, started) = bounded(pool.cores.len());
+            let handles = &mut self.handles;
+            let threads = ThreadPoolBuilder::new()
+                .num_threads(pool.cores.len())
+                .spawn_handler(|thread| {
+                    let (index, report) = (thread.index(), report.clone());
+                    let core = pool.cores[index];
+                    let handle = std::thread::Builder::new()
+                        .name(format!("{} #{core}", pool.name))
+                        .spawn(move || {
+                            let pinned = affinity::pin(None, core);
+                            // The opener waits for this.
+                            let _ = report.send((index, gettid(), pinned));
+                            drop(report);
+                            thread.run();
+                        })?;
+                    handles.push(handle);
+                    Ok(())
+                })
+                .build()
+                .map_err(|error| failed(error.to_string()))?;
+            drop(report);
+            let mut reports: Vec<_> = started.iter().collect();
+            reports.sort_unstable_by_key(|(index, ..)| *index);
+            for ((_, thread, pinned), core) in reports.into_iter().zip(&pool.cores) {
                 self.threads.push(thread);
                 if !pinned {
                     self.warnings.push(format!(
@@ -141,6 +157,9 @@ impl HostBackend {
                     ));
                 }
             }
+            let workers = Arc::clone(&self.workers);
+            threads.spawn_broadcast(move |context| workers.work(first + context.index()));
+            self.pools.push(threads);
         }
         Ok(())
     }
@@ -291,6 +310,8 @@ impl Backend for HostBackend {
 impl Drop for HostBackend {
     fn drop(&mut self) {
         self.workers.close();
+        // Ends the threads, when their workers have ended.
+        self.pools.clear();
         for handle in self.handles.drain(..) {
             // Standard error has reported the panic of a worker.
             let _ = handle.join();

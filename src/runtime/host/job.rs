@@ -4,10 +4,10 @@
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::codelet::{HostCode, HostValue};
+use crate::codelet::{HostCode, HostValue, SharedKernel};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{Completion, EventId, Nanos, QueueId, Status, Workers};
 
@@ -16,6 +16,12 @@ pub enum Work {
     /// Computes units.
     Kernel {
         code: HostCode,
+        args: Vec<HostValue>,
+        units: Range<u64>,
+    },
+    /// Computes all units at once, on as many workers as there are parts of tiles.
+    Shared {
+        kernel: SharedKernel,
         args: Vec<HostValue>,
         units: Range<u64>,
     },
@@ -51,6 +57,9 @@ pub struct Job {
     submitted: AtomicU64,
     /// When the first tile began; `u64::MAX` before that.
     started: AtomicU64,
+    /// Whether a worker has begun, and ended, to compute shared work.
+    begun: AtomicBool,
+    done: AtomicBool,
     /// Why a tile failed. The remaining tiles are then claimed but not run.
     failure: OnceLock<String>,
     /// Keeps the memory that the work uses mapped.
@@ -103,6 +112,8 @@ impl Job {
             work,
             tiles,
             ended: AtomicU64::new(0),
+            begun: AtomicBool::new(false),
+            done: AtomicBool::new(false),
             submitted: AtomicU64::new(0),
             started: AtomicU64::new(u64::MAX),
             failure: OnceLock::new(),
@@ -185,6 +196,11 @@ impl Job {
                 // parts of the launch's units.
                 unsafe { code.run(args, first, part) }
             }
+            Work::Shared {
+                kernel,
+                args,
+                units,
+            } => self.share(*kernel, args, units),
             Work::Copy { from, to } => {
                 let length = tile.end - tile.start;
                 // SAFETY: both ranges were checked against their memory when
@@ -199,6 +215,26 @@ impl Job {
         }
     }
 
+    /// Computes shared work on the first worker that comes; the others compute the pieces
+    /// that it leaves to them, until it is done. Then it claims the parts of workers that
+    /// never came.
+    fn share(&self, kernel: SharedKernel, args: &[HostValue], units: &Range<u64>) {
+        if self.begun.swap(true, Ordering::AcqRel) {
+            while !self.done.load(Ordering::Acquire) {
+                match rayon::yield_now() {
+                    Some(rayon::Yield::Executed) => {}
+                    _ => std::thread::yield_now(),
+                }
+            }
+            return;
+        }
+        let _done = Done(&self.done);
+        let threads = self.tiles.all_parts() as usize;
+        // SAFETY: the submitter of the launch guarantees its arguments and the order of
+        // commands on the same memory; only this call computes its units.
+        unsafe { kernel(args, units.start, units.clone(), threads) }
+    }
+
     /// Whether a tile failed; settled once the job has ended.
     pub fn failed(&self) -> bool {
         self.failure.get().is_some()
@@ -211,7 +247,7 @@ impl Job {
             started: self.started.load(Ordering::Relaxed),
             ended,
             workers: match self.work {
-                Work::Kernel { .. } => Some(self.busy()),
+                Work::Kernel { .. } | Work::Shared { .. } => Some(self.busy()),
                 Work::Copy { .. } => None,
             },
             status: match self.failure.get() {
@@ -234,6 +270,15 @@ impl Job {
             mean: busy().sum::<u64>() / self.runs.len().max(1) as u64,
             most: busy().max().unwrap_or(0),
         }
+    }
+}
+
+/// Tells that shared work is done, also when it panics.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 

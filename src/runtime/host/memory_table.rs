@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::job::{Prepared, Work};
-use crate::codelet::{HostValue, Memory, Value};
+use crate::codelet::{HostCode, HostValue, Memory, Value};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{BufferId, HostMemoryId, HostRegion, Launch, Location, Rows, RuntimeError};
 
@@ -60,10 +60,21 @@ impl MemoryTable {
             args.extend(arg.plain());
         }
         let units = launch.units.clone();
-        let count = units.end.saturating_sub(units.start);
+        let count = match &code {
+            // A tile is a worker's part in it.
+            HostCode::Shared(_) => pool.workers as u64,
+            _ => units.end.saturating_sub(units.start),
+        };
         Ok(Prepared {
             tiles: Tiles::of(count, launch.cost, pool.workers),
-            work: Work::Kernel { code, args, units },
+            work: match code {
+                HostCode::Shared(kernel) => Work::Shared {
+                    kernel,
+                    args,
+                    units,
+                },
+                code => Work::Kernel { code, args, units },
+            },
             keep,
         })
     }

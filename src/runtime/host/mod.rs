@@ -12,6 +12,9 @@
 //! * `job` assigns a command's tiles (`runtime::tiles`). Each worker claims its
 //!   own run of tiles first and then those of others, so that a worker that the
 //!   operating system preempts delays nobody. The last one completes the job.
+//!   Workers of a pool are threads of one `rayon` pool: a codelet that divides its work by
+//!   itself (`HostCode::Shared`) is called once, by the worker that comes first, and those
+//!   that come meanwhile compute the pieces that it leaves to them.
 //! * `memory_table` knows what memory commands may name, `region` maps it.
 //! * `affinity` decides which worker runs on which core, and `driver_thread` where
 //!   the thread stays that submits and waits.

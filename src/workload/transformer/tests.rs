@@ -54,6 +54,9 @@ fn compute(layers: &Layers) -> Vec<Vec<f32>> {
                 }
                 Argument::InOut { .. } => unreachable!("no kernel updates its input"),
                 Argument::Value(value) => value.plain().unwrap(),
+                Argument::Again(_) | Argument::Stride { .. } | Argument::First { .. } => {
+                    unreachable!("no datum has a place")
+                }
             })
             .collect();
         let host = kernel.codelet.host.as_ref().unwrap();

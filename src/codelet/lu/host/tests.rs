@@ -1,5 +1,6 @@
 use super::*;
 use crate::codelet::Precision;
+use crate::codelet::host::run_on_threads;
 use crate::codelet::lu::{LuPanel, LuRow};
 
 fn memory<T>(numbers: &mut [T]) -> HostValue {
@@ -40,10 +41,10 @@ fn taken(memory: &[f64], width: usize, (first, stride): (usize, usize)) -> Vec<f
 }
 
 /// Runs the units of a codelet one by one, the last first.
-fn run(kernel: crate::codelet::HostKernel, args: &[HostValue], units: u64) {
+fn run(kernel: crate::codelet::SharedKernel, args: &[HostValue], units: u64) {
     for unit in (0..units).rev() {
         // SAFETY: the memories hold what the codelet documents.
-        unsafe { kernel(args, 0, unit..unit + 1) }
+        unsafe { kernel(args, 0, unit..unit + 1, 1) }
     }
 }
 
@@ -166,6 +167,65 @@ fn a_panel_has_its_factors_and_the_columns_beside_it_follow() {
         }
         .cost();
         assert!(cost.flops > 0.0);
+    }
+}
+
+/// A panel that threads share.
+#[test]
+fn a_panel_on_threads_solves_its_system() {
+    const THREADS: usize = 3;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for (m, n) in [(700, 403), (517, 517)] {
+        let first = 7;
+        let a: Vec<f64> = (0..m * n).map(|_| 2.0 * random.f64() - 1.0).collect();
+        let (mut lu, mut pivots) = (a.clone(), vec![u32::MAX; n]);
+        let args = [memory(&mut lu), memory(&mut pivots), number(m), number(n)];
+        let args = [&args[..], &[number(first)]].concat();
+        run_on_threads(panel::<f64>, &args, 1, THREADS);
+        let right = exchanged(&a, n, &pivots, first);
+        for i in 0..m {
+            let mut product = vec![0.0; n];
+            for k in 0..n.min(i + 1) {
+                let factor = if k == i { 1.0 } else { lu[i * n + k] };
+                assert!(factor.abs() <= 1.0, "a pivot is not the greatest");
+                for j in k..n {
+                    product[j] += factor * lu[k * n + j];
+                }
+            }
+            for j in 0..n {
+                let error = (product[j] - right[i * n + j]).abs();
+                assert!(error < 1e-11, "{m} {n}: {i} {j}: {error}");
+            }
+        }
+    }
+}
+
+/// What a column far from the first has instead of a pivot; the columns before it have
+/// theirs.
+#[test]
+fn a_late_column_without_a_pivot_is_told() {
+    let (rows, columns, bad) = (150, 101, 77);
+    for (value, told) in [
+        (0.0, NO_PIVOT),
+        (f64::NAN, NOT_FINITE),
+        (f64::INFINITY, NOT_FINITE),
+    ] {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut a: Vec<f64> = (0..rows * columns).map(|_| random.f64() - 0.5).collect();
+        let (of, count) = (memory(&mut a), number(columns));
+        for row in 0..rows {
+            // A column of zeros, or one number in the last row.
+            if value == 0.0 || row == rows - 1 {
+                a[row * columns + bad] = value;
+            }
+        }
+        let mut pivots = vec![0; columns];
+        let args = [of, memory(&mut pivots), number(rows), count, number(0)];
+        run(panel::<f64>, &args, 1);
+        assert!(pivots[..bad].iter().all(|pivot| *pivot < rows as u32));
+        assert_eq!(pivots[bad], told, "{value}");
     }
 }
 

@@ -3,6 +3,7 @@
 mod affinity;
 mod broadcast;
 mod memory;
+mod shared;
 mod stencils;
 
 use std::ops::Range;
