@@ -9,11 +9,11 @@ use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 
 use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
+use crate::codelet::host::{Arguments, Vectorised, vectorised};
 
-/// Columns that are transformed together: two cache lines of their numbers, which processors
-/// load together.
-const TOGETHER: usize = 16;
+/// Columns that are transformed together: four cache lines of their numbers, which processors
+/// load together. Of 4096 rows, they fill 1 MiB.
+const TOGETHER: usize = 32;
 
 /// Numbers between the lines of columns: without them, those of one row would lie in one set
 /// of the nearest cache.
@@ -120,24 +120,95 @@ pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>)
         let scratch = &mut scratch[..plan.get_inplace_scratch_len()];
         for begin in (units.start as usize..units.end as usize).step_by(TOGETHER) {
             let some = begin..(begin + TOGETHER).min(units.end as usize);
-            for row in 0..rows {
-                for (line, column) in some.clone().enumerate() {
-                    // SAFETY: x has this number.
-                    lines[line * apart + row] = unsafe { *x.add(row * columns + column) };
-                }
-            }
+            vectorised(Gather {
+                count: some.len(),
+                rows,
+                columns,
+                x: x.wrapping_add(some.start),
+                lines,
+            });
             for line in lines.chunks_exact_mut(apart).take(some.len()) {
                 plan.process_with_scratch(&mut line[..rows], scratch);
             }
-            for row in 0..rows {
-                for (line, column) in some.clone().enumerate() {
-                    let number = lines[line * apart + row];
-                    // SAFETY: y has this number, whose column is this call's.
-                    unsafe { *y.add(row * columns + column) = number };
-                }
-            }
+            vectorised(Scatter {
+                count: some.len(),
+                rows,
+                columns,
+                lines,
+                y: y.wrapping_add(some.start),
+            });
         }
     });
+}
+
+/// Copies some columns of a block, which has them, from `x` on to lines. The compiler unrolls
+/// the copies of [`TOGETHER`] columns, which halves the time of a transform.
+struct Gather<'a> {
+    count: usize,
+    rows: usize,
+    columns: usize,
+    x: *const Complex32,
+    lines: &'a mut [Complex32],
+}
+
+impl Vectorised for Gather<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            count,
+            rows,
+            columns,
+            x,
+            lines,
+        } = self;
+        let mut copy = |count: usize| {
+            for row in 0..rows {
+                for line in 0..count {
+                    // SAFETY: the block has this number.
+                    lines[line * (rows + GAP) + row] = unsafe { *x.add(row * columns + line) };
+                }
+            }
+        };
+        match count {
+            TOGETHER => copy(TOGETHER),
+            fewer => copy(fewer),
+        }
+    }
+}
+
+/// Copies lines to some columns of a block, which has them, from `y` on. Nobody else uses them.
+struct Scatter<'a> {
+    count: usize,
+    rows: usize,
+    columns: usize,
+    lines: &'a [Complex32],
+    y: *mut Complex32,
+}
+
+impl Vectorised for Scatter<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            count,
+            rows,
+            columns,
+            lines,
+            y,
+        } = self;
+        let copy = |count: usize| {
+            for row in 0..rows {
+                for line in 0..count {
+                    let number = lines[line * (rows + GAP) + row];
+                    // SAFETY: the block has this number, which only this call writes.
+                    unsafe { *y.add(row * columns + line) = number };
+                }
+            }
+        };
+        match count {
+            TOGETHER => copy(TOGETHER),
+            fewer => copy(fewer),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +221,15 @@ mod tests {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        for (rows, columns) in [(1, 1), (3, 8), (8, 3), (17, 12), (5, 32), (32, 19)] {
+        for (rows, columns) in [
+            (1, 1),
+            (3, 8),
+            (8, 3),
+            (17, 12),
+            (5, 32),
+            (32, 19),
+            (12, 75),
+        ] {
             let numbers = (0..2 * rows * columns).map(|_| random.f32() - 0.5);
             let mut x: Vec<f32> = numbers.collect();
             for along_rows in [true, false] {
