@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --bench host_pool` measures each several times. With the argument `ask` it
 //! reads names of operations, a line each, runs each once, and answers with its seconds:
-//! `scripts/host-libraries.py` so measures them in turns with those libraries.
+//! `scripts/host-libraries.py` so measures them in turns with those libraries. Only the
+//! memory of the latest operation is kept, which ran once before it was first measured.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -50,13 +51,18 @@ fn main() {
     let queue = runtime.queue(DeviceId(0)).expect("a queue");
     let mut pool = Pool { runtime, queue };
     if std::env::args().any(|argument| argument == "ask") {
+        let mut latest: Option<(String, Operation)> = None;
         for line in std::io::stdin().lock().lines() {
             let line = line.expect("a line");
-            let mut operation = pool.operation(&line);
-            // The first one warms up.
-            pool.run(&mut operation);
-            println!("{}", pool.run(&mut operation));
-            pool.free(operation);
+            if let Some((_, other)) = latest.take_if(|(name, _)| *name != line) {
+                pool.free(other);
+            }
+            let (_, operation) = latest.get_or_insert_with(|| {
+                let mut operation = pool.operation(&line);
+                pool.run(&mut operation);
+                (line, operation)
+            });
+            println!("{}", pool.run(operation));
         }
         return;
     }

@@ -220,7 +220,15 @@ mod tests {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        for (rows, columns) in [(1, 1), (3, 8), (8, 3), (17, 12), (5, 32), (32, 19)] {
+        for (rows, columns) in [
+            (1, 1),
+            (3, 8),
+            (8, 3),
+            (17, 12),
+            (5, 32),
+            (32, 19),
+            (12, 75),
+        ] {
             let numbers = (0..2 * rows * columns).map(|_| random.f32() - 0.5);
             let x: Vec<f32> = numbers.collect();
             for (along_rows, in_place) in

@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use super::matrix::{Matrix, Number, pieces};
-use super::{BLOCK, LEAF, host, middle, opencl, real};
+use super::{BLOCK, host, opencl, real};
 use crate::codelet::host::{Arguments, for_each_piece, piece};
 use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
@@ -105,11 +105,13 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>, thr
     }
 }
 
-/// As [`triangle`], in pieces for threads: each is a band of rows and the one as far from the
-/// other end, which have about as many numbers together.
+/// Adds A A^T to C, at least to its triangle, in pieces for threads: each is a band of columns
+/// and the one as far from the other end, which have about as many numbers together. The
+/// columns of a band are computed in blocks from the diagonal down: the library packs the
+/// operand with the fewer rows, so long blocks of few columns pack each row of A once.
 ///
 /// # Safety
-/// That of [`triangle`].
+/// A and C have `rows` rows, no others use C, and they do not overlap.
 pub(super) unsafe fn triangle_on<T: Number>(
     threads: usize,
     a: Matrix<T>,
@@ -117,46 +119,19 @@ pub(super) unsafe fn triangle_on<T: Number>(
     (rows, depth): (usize, usize),
     factors: (T, T),
 ) {
+    let block = BLOCK as usize;
     let count = pieces(threads, (rows * rows).saturating_mul(depth));
     for_each_piece(threads, count, |number| {
         for band in [number, 2 * count - 1 - number] {
-            let band = piece(rows, LEAF, band, 2 * count);
-            let size = (band.len(), band.start, depth);
-            let lower = a.from(band.start, 0);
-            // SAFETY: the caller's contract; bands are apart.
-            unsafe {
-                c.from(band.start, 0)
-                    .add_product(size, lower, a, true, factors);
-                let c = c.from(band.start, band.start);
-                triangle(lower, c, band.len(), depth, factors);
+            let band = piece(rows, block, band, 2 * count);
+            for begin in band.clone().step_by(block) {
+                let size = (rows - begin, block.min(band.end - begin), depth);
+                let a = a.from(begin, 0);
+                // SAFETY: the caller's contract; blocks are apart.
+                unsafe {
+                    c.from(begin, begin).add_product(size, a, a, true, factors);
+                }
             }
         }
     });
-}
-
-/// Adds A A^T to C, at least to its triangle: to both halves of the triangle and to
-/// the square between them.
-///
-/// # Safety
-/// A and C have `rows` rows, no others use C, and they do not overlap.
-unsafe fn triangle<T: Number>(
-    a: Matrix<T>,
-    c: Matrix<T>,
-    rows: usize,
-    depth: usize,
-    factors: (T, T),
-) {
-    // SAFETY: the caller's contract; the three parts of C are apart.
-    unsafe {
-        if rows <= 2 * LEAF {
-            c.add_product((rows, rows, depth), a, a, true, factors);
-            return;
-        }
-        let half = middle(rows);
-        let lower = a.from(half, 0);
-        triangle(a, c, half, depth, factors);
-        c.from(half, 0)
-            .add_product((rows - half, half, depth), lower, a, true, factors);
-        triangle(lower, c.from(half, half), rows - half, depth, factors);
-    }
 }

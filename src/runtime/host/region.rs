@@ -1,8 +1,11 @@
-//! Host memory: anonymous mappings, with huge pages where the kernel has them.
+//! Host memory: anonymous mappings, with huge pages where the kernel has them. Large ones are
+//! kept when they are dropped, and used again: the system clears each fresh page, which takes
+//! as long as many kernels that fill it.
 
+use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memmap2::{Advice, MmapMut, MmapOptions};
 
@@ -42,10 +45,12 @@ impl Reservation {
             return Ok(Self(bytes));
         }
         let memory = Memory::read();
-        let resident = Memory::resident().unwrap_or(0);
+        let kept = Kept::lock().bytes as u64;
+        let resident = Memory::resident().unwrap_or(0).saturating_sub(kept);
         let most = |before: u64| match &memory {
             // Memory reserved and touched is no longer available, but this process's.
-            Some(memory) => memory.obtainable(before.min(resident)),
+            // What is kept counts where a control group has a limit.
+            Some(memory) => memory.obtainable(before.min(resident)).saturating_sub(kept),
             None => u64::MAX,
         };
         RESERVED
@@ -78,13 +83,78 @@ impl Drop for Reservation {
 
 /// Keeps a region mapped and its bytes reserved.
 struct Mapping {
-    _mapping: MmapMut,
+    mapping: Option<MmapMut>,
     _reservation: Reservation,
 }
 
-/// Maps `bytes` of zeroed memory without touching it, so that each page is placed
-/// near the worker that writes it first. From 2 MiB on the mapping is aligned to
-/// huge pages and asks for them.
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if let Some(mapping) = self.mapping.take() {
+            Kept::lock().keep(mapping);
+        }
+    }
+}
+
+/// Large mappings that no region uses, the latest last.
+struct Kept {
+    mappings: VecDeque<MmapMut>,
+    bytes: usize,
+}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept {
+    mappings: VecDeque::new(),
+    bytes: 0,
+});
+
+/// Bytes of all kept mappings, at most. They are not reserved: who needs them has them
+/// unmapped first.
+const MOST_KEPT: usize = 512 << 20;
+
+/// A mapping is used again for a region that needs at least this part of it, in quarters.
+const LEAST_USED: usize = 3;
+
+impl Kept {
+    fn lock() -> MutexGuard<'static, Self> {
+        // No code panics while it holds the lock.
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a mapping instead of others that were kept before it.
+    fn keep(&mut self, mapping: MmapMut) {
+        let length = mapping.len();
+        if !(HUGE..=MOST_KEPT).contains(&length) {
+            return;
+        }
+        while self.bytes + length > MOST_KEPT {
+            let oldest = self.mappings.pop_front();
+            self.bytes -= oldest.map_or(0, |oldest| oldest.len());
+        }
+        self.bytes += length;
+        self.mappings.push_back(mapping);
+    }
+
+    /// The smallest mapping of at least this length and little more.
+    fn take(&mut self, length: usize) -> Option<MmapMut> {
+        let fits = |of: &MmapMut| of.len() >= length && length >= of.len() / 4 * LEAST_USED;
+        let found = (self.mappings.iter().enumerate())
+            .filter(|(_, mapping)| fits(mapping))
+            .min_by_key(|(_, mapping)| mapping.len());
+        let (index, _) = found?;
+        let mapping = self.mappings.remove(index)?;
+        self.bytes -= mapping.len();
+        Some(mapping)
+    }
+
+    /// Unmaps all. Whether there were any.
+    fn clear(&mut self) -> bool {
+        self.bytes = 0;
+        !std::mem::take(&mut self.mappings).is_empty()
+    }
+}
+
+/// Maps `bytes` of memory. What is mapped afresh is not touched, so that each page is placed
+/// near the worker that writes it first; what was mapped before has the contents that it had.
+/// From 2 MiB on the mapping is aligned to huge pages and asks for them.
 ///
 /// # Errors
 /// [`RuntimeError::OutOfMemory`] when the machine has less than that.
@@ -94,15 +164,29 @@ pub fn map(device: &str, bytes: u64) -> Result<HostRegion, RuntimeError> {
         requested: bytes,
         why,
     };
-    let reservation = Reservation::make(bytes).map_err(refuse)?;
+    let reservation = Reservation::make(bytes).or_else(|why| {
+        let cleared = Kept::lock().clear();
+        match cleared {
+            true => Reservation::make(bytes),
+            false => Err(why),
+        }
+    });
+    let reservation = reservation.map_err(refuse)?;
     let too_long = || refuse("more than this processor can address".to_owned());
     let length = usize::try_from(bytes.max(1)).map_err(|_| too_long())?;
     let slack = if length < HUGE { 0 } else { HUGE };
     let mapped = length.checked_add(slack).ok_or_else(too_long)?;
-    let mut mapping = MmapOptions::new().len(mapped).map_anon().map_err(|error| {
-        let state = Memory::read().map_or_else(String::new, |memory| format!(" ({memory})"));
-        refuse(format!("{error}{state}"))
-    })?;
+    let kept = match slack {
+        0 => None,
+        _ => Kept::lock().take(mapped),
+    };
+    let mut mapping = match kept {
+        Some(mapping) => mapping,
+        None => MmapOptions::new().len(mapped).map_anon().map_err(|error| {
+            let state = Memory::read().map_or_else(String::new, |memory| format!(" ({memory})"));
+            refuse(format!("{error}{state}"))
+        })?,
+    };
     let mut address = mapping.as_mut_ptr();
     if slack > 0 {
         // A kernel without huge pages refuses; small pages serve as well.
@@ -116,7 +200,7 @@ pub fn map(device: &str, bytes: u64) -> Result<HostRegion, RuntimeError> {
         address,
         bytes,
         keeper: Arc::new(Mapping {
-            _mapping: mapping,
+            mapping: Some(mapping),
             _reservation: reservation,
         }),
     })
@@ -135,6 +219,44 @@ mod tests {
         bytes[0] = 1;
         bytes[(5 << 20) - 1] = 2;
         assert_eq!(bytes.iter().map(|b| u32::from(*b)).sum::<u32>(), 3);
+    }
+
+    fn mapping(length: usize) -> MmapMut {
+        MmapOptions::new().len(length).map_anon().unwrap()
+    }
+
+    #[test]
+    fn large_mappings_are_kept_for_regions_of_about_their_size() {
+        let mut kept = Kept {
+            mappings: VecDeque::new(),
+            bytes: 0,
+        };
+        for huge in [1, 8, 5, 4] {
+            kept.keep(mapping(huge * HUGE));
+        }
+        kept.keep(mapping(HUGE - 1));
+        assert_eq!(kept.bytes, 18 * HUGE);
+        assert!(kept.take(3 * HUGE - 1).is_none(), "three quarters at least");
+        assert_eq!(kept.take(4 * HUGE - 9).unwrap().len(), 4 * HUGE);
+        assert_eq!(kept.take(4 * HUGE).unwrap().len(), 5 * HUGE);
+        assert!(kept.take(4 * HUGE).is_none() && kept.take(9 * HUGE).is_none());
+        assert!(kept.clear() && !kept.clear());
+        assert!(kept.take(HUGE).is_none());
+    }
+
+    #[test]
+    fn the_oldest_mappings_leave_first() {
+        let mut kept = Kept {
+            mappings: VecDeque::new(),
+            bytes: 0,
+        };
+        kept.keep(mapping(MOST_KEPT / 2));
+        kept.keep(mapping(MOST_KEPT / 4));
+        kept.keep(mapping(MOST_KEPT / 2));
+        assert_eq!(kept.bytes, MOST_KEPT / 4 * 3);
+        assert_eq!(kept.mappings[0].len(), MOST_KEPT / 4);
+        kept.keep(mapping(MOST_KEPT + 1));
+        assert_eq!(kept.bytes, MOST_KEPT / 4 * 3);
     }
 
     #[test]

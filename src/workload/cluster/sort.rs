@@ -19,7 +19,7 @@ use crate::random::uniform;
 use crate::verify::Checked;
 use crate::verify::sorted::{MultisetHash, ascends};
 
-/// Runs of a band, and ranks of a merging subtask: each is a unit, which one core computes.
+/// Runs of a band, and ranks of a subtask: each is a unit, which one core sorts.
 const UNITS: u64 = 16;
 
 /// Samples for each splitter: more make ranks more even.
@@ -170,18 +170,17 @@ impl SortWorkload {
         let task = FunctionTask::new("sort-runs", bands, accesses, function);
         task.cost(move |subtask| {
             let Range { start, end } = of.band(subtask);
-            sorting(end - start, (end - start) / UNITS)
+            sorting(end - start)
         })
     }
 
-    /// Merges the ranks, of which each run has so many numbers.
-    fn merge(&self, counts: &[u64]) -> FunctionTask {
+    /// Sorts the ranks, of which each run has so many numbers.
+    fn sort_ranks(&self, counts: &[u64]) -> FunctionTask {
         let runs: Vec<u64> = (0..self.bands())
             .flat_map(|band| self.runs(band).into_iter().take(UNITS as usize))
             .collect();
         let counts: Arc<[u64]> = counts.into();
         let ranked = Arc::new(Ranked::new(&runs, &counts));
-        let runs_of = runs.len();
         let ranks =
             move |subtask: u64| (UNITS * subtask) as usize..(UNITS * (subtask + 1)) as usize;
         let of = Arc::clone(&ranked);
@@ -229,24 +228,25 @@ impl SortWorkload {
                 to.slice()[at..at + from.len()].copy_from_slice(from);
                 at += from.len();
             }
-            // Faster than to merge as many runs.
+            // Faster than to merge so many runs.
             radsort::sort_by_key(to.slice(), key);
         };
-        let task = FunctionTask::new("merge-ranks", self.bands(), accesses, function);
+        let task = FunctionTask::new("sort-ranks", self.bands(), accesses, function);
         task.cost(move |subtask| {
             let place = of.place(ranks(subtask));
-            sorting(place.end - place.start, runs_of as u64)
+            sorting(place.end - place.start)
         })
     }
 }
 
-/// What it costs to sort so many numbers in runs of this length, or as many runs: each merge
-/// reads and writes all numbers.
-fn sorting(numbers: u64, length: u64) -> Cost {
-    let merges = (length.max(2) as f64).log2();
+/// Digits of a key: sorting by each reads and writes all numbers.
+const DIGITS: u64 = 4;
+
+/// What it costs to sort so many numbers.
+fn sorting(numbers: u64) -> Cost {
     Cost {
         flops: 0.0,
-        bytes: merges * (2 * numbers * size_of::<f32>() as u64) as f64,
+        bytes: (DIGITS * 2 * numbers * size_of::<f32>() as u64) as f64,
     }
 }
 
@@ -302,7 +302,7 @@ impl ClusterWorkload for SortWorkload {
         let counts = runs.flat_map(|length| {
             (0..ranks).map(move |rank| length * (rank + 1) / ranks - length * rank / ranks)
         });
-        self.merge(&counts.collect::<Vec<_>>()).on(spaces)
+        self.sort_ranks(&counts.collect::<Vec<_>>()).on(spaces)
     }
 
     fn depends(&self, number: u64) -> Option<usize> {
@@ -311,7 +311,7 @@ impl ClusterWorkload for SortWorkload {
 
     fn task_by(&self, _number: u64, spaces: &[SpaceId], bytes: &[u8]) -> Arc<dyn Computed> {
         let counts: Vec<u64> = bytemuck::pod_collect_to_vec(bytes);
-        self.merge(&counts).on(spaces)
+        self.sort_ranks(&counts).on(spaces)
     }
 
     fn result(&self) -> usize {
