@@ -6,10 +6,15 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use crate::codelet::{HostCode, HostValue, SharedKernel};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{Completion, EventId, Nanos, QueueId, Status, Workers};
+
+/// For how long a worker waits for pieces of shared work before it yields its core to other
+/// threads: longer than the parts of a factorisation that one thread computes.
+const ATTENTIVE: Duration = Duration::from_micros(200);
 
 /// What a command's tiles do.
 pub enum Work {
@@ -220,9 +225,11 @@ impl Job {
     /// never came.
     fn share(&self, kernel: SharedKernel, args: &[HostValue], units: &Range<u64>) {
         if self.begun.swap(true, Ordering::AcqRel) {
+            let mut idle_since = Instant::now();
             while !self.done.load(Ordering::Acquire) {
                 match rayon::yield_now() {
-                    Some(rayon::Yield::Executed) => {}
+                    Some(rayon::Yield::Executed) => idle_since = Instant::now(),
+                    _ if idle_since.elapsed() < ATTENTIVE => std::hint::spin_loop(),
                     _ => std::thread::yield_now(),
                 }
             }
