@@ -28,7 +28,10 @@ pub struct HostSpace {
 /// The first contents of a space: a function that writes the bytes of a place, by rows
 /// without gaps, as often as they are needed.
 #[derive(Clone)]
-pub struct SpaceContents(Arc<dyn Fn(&Place, &mut [u8]) + Send + Sync>);
+pub struct SpaceContents(Arc<Filler>);
+
+/// Writes the bytes of a place.
+type Filler = dyn Fn(&Place, &mut [u8]) + Send + Sync;
 
 /// Bytes that a thread makes at a time.
 const PIECE: u64 = 1 << 20;

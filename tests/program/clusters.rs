@@ -100,7 +100,7 @@ fn options_of_runs_that_compute_are_refused_by_name() {
     pdawl("run lu --noise 0.1")
         .assert()
         .code(2)
-        .stderr(contains("--noise is for simulated runs").and(contains("--cluster NAME")));
+        .stderr(contains("--noise is for simulated machines").and(contains("--machine NAME")));
     pdawl("run lu --nodes 3")
         .assert()
         .code(2)

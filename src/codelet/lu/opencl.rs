@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_items() {
+    fn columns_are_divided_among_groups() {
         let args = [0, 0, 7, 300, 513].map(Value::U32);
         let size = |kernel: OpenClKernel| kernel.shape.sizes(&(0..5), &args).global;
-        assert_eq!(size(row(Precision::F32)), [768]);
+        assert_eq!(size(row(Precision::F32)), [17 * 256]);
         assert_eq!(size(exchange(Precision::F64)), [512]);
     }
 }

@@ -180,10 +180,14 @@ fn a_panel_on_threads_solves_its_system() {
     for (m, n) in [(700, 403), (517, 517)] {
         let first = 7;
         let a: Vec<f64> = (0..m * n).map(|_| 2.0 * random.f64() - 1.0).collect();
-        let (mut lu, mut pivots) = (a.clone(), vec![u32::MAX; n]);
-        let args = [memory(&mut lu), memory(&mut pivots), number(m), number(n)];
-        let args = [&args[..], &[number(first)]].concat();
+        let of_a = (11, n + 3);
+        let (mut lu, mut pivots) = (inside(&a, n, of_a), vec![u32::MAX; n]);
+        let args = [memory(&mut lu), memory(&mut pivots)];
+        let sizes = [m, n, first].map(number);
+        let places = [&place(of_a.0, of_a.1)[..], &[HostValue::U64(0)]].concat();
+        let args = [&args[..], &sizes, &places].concat();
         run_on_threads(panel::<f64>, &args, 1, THREADS);
+        let lu = taken(&lu, n, of_a);
         let right = exchanged(&a, n, &pivots, first);
         for i in 0..m {
             let mut product = vec![0.0; n];
@@ -223,7 +227,8 @@ fn a_late_column_without_a_pivot_is_told() {
         }
         let mut pivots = vec![0; columns];
         let args = [of, memory(&mut pivots), number(rows), count, number(0)];
-        run(panel::<f64>, &args, 1);
+        let places = [&place(0, columns)[..], &[HostValue::U64(0)]].concat();
+        run(panel::<f64>, &[&args[..], &places].concat(), 1);
         assert!(pivots[..bad].iter().all(|pivot| *pivot < rows as u32));
         assert_eq!(pivots[bad], told, "{value}");
     }
