@@ -18,7 +18,7 @@ use crate::cluster::protocol::{
     DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
-use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId, check};
 use crate::cluster::wire::{Arrived, Wire};
 use crate::runtime::{Notice, Runtime};
@@ -304,18 +304,24 @@ impl<'a> Node<'a> {
                 self.store.insert(part, data);
             }
         }
-        let parts = (0..task.count()).flat_map(|subtask| task.writes(subtask));
-        let written: BTreeSet<SpaceId> = parts.map(|part| part.space).collect();
+        // All subtasks of a task that reduces write the same parts.
+        let unlike = if task.reduces() { 1 } else { task.count() };
+        let parts = (0..unlike).flat_map(|subtask| task.writes(subtask));
+        let mut written = BTreeSet::new();
+        let spaces = &self.spaces;
+        for part in parts {
+            let directory = spaces.directory(part.space);
+            self.store.forget_within(&part, |block| {
+                let mut holders = directory.holders(block);
+                holders.any(|(_, holder)| holder.node == me)
+            });
+            written.insert(part.space);
+        }
         self.executor
             .changed(self.runtime, |part| written.contains(&part.space));
-        let spaces = &self.spaces;
-        self.store.retain(|space, block| {
-            let mut holders = spaces.directory(space).holders(block);
-            holders.any(|(_, holder)| holder.node == me)
-        });
     }
 
-    /// Looks once at everything that can happen, and naps if nothing did.
+    /// Looks once at everything that can happen, and pauses if nothing did.
     pub(super) fn turn(&mut self) -> Result<(), ClusterError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ClusterError::Interrupted);
