@@ -34,7 +34,7 @@ pub(super) const AWAKE: Duration = Duration::from_micros(100);
 pub(super) const PAUSE: Duration = Duration::from_micros(20);
 
 /// The longest pause of a node that may get messages, as not every wire ends one.
-const LONGEST: Duration = Duration::from_micros(200);
+const LONGEST: Duration = Duration::from_micros(800);
 
 /// The longest pause of the only node, which a completion ends, and what sets `stop` does
 /// not.
