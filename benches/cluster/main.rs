@@ -1,7 +1,10 @@
 //! Figures of simulated clusters: `cargo bench --bench cluster -- NAME`, where NAME is
-//! `slow`, `copies`, `paper`, `thousand`, `locality` or `overhead`. They are virtual times,
-//! so they do not depend on this machine, except where real time is said.
+//! `slow`, `copies`, `paper`, `thousand`, `locality`, `overhead`, `regions` or `nodes`. They
+//! are virtual times, so they do not depend on this machine, except where real time is said,
+//! and those of `regions` and `nodes`.
 
+mod nodes;
+mod regions;
 mod tasks;
 
 use std::sync::Arc;
@@ -316,13 +319,15 @@ fn overhead() {
 }
 
 fn main() {
-    let figures: [(&str, fn()); 6] = [
+    let figures: [(&str, fn()); 8] = [
         ("slow", slow),
         ("copies", copies),
         ("paper", paper),
         ("thousand", thousand),
         ("locality", locality),
         ("overhead", overhead),
+        ("regions", regions::figure),
+        ("nodes", nodes::figure),
     ];
     let asked: Vec<String> = std::env::args()
         .skip(1)

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::tasks::{KernelSeconds, PolicyChoice, TaskExperiment, sample};
 use crate::balance::Strategy;
 use crate::codelet::Precision;
+use crate::engine::cluster::{self, Alone, AloneOptions, ClusterError};
 use crate::engine::corun::{Control, Corun, CorunError, Options};
 use crate::engine::graph::{self, GraphRunError};
 use crate::machine::MachineFile;
@@ -16,6 +17,8 @@ use crate::policy::NamedPolicy;
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, RuntimeError};
 use crate::workload::Divisible;
+use crate::workload::cluster::ClusterWorkload;
+use crate::workload::cluster::graph::WorkloadGraphError;
 use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
 use crate::workload::task_set::{Order, TaskSetError};
 
@@ -36,6 +39,12 @@ pub enum OneMachineError {
 
     #[error(transparent)]
     Graph(#[from] GraphRunError),
+
+    #[error(transparent)]
+    Subtasks(#[from] WorkloadGraphError),
+
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
 }
 
 /// The strategy with which so many steps of a workload take the least time on a machine, and
@@ -122,11 +131,54 @@ pub fn dense(
     Ok(run.outcome.seconds)
 }
 
+/// The seconds of a workload over spaces on a machine that computes it by itself, under a
+/// policy; none if the machine's memory has no room for it. Nothing is computed.
+///
+/// # Errors
+/// What the simulator and the engine refuse.
+pub fn spaces(
+    machine: &MachineFile,
+    workload: &dyn ClusterWorkload,
+    policy: NamedPolicy,
+    (seed, noise): (u64, Option<f64>),
+) -> Result<Option<f64>, OneMachineError> {
+    let stop = AtomicBool::new(false);
+    let sim = SimOptions {
+        seed,
+        noise,
+        ..SimOptions::default()
+    };
+    let mut runtime = Sim::new(machine, sim)?;
+    let alone = Alone::new(workload, [])?;
+    if alone.host_bytes(runtime.devices()) > machine.host.memory {
+        return Ok(None);
+    }
+    let seconds = alone.measure(&mut runtime, &stop)?;
+    let options = AloneOptions {
+        policy,
+        seed,
+        window: None,
+        memory: None,
+        name: &machine.name,
+        traces: false,
+        has_data: false,
+    };
+    let mut control = cluster::Control {
+        tile: 0,
+        verify: None,
+        outputs: Vec::new(),
+        progress: &mut |_| {},
+    };
+    let (outcome, _) = alone.run(&mut runtime, &seconds, &options, &mut control, &stop)?;
+    Ok(Some(outcome.seconds))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::corun::{Stream, Tracing};
     use crate::machine::MachineStore;
+    use crate::workload::cluster::{FftWorkload, Placement};
     use crate::workload::stencil::Stencil;
 
     #[test]
@@ -146,6 +198,27 @@ mod tests {
         // The GPU's memory is many times faster than the host's.
         assert_ne!(strategy, Strategy::Cpu);
         assert!(seconds > 0.0);
+    }
+
+    #[test]
+    fn a_transform_takes_no_less_than_the_memory_allows() {
+        let machine = MachineStore::at("/nonexistent").find("k40").unwrap();
+        let of = |side: u64| {
+            let transform = FftWorkload {
+                rows: side,
+                columns: side,
+                tile: side / 8,
+                placement: Placement::Rows,
+                matrix: Arc::new(|_, _| panic!("nothing is computed")),
+            };
+            let policy = "locality".parse().unwrap();
+            spaces(&machine, &transform, policy, (1, None)).unwrap()
+        };
+        // Rows and columns are read and written; no memory of 2013 has a terabyte a second.
+        let seconds = of(4096).unwrap();
+        assert!(seconds > 4.0 * 8.0 * 4096f64.powi(2) / 1e12, "{seconds}");
+        assert!(seconds.is_finite());
+        assert_eq!(of(1 << 20), None, "16 TiB have no room");
     }
 
     #[test]

@@ -188,7 +188,11 @@ fn wrong_files_and_options_are_told() {
         ("sort --input a.npy", 1, "an array of 1 is needed"),
         ("sort --size 1000 --tile 3", 2, "--tile 4 or more"),
         ("sort --devices opencl0.0", 2, "only hosts do"),
-        ("sort --cluster four", 2, "only hosts sort"),
+        (
+            "sort --cluster four --output x.npy",
+            2,
+            "--output is for runs that compute",
+        ),
         ("lu --input missing.npy", 1, "missing.npy: cannot be read"),
         ("lu --input even.npy --size 3", 2, "--input"),
         (

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::command::{Home, json, pdawl};
 
-const WORKLOADS: [&str; 7] = [
+const WORKLOADS: [&str; 8] = [
     "convolution --size 2048",
     "matmul --size 2048",
     "lu --size 2048",
@@ -14,6 +14,7 @@ const WORKLOADS: [&str; 7] = [
     "stencil --size 2048 --steps 3",
     "spmv --matrix rmat:14,8 --steps 2 --iterate",
     "pagerank --matrix uniform:20000,8 --steps 2",
+    "sort --size 3000000",
 ];
 
 fn sum(report: &Value, field: &str) -> u64 {
@@ -177,7 +178,8 @@ fn speed_ups_count_from_the_best_run_on_one_machine() {
         ("stencil --size 2048 --steps 30", "--strategy"),
         ("spmv --matrix uniform:20000,9 --steps 20", "--strategy"),
         ("matmul --size 4096", "one"),
-        ("lu --size 2048", "one node"),
+        ("lu --size 2048", "one"),
+        ("sort --size 1000000", "one node"),
     ] {
         let report = json(&format!("predict {workload} --cluster four --nodes 2,4"));
         let reference = &report["reference"];

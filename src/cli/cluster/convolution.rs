@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{
     ClusterWorkload, ConvolutionWorkload, Placement, generated, of_file,
@@ -143,6 +144,7 @@ fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> Prepa
         "{name}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}"
     );
     PreparedWorkload {
+        computing: Computing::All,
         alone: Some(LonePart {
             workload: Box::new(workload.clone()),
             size: sizes.clone(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file};
 
@@ -126,6 +127,7 @@ fn prepared(
     let tile = args.tile.unwrap_or(longest.div_ceil(32));
     let own = args.tile.unwrap_or(longest.div_ceil(8));
     PreparedWorkload {
+        computing: Computing::All,
         workload: Box::new(of(tile)),
         size: size(tile),
         alone: Some(LonePart {

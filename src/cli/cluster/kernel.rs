@@ -1,6 +1,7 @@
 //! A user's kernel over several nodes.
 
 use pdawl::engine::cluster::DEPTH;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::engine::corun::kernel::SliceTrials;
 use pdawl::machine::Device;
 use pdawl::machine::host::Host;
@@ -67,6 +68,7 @@ fn examined(mut task: KernelTask, is_compared: bool) -> Result<PreparedKernel, F
     Ok(PreparedKernel {
         written: workload.written(),
         prepared: PreparedWorkload {
+            computing: Computing::All,
             size: format!(
                 "{} of {}, {:?} work-items, {} steps, divided along dimension {} into {} parts \
                  of arguments {arguments:?}, seed {}",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file};
 
@@ -157,6 +158,7 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         format!("{name}{size} x {size} {precision}, {what} of {tile}, seed {seed}")
     };
     PreparedWorkload {
+        computing: Computing::All,
         workload: Box::new(of(tile, false)),
         size: sizes("blocks", tile),
         alone: Some(LonePart {

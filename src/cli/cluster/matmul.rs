@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, MatmulWorkload, Placement, generated, of_file};
 
@@ -127,6 +128,7 @@ fn prepared(
 ) -> PreparedWorkload {
     let tile = tile.unwrap_or_else(|| rows.max(columns).div_ceil(16).clamp(1, 2048));
     PreparedWorkload {
+        computing: Computing::All,
         workload: Box::new(MatmulWorkload {
             rows,
             columns,

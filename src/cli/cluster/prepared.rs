@@ -1,6 +1,7 @@
 //! A workload that was made from the command line.
 
 use pdawl::cluster::space::{Extent, SpaceId};
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::report::cluster::{Tolerance, WorkloadDescription};
 use pdawl::workload::cluster::ClusterWorkload;
 
@@ -15,6 +16,8 @@ pub struct PreparedWorkload {
     pub tolerance: Option<Tolerance>,
     /// Notes for the report.
     pub notes: Vec<String>,
+    /// Which devices of a simulated node compute it.
+    pub computing: Computing,
     /// How one machine computes it by itself.
     pub alone: Option<LonePart>,
 }

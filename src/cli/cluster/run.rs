@@ -121,7 +121,7 @@ pub fn run_job(
     let opened = prepare().and_then(|mut prepared| {
         let lone = prepared.workload.alone.take().filter(|_| nodes == 1);
         match (lone, job.alone) {
-            (Some(lone), Some(options)) => Ok(Ready::Alone(prepared, lone, options)),
+            (Some(lone), Some(options)) => Ok(Ready::Alone(Box::new(prepared), lone, options)),
             _ => Ok(Ready::Node(Box::new(open(job, prepared, nodes)?))),
         }
     });
@@ -137,7 +137,7 @@ pub fn run_job(
     let opened = match opened.map_err(at_rank) {
         Ok(Ready::Node(opened)) => *opened,
         Ok(Ready::Alone(prepared, lone, options)) => {
-            let ran = alone::run(job, options, prepared, &lone);
+            let ran = alone::run(job, options, *prepared, &lone);
             return ran.and(wire.finish().map_err(Failure::of));
         }
         // Another node has ended while this one prepared its part.
@@ -193,7 +193,7 @@ pub fn run_job(
 /// What a process does.
 enum Ready<'a> {
     /// It computes by itself.
-    Alone(Prepared, LonePart, &'a ClusterOptions),
+    Alone(Box<Prepared>, LonePart, &'a ClusterOptions),
     /// It is a node.
     Node(Box<Opened>),
 }

@@ -6,14 +6,14 @@ use pdawl::engine::corun::{self, Stream, Tracing};
 use pdawl::experiment::one_machine;
 use pdawl::machine::{ClusterFile, MachineFile};
 use pdawl::policy::NamedPolicy;
-use pdawl::report::scaling::{Reference, SCHEMA, ScalingReport, runs};
+use pdawl::report::scaling::{Reference, SCHEMA, ScalingContext, ScalingReport};
 use pdawl::workload::cluster::Placement;
 use pdawl::workload::dense::Operation;
 
 use super::options::SpreadOptions;
-use super::prepared::PreparedWorkload;
+use super::prepared::{LonePart, PreparedWorkload};
 use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launched};
-use super::{convolution, fft, lu, matmul, sparse};
+use super::{convolution, fft, lu, matmul, sort, sparse};
 use crate::cli::args::{Format, noise};
 use crate::cli::dense::matmul::Sizes as MatmulSizes;
 use crate::cli::dense::options::POLICY;
@@ -101,6 +101,14 @@ pub enum Workload {
         #[command(flatten)]
         options: Options,
     },
+    /// Predict a sort on the hosts of a described cluster
+    #[command(after_help = "Example:\n  pdawl predict sort --size 1000000000 --cluster four")]
+    Sort {
+        #[command(flatten)]
+        sizes: sort::Sizes,
+        #[command(flatten)]
+        options: Options,
+    },
     /// Predict the page ranks of a graph on a described cluster
     #[command(after_help = "Example:\n  pdawl predict pagerank --matrix rmat:20,16 --cluster four")]
     Pagerank {
@@ -157,6 +165,10 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
             let prepared = fft::prepare(sizes, options.placement(), options.seed);
             (prepared, options)
         }
+        Workload::Sort { sizes, options } => {
+            let prepared = sort::prepare(sizes, &options.scaling.spread, options.seed)?;
+            (prepared, options)
+        }
         Workload::Pagerank { ranking, options } => {
             let spread = &options.scaling.spread;
             let (seed, format) = (options.seed, options.format);
@@ -167,7 +179,10 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
     let (seed, format) = (options.seed, options.format);
     let alone = |machine: &MachineFile| match workload {
         Workload::Matmul { sizes, .. } => alone_dense(machine, sizes.shape(), options).map(Some),
-        _ => Ok(None),
+        _ => match &prepared.alone {
+            Some(lone) => alone_spaces(machine, lone, options),
+            None => Ok(None),
+        },
     };
     predict(&prepared, &options.scaling, seed, format, alone)
 }
@@ -187,11 +202,30 @@ fn alone_dense(
         columns,
         depth,
     };
-    let policy = POLICY.parse::<NamedPolicy>().map_err(Failure::of)?;
     let of = (options.seed, options.scaling.noise);
-    let seconds = one_machine::dense(machine, operation, policy, of).map_err(Failure::of)?;
-    let what = format!("the run on one {} with --policy {POLICY}", machine.name);
-    Ok((what, seconds))
+    let seconds = one_machine::dense(machine, operation, policy()?, of).map_err(Failure::of)?;
+    Ok((under_policy(machine), seconds))
+}
+
+/// What a workload over spaces takes on a machine's devices, without messages.
+fn alone_spaces(
+    machine: &MachineFile,
+    lone: &LonePart,
+    options: &Options,
+) -> Result<Alone, Failure> {
+    let of = (options.seed, options.scaling.noise);
+    let seconds = one_machine::spaces(machine, &*lone.workload, policy()?, of);
+    let seconds = seconds.map_err(Failure::of)?;
+    Ok(seconds.map(|seconds| (under_policy(machine), seconds)))
+}
+
+/// The policy that runs on one machine take by default.
+fn policy() -> Result<NamedPolicy, Failure> {
+    POLICY.parse().map_err(Failure::of)
+}
+
+fn under_policy(machine: &MachineFile) -> String {
+    format!("the run on one {} with --policy {POLICY}", machine.name)
 }
 
 /// What runs of a divisible workload on a machine's devices take at best.
@@ -256,66 +290,72 @@ pub fn predict(
     });
     let clusters: Vec<DescribedCluster> = clusters.collect::<Result<_, _>>()?;
     let bar = terminal::progress(format, counts.len() as u64, "numbers of nodes");
-    let simulated = clusters.iter().map(|described| {
-        let report = described.simulate(prepared, &simulation)?;
-        bar.inc(1);
-        Ok(report)
-    });
-    let simulated = simulated.collect::<Result<Vec<_>, Failure>>();
-    bar.finish_and_clear();
-    let simulated = simulated?;
-    let reference = reference(&simulated, &file, prepared, &simulation, alone)?;
-    let workload = prepared.described(prepared.workload.tasks());
-    let most = counts.last().copied().unwrap_or(0);
-    let report = ScalingReport {
+    let one = DescribedCluster::of(&file, 1)?;
+    // What is not the first of the runs is simulated for the speed-ups.
+    let first = match (one.check(prepared), clusters.first()) {
+        (Ok(()), _) => one.simulate(prepared, &simulation)?,
+        (Err(_), Some(least)) => least.simulate(prepared, &simulation)?,
+        (Err(refused), None) => return Err(refused),
+    };
+    let context = ScalingContext {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         simulated: true,
-        runs: runs(&simulated, &reference, workload.flops),
-        reference,
-        workload,
+        reference: reference(&first, &one, alone)?,
+        workload: prepared.described(prepared.workload.tasks()),
         cluster: file.name.clone(),
         policy: spread.spread().to_string(),
         prefetch: spread.prefetch(),
         seed,
         noise: simulation.noise(),
-        notes: notes(prepared, &file, most),
+        notes: notes(prepared, &file, counts.last().copied().unwrap_or(0)),
     };
-    terminal::print_report(format, &report, ScalingReport::render)
+    let print = |text: String| match format {
+        Format::Text => bar.suspend(|| terminal::print(&text)),
+        Format::Json => Ok(()),
+    };
+    print(context.heading())?;
+    let mut runs = Vec::new();
+    for described in &clusters {
+        let run = match described.machines.len() == first.nodes.len() {
+            true => context.run(&first),
+            false => context.run(&described.simulate(prepared, &simulation)?),
+        };
+        bar.inc(1);
+        print(run.line())?;
+        runs.push(run);
+    }
+    bar.finish_and_clear();
+    print(context.ending())?;
+    match format {
+        Format::Text => Ok(()),
+        Format::Json => terminal::print_json(&ScalingReport { context, runs }),
+    }
 }
 
 /// The fastest run on one machine: by its own driver, or as the only node. Where the workload
-/// does not fit there, it is the first of the simulated runs.
+/// does not fit there, it is `first`, the run on the least nodes.
 fn reference(
-    simulated: &[Report],
-    file: &ClusterFile,
-    prepared: &PreparedWorkload,
-    simulation: &Simulation,
+    first: &Report,
+    one: &DescribedCluster,
     alone: impl FnOnce(&MachineFile) -> Result<Alone, Failure>,
 ) -> Result<Reference, Failure> {
-    let one = DescribedCluster::of(file, 1)?;
-    let least = simulated.first();
-    let fits = one.check(prepared).is_ok();
-    if let Some(first) = least.filter(|_| !fits) {
-        let nodes = first.nodes.len() as u64;
+    let nodes = first.nodes.len() as u64;
+    if nodes > 1 {
         return Ok(Reference {
             what: format!("the run on {nodes} nodes, the least of these"),
             nodes,
             seconds: first.seconds,
         });
     }
-    let as_node = match least.filter(|run| run.nodes.len() == 1) {
-        Some(run) => run.seconds,
-        None => one.simulate(prepared, simulation)?.seconds,
-    };
     let alone = one.machines.first().map(alone).transpose()?.flatten();
     let (what, seconds) = match alone {
-        Some(alone) if alone.1 <= as_node => alone,
-        _ => ("the run on one node".to_owned(), as_node),
+        Some(alone) if alone.1 <= first.seconds => alone,
+        _ => ("the run on one node".to_owned(), first.seconds),
     };
     Ok(Reference {
         what,
-        nodes: 1,
+        nodes,
         seconds,
     })
 }

@@ -2,7 +2,7 @@
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::wire::environment::Launched;
-use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, simulate_workload};
+use pdawl::engine::cluster::simulate::{Cluster, Options, Report, simulate_workload};
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
 use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
 
@@ -149,7 +149,8 @@ impl DescribedCluster {
     ) -> Result<Report, Failure> {
         self.check(prepared)?;
         let store = MachineStore::of_user();
-        let cluster = Cluster::of(&self.file, &store, Computing::All).map_err(Failure::of)?;
+        let cluster = Cluster::of(&self.file, &store, prepared.computing);
+        let cluster = cluster.map_err(Failure::of)?;
         let options = Options {
             spread: simulation.spread.spread(),
             settings: Settings {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{ClusterWorkload, Fill, SortWorkload, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
-use super::options::ClusterOptions;
+use super::options::{ClusterOptions, SpreadOptions};
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
@@ -28,12 +29,16 @@ const MOST_BANDS: u64 = 256;
 /// Numbers of a band that is worth a subtask.
 const LEAST_TILE: u64 = 1 << 14;
 
-const EXAMPLES: &str = "Examples:\n  pdawl run sort --size 100000000 --verify\n  \
-                        mpirun -n 4 pdawl run sort --input a.npy --output sorted.npy";
+/// What has no blocks to place.
+const PLACED: &str = "numbers that are sorted";
 
+const EXAMPLES: &str = "Examples:\n  pdawl run sort --size 100000000 --verify\n  \
+                        mpirun -n 4 pdawl run sort --input a.npy --output sorted.npy\n  \
+                        pdawl run sort --size 1000000000 --cluster four";
+
+/// The numbers and those of a subtask.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct Sizes {
     /// Numbers to be sorted, singles from -1 to 1 [default: 67108864]
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     size: Option<u64>,
@@ -41,6 +46,13 @@ pub struct Args {
     /// Numbers of a subtask [default: a sixty-fourth of all]
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     tile: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    sizes: Sizes,
 
     /// Read the numbers from an NPY file of float32 with one dimension; all nodes must see it
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
@@ -54,25 +66,69 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let options = &args.options;
     check(options)?;
+    (options.nodes).refuse_simulated([
+        ("--input", args.input.is_some()),
+        ("--output", options.output.is_some()),
+    ])?;
+    let named = options.machine.devices.as_deref();
     let job = ClusterJob {
-        devices: Some(options.machine.devices.as_deref().unwrap_or("host")),
+        devices: match options.nodes.cluster {
+            Some(_) => named,
+            None => named.or(Some("host")),
+        },
         ..ClusterJob::new(options)
     };
-    run_job(&job, || prepared(args))
+    run_job(&job, || given(args))
 }
 
-fn prepared(args: &Args) -> Result<Prepared, Failure> {
+/// Generated numbers.
+///
+/// # Errors
+/// A size of subtasks of which there would be too many, and a placement.
+pub fn prepare(
+    sizes: &Sizes,
+    spread: &SpreadOptions,
+    seed: u64,
+) -> Result<PreparedWorkload, Failure> {
+    spread.refuse_placement(PLACED)?;
+    let (numbers, keys) = random(sizes.size.unwrap_or(SIZE), seed);
+    Ok(prepared(sizes.tile, numbers, keys, "", seed)?.0)
+}
+
+fn given(args: &Args) -> Result<Prepared, Failure> {
     let options = &args.options;
     let (numbers, keys) = match &args.input {
         Some(path) => {
             let row = files::open(path, NpyMatrix::open_vector)?;
             (row.columns(), of_file(row))
         }
-        None => random(args.size.unwrap_or(SIZE), options.seed),
+        None => random(args.sizes.size.unwrap_or(SIZE), options.seed),
     };
+    let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
+    let named = files::named(&inputs);
+    let (workload, space) = prepared(args.sizes.tile, numbers, keys, &named, options.seed)?;
+    let array = ResultArray {
+        space,
+        shape: &[numbers],
+        element: ElementType::Real(Precision::F32),
+    };
+    let mut paths = Paths::reading(inputs);
+    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    Ok(Prepared::new(workload, result, paths))
+}
+
+/// The sort of some numbers, whose file is `named` if they have one, with the space of its
+/// result.
+fn prepared(
+    tile: Option<u64>,
+    numbers: u64,
+    keys: Fill,
+    named: &str,
+    seed: u64,
+) -> Result<(PreparedWorkload, usize), Failure> {
     let least = numbers.div_ceil(MOST_BANDS);
     let usual = numbers.div_ceil(BANDS).max(LEAST_TILE).min(numbers);
-    let tile = args.tile.unwrap_or(usual);
+    let tile = tile.unwrap_or(usual);
     if tile < least {
         return Err(Failure::usage(
             format!("--tile {tile} makes more than {MOST_BANDS} subtasks of {numbers} numbers"),
@@ -81,41 +137,22 @@ fn prepared(args: &Args) -> Result<Prepared, Failure> {
     }
     let workload = SortWorkload::new(numbers, tile, keys)
         .map_err(|error| Failure::failed(error, "a file that does not change"))?;
-    let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
-    let array = ResultArray {
-        space: workload.result(),
-        shape: &[numbers],
-        element: ElementType::Real(Precision::F32),
-    };
-    let named = files::named(&inputs);
-    let mut paths = Paths::reading(inputs);
-    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    let workload = PreparedWorkload {
+    let result = workload.result();
+    let prepared = PreparedWorkload {
         workload: Box::new(workload),
-        size: format!(
-            "{named}{numbers} numbers, {tile} a subtask, seed {}",
-            options.seed
-        ),
+        size: format!("{named}{numbers} numbers, {tile} a subtask, seed {seed}"),
         tile,
         tolerance: None,
         notes: Vec::new(),
         alone: None,
+        computing: Computing::Host,
     };
-    Ok(Prepared::new(workload, result, paths))
+    Ok((prepared, result))
 }
 
 /// Refuses what sorting cannot do.
 fn check(options: &ClusterOptions) -> Result<(), Failure> {
-    options
-        .nodes
-        .spread
-        .refuse_placement("numbers that are sorted")?;
-    if options.nodes.cluster.is_some() {
-        return Err(Failure::usage(
-            "--cluster simulates devices of all kinds, and only hosts sort",
-            "the run without it",
-        ));
-    }
+    options.nodes.spread.refuse_placement(PLACED)?;
     let devices = options
         .machine
         .devices

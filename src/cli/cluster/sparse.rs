@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pdawl::codelet::Precision;
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::ElementType;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::report::cluster::Tolerance;
@@ -52,6 +53,7 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
     let steps = product.steps.into();
     let workload = SpmvWorkload::new(Arc::new(csr), form, precision, steps, product.seed);
     Ok(PreparedWorkload {
+        computing: Computing::All,
         workload: Box::new(workload.map_err(unsuitable)?),
         size,
         tile: NO_TILE,
@@ -210,6 +212,7 @@ fn prepare(
         workload = workload.with_tolerance(tolerance);
     }
     Ok(PreparedWorkload {
+        computing: Computing::All,
         tolerance: tolerance.map(|tolerance| Tolerance {
             tolerance,
             steps,

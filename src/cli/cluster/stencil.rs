@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::workload::Divisible;
 use pdawl::workload::cluster::StencilWorkload;
 use pdawl::workload::stencil::Stencil;
@@ -20,6 +21,7 @@ pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
     let third = nz.map_or(String::new(), |nz| format!(" x {nz}"));
     let seed = stencil.seed();
     PreparedWorkload {
+        computing: Computing::All,
         size: format!("{nx} x {ny}{third}, {steps} steps, bands of {tile}, seed {seed}"),
         workload: Box::new(StencilWorkload {
             stencil: Arc::new(stencil),

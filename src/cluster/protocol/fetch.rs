@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Action, Message, RequestId};
 use crate::cluster::NodeId;
-use crate::cluster::space::{Directory, Holder, Part, SpaceId, Spaces};
+use crate::cluster::space::{Directory, Holder, Part, Rectangles, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};
 
 /// A request, and who needs what it brings.
@@ -98,6 +98,8 @@ impl Fetches {
     ) -> bool {
         let mut needs = BTreeSet::new();
         let mut lacks: BTreeMap<NodeId, Vec<Part>> = BTreeMap::new();
+        // The same by space, as blocks that the subtask reads may have elements in common.
+        let mut lacked: HashMap<SpaceId, Rectangles<()>> = HashMap::new();
         let parts = task.reads(subtask).into_iter();
         for part in parts.filter(|part| !spaces.is_made(part.space)) {
             let directory = spaces.directory(part.space);
@@ -119,19 +121,18 @@ impl Fetches {
                             .collect();
                     }
                 }
-                // Two blocks that a subtask reads may have.
-                let before = lacks.get(&holder).into_iter().flatten();
-                for known in before.filter(|known| known.space == part.space) {
-                    rest = rest
-                        .iter()
-                        .flat_map(|piece| piece.without(&known.block))
-                        .collect();
+                let before = lacked.get(&part.space).into_iter();
+                for (known, ..) in before.flat_map(|before| before.overlapping(&block)) {
+                    rest = rest.iter().flat_map(|piece| piece.without(known)).collect();
                 }
                 let space = part.space;
                 let rest = rest.into_iter().map(|block| Part { space, block });
                 found.extend(rest.map(|part| (holder, part)));
             }
             for (holder, part) in found {
+                let lacked = lacked.entry(part.space).or_default();
+                // No two blocks begin at the same element.
+                lacked.insert(part.block.clone(), 0, ());
                 lacks.entry(holder).or_default().push(part);
             }
         }

@@ -1,8 +1,6 @@
 //! Which node has which block of a space.
 
-use std::collections::BTreeMap;
-
-use super::Block;
+use super::{Block, Rectangles};
 use crate::cluster::NodeId;
 
 /// Who has a block.
@@ -16,73 +14,39 @@ pub struct Holder {
 /// Blocks that do not overlap, with who has them: nodes, by default.
 #[derive(Clone, Debug)]
 pub struct Directory<H = Holder> {
-    /// By first row, then by first column.
-    bands: BTreeMap<u64, BTreeMap<u64, (Block, H)>>,
-    /// No block is higher or wider.
-    height: u64,
-    width: u64,
+    blocks: Rectangles<H>,
 }
 
 impl<H> Default for Directory<H> {
     fn default() -> Self {
         Self {
-            bands: BTreeMap::new(),
-            height: 0,
-            width: 0,
+            blocks: Rectangles::default(),
         }
     }
 }
+
+/// The number of all blocks: no two begin at the same element.
+const ONLY: u64 = 0;
 
 impl<H: Copy> Directory<H> {
     /// The blocks that have elements of `block`, cut to it, with their holders. Elements
     /// that nobody has are in none.
     pub fn holders<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = (Block, H)> + 'a {
-        self.overlapping(block)
-            .filter_map(|(piece, holder)| Some((piece.common(block)?, *holder)))
-    }
-
-    fn overlapping<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = &'a (Block, H)> + 'a {
-        let from = |begin: u64, most: u64| begin.saturating_sub(most.saturating_sub(1));
-        let rows = from(block.rows.start, self.height)..block.rows.end.max(block.rows.start);
-        let begin = from(block.columns.start, self.width);
-        let columns = begin..block.columns.end.max(begin);
-        let rows = rows.start.min(rows.end)..rows.end;
-        self.bands
-            .range(rows)
-            .flat_map(move |(_, band)| band.range(columns.clone()))
-            .map(|(_, entry)| entry)
-            .filter(|(piece, _)| piece.common(block).is_some())
+        let pieces = self.blocks.overlapping(block);
+        pieces.filter_map(|(piece, _, holder)| Some((piece.common(block)?, *holder)))
     }
 
     /// Gives a block to a holder, whoever had its elements.
     pub fn set(&mut self, block: &Block, holder: H) {
-        if block.is_empty() {
-            return;
-        }
-        let old: Vec<_> = self.overlapping(block).cloned().collect();
+        let old = self.blocks.overlapping(block);
+        let old: Vec<_> = old.map(|(piece, _, h)| (piece.clone(), *h)).collect();
         for (piece, before) in old {
-            self.remove(&piece);
+            self.blocks.remove(&piece, ONLY);
             for rest in piece.without(block) {
-                self.insert(rest, before);
+                self.blocks.insert(rest, ONLY, before);
             }
         }
-        self.insert(block.clone(), holder);
-    }
-
-    fn insert(&mut self, block: Block, holder: H) {
-        self.height = self.height.max(block.height());
-        self.width = self.width.max(block.width());
-        let band = self.bands.entry(block.rows.start).or_default();
-        band.insert(block.columns.start, (block, holder));
-    }
-
-    fn remove(&mut self, block: &Block) {
-        if let Some(band) = self.bands.get_mut(&block.rows.start) {
-            band.remove(&block.columns.start);
-            if band.is_empty() {
-                self.bands.remove(&block.rows.start);
-            }
-        }
+        self.blocks.insert(block.clone(), ONLY, holder);
     }
 }
 
@@ -91,12 +55,10 @@ impl Directory {
     /// it had other blocks, whose contents are lost.
     pub fn lost(&mut self, node: NodeId, heir: NodeId) -> bool {
         let mut any = false;
-        for band in self.bands.values_mut() {
-            for (_, holder) in band.values_mut().filter(|(_, h)| h.node == node) {
-                match holder.initial {
-                    true => holder.node = heir,
-                    false => any = true,
-                }
+        for holder in self.blocks.values_mut().filter(|h| h.node == node) {
+            match holder.initial {
+                true => holder.node = heir,
+                false => any = true,
             }
         }
         any

@@ -7,6 +7,7 @@
 mod block;
 mod directory;
 mod pieces;
+mod rectangles;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,7 @@ use std::ops::Range;
 pub use block::Block;
 pub use directory::{Directory, Holder};
 pub use pieces::pieces;
+pub use rectangles::Rectangles;
 
 use super::NodeId;
 use super::task::Task;

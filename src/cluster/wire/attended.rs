@@ -136,6 +136,17 @@ impl<T: Transport + 'static> Wire for Attended<T> {
         self.with(Link::poll)
     }
 
+    fn rest(&mut self, at_most: Duration) -> Result<(), WireError> {
+        self.with(|link| link.rest(at_most))
+    }
+
+    fn is_sending(&self) -> bool {
+        lock(&self.shared)
+            .link
+            .as_ref()
+            .is_some_and(Wire::is_sending)
+    }
+
     fn flush(&mut self, timeout: Duration) -> Result<(), WireError> {
         self.with(|link| link.flush(timeout))
     }

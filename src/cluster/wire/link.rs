@@ -347,6 +347,17 @@ impl<T: Transport> Wire for Link<T> {
         Ok(self.arrived.pop_front())
     }
 
+    fn rest(&mut self, at_most: Duration) -> Result<(), WireError> {
+        if self.arrived.is_empty() {
+            self.transport.rest(at_most);
+        }
+        Ok(())
+    }
+
+    fn is_sending(&self) -> bool {
+        self.transport.unsent() > 0
+    }
+
     fn flush(&mut self, timeout: Duration) -> Result<(), WireError> {
         let begin = Instant::now();
         while self.transport.unsent() > 0 {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -143,6 +143,12 @@ impl Local {
         }
     }
 
+    /// Keeps what has arrived until it is delivered.
+    fn keep(&mut self, parcel: Parcel) {
+        self.order.push_back(parcel.from);
+        self.unread[parcel.from].push_back(parcel);
+    }
+
     /// The place in `order` of the message to deliver now.
     fn choose(&mut self) -> Option<usize> {
         let waiting = self.order.len();
@@ -193,9 +199,8 @@ impl Transport for Local {
         self.check()?;
         // Before the inbox is read: what a rank sent is in there when it is gone.
         let gone = self.newly_gone();
-        for parcel in self.inbox.try_iter() {
-            self.order.push_back(parcel.from);
-            self.unread[parcel.from].push_back(parcel);
+        while let Ok(parcel) = self.inbox.try_recv() {
+            self.keep(parcel);
         }
         if let Some(rank) = gone.filter(|&rank| self.unread[rank].is_empty()) {
             self.told[rank] = true;
@@ -212,6 +217,15 @@ impl Transport for Local {
             channel: parcel.channel,
             bytes: parcel.bytes,
         }))
+    }
+
+    fn rest(&mut self, at_most: Duration) {
+        // Who is gone and who is not, nobody is woken for.
+        if self.order.is_empty()
+            && let Ok(parcel) = self.inbox.recv_timeout(at_most)
+        {
+            self.keep(parcel);
+        }
     }
 
     fn unsent(&self) -> usize {

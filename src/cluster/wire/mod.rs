@@ -74,6 +74,14 @@ pub trait Wire: Send {
     /// The next arrival, if there is one. It never waits.
     fn poll(&mut self) -> Result<Option<Arrived>, WireError>;
 
+    /// Waits until something may have arrived, at most so long: less where the transport
+    /// notices an arrival.
+    fn rest(&mut self, at_most: Duration) -> Result<(), WireError>;
+
+    /// Whether something that was sent has not left this rank. Only [`Wire::poll`] changes
+    /// that.
+    fn is_sending(&self) -> bool;
+
     /// Waits until everything that was sent to ranks that are not lost has left this rank.
     /// What arrives meanwhile is kept for [`Wire::poll`].
     fn flush(&mut self, timeout: Duration) -> Result<(), WireError>;

@@ -83,6 +83,36 @@ fn exchange(mut wire: LocalWire, seed: u64) -> Vec<Vec<Vec<u8>>> {
     arrived
 }
 
+/// A rank that is not woken waits for days.
+#[test]
+fn an_arrival_wakes_a_rank_that_rests() {
+    const DAYS: Duration = Duration::from_secs(1 << 20);
+    let ran = on_each(LocalWire::cluster(2), |mut wire| {
+        for _ in 0..100 {
+            let other = 1 - wire.rank();
+            if other == 1 {
+                wire.send(other, vec![1]).unwrap();
+            }
+            let arrived = loop {
+                match wire.poll().unwrap() {
+                    Some(arrived) => break arrived,
+                    None => wire.rest(DAYS).unwrap(),
+                }
+            };
+            assert_eq!(arrived, message(other, &[1]));
+            if other == 0 {
+                wire.send(other, vec![1]).unwrap();
+            }
+        }
+        // What waits in the wire is an arrival.
+        let own = wire.rank();
+        wire.send(own, vec![2]).unwrap();
+        wire.rest(DAYS).unwrap();
+        wire.poll().unwrap()
+    });
+    assert_eq!(ran, [0, 1].map(|rank| Some(message(rank, &[2]))));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -1,5 +1,8 @@
 //! What a transport does: carry bytes, with no idea of their meaning.
 
+use std::thread;
+use std::time::Duration;
+
 use super::WireError;
 
 /// Two independent sequences of messages. Order is kept within each, so a short control
@@ -43,6 +46,12 @@ pub trait Transport: Send {
 
     /// The next event, if there is one. It never waits.
     fn poll(&mut self) -> Result<Option<Event>, WireError>;
+
+    /// Waits until there may be an event, at most so long. A transport that nothing wakes
+    /// sleeps.
+    fn rest(&mut self, at_most: Duration) {
+        thread::sleep(at_most);
+    }
 
     /// How many messages have not left, without those to ranks that are lost. It changes
     /// only in [`Transport::poll`].

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::encode::{decode, encode};
 use super::error::ClusterError;
-use super::node::NAP;
+use super::node::PAUSE;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
 use crate::cluster::wire::{Arrived, Wire, WireError};
@@ -48,7 +48,7 @@ pub fn abandon(wire: &mut dyn Wire, why: &str) -> bool {
                 return false;
             }
             Ok(Some(_)) => {}
-            Ok(None) => thread::sleep(NAP),
+            Ok(None) => thread::sleep(PAUSE),
         }
     }
     false

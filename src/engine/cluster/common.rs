@@ -27,7 +27,7 @@ impl Node<'_> {
             return Ok(None);
         }
         let waiting: Vec<Part> = others.into_iter().map(part).collect();
-        self.until(|node| waiting.iter().all(|part| node.pieces.contains_key(part)))?;
+        self.until_sent(|node| waiting.iter().all(|part| node.pieces.contains_key(part)))?;
         let part = Part { space, block };
         let mut bytes = vec![0; self.spaces.bytes(&part) as usize];
         self.put_together(&part, waiting, &mut bytes)?;
@@ -41,7 +41,7 @@ impl Node<'_> {
     pub(super) fn common(&mut self, space: SpaceId) -> Result<Vec<u8>, Interruption> {
         let task = self.machine.task();
         let Some(bytes) = self.brought(space)? else {
-            self.until(|node| node.common.contains_key(&task))?;
+            self.until_sent(|node| node.common.contains_key(&task))?;
             let bytes = self.common.remove(&task);
             // What came before belongs to an attempt that has ended.
             self.common.retain(|about, _| *about > task);

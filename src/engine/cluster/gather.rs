@@ -36,7 +36,7 @@ impl Node<'_> {
                 None => std::mem::take(&mut asked),
             };
             let is_here = |node: &Self| waiting.iter().all(|part| node.pieces.contains_key(part));
-            self.until(is_here)?;
+            self.until_sent(is_here)?;
             bytes.resize(extent.bytes(block) as usize, 0);
             let part = Part {
                 space,

@@ -82,6 +82,8 @@ struct Input {
 pub(super) struct Inputs {
     found: HashMap<Vec<Part>, HostMemoryId>,
     all: HashMap<HostMemoryId, Input>,
+    /// Those without users, by when they were used last.
+    unused: BTreeMap<u64, HostMemoryId>,
     bytes: u64,
     /// Bytes beyond which parts without users are forgotten.
     most: u64,
@@ -93,6 +95,7 @@ impl Inputs {
         Self {
             found: HashMap::new(),
             all: HashMap::new(),
+            unused: BTreeMap::new(),
             bytes: 0,
             most,
             clock: 0,
@@ -114,15 +117,14 @@ impl Inputs {
         if let Some(memory) = self.found.get(parts)
             && let Some(input) = self.all.get_mut(memory)
         {
+            self.unused.remove(&input.used);
             input.users += 1;
             input.used = self.clock;
             return Ok(*memory);
         }
         let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
         while self.bytes + bytes > self.most {
-            let unused = self.all.iter().filter(|(_, input)| input.users == 0);
-            let oldest = unused.min_by_key(|(_, input)| input.used);
-            let Some(oldest) = oldest.map(|(memory, _)| *memory) else {
+            let Some((_, oldest)) = self.unused.pop_first() else {
                 break;
             };
             self.forget(oldest, pool, forgotten);
@@ -159,8 +161,12 @@ impl Inputs {
             return;
         };
         input.users = input.users.saturating_sub(1);
-        if input.is_old && input.users == 0 {
-            self.forget(memory, pool, forgotten);
+        match input.users {
+            0 if input.is_old => self.forget(memory, pool, forgotten),
+            0 => {
+                self.unused.insert(input.used, memory);
+            }
+            _ => {}
         }
     }
 
@@ -192,6 +198,7 @@ impl Inputs {
     ) {
         if let Some(input) = self.all.remove(&memory) {
             self.bytes -= input.bytes;
+            self.unused.remove(&input.used);
             if self.found.get(&input.parts) == Some(&memory) {
                 self.found.remove(&input.parts);
             }

@@ -18,7 +18,7 @@ use crate::cluster::protocol::{
     DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
-use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId, check};
 use crate::cluster::wire::{Arrived, Wire};
 use crate::runtime::{Notice, Runtime};
@@ -26,12 +26,23 @@ use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
 
-/// How long a node polls without a nap after something has happened. An answer over a fast
-/// network comes within this time.
+/// How long a node polls without a pause after something has happened. An answer over a
+/// fast network comes within this time.
 pub(super) const AWAKE: Duration = Duration::from_micros(100);
 
-/// A nap. It leaves its core to the workers.
-pub(super) const NAP: Duration = Duration::from_micros(20);
+/// The shortest pause. It leaves its core to the workers.
+pub(super) const PAUSE: Duration = Duration::from_micros(20);
+
+/// The longest pause of a node that may get messages, as not every wire ends one.
+const LONGEST: Duration = Duration::from_micros(800);
+
+/// The longest pause of the only node, which a completion ends, and what sets `stop` does
+/// not.
+const LONGEST_ALONE: Duration = Duration::from_millis(5);
+
+/// Pauses get longer with the time in which nothing has happened, and are this part of it:
+/// what is waited for comes later by no more.
+const PART: u32 = 16;
 
 /// The parts that a subtask wrote.
 pub(super) type Written = Vec<(Part, Vec<u8>)>;
@@ -76,8 +87,12 @@ pub struct Node<'a> {
     pub(super) executor: Executor,
     stop: &'a AtomicBool,
     began: Instant,
-    /// Until when it polls without naps.
+    /// Until when it polls without pauses.
     awake_until: Instant,
+    /// Since when nothing has happened.
+    quiet_since: Instant,
+    /// Whether other nodes send data that this one has asked for beside its requests.
+    pub(super) collects: bool,
     /// Messages to this node itself.
     pub(super) own: VecDeque<Message>,
     /// What was asked of other nodes.
@@ -151,6 +166,8 @@ impl<'a> Node<'a> {
         let mut node = Self {
             began: wire.epoch(),
             awake_until: Instant::now(),
+            quiet_since: Instant::now(),
+            collects: false,
             wire,
             runtime,
             machine,
@@ -304,18 +321,24 @@ impl<'a> Node<'a> {
                 self.store.insert(part, data);
             }
         }
-        let parts = (0..task.count()).flat_map(|subtask| task.writes(subtask));
-        let written: BTreeSet<SpaceId> = parts.map(|part| part.space).collect();
+        // All subtasks of a task that reduces write the same parts.
+        let unlike = if task.reduces() { 1 } else { task.count() };
+        let parts = (0..unlike).flat_map(|subtask| task.writes(subtask));
+        let mut written = BTreeSet::new();
+        let spaces = &self.spaces;
+        for part in parts {
+            let directory = spaces.directory(part.space);
+            self.store.forget_within(&part, |block| {
+                let mut holders = directory.holders(block);
+                holders.any(|(_, holder)| holder.node == me)
+            });
+            written.insert(part.space);
+        }
         self.executor
             .changed(self.runtime, |part| written.contains(&part.space));
-        let spaces = &self.spaces;
-        self.store.retain(|space, block| {
-            let mut holders = spaces.directory(space).holders(block);
-            holders.any(|(_, holder)| holder.node == me)
-        });
     }
 
-    /// Looks once at everything that can happen, and naps if nothing did.
+    /// Looks once at everything that can happen, and pauses if nothing did.
     pub(super) fn turn(&mut self) -> Result<(), ClusterError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ClusterError::Interrupted);
@@ -337,21 +360,41 @@ impl<'a> Node<'a> {
             self.completed(&completion)?;
             happened = true;
         }
-        self.nap(happened)
+        self.pause(happened)
     }
 
-    fn nap(&mut self, happened: bool) -> Result<(), ClusterError> {
+    fn pause(&mut self, happened: bool) -> Result<(), ClusterError> {
+        let now = Instant::now();
         if happened {
-            self.awake_until = Instant::now() + AWAKE;
+            self.awake_until = now + AWAKE;
+            self.quiet_since = now;
         }
-        if happened || Instant::now() < self.awake_until {
+        if happened || now < self.awake_until {
             std::thread::yield_now();
-        } else if self.executor.is_idle() {
-            std::thread::sleep(NAP);
-        } else if let Some(completion) = self.runtime.wait(Some(NAP))? {
+            return Ok(());
+        }
+        let longest = self.longest_pause();
+        let mut pause = ((now - self.quiet_since) / PART).clamp(PAUSE, longest);
+        if let Some(at) = self.wake_at {
+            pause = pause.min(Duration::from_nanos(at.saturating_sub(self.now())));
+        }
+        if self.executor.is_idle() {
+            self.wire.rest(pause)?;
+        } else if let Some(completion) = self.runtime.wait(Some(pause))? {
             self.completed(&completion)?;
+            self.quiet_since = Instant::now();
         }
         Ok(())
+    }
+
+    fn longest_pause(&self) -> Duration {
+        // Some wires move data only when they are polled.
+        let moves = self.collects || !self.requests.is_empty() || self.wire.is_sending();
+        match self.size() {
+            1 => LONGEST_ALONE,
+            _ if moves => PAUSE,
+            _ => LONGEST,
+        }
     }
 
     fn take_in(&mut self, arrived: Arrived) -> Result<(), ClusterError> {

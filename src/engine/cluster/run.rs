@@ -244,6 +244,14 @@ impl Node<'_> {
         }
     }
 
+    /// As [`Self::until`], for data that other nodes send.
+    pub(super) fn until_sent(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
+        self.collects = true;
+        let sent = self.until(is_so);
+        self.collects = false;
+        sent
+    }
+
     fn has_all_records(&self) -> bool {
         let both = self.records.iter().zip(&self.lost);
         both.into_iter()

@@ -6,18 +6,11 @@ use std::sync::Arc;
 
 use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
-use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::cluster::space::{Block, Part, Rectangles, SpaceId, Spaces};
 use crate::workload::cluster::Fill;
 
 use super::copying::Copying;
 use super::error::ClusterError;
-
-/// A block's bytes.
-#[derive(Debug)]
-struct Piece {
-    block: Block,
-    data: Vec<u8>,
-}
 
 /// What a node has of all spaces.
 pub(super) struct Store {
@@ -25,17 +18,20 @@ pub(super) struct Store {
     copying: Arc<Copying>,
     /// How to make what no node sends.
     makes: BTreeMap<SpaceId, Fill>,
-    /// The node's own blocks, the newest last.
-    own: BTreeMap<SpaceId, Vec<Piece>>,
-    /// What others have sent, for the present task.
-    fetched: BTreeMap<RequestId, Received>,
+    /// The node's own blocks. Newer ones have greater numbers.
+    own: BTreeMap<SpaceId, Rectangles<Vec<u8>>>,
+    next: u64,
+    /// What others have sent, for the present task, by the numbers of requests.
+    fetched: BTreeMap<SpaceId, Rectangles<Received>>,
+    requests: BTreeMap<RequestId, Vec<Part>>,
 }
 
-/// The answer to a request.
+/// A part of the answer to a request.
 #[derive(Debug)]
 struct Received {
-    parts: Vec<(Part, usize)>,
-    data: Vec<u8>,
+    answer: Arc<Vec<u8>>,
+    /// Where its bytes begin.
+    at: usize,
 }
 
 impl Store {
@@ -46,7 +42,9 @@ impl Store {
             copying,
             makes: BTreeMap::new(),
             own: BTreeMap::new(),
+            next: 0,
             fetched: BTreeMap::new(),
+            requests: BTreeMap::new(),
         }
     }
 
@@ -57,9 +55,9 @@ impl Store {
 
     /// Takes a block's bytes.
     pub fn insert(&mut self, part: Part, data: Vec<u8>) {
-        let pieces = self.own.entry(part.space).or_default();
-        let block = part.block;
-        pieces.push(Piece { block, data });
+        let own = self.own.entry(part.space).or_default();
+        own.insert(part.block, self.next, data);
+        self.next += 1;
     }
 
     /// Takes the answer to a request: the bytes of its parts, one part after the other,
@@ -72,31 +70,49 @@ impl Store {
         data: Vec<u8>,
         mut at: usize,
     ) -> bool {
-        let placed = parts.into_iter().map(|part| {
-            let begin = at;
-            at += spaces.bytes(&part) as usize;
-            (part, begin)
-        });
-        let parts: Vec<_> = placed.collect();
-        let is_whole = at == data.len();
-        self.fetched.insert(request, Received { parts, data });
-        is_whole
+        let bytes: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
+        if at + bytes as usize != data.len() {
+            return false;
+        }
+        let answer = Arc::new(data);
+        for part in &parts {
+            let fetched = self.fetched.entry(part.space).or_default();
+            let received = Received {
+                answer: Arc::clone(&answer),
+                at,
+            };
+            fetched.insert(part.block.clone(), request.0, received);
+            at += spaces.bytes(part) as usize;
+        }
+        self.requests.insert(request, parts);
+        true
     }
 
     /// Forgets an answer.
     pub fn release(&mut self, request: RequestId) {
-        self.fetched.remove(&request);
+        for part in self.requests.remove(&request).into_iter().flatten() {
+            if let Some(fetched) = self.fetched.get_mut(&part.space) {
+                fetched.remove(&part.block, request.0);
+            }
+        }
     }
 
     /// Forgets all answers, which belong to a task that has ended.
     pub fn release_all(&mut self) {
         self.fetched.clear();
+        self.requests.clear();
     }
 
-    /// Keeps the blocks of which `is_own` is true, and forgets the others.
-    pub fn retain(&mut self, is_own: impl Fn(SpaceId, &Block) -> bool) {
-        for (space, pieces) in &mut self.own {
-            pieces.retain(|piece| is_own(*space, &piece.block));
+    /// Forgets the own blocks with elements of a part of which `is_own` is false.
+    pub fn forget_within(&mut self, part: &Part, is_own: impl Fn(&Block) -> bool) {
+        let Some(own) = self.own.get_mut(&part.space) else {
+            return;
+        };
+        let there = own.overlapping(&part.block);
+        let others = there.filter(|(block, ..)| !is_own(block));
+        let others: Vec<_> = others.map(|(block, n, _)| (block.clone(), n)).collect();
+        for (block, number) in others {
+            own.remove(&block, number);
         }
     }
 
@@ -148,9 +164,11 @@ impl Store {
         block: Block,
         target: (&Block, &mut [u8]),
     ) -> Result<(), Block> {
-        let own = self.own.get(&space).into_iter().flatten().rev();
-        let own = own.map(|piece| (&piece.block, &piece.data[..]));
-        copy_from(own, element, block, target)
+        let own = self.own.get(&space).into_iter();
+        let mut own: Vec<_> = own.flat_map(|own| own.overlapping(&block)).collect();
+        own.sort_unstable_by_key(|(_, number, _)| std::cmp::Reverse(*number));
+        let own = own.into_iter().map(|(piece, _, data)| (piece, &data[..]));
+        copy_from(own, element, &block, target)
     }
 
     fn copy_fetched(
@@ -160,12 +178,10 @@ impl Store {
         block: Block,
         target: (&Block, &mut [u8]),
     ) -> Result<(), Block> {
-        let fetched = self.fetched.values().flat_map(|received| {
-            let parts = received.parts.iter();
-            let parts = parts.filter(move |(other, _)| other.space == space);
-            parts.map(|(other, at)| (&other.block, &received.data[*at..]))
-        });
-        copy_from(fetched, element, block, target)
+        let fetched = self.fetched.get(&space).into_iter();
+        let fetched = fetched.flat_map(|fetched| fetched.overlapping(&block));
+        let fetched = fetched.map(|(piece, _, of)| (piece, &of.answer[of.at..]));
+        copy_from(fetched, element, &block, target)
     }
 
     /// Appends parts to a message, one after the other.
@@ -195,7 +211,7 @@ impl fmt::Debug for Store {
         let mut shown = f.debug_struct("Store");
         shown.field("me", &self.me).field("own", &self.own);
         shown
-            .field("fetched", &self.fetched)
+            .field("requests", &self.requests)
             .finish_non_exhaustive()
     }
 }
@@ -205,10 +221,10 @@ impl fmt::Debug for Store {
 fn copy_from<'a>(
     pieces: impl Iterator<Item = (&'a Block, &'a [u8])>,
     element: usize,
-    block: Block,
+    block: &Block,
     (to, bytes): (&Block, &mut [u8]),
 ) -> Result<(), Block> {
-    let mut missing = vec![block];
+    let mut missing = vec![block.clone()];
     for (piece, data) in pieces {
         if missing.is_empty() {
             break;
@@ -300,6 +316,12 @@ mod tests {
                 }
                 spaces.written(&part(&block), nodes[which]);
                 stores[which].insert(part(&block), data);
+                for (store, node) in stores.iter_mut().zip(nodes) {
+                    store.forget_within(&part(&block), |other| {
+                        let mut holders = spaces.directory(space).holders(other);
+                        holders.any(|(_, holder)| holder.node == node)
+                    });
+                }
 
                 let block = random_block(&mut random, SIDE);
                 let to = random.usize(..2);

@@ -14,6 +14,15 @@ pub const SCHEMA: &str = "pdawl-scaling/1";
 /// Simulated runs of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScalingReport {
+    #[serde(flatten)]
+    pub context: ScalingContext,
+    /// By the number of nodes, ascending.
+    pub runs: Vec<ScalingRun>,
+}
+
+/// What is known before the runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScalingContext {
     pub schema: &'static str,
     /// Of the program.
     pub version: &'static str,
@@ -28,8 +37,6 @@ pub struct ScalingReport {
     pub noise: f64,
     /// What speed-ups count from.
     pub reference: Reference,
-    /// By the number of nodes, ascending.
-    pub runs: Vec<ScalingRun>,
     pub notes: Vec<String>,
 }
 
@@ -91,24 +98,24 @@ impl From<Busiest> for BusiestPart {
     }
 }
 
-/// The rows of runs of so many operations, in the order of their numbers of nodes.
-pub fn runs(simulated: &[Report], reference: &Reference, flops: f64) -> Vec<ScalingRun> {
-    let row = |report: &Report| {
+impl ScalingContext {
+    /// The row of a run.
+    pub fn run(&self, report: &Report) -> ScalingRun {
+        let reference = &self.reference;
         let count = report.nodes.len() as f64;
         let computing: f64 = report.nodes.iter().map(|node| node.computing).sum();
         let speedup = reference.seconds / report.seconds;
         ScalingRun {
             nodes: report.nodes.len() as u64,
             seconds: report.seconds,
-            gflops: flops / report.seconds / 1e9,
+            gflops: self.workload.flops / report.seconds / 1e9,
             speedup,
             efficiency: speedup * reference.nodes as f64 / count,
             sent_bytes: report.nodes.iter().map(|node| node.bytes_out).sum(),
             idle: (1.0 - computing / (count * report.seconds)).clamp(0.0, 1.0),
             busiest: report.busiest.clone().map(BusiestPart::from),
         }
-    };
-    simulated.iter().map(row).collect()
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +125,29 @@ mod tests {
     use super::*;
     use crate::engine::cluster::simulate::NodeRow;
     use crate::spread::Requests;
+
+    /// A workload of 24 billion operations.
+    fn context(reference: Reference) -> ScalingContext {
+        ScalingContext {
+            schema: SCHEMA,
+            version: "0",
+            simulated: true,
+            workload: WorkloadDescription {
+                name: "some",
+                size: "much".to_owned(),
+                tasks: 1,
+                subtasks: 1,
+                flops: 24e9,
+            },
+            cluster: "one".to_owned(),
+            policy: "static".to_owned(),
+            prefetch: 0,
+            seed: 1,
+            noise: 0.0,
+            reference,
+            notes: Vec::new(),
+        }
+    }
 
     /// Nodes that compute for half of the time and send 10 bytes each.
     fn run(nodes: usize, seconds: f64) -> Report {
@@ -148,8 +178,9 @@ mod tests {
             nodes: 1,
             seconds: 12.0,
         };
+        let context = context(reference);
         let all = [run(2, 12.0), run(4, 6.0), run(16, 3.0)];
-        let rows = runs(&all, &reference, 24e9);
+        let rows: Vec<_> = all.iter().map(|run| context.run(run)).collect();
         let figures: Vec<_> = rows
             .iter()
             .map(|row| (row.nodes, row.speedup, row.efficiency, row.gflops))
@@ -160,7 +191,24 @@ mod tests {
         );
         assert!(rows.iter().all(|row| row.idle == 0.5));
         assert_eq!(rows[2].sent_bytes, 160);
-        assert_eq!(runs(&[], &reference, 1.0), []);
+    }
+
+    /// Figures as long as they become.
+    #[test]
+    fn lines_are_below_their_headings() {
+        let context = context(Reference {
+            what: "one machine".to_owned(),
+            nodes: 1,
+            seconds: 1e-3,
+        });
+        let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
+        let heading = plain(context.heading());
+        let names = heading.lines().last().unwrap();
+        let ends = |line: &str| line.find("  node").or(line.find("  Busiest"));
+        for (nodes, seconds) in [(1, 12.0), (100_000, 1.234e-6), (7, 123_456.0)] {
+            let line = plain(context.run(&run(nodes, seconds)).line());
+            assert_eq!(ends(&line), ends(names), "{names}\n{line}");
+        }
     }
 
     #[test]

@@ -2,33 +2,23 @@
 
 use std::fmt::{self, Write};
 
+use anstyle::Style;
+
 use super::super::style::{FAINT, MAIN, STRONG, notes, origin, styled, written};
-use super::super::table;
-use super::{BusiestPart, ScalingReport, ScalingRun};
+use super::{BusiestPart, ScalingContext, ScalingRun};
 use crate::quantity::{Bytes, Count, Percent, Seconds};
 
-const HEADER: [&str; 8] = [
-    "Nodes",
-    "Time",
-    "Rate",
-    "Speed-up",
-    "Efficiency",
-    "Sent",
-    "Idle",
-    "Busiest",
-];
-
-impl ScalingReport {
-    /// The report as text, with ANSI styles.
-    pub fn render(&self) -> String {
-        written(|out| self.write(out))
+impl ScalingContext {
+    /// What is said before the first run, with ANSI styles.
+    pub fn heading(&self) -> String {
+        written(|out| self.write_heading(out))
     }
 
-    fn write(&self, out: &mut String) -> fmt::Result {
+    fn write_heading(&self, out: &mut String) -> fmt::Result {
         let of = &self.workload;
         writeln!(
             out,
-            "{}, {}: {} subtasks in {} tasks on nodes of {}{}\n",
+            "{}, {}: {} subtasks in {} tasks on nodes of {}{}",
             styled(STRONG, format!("{} {}", of.name, of.size)),
             styled(STRONG, &self.policy),
             of.subtasks,
@@ -36,33 +26,68 @@ impl ScalingReport {
             styled(STRONG, &self.cluster),
             origin(self.simulated)
         )?;
-        let mut table = table::plain(&HEADER, |column| column + 1 < HEADER.len());
-        for run in &self.runs {
-            table.add_row(cells(run));
-        }
-        writeln!(out, "{}\n", table.trim_fmt())?;
         let from = &self.reference;
         let seconds = Seconds(from.seconds);
         writeln!(out, "Speed-ups count from {}, {seconds}.\n", from.what)?;
-        notes(out, &self.notes)?;
-        let what = "Simulated with the decisions of real runs; nothing was computed.";
-        writeln!(out, "{}", styled(FAINT, what))
+        let names = [
+            "Nodes",
+            "Time",
+            "Rate",
+            "Speed-up",
+            "Efficiency",
+            "Sent",
+            "Idle",
+        ];
+        writeln!(
+            out,
+            "{}  Busiest",
+            aligned(names.map(str::to_owned), Style::new())
+        )
+    }
+
+    /// What is said after the last run, with ANSI styles.
+    pub fn ending(&self) -> String {
+        written(|out| {
+            writeln!(out)?;
+            notes(out, &self.notes)?;
+            let what = "Simulated with the decisions of real runs; nothing was computed.";
+            writeln!(out, "{}", styled(FAINT, what))
+        })
     }
 }
 
-fn cells(run: &ScalingRun) -> Vec<String> {
-    vec![
-        run.nodes.to_string(),
-        styled(MAIN, Seconds(run.seconds)),
-        Count(run.gflops * 1e9, "flop/s").to_string(),
-        format!("{:.2}", run.speedup),
-        Percent(run.efficiency).to_string(),
-        Bytes(run.sent_bytes).to_string(),
-        Percent(run.idle).to_string(),
-        run.busiest
-            .as_ref()
-            .map_or_else(String::new, BusiestPart::in_words),
-    ]
+impl ScalingRun {
+    /// The run as a line of a table, with ANSI styles. Lines are known one after the other,
+    /// so columns have fixed widths.
+    pub fn line(&self) -> String {
+        let cells = [
+            self.nodes.to_string(),
+            Seconds(self.seconds).to_string(),
+            Count(self.gflops * 1e9, "flop/s").to_string(),
+            format!("{:.2}", self.speedup),
+            Percent(self.efficiency).to_string(),
+            Bytes(self.sent_bytes).to_string(),
+            Percent(self.idle).to_string(),
+        ];
+        let busiest = self.busiest.as_ref();
+        let busiest = busiest.map_or_else(String::new, BusiestPart::in_words);
+        let line = format!("{}  {busiest}", aligned(cells, MAIN));
+        format!("{}\n", line.trim_end())
+    }
+}
+
+/// Columns to the right of so many characters each; the second one in a style.
+fn aligned(cells: [String; 7], style: Style) -> String {
+    const WIDTHS: [usize; 7] = [7, 9, 13, 9, 11, 10, 7];
+    let columns = cells.into_iter().zip(WIDTHS).enumerate();
+    let columns = columns.map(|(place, (cell, width))| {
+        let cell = format!("{cell:>width$}");
+        match place {
+            1 => styled(style, cell),
+            _ => cell,
+        }
+    });
+    columns.collect::<Vec<_>>().join(" ")
 }
 
 impl BusiestPart {

@@ -40,6 +40,22 @@ pub struct Together {
     choice: Choice,
 }
 
+/// What was found out about the nodes that would finish last, as long as nothing changes.
+#[derive(Default)]
+struct Seen {
+    /// When each will have finished.
+    ends: Option<Vec<(f64, NodeId)>>,
+    running: Option<Vec<Running>>,
+}
+
+/// A subtask that runs.
+struct Running {
+    node: NodeId,
+    /// The seconds that it is expected to need.
+    left: f64,
+    subtask: u64,
+}
+
 impl Together {
     /// The policy, with regard to where data are or without.
     pub fn new(by_data: bool) -> Self {
@@ -123,18 +139,37 @@ impl Together {
 
     /// When nothing is free: has a node that will soon have nothing get what waits or runs
     /// elsewhere.
-    fn help(&mut self, node: NodeId, state: &mut TaskState) {
+    fn help(&mut self, node: NodeId, seen: &mut Seen, state: &mut TaskState) {
         if !state.ledger().free().is_empty() || !self.paces.is_hungry(node, state) {
             return;
         }
-        let ends = |node| (self.paces.finish(node, 0, state), node);
-        let others = self.latest.iter().copied().filter(|&other| other != node);
-        let able = others.filter(|&other| state.ledger().revoking(other).is_empty());
-        let last = able.map(ends).max_by(|a, b| a.0.total_cmp(&b.0));
+        let ends = seen.ends.get_or_insert_with(|| self.ends(state));
+        let others = ends.iter().filter(|(_, other)| *other != node);
+        let able = others.filter(|(_, other)| state.ledger().revoking(*other).is_empty());
+        let last = able.max_by(|a, b| a.0.total_cmp(&b.0)).copied();
         let Some((end, last)) = last else { return };
-        if !self.revoke(last, end, node, state) {
-            self.copy(node, state);
+        if self.revoke(last, end, node, state) || self.copy(node, seen, state) {
+            *seen = Seen::default();
         }
+    }
+
+    /// When the nodes that would finish last will have.
+    fn ends(&self, state: &TaskState) -> Vec<(f64, NodeId)> {
+        let end = |&node| (self.paces.finish(node, 0, state), node);
+        self.latest.iter().map(end).collect()
+    }
+
+    /// What runs at the nodes that would finish last.
+    fn running(&self, state: &TaskState) -> Vec<Running> {
+        let of_node = |&node| {
+            let running = self.paces.running(node, state);
+            running.map(move |(left, subtask)| Running {
+                node,
+                left,
+                subtask,
+            })
+        };
+        self.latest.iter().flat_map(of_node).collect()
     }
 
     /// Asks a node that would finish in `end` seconds for those of its waiting subtasks that
@@ -164,32 +199,32 @@ impl Together {
     }
 
     /// Has a node that has a device free compute what runs elsewhere and would end later
-    /// there.
-    fn copy(&mut self, node: NodeId, state: &mut TaskState) {
+    /// there. The result is whether there is something.
+    fn copy(&mut self, node: NodeId, seen: &mut Seen, state: &mut TaskState) -> bool {
         let Some(free) = self.paces.free_device(node, state) else {
-            return;
+            return false;
         };
         let mut worst: Option<(f64, u64)> = None;
-        for &other in self.latest.iter().filter(|&&other| other != node) {
-            for (left, subtask) in self.paces.running(other, state) {
-                let here = self.copied_in(free, node, subtask, state);
-                let ledger = state.ledger();
-                let gain = left * COPY_MARGIN - here;
-                if gain > 0.0 && !ledger.is_copied(subtask) && worst.is_none_or(|w| w.0 < gain) {
-                    worst = Some((gain, subtask));
-                }
+        let running = seen.running.get_or_insert_with(|| self.running(state));
+        for other in running.iter().filter(|other| other.node != node) {
+            let (subtask, ledger) = (other.subtask, state.ledger());
+            let most = other.left * COPY_MARGIN;
+            // When its data arrive takes long to say, and nothing needs less than no time.
+            let here = free * ledger.weight(subtask) + self.paces.round_trip(state);
+            if most <= here || ledger.is_copied(subtask) {
+                continue;
+            }
+            let gain = most - (here + state.arrival(subtask, node));
+            if gain > 0.0 && worst.is_none_or(|w| w.0 < gain) {
+                worst = Some((gain, subtask));
             }
         }
-        if let Some((_, subtask)) = worst {
-            state.copy(node, subtask);
-            self.paces.given(node, state);
-        }
-    }
-
-    /// Seconds until a copy has ended at a node's free device.
-    fn copied_in(&self, seconds: f64, node: NodeId, subtask: u64, state: &TaskState) -> f64 {
-        let fetch = state.arrival(subtask, node);
-        seconds * state.ledger().weight(subtask) + fetch + self.paces.round_trip(state)
+        let Some((_, subtask)) = worst else {
+            return false;
+        };
+        state.copy(node, subtask);
+        self.paces.given(node, state);
+        true
     }
 
     /// Has every node that could wait get work, and looks again later.
@@ -202,8 +237,9 @@ impl Together {
         latest.truncate(LATEST);
         self.latest = latest.into_iter().map(|(_, node)| node).collect();
         let nodes: Vec<NodeId> = state.working().collect();
+        let mut seen = Seen::default();
         for node in nodes {
-            self.help(node, state);
+            self.help(node, &mut seen, state);
         }
         self.paces.wake(state);
     }
@@ -230,7 +266,7 @@ impl Spread for Together {
     fn done(&mut self, finished: &Finished, state: &mut TaskState) {
         self.paces.done(finished, state);
         self.feed(finished.node, state);
-        self.help(finished.node, state);
+        self.help(finished.node, &mut Seen::default(), state);
     }
 
     fn revoked(

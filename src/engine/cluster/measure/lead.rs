@@ -3,11 +3,14 @@
 use super::figures::{self, Pair};
 use super::machines::{Introduced, Kind, kinds};
 use super::pairs::{across, pairs};
-use super::peer::Peer;
+use super::peer::{Peer, median};
 use super::talk::Talk;
 use super::{ClusterError, FoundMachine, MeasureOptions, MeasuredCluster, MeasuredNode};
 use crate::machine::MachineFile;
 use crate::time::Nanos;
+
+/// Floods of a pair. Another process may take the core of a rank in some of them.
+const FLOODS: usize = 5;
 
 /// Bytes of the first large message, and how much longer the next one is.
 const FIRST_BYTES: u64 = 1 << 20;
@@ -120,8 +123,12 @@ fn between(
     [one, other]: [usize; 2],
     most: u64,
 ) -> Result<(Pair, u64), ClusterError> {
-    let round_trip = peer.ordered(one, &Talk::PingPong { to: other })?;
-    let pace = peer.ordered(one, &Talk::Flood { to: other })?;
+    let (round_trip, latency) = peer.trip(one, other)?;
+    let mut paces = Vec::new();
+    for _ in 0..FLOODS {
+        paces.push(peer.ordered(one, &Talk::Flood { to: other })?);
+    }
+    let pace = median(paces.into_iter());
     let mut bytes = FIRST_BYTES.min(most);
     let took = loop {
         let took = peer.ordered(one, &Talk::Send { to: other, bytes })?;
@@ -134,6 +141,7 @@ fn between(
     let slower = both.into_iter().max().unwrap_or(0);
     let pair = Pair {
         round_trip,
+        latency,
         pace,
         one_way: rate(bytes, took),
         both_ways: rate(bytes, slower),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::encode::{decode, encode};
-use super::super::node::{AWAKE, NAP};
+use super::super::node::{AWAKE, PAUSE};
 use super::talk::Talk;
 use super::{ClusterError, ThisMachine};
 use crate::cluster::NodeId;
@@ -15,21 +15,35 @@ use crate::time::Nanos;
 const TRIPS: usize = 101;
 
 /// Messages of a flood, many more than are on the way at once.
-const FLOOD: u32 = 2000;
+const FLOOD: u32 = 1000;
 
 /// Time for the last messages to leave.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A small message there and another one back.
+#[derive(Clone, Copy)]
+struct Trip {
+    took: Nanos,
+    /// Without what both ranks did.
+    between: Nanos,
+}
 
 /// A rank.
 pub(super) struct Peer<'w, 'm> {
     wire: &'w mut dyn Wire,
     this: ThisMachine<'m>,
     stop: &'w AtomicBool,
-    /// Until when it polls without naps.
+    /// Until when it polls without pauses.
     awake_until: Instant,
-    /// When the last ping left, and the round trips so far.
+    /// When the poll began that has delivered the last message.
+    polled: Instant,
+    /// When the last ping began, and how long it took to send it.
     pinged: Instant,
-    trips: Vec<Nanos>,
+    pinging: Nanos,
+    /// How long this rank took for the last ping of another one, from the poll that
+    /// delivered it until the answer had been sent.
+    answering: Nanos,
+    trips: Vec<Trip>,
     /// When the data that it sends left.
     sent: Instant,
     /// When the first message of a flood arrived.
@@ -44,7 +58,10 @@ impl<'w, 'm> Peer<'w, 'm> {
             this,
             stop,
             awake_until: now,
+            polled: now,
             pinged: now,
+            pinging: 0,
+            answering: 0,
             trips: Vec::new(),
             sent: now,
             flooded: None,
@@ -99,6 +116,24 @@ impl<'w, 'm> Peer<'w, 'm> {
         self.took()
     }
 
+    /// Orders round trips of a rank to another one. The result is the time of one, and the
+    /// part of half of it in which no rank does anything.
+    pub fn trip(&mut self, from: usize, to: usize) -> Result<(Nanos, Nanos), ClusterError> {
+        self.tell(from, &Talk::PingPong { to })?;
+        loop {
+            if let (
+                _,
+                Talk::Tripped {
+                    round_trip,
+                    latency,
+                },
+            ) = self.told()?
+            {
+                return Ok((round_trip, latency));
+            }
+        }
+    }
+
     /// How long something took that was ordered.
     pub fn took(&mut self) -> Result<Nanos, ClusterError> {
         loop {
@@ -114,6 +149,7 @@ impl<'w, 'm> Peer<'w, 'm> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(ClusterError::Interrupted);
             }
+            let polled = Instant::now();
             match self.wire.poll()? {
                 Some(Arrived::Lost { rank, why }) => {
                     let why = format!("node {rank} was lost: {why}; start the measurement again");
@@ -124,6 +160,7 @@ impl<'w, 'm> Peer<'w, 'm> {
                     return Err(ClusterError::Excluded { me, by });
                 }
                 Some(Arrived::Message { from, bytes }) => {
+                    self.polled = polled;
                     self.awake_until = Instant::now() + AWAKE;
                     let Some((talk, _)) = decode::<Talk>(&bytes) else {
                         let from = format!("node {from}");
@@ -139,7 +176,7 @@ impl<'w, 'm> Peer<'w, 'm> {
                 }
                 // As nodes do that run tasks.
                 None if Instant::now() < self.awake_until => std::thread::yield_now(),
-                None => std::thread::sleep(NAP),
+                None => self.wire.rest(PAUSE)?,
             }
         }
     }
@@ -160,15 +197,27 @@ impl<'w, 'm> Peer<'w, 'm> {
                 self.trips.clear();
                 self.ping(to)?;
             }
-            Talk::Ping => self.tell(from, &Talk::Pong)?,
-            Talk::Pong => {
-                self.trips.push(self.pinged.elapsed().as_nanos() as Nanos);
-                if self.trips.len() < TRIPS {
+            Talk::Ping => {
+                // How long this answer takes is known when it has left.
+                let before = self.answering;
+                self.tell(from, &Talk::Pong { before })?;
+                self.answering = since(self.polled);
+            }
+            Talk::Pong { before } => {
+                self.returned(before);
+                // The first answer does not know how long the other rank takes for one.
+                if self.trips.len() <= TRIPS {
                     self.ping(from)?;
                 } else {
-                    self.trips.sort_unstable();
-                    let ns = self.trips[TRIPS / 2];
-                    self.tell(0, &Talk::Took { ns })?;
+                    let trips = &self.trips[1..];
+                    let round_trip = median(trips.iter().map(|trip| trip.took));
+                    let between = median(trips.iter().map(|trip| trip.between));
+                    let latency = between / 2;
+                    let tripped = Talk::Tripped {
+                        round_trip,
+                        latency,
+                    };
+                    self.tell(0, &tripped)?;
                 }
             }
             Talk::Flood { to } => {
@@ -181,7 +230,7 @@ impl<'w, 'm> Peer<'w, 'm> {
                 if left == 0 {
                     self.flooded = None;
                     // The first one began the time, so it is not in it.
-                    let ns = began.elapsed().as_nanos() as Nanos / u64::from(FLOOD - 1);
+                    let ns = since(began) / u64::from(FLOOD - 1);
                     self.tell(0, &Talk::Took { ns })?;
                 }
             }
@@ -194,7 +243,7 @@ impl<'w, 'm> Peer<'w, 'm> {
             }
             Talk::Bulk => self.tell(from, &Talk::Taken)?,
             Talk::Taken => {
-                let ns = self.sent.elapsed().as_nanos() as Nanos;
+                let ns = since(self.sent);
                 self.tell(0, &Talk::Took { ns })?;
             }
             other => return Ok(Some(other)),
@@ -204,8 +253,31 @@ impl<'w, 'm> Peer<'w, 'm> {
 
     fn ping(&mut self, to: usize) -> Result<(), ClusterError> {
         self.pinged = Instant::now();
-        self.tell(to, &Talk::Ping)
+        self.tell(to, &Talk::Ping)?;
+        self.pinging = since(self.pinged);
+        Ok(())
     }
+
+    /// A ping is back. The other rank took `answering` for it.
+    fn returned(&mut self, answering: Nanos) {
+        let took = since(self.pinged);
+        let own = self.pinging + since(self.polled);
+        self.trips.push(Trip {
+            took,
+            between: took.saturating_sub(own + answering),
+        });
+    }
+}
+
+fn since(begin: Instant) -> Nanos {
+    begin.elapsed().as_nanos() as Nanos
+}
+
+/// The middle of some times; 0 of none.
+pub(super) fn median(times: impl Iterator<Item = Nanos>) -> Nanos {
+    let mut times: Vec<Nanos> = times.collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(0)
 }
 
 /// At rank 0: tells the other ranks that the measurement ends, and why if it was refused.

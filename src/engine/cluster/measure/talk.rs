@@ -25,9 +25,16 @@ pub(super) enum Talk {
         ns: u64,
     },
 
+    /// To rank 0: the median round trip, and the median of half of what is left of it
+    /// without the times in which a rank sends or takes a message.
+    Tripped {
+        round_trip: u64,
+        latency: u64,
+    },
+
     /// An order of rank 0, as the next three: measure your machine.
     MeasureMachine,
-    /// The median round trip of small messages to a rank and back.
+    /// Round trips of small messages to a rank and back.
     PingPong {
         to: usize,
     },
@@ -46,7 +53,10 @@ pub(super) enum Talk {
     },
 
     Ping,
-    Pong,
+    /// How long the rank took for the ping before, to take it and to send the answer.
+    Pong {
+        before: u64,
+    },
     /// A message of a flood, of which so many follow.
     Drop {
         left: u32,

@@ -53,6 +53,38 @@ pub struct Network {
     flows: Vec<Option<Flow>>,
     free: Vec<usize>,
     versions: u32,
+    scratch: Scratch,
+}
+
+/// What is used again and again while rates are computed.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    flows: Met,
+    links: Met,
+    fixed: Met,
+    /// By link: its place among those that are regarded.
+    places: Vec<usize>,
+}
+
+/// Numbers that were met in this round. A new round forgets all of them at once.
+#[derive(Clone, Debug, Default)]
+struct Met {
+    round: u64,
+    /// By number: the last round in which it was met.
+    last: Vec<u64>,
+}
+
+impl Met {
+    /// Begins a round with numbers below `count`.
+    fn begin(&mut self, count: usize) {
+        self.round += 1;
+        self.last.resize(count.max(self.last.len()), 0);
+    }
+
+    /// Whether a number is met for the first time.
+    fn insert(&mut self, number: usize) -> bool {
+        std::mem::replace(&mut self.last[number], self.round) != self.round
+    }
 }
 
 impl Network {
@@ -120,7 +152,7 @@ impl Network {
 
     /// The transfers connected with links, or `None` if there are too many, and their
     /// links.
-    fn connected(&self, links: &[usize]) -> Option<(Vec<usize>, Vec<usize>)> {
+    fn connected(&self, links: &[usize], met: &mut Scratch) -> Option<(Vec<usize>, Vec<usize>)> {
         if links
             .iter()
             .any(|link| self.links[*link].flows.len() > EXACT)
@@ -129,12 +161,15 @@ impl Network {
         }
         let mut links: Vec<usize> = links.to_vec();
         let mut flows: Vec<usize> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        let mut seen_links: std::collections::HashSet<usize> = links.iter().copied().collect();
+        met.flows.begin(self.flows.len());
+        met.links.begin(self.links.len());
+        for link in &links {
+            met.links.insert(*link);
+        }
         let mut next = 0;
         while next < links.len() {
             for &flow in &self.links[links[next]].flows {
-                if !seen.insert(flow) {
+                if !met.flows.insert(flow) {
                     continue;
                 }
                 flows.push(flow);
@@ -142,7 +177,7 @@ impl Network {
                     return None;
                 }
                 let others = self.flows[flow].iter().flat_map(|flow| &flow.links);
-                links.extend(others.filter(|&&link| seen_links.insert(link)));
+                links.extend(others.filter(|&&link| met.links.insert(link)));
             }
             next += 1;
         }
@@ -150,10 +185,12 @@ impl Network {
     }
 
     fn share(&mut self, links: &[usize], now: Nanos, ends: &mut Vec<End>) {
-        let (rates, allowed) = match self.connected(links) {
-            Some((flows, links)) => (self.fair(&flows, &links), 0.0),
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let (rates, allowed) = match self.connected(links, &mut scratch) {
+            Some((flows, links)) => (self.fair(&flows, &links, &mut scratch), 0.0),
             None => (self.equal(links), INEXACT),
         };
+        self.scratch = scratch;
         for (number, rate) in rates {
             let Some(flow) = &mut self.flows[number] else {
                 continue;
@@ -176,16 +213,19 @@ impl Network {
     }
 
     /// Max-min fair rates of connected transfers.
-    fn fair(&self, flows: &[usize], links: &[usize]) -> Vec<(usize, f64)> {
+    fn fair(&self, flows: &[usize], links: &[usize], scratch: &mut Scratch) -> Vec<(usize, f64)> {
+        let Scratch { fixed, places, .. } = scratch;
+        fixed.begin(self.flows.len());
+        places.resize(self.links.len(), 0);
         let mut left: Vec<(usize, f64, usize)> = Vec::new();
         for &link in links {
             let link_of = &self.links[link];
             if !link_of.flows.is_empty() {
+                places[link] = left.len();
                 left.push((link, link_of.bandwidth, link_of.flows.len()));
             }
         }
         let mut rates = Vec::with_capacity(flows.len());
-        let mut fixed = std::collections::HashSet::new();
         while rates.len() < flows.len() {
             let open = left.iter().filter(|(_, _, count)| *count > 0);
             let fullest = open.min_by(|a, b| {
@@ -205,11 +245,10 @@ impl Network {
                 let Some(flow) = &self.flows[number] else {
                     continue;
                 };
-                for (other, bandwidth, count) in &mut left {
-                    if flow.links.contains(other) {
-                        *bandwidth = (*bandwidth - rate).max(0.0);
-                        *count -= 1;
-                    }
+                for link in &flow.links {
+                    let (_, bandwidth, count) = &mut left[places[*link]];
+                    *bandwidth = (*bandwidth - rate).max(0.0);
+                    *count -= 1;
                 }
             }
         }
