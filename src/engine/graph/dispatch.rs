@@ -127,9 +127,10 @@ impl GraphRun<'_> {
         while !dispatches.is_empty() && self.error.is_none() {
             dispatches.retain_mut(|dispatch| match self.enqueue_next(dispatch) {
                 Ok(()) => !dispatch.complete(),
-                Err(RuntimeError::DeviceLost { why, .. }) => {
+                // The lost device may be another one, which has what this one needs.
+                Err(error @ RuntimeError::DeviceLost { .. }) => {
                     self.state.components[dispatch.component].failed = true;
-                    self.fail(dispatch.device, why);
+                    self.refused(error);
                     false
                 }
                 Err(error) => {

@@ -86,7 +86,12 @@ impl GraphRun<'_> {
         };
         match space.pin(slot) {
             Room::Held => return Ok(true),
-            Room::Allocate(_) | Room::Free(_) => {}
+            Room::Allocate(_) => {}
+            Room::Free(buffers) => {
+                for buffer in buffers {
+                    self.runtime.free(buffer);
+                }
+            }
             Room::Full => {
                 let Some(dead) = self.unneeded(device, self.slot_bytes(slot)) else {
                     return Ok(false);
