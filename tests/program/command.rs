@@ -126,10 +126,14 @@ pub fn listening(mut process: Process) -> Child {
     let status = format!("/proc/{}/status", child.id());
     let listens = || {
         let status = std::fs::read_to_string(&status).unwrap();
-        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
-        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
-        // SIGINT is signal 2, so it is bit 1.
-        caught & 2 != 0
+        let signals = |name: &str| {
+            let set = status.lines().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(set.unwrap().trim(), 16).unwrap()
+        };
+        // One after the other: SIGHUP, SIGINT and SIGTERM are signals 1, 2 and 15, and signal
+        // n is bit n - 1.
+        let all = 1 | 1 << 1 | 1 << 14;
+        (signals("SigCgt:") | signals("SigIgn:")) & all == all
     };
     while !listens() {
         std::thread::sleep(Duration::from_millis(5));
