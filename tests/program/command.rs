@@ -115,7 +115,7 @@ impl Home {
     }
 }
 
-/// Starts a process and waits until it handles SIGINT.
+/// Starts a process and waits until it handles signals, or ignores them.
 #[cfg(target_os = "linux")]
 pub fn listening(mut process: Process) -> Child {
     let child = process
