@@ -215,6 +215,10 @@ fn befall(rng: &mut Rng, devices: usize) -> Vec<Fault> {
     faults
 }
 
+/// Seeds that once were wrong. 3521937548: a device was lost after a step with units on it
+/// was planned, while a lone device ran ahead.
+const FOUND: [u64; 1] = [3521937548];
+
 #[test]
 fn no_schedule_of_faults_spoils_a_result() {
     let seed = std::env::var("PDAWL_TEST_SEED")
@@ -223,16 +227,13 @@ fn no_schedule_of_faults_spoils_a_result() {
     let seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let all = workloads();
     let mut well = 0;
-    for number in 0..150 {
-        let mut rng = Rng::with_seed(seed + number);
+    for seed in (seed..seed + 150).chain(FOUND) {
+        let mut rng = Rng::with_seed(seed);
         let (machine, devices) = [("k40", 2), ("v100x2", 3), ("laptop", 2)][rng.usize(..3)];
         let (name, workload) = &all[rng.usize(..all.len())];
         let faults = befall(&mut rng, devices);
         let balancer = rng.u32(..4);
-        let what = format!(
-            "seed {}, {name} on {machine}, {faults:?}, {balancer}",
-            seed + number
-        );
+        let what = format!("seed {seed}, {name} on {machine}, {faults:?}, {balancer}");
         let hit = |device| {
             let mut faults = faults.iter().filter(|fault| fault.device == device);
             faults.any(|fault| matches!(fault.what, What::Lost | What::FailNext(_)))
@@ -247,7 +248,7 @@ fn no_schedule_of_faults_spoils_a_result() {
                 0 => halves(setup),
                 1 => Box::new(Guided::new(setup)),
                 2 => Box::new(Dawl::new(setup)),
-                _ => Box::new(RandomBalancer::new(setup, seed + number)),
+                _ => Box::new(RandomBalancer::new(setup, seed)),
             },
         );
         match ran {
@@ -261,5 +262,5 @@ fn no_schedule_of_faults_spoils_a_result() {
             Err(error) => panic!("{what}: {error}"),
         }
     }
-    assert!(well > 75, "{well} of 150 with seed {seed}");
+    assert!(well > 75, "{well} of 150 from seed {seed}");
 }

@@ -320,6 +320,8 @@ impl<'a> RunState<'a> {
         while let Some(loss) = self.context.losses.get(self.told_losses) {
             let device = loss.device;
             self.told_losses += 1;
+            // What was planned before may have units on it.
+            self.planned = None;
             // The step before comes first.
             self.read_report();
             self.balancer.lost(device);
