@@ -40,6 +40,8 @@ pub enum Memory {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     Memory(Memory),
+    /// Memory that the kernel only reads: the host may read it meanwhile, too.
+    ReadOnly(Memory),
     U32(u32),
     U64(u64),
     F32(f32),
@@ -51,11 +53,19 @@ pub enum Value {
 }
 
 impl Value {
+    /// The memory, if it is some.
+    pub fn memory(self) -> Option<Memory> {
+        match self {
+            Self::Memory(memory) | Self::ReadOnly(memory) => Some(memory),
+            _ => None,
+        }
+    }
+
     /// The value as a host kernel receives it; `None` for memory, whose address only
     /// the runtime knows.
     pub fn plain(self) -> Option<HostValue> {
         match self {
-            Self::Memory(_) => None,
+            Self::Memory(_) | Self::ReadOnly(_) => None,
             Self::U32(value) => Some(HostValue::U32(value)),
             Self::U64(value) => Some(HostValue::U64(value)),
             Self::F32(value) => Some(HostValue::F32(value)),

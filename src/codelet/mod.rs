@@ -23,6 +23,7 @@ pub mod memory;
 pub mod mix;
 mod name;
 mod precision;
+pub mod rows;
 pub mod softmax;
 pub mod spmv;
 pub mod stencil;

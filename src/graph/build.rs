@@ -228,7 +228,7 @@ impl GraphBuilder {
         let mut overwriters: Vec<Option<KernelId>> = vec![None; self.data.len()];
         for (id, kernel) in self.kernels.iter().enumerate() {
             for (argument, what) in kernel.arguments.iter().enumerate() {
-                if let Argument::Value(Value::Memory(_)) = what {
+                if let Argument::Value(Value::Memory(_) | Value::ReadOnly(_)) = what {
                     let kernel = kernel.name.to_string();
                     return Err(GraphError::MemoryValue { kernel, argument });
                 }

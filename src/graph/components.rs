@@ -35,12 +35,12 @@ pub struct Component {
 /// A division of a graph's kernels into components.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Components {
-    list: Vec<Component>,
+    pub(super) list: Vec<Component>,
     /// By kernel: its component, and its index in that.
-    of: Vec<usize>,
-    indices: Vec<usize>,
+    pub(super) of: Vec<usize>,
+    pub(super) indices: Vec<usize>,
     /// By datum: the other components that read it.
-    readers: Vec<Vec<usize>>,
+    pub(super) readers: Vec<Vec<usize>>,
 }
 
 impl Components {
@@ -137,13 +137,6 @@ impl Components {
     /// A kernel's index in its component.
     pub fn index_in(&self, kernel: KernelId) -> usize {
         self.indices[kernel.0]
-    }
-
-    /// Whether a datum that a kernel reads comes from another component.
-    pub fn comes_in(&self, graph: &TaskGraph, datum: DatumId, reader: KernelId) -> bool {
-        let producers = graph.pieces(&datum).iter();
-        let mut producers = producers.filter_map(|piece| graph.producer(*piece));
-        producers.any(|producer| self.of(producer) != self.of(reader))
     }
 
     /// The components that read a datum, except the one that makes it; sorted.

@@ -1,10 +1,12 @@
 //! The data of a task graph.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Place;
 use crate::codelet::Name;
+use crate::codelet::rows::Lines;
 
 /// A datum: its index in [`super::TaskGraph::data`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,6 +31,14 @@ pub struct Datum {
     pub pieces: Vec<DatumId>,
     /// Data of its space that are no more in host memory when it is there: it lies on them.
     pub overwrites: Vec<DatumId>,
+    /// How the pieces of a view without a place lie in it, in this order: of what they have
+    /// in common, the last one counts.
+    pub copies: Vec<Piece>,
+    /// Bytes of a row, of which the datum has several without gaps.
+    pub row: u64,
+    /// The bytes that are copied between memories; `None`: all of them. A kernel may work on
+    /// a part of a memory that is as long as a whole buffer.
+    pub used: Option<Range<u64>>,
 }
 
 impl Datum {
@@ -42,14 +52,32 @@ impl Datum {
             place: None,
             pieces: Vec::new(),
             overwrites: Vec::new(),
+            copies: Vec::new(),
+            row: bytes,
+            used: None,
         }
+    }
+
+    /// A view of these pieces, which need no place.
+    pub fn gathered(name: impl Into<Name>, bytes: u64, copies: Vec<Piece>) -> Self {
+        Self {
+            pieces: copies.iter().map(|piece| piece.datum).collect(),
+            copies,
+            ..Self::new(name, bytes)
+        }
+    }
+
+    /// The same datum, with rows of so many bytes.
+    pub fn by_rows(self, row: u64) -> Self {
+        Self { row, ..self }
     }
 
     /// A datum at a place.
     pub fn at(name: impl Into<Name>, place: Place) -> Self {
+        let (bytes, row) = (place.bytes(), place.width());
         Self {
-            place: Some(place.clone()),
-            ..Self::new(name, place.bytes())
+            place: Some(place),
+            ..Self::new(name, bytes).by_rows(row)
         }
     }
 
@@ -82,6 +110,18 @@ impl Datum {
             ..self
         }
     }
+}
+
+/// What a view has of a datum: rows of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    pub datum: DatumId,
+    pub rows: u64,
+    /// Bytes of a row.
+    pub row: u64,
+    /// Where the rows are in the datum, and in the view.
+    pub from: Lines,
+    pub to: Lines,
 }
 
 /// The contents of a given datum. They are written once into host memory, when a

@@ -8,6 +8,7 @@
 //! * [`GraphBuilder`] takes [`Datum`]s and [`Kernel`]s and checks them;
 //!   [`TaskGraph`] knows what makes, reads and follows what.
 //! * A datum may have a [`Place`] in a [`HostSpace`], such as a block of a matrix.
+//! * A graph [grows](TaskGraph::grow) where tasks arrive while others run.
 //! * [`Components`] divides the kernels among task components, each of which
 //!   runs on one device: FRONT, IN and END (PySchedCL, definitions 1 to 3).
 //! * [`CommandQueues`] is what a component enqueues on the queues of a device, and
@@ -19,6 +20,7 @@ mod build;
 mod components;
 mod datum;
 mod error;
+mod growth;
 mod kernel;
 mod place;
 mod queues;
@@ -32,7 +34,7 @@ pub(crate) mod fixtures;
 
 pub use build::GraphBuilder;
 pub use components::{Component, Components};
-pub use datum::{Contents, Datum, DatumId};
+pub use datum::{Contents, Datum, DatumId, Piece};
 pub use error::GraphError;
 pub use kernel::{Argument, Kernel, KernelId};
 pub use place::{HostSpace, HostSpaceId, Place, SpaceContents};

@@ -16,6 +16,7 @@
 //! * For command queues: [`auto_fit`] finds the map of the least predicted time, which
 //!   [`AutoFit`] applies to a graph, and [`RoundRobin`] gives devices turns.
 //! * [`NamedPolicy`] is the registry: it makes these from their names, and says what each needs.
+//! * [`Growing`] is any of them for tasks that arrive while others run.
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
@@ -28,6 +29,7 @@ mod darts;
 mod device_lists;
 mod dmdar;
 mod eager;
+mod growing;
 mod heft;
 mod holdings;
 mod lacks;
@@ -58,6 +60,7 @@ pub use darts::{Darts, DartsOptions};
 pub use device_lists::ListOptions;
 pub use dmdar::Dmdar;
 pub use eager::Eager;
+pub use growing::Growing;
 pub use heft::Heft;
 pub use locality::Locality;
 pub use luf::Eviction;

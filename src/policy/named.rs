@@ -175,8 +175,7 @@ impl FromStr for NamedPolicy {
 
 impl fmt::Display for NamedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let bases = BASES.iter().filter(|(_, base, _)| *base == self.base);
-        let mut name: String = bases.map(|(name, ..)| *name).collect();
+        let mut name = self.base_name().to_owned();
         let variants = [
             (self.eviction == Eviction::Luf, "+luf"),
             (self.three_inputs, "+3inputs"),
@@ -194,6 +193,7 @@ impl NamedPolicy {
     pub const CLUSTERING: Self = Self::plain(Base::Clustering);
     pub const EAGER: Self = Self::plain(Base::Eager);
     pub const HEFT: Self = Self::plain(Base::Heft);
+    pub const LOCALITY: Self = Self::plain(Base::Locality);
 
     const fn plain(base: Base) -> Self {
         Self {
@@ -202,6 +202,12 @@ impl NamedPolicy {
             three_inputs: false,
             opti: false,
         }
+    }
+
+    /// Its name without variants.
+    pub(super) fn base_name(&self) -> &'static str {
+        let mut bases = BASES.iter().filter(|(_, base, _)| *base == self.base);
+        bases.next().map_or("", |(name, ..)| name)
     }
 
     /// What the policies do, for the help of commands that offer them.

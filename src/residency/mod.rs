@@ -68,6 +68,45 @@ impl<B: Copy, A: Copy> Residency<B, A> {
         }
     }
 
+    /// There is one datum more, which is nowhere: the next number. It has the slot of the
+    /// datum of which it is a version, or one of its own, of so many bytes.
+    pub fn grow(&mut self, version_of: Option<usize>, bytes: u64) {
+        let own = self.slots.len();
+        self.slots
+            .push(version_of.map_or(own, |datum| self.slots[datum]));
+        self.in_host.push(false);
+        for space in self.spaces.iter_mut().flatten() {
+            space.grow(bytes);
+        }
+        for versions in &mut self.versions {
+            versions.push(None);
+        }
+    }
+
+    /// Keeps these data, which get the numbers from 0 on, and forgets all others. Nothing is
+    /// in flight, and no component needs anything. Buffers without a datum are free.
+    pub fn keep(&mut self, data: &[(usize, u64)]) {
+        let slots: Vec<usize> = data.iter().map(|(datum, _)| self.slots[*datum]).collect();
+        let bytes: Vec<u64> = data.iter().map(|(_, bytes)| *bytes).collect();
+        for (versions, space) in self.versions.iter_mut().zip(&mut self.spaces) {
+            let there = |number: usize| match versions[slots[number]] {
+                Some((version, State::Valid)) if version == data[number].0 => true,
+                _ => false,
+            };
+            let kept: Vec<Option<usize>> = (0..data.len())
+                .map(|number| there(number).then_some(slots[number]))
+                .collect();
+            *versions = (kept.iter().enumerate())
+                .map(|(number, slot)| slot.map(|_| (number, State::Valid)))
+                .collect();
+            if let Some(space) = space {
+                space.keep(&kept, bytes.clone());
+            }
+        }
+        self.in_host = data.iter().map(|(datum, _)| self.in_host[*datum]).collect();
+        self.slots = (0..data.len()).collect();
+    }
+
     /// A datum's slot.
     pub fn slot(&self, datum: usize) -> usize {
         self.slots[datum]

@@ -53,6 +53,38 @@ impl<B: Copy> Space<B> {
         }
     }
 
+    /// There is one slot more, of so many bytes.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        self.bytes.push(bytes);
+        self.held.push(None);
+        self.unpinned.grow();
+    }
+
+    /// Keeps the buffers of these slots, which get the numbers from 0 on, and these lengths.
+    /// All others are free.
+    pub(super) fn keep(&mut self, kept: &[Option<usize>], bytes: Vec<u64>) {
+        let mut held = vec![None; kept.len()];
+        for (number, slot) in kept.iter().enumerate() {
+            held[number] = slot.and_then(|slot| self.held[slot].take());
+        }
+        for (slot, left) in std::mem::take(&mut self.held).into_iter().enumerate() {
+            if let Some(left) = left {
+                self.free
+                    .entry(self.bytes[slot])
+                    .or_default()
+                    .push(left.buffer);
+            }
+        }
+        self.unpinned = Recency::new(kept.len());
+        for (number, held) in held.iter_mut().enumerate() {
+            if let Some(held) = held {
+                held.pins = 0;
+                self.unpinned.push(number);
+            }
+        }
+        (self.held, self.bytes) = (held, bytes);
+    }
+
     /// Bytes that its buffers may have.
     pub fn capacity(&self) -> u64 {
         self.capacity

@@ -13,25 +13,29 @@ pub struct HostSpan {
     /// Offset in bytes.
     pub offset: u64,
     pub bytes: u64,
+    /// Whether it may be written.
+    pub is_written: bool,
 }
 
 impl HostSpan {
-    /// The bytes of a range.
+    /// The bytes of a range, which may be written.
     pub fn new(memory: HostMemoryId, range: Range<u64>) -> Self {
         Self {
             memory,
             offset: range.start,
             bytes: range.end - range.start,
+            is_written: true,
         }
     }
 
     /// The bytes from a place on, if it is in host memory.
-    fn of(location: &Location, bytes: u64) -> Option<Self> {
+    fn of(location: &Location, bytes: u64, is_written: bool) -> Option<Self> {
         match location.memory {
             Memory::Host(memory) => Some(Self {
                 memory,
                 offset: location.offset,
                 bytes,
+                is_written,
             }),
             Memory::Device(_) => None,
         }
@@ -146,9 +150,17 @@ pub struct Launch {
 impl Launch {
     /// The memory among the arguments.
     pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
-        self.args.iter().filter_map(|value| match value {
-            Value::Memory(memory) => Some(*memory),
-            _ => None,
+        self.args.iter().filter_map(|value| value.memory())
+    }
+
+    /// The host memory among the arguments.
+    fn host_spans(&self) -> impl Iterator<Item = HostSpan> + '_ {
+        self.args.iter().filter_map(|value| match value.memory()? {
+            Memory::Host(memory) => Some(HostSpan {
+                is_written: matches!(value, Value::Memory(_)),
+                ..HostSpan::new(memory, 0..u64::MAX)
+            }),
+            Memory::Device(_) => None,
         })
     }
 }
@@ -251,15 +263,14 @@ impl Command {
             let copied = match part {
                 Self::Copy { from, to, rows } => {
                     let [read, written] = rows.spans();
-                    [HostSpan::of(from, read), HostSpan::of(to, written)]
+                    [
+                        HostSpan::of(from, read, false),
+                        HostSpan::of(to, written, true),
+                    ]
                 }
                 _ => [None, None],
             };
-            let worked_on = part.launches().flat_map(Launch::memories);
-            let worked_on = worked_on.filter_map(|memory| match memory {
-                Memory::Host(memory) => Some(HostSpan::new(memory, 0..u64::MAX)),
-                Memory::Device(_) => None,
-            });
+            let worked_on = part.launches().flat_map(Launch::host_spans);
             copied.into_iter().flatten().chain(worked_on)
         })
     }

@@ -323,6 +323,14 @@ pub trait Runtime: Devices {
         range: Range<u64>,
     ) -> Result<&mut [u8], RuntimeError>;
 
+    /// A range of a host allocation's bytes, for reading, which commands in flight may read
+    /// meanwhile. A range that ends behind it is cut.
+    ///
+    /// # Errors
+    /// As [`Self::host_range`], of commands that may write.
+    fn host_read(&mut self, memory: HostMemoryId, range: Range<u64>)
+    -> Result<&[u8], RuntimeError>;
+
     /// All bytes of a host allocation; see [`Runtime::host_range`].
     fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {
         self.host_range(memory, 0..u64::MAX)

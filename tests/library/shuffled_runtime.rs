@@ -183,7 +183,7 @@ impl ShuffledRuntime {
                     .args
                     .iter()
                     .map(|arg| match *arg {
-                        Value::Memory(memory) => {
+                        Value::Memory(memory) | Value::ReadOnly(memory) => {
                             assert_eq!(
                                 matches!(memory, Memory::Host(_)),
                                 self.devices[device].shares_host_memory,
@@ -332,6 +332,26 @@ impl Runtime for ShuffledRuntime {
             .ok_or(RuntimeError::Unknown { what: "memory" })?;
         let end = range.end.min(*bytes as u64) as usize;
         Ok(&mut block.bytes()[range.start as usize..end])
+    }
+
+    fn host_read(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&[u8], RuntimeError> {
+        let wanted = HostSpan::new(memory, range.clone());
+        let mut pending = self.queues.values().flat_map(|(_, queue)| queue);
+        let is_written = pending.any(|p| {
+            let mut spans = p.command.host_spans();
+            spans.any(|span| span.is_written && span.overlaps(&wanted))
+        });
+        if is_written {
+            return Err(RuntimeError::Busy);
+        }
+        let (block, bytes) =
+            (self.host.get_mut(&memory)).ok_or(RuntimeError::Unknown { what: "memory" })?;
+        let end = range.end.min(*bytes as u64) as usize;
+        Ok(&block.bytes()[range.start as usize..end])
     }
 
     fn wait(&mut self, _timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {

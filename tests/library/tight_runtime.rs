@@ -111,6 +111,14 @@ impl<R: Runtime> Runtime for TightRuntime<R> {
         self.inner.host_range(memory, range)
     }
 
+    fn host_read(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&[u8], RuntimeError> {
+        self.inner.host_read(memory, range)
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         self.inner.wait(timeout)
     }

@@ -159,6 +159,13 @@ impl Coordinator {
         self.tell(&message, actions);
     }
 
+    /// A node has lost data of tasks that have ended.
+    pub fn gone(&mut self, why: String, actions: &mut Vec<Action>) {
+        self.running = None;
+        self.last = Results::from([]);
+        self.tell(&Message::Again { why }, actions);
+    }
+
     /// The time that the policy asked for has come.
     pub fn woken(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         if let Some(task) = self.running.as_ref().map(|running| running.id) {

@@ -134,11 +134,17 @@ impl Devices {
         });
     }
 
-    /// A device has ended a subtask. `None` if it was not on it.
+    /// A device has ended a subtask, for which it or another one was chosen: which of them
+    /// computes it is decided when it begins. `None` if none was.
     pub fn done(&mut self, device: DeviceIndex, subtask: u64, now: Nanos) -> Option<Running> {
-        let device = self.devices.get_mut(device.0 as usize)?;
-        let mut running = device.running.iter();
-        let place = running.position(|running| running.subtask == subtask)?;
+        let own = self.devices.get(device.0 as usize)?;
+        let is_it = |running: &Running| running.subtask == subtask;
+        let which = match own.running.iter().any(is_it) {
+            true => device.0 as usize,
+            false => (self.devices.iter()).position(|other| other.running.iter().any(is_it))?,
+        };
+        let device = &mut self.devices[which];
+        let place = device.running.iter().position(is_it)?;
         device.since = now;
         Some(device.running.remove(place))
     }

@@ -88,6 +88,9 @@ pub enum Message {
     },
     /// From the coordinator, to all: the tasks begin anew, as this has gone wrong.
     Again { why: String },
+    /// To the coordinator: data of tasks that have ended are gone at this node. `attempt`
+    /// says how often the tasks have begun.
+    Gone { attempt: u64, why: String },
     /// From the first node, to all, when a task has ended that may be the last one: whether
     /// it is.
     Verdict { task: TaskId, is_last: bool },

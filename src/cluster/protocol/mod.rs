@@ -30,7 +30,7 @@ use crate::time::Nanos;
 
 /// Of the messages and what nodes do with them. It grows with each change after which nodes
 /// no longer understand older ones.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Numbers a node's own requests for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,6 +56,8 @@ pub enum Event {
     },
     /// A device has failed for good. The node goes on with the others.
     DeviceLost { device: DeviceIndex, why: String },
+    /// Data of tasks that have ended are gone, and nobody here makes them again.
+    Gone { why: String },
     /// The results of a reduction that another node sent are combined with this node's.
     Combined,
     /// A node is gone.
@@ -71,7 +73,8 @@ pub enum Event {
 pub enum Cause {
     /// A node was lost, with data that nobody has any longer.
     Lost(NodeId),
-    /// The coordinator has found a mistake of its own.
+    /// The coordinator has found a mistake of its own, or a node has lost data of tasks that
+    /// have ended.
     Mistake(String),
 }
 
@@ -87,8 +90,10 @@ pub enum Action {
         request: RequestId,
         parts: Vec<Part>,
     },
-    /// Start a subtask on a device: all that it reads is here. Its result is held when it
-    /// has ended, until [`Action::Keep`] or [`Action::Discard`].
+    /// Start a subtask, on this device or another one: all that it reads is here. Its result
+    /// is held when it has ended, until [`Action::Keep`] or [`Action::Discard`]. After the
+    /// loss of a device a subtask may be started that runs, or has ended; its end is told
+    /// then, too.
     Start { device: DeviceIndex, subtask: u64 },
     /// Stop a subtask, if that can be done; its result is not wanted. It still ends with
     /// [`Event::Done`].

@@ -222,6 +222,12 @@ impl NodeMachine {
                     work.device_lost(wanted.map(|r| r.subtask), &self.devices, actions);
                 }
             }
+            Event::Gone { why } => {
+                let attempt = self.restarts();
+                let to = NodeId::FIRST;
+                let message = Message::Gone { attempt, why };
+                actions.push(Action::Send { to, message });
+            }
             Event::Combined => {
                 if let Some(work) = &mut self.work {
                     work.combining.combined(work.id, actions);
@@ -384,6 +390,13 @@ impl NodeMachine {
             Message::Again { why } => self.restart(Cause::Mistake(why), actions),
             Message::Stop { why } => actions.push(Action::Fail { why }),
             Message::Unreachable { node } => self.node_lost(node, now, spaces, actions),
+            Message::Gone { attempt, why } => {
+                if attempt == self.restarts()
+                    && let Some(coordinator) = &mut self.coordinator
+                {
+                    coordinator.gone(why, actions);
+                }
+            }
             message => {
                 if let Some(coordinator) = &mut self.coordinator {
                     Self::coordinate(coordinator, from, message, now, actions);

@@ -46,6 +46,12 @@ impl Block {
                 && other.columns.end <= self.columns.end)
     }
 
+    /// The elements of this block before the first one of a part of it, by rows.
+    pub fn offset_of(&self, part: &Self) -> u64 {
+        let rows = part.rows.start - self.rows.start;
+        rows * self.width() + part.columns.start - self.columns.start
+    }
+
     /// The elements that both have; `None` if there are none.
     pub fn common(&self, other: &Self) -> Option<Self> {
         let both = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);

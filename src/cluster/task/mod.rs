@@ -157,11 +157,16 @@ pub trait Computed: Task {
         false
     }
 
-    /// Writes what a part begins with that a subtask writes without reading it. False if
-    /// the subtask writes all of its elements, whatever they were.
-    fn begin(&self, part: &Part, bytes: &mut [u8]) -> bool {
-        let _ = (part, bytes);
+    /// Whether a part that a subtask writes without reading it begins with some contents.
+    /// Otherwise the subtask writes all of its elements, whatever they were.
+    fn begins(&self, part: &Part) -> bool {
+        let _ = part;
         false
+    }
+
+    /// Writes what such a part begins with.
+    fn begin(&self, part: &Part, bytes: &mut [u8]) {
+        let _ = (part, bytes);
     }
 
     /// How a subtask is computed.

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use super::encode::encode;
 use super::error::ClusterError;
-use super::node::{Node, Written};
+use super::node::{Combined, Node};
+use super::subtasks::{Subtasks, Written};
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{Action, Cause, DeviceIndex, Event, Message, RequestId};
-use crate::cluster::space::{Part, SpaceId, pieces};
+use crate::cluster::protocol::{Action, Cause, Event, Message};
+use crate::cluster::space::{Part, SpaceId};
 use crate::cluster::task::TaskId;
-use crate::parallel;
-
-/// Bytes that a thread fills at once.
-const PIECE: u64 = 16 << 20;
 
 impl Node<'_> {
     pub(super) fn act(&mut self, actions: Vec<Action>) -> Result<(), ClusterError> {
@@ -22,23 +19,23 @@ impl Node<'_> {
     fn one(&mut self, action: Action) -> Result<(), ClusterError> {
         match action {
             Action::Send { to, message } => self.send(to, message),
-            Action::Serve { to, request, parts } => self.serve(to, request, &parts),
-            Action::Start { device, subtask } => self.start(device, subtask),
+            Action::Serve { to, request, parts } => self.serve(to, request, parts),
+            Action::Start { subtask, .. } => self.start(subtask),
             // A kernel that runs cannot be stopped; its result is not asked for.
             Action::Abort { .. } => Ok(()),
-            Action::Keep { subtask } => {
-                if let Some(written) = self.held.remove(&subtask) {
-                    self.keep(subtask, written);
+            Action::Keep { subtask } => match self.held.remove(&subtask) {
+                Some(written) => self.keep(subtask, written),
+                None => Ok(()),
+            },
+            Action::Discard { subtask } => {
+                for written in [self.held.remove(&subtask), self.kept.remove(&subtask)] {
+                    self.subtasks.discard(written.unwrap_or_default());
                 }
                 Ok(())
             }
-            Action::Discard { subtask } => {
-                self.held.remove(&subtask);
-                self.kept.remove(&subtask);
-                Ok(())
-            }
             Action::Release { request } => {
-                self.store.release(request);
+                let Subtasks { graph, store, .. } = &mut self.subtasks;
+                store.release(graph, request);
                 Ok(())
             }
             Action::SendCombined { to } => self.send_combined(to),
@@ -55,7 +52,7 @@ impl Node<'_> {
                     Cause::Lost(node) => self.lost[node.index()] = true,
                     // One node tells it for all.
                     Cause::Mistake(why) if self.me() == NodeId::FIRST => {
-                        let note = format!("the tasks began anew after a mistake: {why}");
+                        let note = format!("the tasks began anew: {why}");
                         self.record.notes.push(note);
                     }
                     Cause::Mistake(_) => {}
@@ -85,28 +82,6 @@ impl Node<'_> {
         Ok(self.wire.send(to.index(), encode(&message)?)?)
     }
 
-    /// Sends parts of spaces that another node asked for.
-    fn serve(
-        &mut self,
-        to: NodeId,
-        request: RequestId,
-        parts: &[Part],
-    ) -> Result<(), ClusterError> {
-        let mut message = encode(&Message::Data { request })?;
-        let at = message.len();
-        if self
-            .store
-            .append(&self.spaces, parts, &mut message)
-            .is_err()
-        {
-            // The other node knows already that this one answers for a lost one.
-            self.unserved.push((to, request, parts.to_vec()));
-            return Ok(());
-        }
-        self.record.sent_bytes += (message.len() - at) as u64;
-        Ok(self.wire.send(to.index(), message)?)
-    }
-
     /// Computes the first contents of a part.
     pub(super) fn fill(&mut self, part: Part) -> Result<(), ClusterError> {
         let fill = self.fills.get(part.space.0 as usize).cloned().flatten();
@@ -114,53 +89,58 @@ impl Node<'_> {
             let Part { space, block } = part;
             return Err(ClusterError::Missing { space, block });
         };
-        let extent = self.spaces.extent(part.space);
-        let block = &part.block;
-        let mut data = vec![0; extent.bytes(block) as usize];
-        let mut rest = &mut data[..];
-        let mut jobs = Vec::new();
-        for piece in pieces(extent, block, PIECE) {
-            let (bytes, behind) = rest.split_at_mut(extent.bytes(&piece) as usize);
-            jobs.push((piece, bytes));
-            rest = behind;
-        }
-        let filled = parallel::map(jobs, |(block, piece)| fill(&block, piece));
-        filled.into_iter().collect::<Result<(), _>>()?;
-        self.store.insert(part, data);
-        Ok(())
+        let Subtasks { graph, store, .. } = &mut self.subtasks;
+        store.fill(graph, self.runtime, &self.spaces, part, &fill)
     }
 
-    fn start(&mut self, device: DeviceIndex, subtask: u64) -> Result<(), ClusterError> {
+    fn start(&mut self, subtask: u64) -> Result<(), ClusterError> {
         let Some(task) = self.task.clone() else {
             return Ok(());
         };
-        self.busy(true);
-        let from = (&self.store, &self.spaces);
-        let task = (self.machine.task(), &*task);
-        match self
-            .executor
-            .start(self.runtime, from, task, device, subtask)
+        let id = self.machine.task();
+        if self.subtasks.runs(id, subtask) {
+            // Its device was lost, and another one computes it.
+            return Ok(());
+        }
+        if let Some((device, took)) = self.told.get(&subtask).copied()
+            && self.held.contains_key(&subtask)
         {
-            Ok(()) => Ok(()),
-            Err(ClusterError::Runtime(error)) => self.lose_device(device, error.to_string()),
+            // It had ended when it was taken for lost with a device.
+            return self.tell(Event::Done {
+                device,
+                subtask,
+                took,
+            });
+        }
+        self.busy(true);
+        let task = (id, &*task);
+        match (self.subtasks).start(self.runtime, &self.spaces, task, subtask) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.lose_all("no device is left that can compute the task's subtasks"),
             Err(error) => Err(error),
         }
     }
 
-    fn keep(&mut self, subtask: u64, written: Written) {
+    fn keep(&mut self, subtask: u64, written: Written) -> Result<(), ClusterError> {
+        if self.task.as_ref().is_some_and(|task| task.reduces()) {
+            let bytes = self.subtasks.bytes(self.runtime, &written)?;
+            self.subtasks.discard(written);
+            self.combine(bytes);
+        } else {
+            self.kept.insert(subtask, written);
+        }
+        Ok(())
+    }
+
+    fn combine(&mut self, results: Combined) {
         let combine = self.task.as_ref().and_then(|task| task.combine());
-        match combine {
-            None => {
-                self.kept.insert(subtask, written);
-            }
-            Some(combine) => match &mut self.combined {
-                None => self.combined = Some(written),
-                Some(sums) => {
-                    for ((_, sum), (_, other)) in sums.iter_mut().zip(&written) {
-                        combine(sum, other);
-                    }
+        match (&mut self.combined, combine) {
+            (Some(sums), Some(combine)) => {
+                for ((_, sum), (_, other)) in sums.iter_mut().zip(&results) {
+                    combine(sum, other);
                 }
-            },
+            }
+            (sums, _) => *sums = Some(results),
         }
     }
 
@@ -187,9 +167,9 @@ impl Node<'_> {
             let data = bytes.get(begin..at).map(<[u8]>::to_vec);
             data.map(|data| (part, data))
         });
-        let written: Option<Written> = parts.collect();
-        if let Some(written) = written {
-            self.keep(0, written);
+        let results: Option<Combined> = parts.collect();
+        if let Some(results) = results {
+            self.combine(results);
         }
         self.tell(Event::Combined)
     }
@@ -209,10 +189,9 @@ impl Node<'_> {
         }
         self.spaces.lost(node, heir);
         inherited.into_iter().try_for_each(|part| self.fill(part))?;
-        for (to, request, parts) in std::mem::take(&mut self.unserved) {
-            self.serve(to, request, &parts)?;
-        }
-        Ok(())
+        let unserved = std::mem::take(&mut self.unserved);
+        self.answers.extend(unserved);
+        self.answer()
     }
 
     /// Tells all other nodes that the run ends, and why. The first node passes on what it

@@ -1,21 +1,15 @@
 //! Threads that copy blocks in host memory beside the driver thread, which has a core of
-//! its own: one core copies a few gigabytes a second, and fresh memory even less.
+//! its own: one core copies a few gigabytes a second.
 
-use std::io;
-
-use memmap2::{Advice, MmapMut};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::cluster::space::{Block, Extent, pieces};
+use crate::cluster::space::Block;
 use crate::parallel;
 
 /// Bytes that a thread copies at once. A block of fewer is copied where it is asked for:
 /// to wake threads would take as long.
-pub(super) const PIECE: usize = 2 << 20;
-
-/// Bytes of the smallest pages.
-const PAGE: usize = 4096;
+const PIECE: usize = 2 << 20;
 
 /// Most threads: so many use the bandwidth of a host's memory.
 const MOST_THREADS: usize = 8;
@@ -37,64 +31,57 @@ impl Copying {
         Self { pool }
     }
 
-    /// Copies a block to `to`, which has its bytes: `copy` is called with pieces of the block,
-    /// by several threads if it is large.
-    ///
-    /// # Errors
-    /// One that `copy` returned.
-    pub fn block<E: Send>(
+    /// Copies bytes to others of the same length.
+    pub fn copy(&self, from: &[u8], to: &mut [u8]) {
+        match self.pool.as_ref().filter(|_| to.len() > PIECE) {
+            Some(pool) => pool.install(|| {
+                let pairs = to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE));
+                pairs.for_each(|(to, from)| to.copy_from_slice(from));
+            }),
+            None => to.copy_from_slice(from),
+        }
+    }
+
+    /// Copies the elements that two blocks have in common from the bytes of one to those of
+    /// the other. Both are by rows without gaps.
+    pub fn rows(
         &self,
-        extent: Extent,
-        block: &Block,
-        to: &mut [u8],
-        copy: impl Fn(&Block, &mut [u8]) -> Result<(), E> + Sync,
-    ) -> Result<(), E> {
-        let Some(pool) = self.pool.as_ref().filter(|_| to.len() > PIECE) else {
-            return copy(block, to);
+        element: usize,
+        common: &Block,
+        (from, source): (&Block, &[u8]),
+        (to, target): (&Block, &mut [u8]),
+    ) {
+        let width = common.width() as usize * element;
+        let row = to.width() as usize * element;
+        let first = (common.rows.start - to.rows.start) as usize * row;
+        let target = &mut target[first..first + common.height() as usize * row];
+        let read = |row: u64| {
+            let row = Block::new(row..row + 1, common.columns.clone());
+            let at = from.offset_of(&row) as usize * element;
+            &source[at..at + width]
         };
-        let mut rest = to;
-        let mut jobs = Vec::new();
-        for piece in pieces(extent, block, PIECE as u64) {
-            let (bytes, behind) = rest.split_at_mut(extent.bytes(&piece) as usize);
-            jobs.push((piece, bytes));
-            rest = behind;
+        let column = (common.columns.start - to.columns.start) as usize * element;
+        let is_whole = from.columns == common.columns && to.columns == common.columns;
+        if is_whole {
+            let at = from.offset_of(common) as usize * element;
+            self.copy(&source[at..at + target.len()], target);
+            return;
         }
-        pool.install(|| {
-            let jobs = jobs.into_par_iter();
-            jobs.try_for_each(|(piece, bytes)| copy(&piece, bytes))
-        })
-    }
-
-    /// Fresh memory of so many bytes, whose pages are there. Where the driver of a device
-    /// allocates pinned memory, one thread makes its pages, which takes longer than pinning
-    /// pages that are there.
-    ///
-    /// # Errors
-    /// When there is no such memory.
-    pub fn memory(&self, bytes: usize) -> io::Result<MmapMut> {
-        let mut memory = MmapMut::map_anon(bytes)?;
-        // Small pages serve as well, where the system has no large ones.
-        let _ = memory.advise(Advice::HugePage);
-        let touch = |piece: &mut [u8]| piece.chunks_mut(PAGE).for_each(|page| page[0] = 0);
-        match &self.pool {
-            Some(pool) => pool.install(|| memory.par_chunks_mut(PIECE).for_each(touch)),
-            None => touch(&mut memory),
-        }
-        Ok(memory)
-    }
-
-    /// The same bytes in memory of their own.
-    pub fn bytes(&self, from: &[u8]) -> Vec<u8> {
-        let Some(pool) = self.pool.as_ref().filter(|_| from.len() > PIECE) else {
-            return from.to_vec();
+        let each = (PIECE / width.max(1)).max(1);
+        let band = |(number, band): (usize, &mut [u8])| {
+            let rows = common.rows.start + (number * each) as u64..;
+            for (row, to) in rows.zip(band.chunks_mut(row)) {
+                to[column..column + width].copy_from_slice(read(row));
+            }
         };
-        // The system zeroes this memory when a thread first writes to it.
-        let mut to = vec![0; from.len()];
-        pool.install(|| {
-            let pairs = to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE));
-            pairs.for_each(|(to, from)| to.copy_from_slice(from));
-        });
-        to
+        let bytes = common.height() as usize * width;
+        match self.pool.as_ref().filter(|_| bytes > PIECE) {
+            Some(pool) => pool.install(|| {
+                let bands = target.par_chunks_mut(each * row).enumerate();
+                bands.for_each(band);
+            }),
+            None => target.chunks_mut(each * row).enumerate().for_each(band),
+        }
     }
 }
 
@@ -102,48 +89,35 @@ impl Copying {
 mod tests {
     use super::*;
 
-    #[test]
-    fn large_blocks_are_copied_whole() {
-        let copying = Copying::start();
-        let extent = Extent {
-            rows: 3000,
-            columns: 1000,
-            element: 4,
-        };
-        let block = Block::new(7..2901, 3..990);
-        let number = |row: u64, column: u64| (row * extent.columns + column) as u32;
-        let mut to = vec![0; extent.bytes(&block) as usize];
-        let copied = copying.block(extent, &block, &mut to, |piece, bytes| {
-            let rows = piece.rows.clone();
-            let places =
-                rows.flat_map(|row| piece.columns.clone().map(move |column| (row, column)));
-            for (to, (row, column)) in bytes.chunks_exact_mut(4).zip(places) {
-                to.copy_from_slice(&number(row, column).to_ne_bytes());
-            }
-            Ok::<(), ()>(())
+    /// The bytes of a block of numbers that say where they are.
+    fn numbers(block: &Block) -> Vec<u8> {
+        let places = block.rows.clone().flat_map(|row| {
+            let columns = block.columns.clone();
+            columns.map(move |column| (row * 10_000 + column) as u32)
         });
-        assert_eq!(copied, Ok(()));
-        let places = (7..2901).flat_map(|row| (3..990).map(move |column| number(row, column)));
-        let right: Vec<u8> = places.flat_map(u32::to_ne_bytes).collect();
-        assert!(to == right);
-        assert!(copying.bytes(&to) == right);
+        places.flat_map(u32::to_ne_bytes).collect()
     }
 
     #[test]
-    fn an_error_of_a_piece_is_told() {
-        let extent = Extent {
-            rows: 4000,
-            columns: 1000,
-            element: 4,
-        };
-        let whole = extent.whole();
-        let mut to = vec![0; extent.bytes(&whole) as usize];
-        let copied = Copying::start().block(extent, &whole, &mut to, |piece, _| {
-            match piece.rows.contains(&3999) {
-                true => Err("the last row"),
-                false => Ok(()),
+    fn what_blocks_have_in_common_is_copied_and_nothing_else() {
+        let copying = Copying::start();
+        for (from, to) in [
+            (Block::new(0..3000, 0..1000), Block::new(7..2901, 3..990)),
+            (Block::new(7..2901, 3..990), Block::new(0..3000, 0..1000)),
+            (Block::new(5..9, 0..700), Block::new(0..8, 0..700)),
+            (Block::new(0..4, 5..9), Block::new(3..8, 0..6)),
+        ] {
+            let common = from.common(&to).expect("elements");
+            let mut found = vec![0xEE; 4 * to.elements() as usize];
+            copying.rows(4, &common, (&from, &numbers(&from)), (&to, &mut found));
+            let right = numbers(&to);
+            for (at, (found, right)) in found.chunks(4).zip(right.chunks(4)).enumerate() {
+                let row = to.rows.start + at as u64 / to.width();
+                let column = to.columns.start + at as u64 % to.width();
+                let is_common = common.rows.contains(&row) && common.columns.contains(&column);
+                let right = if is_common { right } else { &[0xEE; 4] };
+                assert_eq!(found, right, "row {row}, column {column} of {to:?}");
             }
-        });
-        assert_eq!(copied, Err("the last row"));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a device is expected to do, before it has done anything.
 
-use super::executor::DEPTH;
+use super::subtasks::DEPTH;
 use crate::cluster::info::DeviceInfo;
 use crate::machine::{Device, DeviceKind};
 

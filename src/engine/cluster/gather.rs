@@ -3,9 +3,9 @@
 
 use std::io;
 
-use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
+use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
 use crate::cluster::space::{Block, Part, SpaceId, pieces};
@@ -80,35 +80,40 @@ impl Node<'_> {
     }
 
     /// Writes a part of which this node has some, and has got the others.
+    ///
+    /// # Errors
+    /// When the tasks begin anew, what a run refuses, and elements that no task has written.
     pub(super) fn put_together(
         &mut self,
         part: &Part,
         got: Vec<Part>,
         to: &mut [u8],
-    ) -> Result<(), ClusterError> {
+    ) -> Result<(), Interruption> {
+        let (me, space) = (self.me(), part.space);
+        let holders = self.spaces.directory(space).holders(&part.block);
+        let own = holders.filter(|(_, holder)| holder.node == me);
+        let own = own.map(|(block, _)| Part { space, block }).collect();
+        self.until_here(own)?;
         let count = got.len() as u64;
         // Requests of tasks are numbered from the other end.
         let request = |number| RequestId(u64::MAX - number);
+        let Subtasks { graph, store, .. } = &mut self.subtasks;
         for (number, part) in (0..).zip(got) {
             if let Some((bytes, at)) = self.pieces.remove(&part) {
-                let parts = vec![part];
-                self.store
-                    .receive(&self.spaces, request(number), parts, bytes, at);
+                let (request, parts) = (request(number), vec![part]);
+                store.receive(
+                    graph,
+                    self.runtime,
+                    &self.spaces,
+                    request,
+                    parts,
+                    &bytes[at..],
+                )?;
             }
         }
-        let copied = self.store.copy(&self.spaces, part, to);
-        (0..count).for_each(|number| self.store.release(request(number)));
-        copied
-    }
-
-    /// Sends a part to the node that collects it.
-    pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
-        let message = Message::Piece {
-            attempt: self.machine.restarts(),
-            part: part.clone(),
-        };
-        let mut bytes = encode(&message)?;
-        self.store.append(&self.spaces, &[part], &mut bytes)?;
-        Ok(self.wire.send(to.index(), bytes)?)
+        let copied = store.copy(graph, self.runtime, &self.spaces, part, to);
+        (0..count).for_each(|number| store.release(graph, request(number)));
+        self.subtasks.changed = true;
+        Ok(copied?)
     }
 }

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::abandon::abandon;
+use super::answers::Answer;
 use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
-use super::executor::Executor;
-use super::store::Store;
+use super::subtasks::{EndedSubtask, Happened, Subtasks, Written};
+use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::{DeviceInfo, NodeInfo};
 use crate::cluster::protocol::{
@@ -21,7 +22,8 @@ use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId, check};
 use crate::cluster::wire::{Arrived, Wire};
-use crate::runtime::{Notice, Runtime};
+use crate::engine::graph::GraphRunError;
+use crate::runtime::{Completion, Notice, Runtime};
 use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
@@ -44,8 +46,8 @@ const LONGEST_ALONE: Duration = Duration::from_millis(5);
 /// what is waited for comes later by no more.
 const PART: u32 = 16;
 
-/// The parts that a subtask wrote.
-pub(super) type Written = Vec<(Part, Vec<u8>)>;
+/// The results of a reduction, as bytes.
+pub(super) type Combined = Vec<(Part, Vec<u8>)>;
 
 /// How a cluster runs.
 #[derive(Clone, Debug)]
@@ -80,11 +82,13 @@ pub struct Node<'a> {
     pub(super) runtime: &'a mut dyn Runtime,
     pub(super) machine: NodeMachine,
     pub(super) spaces: Spaces,
-    pub(super) store: Store,
-    pub(super) copying: Arc<Copying>,
     /// By space: how to compute its first contents.
     pub(super) fills: Vec<Option<Fill>>,
-    pub(super) executor: Executor,
+    pub(super) subtasks: Subtasks,
+    /// What other nodes have asked for, and is on its way to host memory.
+    pub(super) answers: Vec<Answer>,
+    /// Whether data are gone, so that the tasks begin anew.
+    pub(super) has_gaps: bool,
     stop: &'a AtomicBool,
     began: Instant,
     /// Until when it polls without pauses.
@@ -101,8 +105,10 @@ pub struct Node<'a> {
     /// Results that are neither kept nor discarded yet.
     pub(super) held: HashMap<u64, Written>,
     pub(super) kept: HashMap<u64, Written>,
+    /// By subtask of the task: the device that has computed it, and how long that took.
+    pub(super) told: HashMap<u64, (DeviceIndex, Nanos)>,
     /// The combined results of a task that reduces.
-    pub(super) combined: Option<Written>,
+    pub(super) combined: Option<Combined>,
     pub(super) ended: Option<Results>,
     pub(super) restarts: bool,
     pub(super) wake_at: Option<Nanos>,
@@ -115,7 +121,7 @@ pub struct Node<'a> {
     /// At the first node: what others have told at the end.
     pub(super) records: Vec<Option<NodeRecord>>,
     /// Requests for blocks of a lost node, of whose loss this node has not been told yet.
-    pub(super) unserved: Vec<(NodeId, RequestId, Vec<Part>)>,
+    pub(super) unserved: Vec<Answer>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
     /// What the first node has said of tasks that may be the last one: whether they are.
@@ -156,9 +162,10 @@ impl<'a> Node<'a> {
         };
         // The driver thread has all cores until it begins to drive.
         let copying = Arc::new(Copying::start());
-        let copies = Arc::clone(&copying);
-        let opened = Executor::open(runtime, copies, options.input_bytes, options.traces);
-        let executor = opened.inspect_err(|error| {
+        let traced = options.traces.then(Traced::default);
+        let own = (options.input_bytes, traced);
+        let opened = Subtasks::open(runtime, me, copying, info.devices.clone(), own);
+        let subtasks = opened.inspect_err(|error| {
             abandon(&mut *wire, &format!("{me}: {error}"));
         })?;
         let (program, settings) = (options.program, options.settings);
@@ -172,16 +179,17 @@ impl<'a> Node<'a> {
             runtime,
             machine,
             spaces: Spaces::default(),
-            store: Store::new(me, Arc::clone(&copying)),
-            copying,
             fills: Vec::new(),
-            executor,
+            subtasks,
+            answers: Vec::new(),
+            has_gaps: false,
             stop,
             own: VecDeque::new(),
             requests: HashMap::new(),
             task: None,
             held: HashMap::new(),
             kept: HashMap::new(),
+            told: HashMap::new(),
             combined: None,
             ended: None,
             restarts: false,
@@ -226,22 +234,16 @@ impl<'a> Node<'a> {
         self.began.elapsed().as_nanos() as Nanos
     }
 
-    /// Runs a task, the last one of the workload or not. Afterwards all nodes know who has
-    /// its results.
-    pub(super) fn run(
-        &mut self,
-        task: Arc<dyn Computed>,
-        is_last: bool,
-    ) -> Result<(), Interruption> {
+    /// Runs a task. Afterwards all nodes know who has its results.
+    pub(super) fn run(&mut self, task: Arc<dyn Computed>) -> Result<(), Interruption> {
         // All nodes have the same task, so one of them checks it.
         if self.me() == NodeId::FIRST {
             check(&*task, &self.spaces).map_err(ClusterError::from)?;
         }
-        self.executor.begin(&*task, is_last);
         self.task = Some(Arc::clone(&task));
         let mut actions = Vec::new();
         let (now, told) = (self.now(), Arc::clone(&task));
-        if let Some(traced) = &mut self.executor.traced {
+        if let Some(traced) = &mut self.subtasks.traced {
             traced.begin(task.name(), now);
         }
         self.machine.begin(told, &self.spaces, now, &mut actions);
@@ -256,23 +258,31 @@ impl<'a> Node<'a> {
         };
         self.busy(false);
         let now = self.now();
-        if let Some(traced) = &mut self.executor.traced {
+        if let Some(traced) = &mut self.subtasks.traced {
             traced.end(now);
         }
-        self.end(&*task, &results);
+        self.end(&*task, &results)?;
         self.forget_task();
+        self.subtasks.compact(self.runtime);
         Ok(())
     }
 
     fn forget_task(&mut self) {
         self.task = None;
-        self.held.clear();
-        self.kept.clear();
+        let (held, kept) = (
+            std::mem::take(&mut self.held),
+            std::mem::take(&mut self.kept),
+        );
+        for written in held.into_values().chain(kept.into_values()) {
+            self.subtasks.discard(written);
+        }
         self.combined = None;
+        self.told.clear();
         self.requests.clear();
         self.unserved.clear();
         self.wake_at = None;
-        self.store.release_all();
+        let Subtasks { graph, store, .. } = &mut self.subtasks;
+        store.release_all(graph);
     }
 
     /// Whether the tasks must begin anew.
@@ -291,25 +301,21 @@ impl<'a> Node<'a> {
     /// Waits until all nodes have done their part.
     pub(super) fn settle(mut self) -> Result<Box<dyn Wire>, ClusterError> {
         self.runtime.notify(Notice::DrivingEnds);
-        self.executor.close(self.runtime);
+        self.subtasks.close(self.runtime);
         self.wire.settle()?;
         Ok(self.wire)
     }
 
-    /// Forgets what subtasks have read.
-    pub(super) fn forget_inputs(&mut self) {
-        self.executor.changed(self.runtime, |_| true);
-    }
-
     /// Notes the results of a task that has ended.
-    fn end(&mut self, task: &dyn Computed, results: &Results) {
+    fn end(&mut self, task: &dyn Computed, results: &Results) -> Result<(), ClusterError> {
         let me = self.me();
         self.spaces.record(task, results);
         if task.reduces() {
             let has_them = results.iter().any(|(_, node)| *node == me);
             let combined = self.combined.take().filter(|_| has_them);
+            let Subtasks { graph, store, .. } = &mut self.subtasks;
             for (part, data) in combined.into_iter().flatten() {
-                self.store.insert(part, data);
+                store.insert_bytes(graph, self.runtime, &self.spaces, part, &data)?;
             }
         }
         for subtask in results
@@ -317,8 +323,8 @@ impl<'a> Node<'a> {
             .filter(|(_, node)| *node == me)
             .flat_map(|(run, _)| run.clone())
         {
-            for (part, data) in self.kept.remove(&subtask).into_iter().flatten() {
-                self.store.insert(part, data);
+            for (part, kept) in self.kept.remove(&subtask).into_iter().flatten() {
+                self.subtasks.store.insert(part, kept);
             }
         }
         // All subtasks of a task that reduces write the same parts.
@@ -328,14 +334,16 @@ impl<'a> Node<'a> {
         let spaces = &self.spaces;
         for part in parts {
             let directory = spaces.directory(part.space);
-            self.store.forget_within(&part, |block| {
+            let Subtasks { graph, store, .. } = &mut self.subtasks;
+            store.forget_within(graph, &part, |block| {
                 let mut holders = directory.holders(block);
                 holders.any(|(_, holder)| holder.node == me)
             });
             written.insert(part.space);
         }
-        self.executor
-            .changed(self.runtime, |part| written.contains(&part.space));
+        let Subtasks { graph, store, .. } = &mut self.subtasks;
+        store.forget_inputs(graph, |part| written.contains(&part.space));
+        Ok(())
     }
 
     /// Looks once at everything that can happen, and pauses if nothing did.
@@ -356,11 +364,14 @@ impl<'a> Node<'a> {
             self.wake_at = None;
             self.tell(Event::Woken)?;
         }
+        let mut completions = Vec::new();
         while let Some(completion) = self.runtime.wait(Some(Duration::ZERO))? {
-            self.completed(&completion)?;
-            happened = true;
+            completions.push(completion);
         }
-        self.pause(happened)
+        happened |= !completions.is_empty();
+        self.advance(completions)?;
+        self.answer()?;
+        self.pause(happened || self.subtasks.changed)
     }
 
     fn pause(&mut self, happened: bool) -> Result<(), ClusterError> {
@@ -378,10 +389,10 @@ impl<'a> Node<'a> {
         if let Some(at) = self.wake_at {
             pause = pause.min(Duration::from_nanos(at.saturating_sub(self.now())));
         }
-        if self.executor.is_idle() {
+        if self.subtasks.is_quiet() {
             self.wire.rest(pause)?;
         } else if let Some(completion) = self.runtime.wait(Some(pause))? {
-            self.completed(&completion)?;
+            self.advance(vec![completion])?;
             self.quiet_since = Instant::now();
         }
         Ok(())
@@ -421,7 +432,9 @@ impl<'a> Node<'a> {
                     return Ok(());
                 };
                 self.record.received_bytes += (bytes.len() - at) as u64;
-                if !self.store.receive(&self.spaces, request, parts, bytes, at) {
+                let Subtasks { graph, store, .. } = &mut self.subtasks;
+                let data = &bytes[at..];
+                if !store.receive(graph, self.runtime, &self.spaces, request, parts, data)? {
                     return Err(no_message());
                 }
                 self.tell(Event::Fetched { request })
@@ -475,32 +488,72 @@ impl<'a> Node<'a> {
         self.act(actions)
     }
 
-    fn completed(&mut self, completion: &crate::runtime::Completion) -> Result<(), ClusterError> {
-        let Some(ended) = self.executor.complete(self.runtime, completion)? else {
+    /// Gives the devices what they can do, and tells the protocol what they have done.
+    fn advance(&mut self, completions: Vec<Completion>) -> Result<(), ClusterError> {
+        if self.has_gaps || completions.is_empty() && !self.subtasks.changed {
             return Ok(());
+        }
+        let happened = match self.subtasks.turn(self.runtime, completions) {
+            Ok(happened) => happened,
+            Err(ClusterError::Graph(error @ GraphRunError::Gone(_))) => {
+                self.has_gaps = true;
+                let why = format!("{}: {error}", self.me());
+                return self.tell(Event::Gone { why });
+            }
+            Err(error) => return Err(error),
         };
-        if self.executor.is_idle() {
+        if self.subtasks.is_idle() {
             self.busy(false);
         }
-        let (device, subtask, took) = (ended.device, ended.subtask, ended.took);
-        match ended.result {
-            Ok(written) => {
-                if self.machine.is_of_attempt(ended.task) {
-                    let part = &mut self.record.devices[device.0 as usize];
-                    part.subtasks += 1;
-                    part.seconds += took as f64 / 1e9;
-                }
-                if ended.task == self.machine.task() {
-                    self.held.insert(subtask, written);
-                }
-                self.tell(Event::Done {
-                    device,
-                    subtask,
-                    took,
-                })
-            }
-            Err(why) => self.lose_device(device, why),
+        let Happened {
+            ended,
+            lost,
+            unplaced,
+        } = happened;
+        for ended in ended {
+            self.ended_subtask(ended)?;
         }
+        for (device, why) in lost {
+            self.lose_device(device, why)?;
+        }
+        match unplaced.is_empty() {
+            true => Ok(()),
+            false => self.lose_all("no device is left that can compute the task's subtasks"),
+        }
+    }
+
+    fn ended_subtask(&mut self, ended: EndedSubtask) -> Result<(), ClusterError> {
+        let EndedSubtask {
+            device,
+            task,
+            subtask,
+            took,
+            written,
+        } = ended;
+        if self.machine.is_of_attempt(task) {
+            let part = &mut self.record.devices[device.0 as usize];
+            part.subtasks += 1;
+            part.seconds += took as f64 / 1e9;
+        }
+        if task == self.machine.task() && self.task.is_some() {
+            self.held.insert(subtask, written);
+            self.told.insert(subtask, (device, took));
+        } else {
+            self.subtasks.discard(written);
+        }
+        self.tell(Event::Done {
+            device,
+            subtask,
+            took,
+        })
+    }
+
+    /// No device can do what is asked for: other nodes must.
+    pub(super) fn lose_all(&mut self, why: &str) -> Result<(), ClusterError> {
+        let devices = 0..self.record.devices.len() as u32;
+        devices
+            .map(DeviceIndex)
+            .try_for_each(|device| self.lose_device(device, why.to_owned()))
     }
 
     pub(super) fn lose_device(

@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
-use super::store::Store;
-use super::traced::Traced;
+use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
@@ -113,7 +112,7 @@ impl Node<'_> {
         workload: &dyn ClusterWorkload,
         control: &mut Control,
     ) -> Result<Option<ClusterOutcome>, Interruption> {
-        self.clear();
+        self.clear()?;
         let mut ids = Vec::new();
         for space in workload.spaces() {
             ids.push(self.add_space(&space, control.tile)?);
@@ -205,7 +204,7 @@ impl Node<'_> {
                 Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
                 None => workload.task(number, ids),
             };
-            self.run(task, number + 1 == count)?;
+            self.run(task)?;
             let ended = number + 1;
             (control.progress)(ended);
             if let Some(ending) = workload.ending(ended).filter(|_| ended < count)
@@ -224,7 +223,7 @@ impl Node<'_> {
         record.subtasks = counts.subtasks;
         record.copied = counts.copied;
         record.given_back = counts.given_back;
-        if let Some(traced) = &self.executor.traced {
+        if let Some(traced) = &self.subtasks.traced {
             let own = self.now().cast_signed() - self.runtime.now().cast_signed();
             let shift = own + self.wire.clock_offset(self.wire.rank());
             record.commands = traced.shifted(shift);
@@ -259,18 +258,21 @@ impl Node<'_> {
     }
 
     /// Forgets all spaces and results of an attempt.
-    fn clear(&mut self) {
+    fn clear(&mut self) -> Result<(), ClusterError> {
+        // A kernel that runs cannot be stopped.
+        self.subtasks.revoke_all();
+        while !self.subtasks.is_quiet() {
+            self.turn()?;
+        }
+        self.subtasks.clear(self.runtime)?;
+        self.has_gaps = false;
+        self.answers.clear();
         self.spaces = Spaces::default();
-        self.store = Store::new(self.me(), Arc::clone(&self.copying));
         self.fills.clear();
         self.records.fill(None);
         self.pieces.clear();
         // What was told before the first task begins is regarded by it.
         self.restarts = false;
-        self.forget_inputs();
-        if let Some(traced) = &mut self.executor.traced {
-            *traced = Traced::default();
-        }
         // What the report says is of the last attempt, as its seconds are.
         let record = &mut self.record;
         record.busy_seconds = 0.0;
@@ -278,6 +280,7 @@ impl Node<'_> {
         for device in &mut record.devices {
             (device.subtasks, device.seconds) = (0, 0.0);
         }
+        Ok(())
     }
 
     /// Makes a space, with this node's blocks of its first contents.
@@ -297,7 +300,7 @@ impl Node<'_> {
         self.fills.push(Some(Arc::clone(&contents.fill)));
         if contents.is_made {
             let id = self.spaces.add_made(space.extent, blocks);
-            self.store.make(id, Arc::clone(&contents.fill));
+            self.subtasks.store.make(id, Arc::clone(&contents.fill));
             return Ok(id);
         }
         let own = blocks.iter().filter(|(_, node)| *node == self.me());
@@ -322,18 +325,18 @@ impl Node<'_> {
         &mut self,
         space: SpaceId,
         check: impl Fn(&Block, &[u8]) -> Checked + Sync,
-    ) -> Result<Checked, ClusterError> {
+    ) -> Result<Checked, Interruption> {
         let mut checked = Checked::default();
         let blocks = self.own_blocks(space);
         for some in blocks.chunks(parallel::threads().max(1)) {
+            let parts = some.iter().cloned().map(|block| Part { space, block });
+            let parts: Vec<Part> = parts.collect();
+            self.until_here(parts.clone())?;
             let mut jobs = Vec::new();
-            for block in some {
-                let part = Part {
-                    space,
-                    block: block.clone(),
-                };
-                let mut bytes = vec![0; self.spaces.bytes(&part) as usize];
-                self.store.copy(&self.spaces, &part, &mut bytes)?;
+            let Subtasks { graph, store, .. } = &self.subtasks;
+            for (block, part) in some.iter().zip(&parts) {
+                let mut bytes = vec![0; self.spaces.bytes(part) as usize];
+                store.copy(graph, self.runtime, &self.spaces, part, &mut bytes)?;
                 jobs.push((block, bytes));
             }
             let found = parallel::map(jobs, |(block, bytes)| check(block, &bytes));
@@ -362,7 +365,7 @@ impl Node<'_> {
             nodes: nodes.collect(),
             figure: None,
             requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
-            timeline: (self.executor.traced.as_ref())
+            timeline: (self.subtasks.traced.as_ref())
                 .map_or_else(Vec::new, |traced| traced.tasks.clone()),
         }
     }

@@ -1,16 +1,23 @@
-//! The blocks of spaces that a node has, as bytes by rows without gaps.
+//! The blocks of spaces that a node has, as data of the open graph that computes on them.
+//! They are where they were made or have arrived: in host memory, or on a device.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-use crate::cluster::NodeId;
-use crate::cluster::protocol::RequestId;
-use crate::cluster::space::{Block, Part, Rectangles, SpaceId, Spaces};
-use crate::workload::cluster::Fill;
 
 use super::copying::Copying;
 use super::error::ClusterError;
+use crate::cluster::NodeId;
+use crate::cluster::protocol::RequestId;
+use crate::cluster::space::{Block, Extent, Part, Rectangles, SpaceId, Spaces, pieces};
+use crate::codelet::rows::Lines;
+use crate::engine::graph::OpenGraph;
+use crate::graph::{Datum, DatumId, Piece};
+use crate::parallel;
+use crate::runtime::{Runtime, RuntimeError};
+use crate::workload::cluster::Fill;
+
+/// Bytes that a thread makes at once.
+const PIECE: u64 = 16 << 20;
 
 /// What a node has of all spaces.
 pub(super) struct Store {
@@ -19,24 +26,44 @@ pub(super) struct Store {
     /// How to make what no node sends.
     makes: BTreeMap<SpaceId, Fill>,
     /// The node's own blocks. Newer ones have greater numbers.
-    own: BTreeMap<SpaceId, Rectangles<Vec<u8>>>,
+    own: BTreeMap<SpaceId, Rectangles<Kept>>,
     next: u64,
     /// What others have sent, for the present task, by the numbers of requests.
-    fetched: BTreeMap<SpaceId, Rectangles<Received>>,
-    requests: BTreeMap<RequestId, Vec<Part>>,
+    fetched: BTreeMap<SpaceId, Rectangles<Kept>>,
+    requests: BTreeMap<RequestId, Vec<(Part, DatumId)>>,
+    inputs: HashMap<Vec<Part>, Input>,
+    /// Bytes of what was put together or made for inputs, and how many are kept at most.
+    input_bytes: u64,
+    most: u64,
+    clock: u64,
 }
 
-/// A part of the answer to a request.
-#[derive(Debug)]
-struct Received {
-    answer: Arc<Vec<u8>>,
-    /// Where its bytes begin.
-    at: usize,
+/// The rows of a block, without gaps, in a datum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub datum: DatumId,
+    /// The bytes of the datum before them.
+    pub first: u64,
+}
+
+/// A datum that was put together or made for subtasks that read it.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    datum: DatumId,
+    bytes: u64,
+    used: u64,
+}
+
+/// Memory as long as a whole space, in which a part has its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub first: u64,
+    pub length: u64,
 }
 
 impl Store {
-    /// The store of a node.
-    pub fn new(me: NodeId, copying: Arc<Copying>) -> Self {
+    /// The store of a node, which keeps so many bytes for inputs that no subtask reads now.
+    pub fn new(me: NodeId, copying: Arc<Copying>, most: u64) -> Self {
         Self {
             me,
             copying,
@@ -45,7 +72,16 @@ impl Store {
             next: 0,
             fetched: BTreeMap::new(),
             requests: BTreeMap::new(),
+            inputs: HashMap::new(),
+            input_bytes: 0,
+            most,
+            clock: 0,
         }
+    }
+
+    /// Has nothing any more; the graph of its data is gone.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.me, Arc::clone(&self.copying), self.most);
     }
 
     /// Makes the contents of a space whenever they are asked for.
@@ -53,140 +89,337 @@ impl Store {
         self.makes.insert(space, fill);
     }
 
-    /// Takes a block's bytes.
-    pub fn insert(&mut self, part: Part, data: Vec<u8>) {
+    /// Takes a block that a kernel has made, or makes.
+    pub fn insert(&mut self, part: Part, kept: Kept) {
         let own = self.own.entry(part.space).or_default();
-        own.insert(part.block, self.next, data);
+        own.insert(part.block, self.next, kept);
         self.next += 1;
     }
 
-    /// Takes the answer to a request: the bytes of its parts, one part after the other,
-    /// from `at` on. False if there are too few.
+    /// Takes a block's bytes.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn insert_bytes(
+        &mut self,
+        graph: &mut OpenGraph,
+        runtime: &mut dyn Runtime,
+        spaces: &Spaces,
+        part: Part,
+        data: &[u8],
+    ) -> Result<(), RuntimeError> {
+        let extent = spaces.extent(part.space);
+        let datum = given(graph, runtime, extent, &part.block, |to| {
+            self.copying.copy(data, to);
+            Ok::<(), RuntimeError>(())
+        })?;
+        self.insert(part, Kept { datum, first: 0 });
+        Ok(())
+    }
+
+    /// Computes the first contents of a block.
+    ///
+    /// # Errors
+    /// What the runtime or the contents refuse.
+    pub fn fill(
+        &mut self,
+        graph: &mut OpenGraph,
+        runtime: &mut dyn Runtime,
+        spaces: &Spaces,
+        part: Part,
+        fill: &Fill,
+    ) -> Result<(), ClusterError> {
+        let extent = spaces.extent(part.space);
+        let datum = given(graph, runtime, extent, &part.block, |to| {
+            filled(fill, extent, &part.block, to)
+        })?;
+        self.insert(part, Kept { datum, first: 0 });
+        Ok(())
+    }
+
+    /// Takes the answer to a request: the bytes of its parts, one part after the other. False
+    /// if there are too few or too many.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
     pub fn receive(
         &mut self,
+        graph: &mut OpenGraph,
+        runtime: &mut dyn Runtime,
         spaces: &Spaces,
         request: RequestId,
         parts: Vec<Part>,
-        data: Vec<u8>,
-        mut at: usize,
-    ) -> bool {
+        data: &[u8],
+    ) -> Result<bool, RuntimeError> {
         let bytes: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
-        if at + bytes as usize != data.len() {
-            return false;
+        if bytes != data.len() as u64 {
+            return Ok(false);
         }
-        let answer = Arc::new(data);
-        for part in &parts {
+        let mut rest = data;
+        let mut received = Vec::with_capacity(parts.len());
+        for part in parts {
+            let (own, behind) = rest.split_at(spaces.bytes(&part) as usize);
+            let extent = spaces.extent(part.space);
+            let datum = given(graph, runtime, extent, &part.block, |to| {
+                self.copying.copy(own, to);
+                Ok::<(), RuntimeError>(())
+            })?;
             let fetched = self.fetched.entry(part.space).or_default();
-            let received = Received {
-                answer: Arc::clone(&answer),
-                at,
-            };
-            fetched.insert(part.block.clone(), request.0, received);
-            at += spaces.bytes(part) as usize;
+            fetched.insert(part.block.clone(), request.0, Kept { datum, first: 0 });
+            received.push((part, datum));
+            rest = behind;
         }
-        self.requests.insert(request, parts);
-        true
+        self.requests.insert(request, received);
+        Ok(true)
     }
 
     /// Forgets an answer.
-    pub fn release(&mut self, request: RequestId) {
-        for part in self.requests.remove(&request).into_iter().flatten() {
+    pub fn release(&mut self, graph: &mut OpenGraph, request: RequestId) {
+        for (part, datum) in self.requests.remove(&request).into_iter().flatten() {
             if let Some(fetched) = self.fetched.get_mut(&part.space) {
                 fetched.remove(&part.block, request.0);
             }
+            self.forget_inputs(graph, |read| {
+                read.space == part.space && read.block.common(&part.block).is_some()
+            });
+            graph.forget(datum);
         }
     }
 
     /// Forgets all answers, which belong to a task that has ended.
-    pub fn release_all(&mut self) {
-        self.fetched.clear();
-        self.requests.clear();
+    pub fn release_all(&mut self, graph: &mut OpenGraph) {
+        let fetched = std::mem::take(&mut self.fetched);
+        self.forget_inputs(graph, |read| fetched.contains_key(&read.space));
+        for (_, datum) in std::mem::take(&mut self.requests).into_values().flatten() {
+            graph.forget(datum);
+        }
     }
 
     /// Forgets the own blocks with elements of a part of which `is_own` is false.
-    pub fn forget_within(&mut self, part: &Part, is_own: impl Fn(&Block) -> bool) {
+    pub fn forget_within(
+        &mut self,
+        graph: &mut OpenGraph,
+        part: &Part,
+        is_own: impl Fn(&Block) -> bool,
+    ) {
         let Some(own) = self.own.get_mut(&part.space) else {
             return;
         };
         let there = own.overlapping(&part.block);
         let others = there.filter(|(block, ..)| !is_own(block));
-        let others: Vec<_> = others.map(|(block, n, _)| (block.clone(), n)).collect();
-        for (block, number) in others {
+        let others: Vec<_> = others
+            .map(|(block, number, kept)| (block.clone(), number, kept.datum))
+            .collect();
+        for (block, number, datum) in others {
             own.remove(&block, number);
+            graph.forget(datum);
         }
     }
 
-    /// Writes a part to `to`, which has its length: what this node has by the directory
-    /// from its own blocks, and the rest from what others have sent. An own block may be
-    /// older than what another node has.
+    /// Forgets what was put together for inputs with parts of which `is_old` is true.
+    pub fn forget_inputs(&mut self, graph: &mut OpenGraph, is_old: impl Fn(&Part) -> bool) {
+        let bytes = &mut self.input_bytes;
+        self.inputs.retain(|parts, input| {
+            let stays = !parts.iter().any(&is_old);
+            if !stays {
+                *bytes -= input.bytes;
+                graph.forget(input.datum);
+            }
+            stays
+        });
+    }
+
+    /// What a subtask reads as one argument: parts, one after the other. A part that a datum
+    /// has whole is that datum.
     ///
     /// # Errors
-    /// A block that is not here, and one that cannot be made.
-    pub fn copy(&self, spaces: &Spaces, part: &Part, to: &mut [u8]) -> Result<(), ClusterError> {
-        if let Some(fill) = self.makes.get(&part.space) {
-            return Ok(fill(&part.block, to)?);
-        }
-        let (space, extent) = (part.space, spaces.extent(part.space));
-        let copy = |block: &Block, to: &mut [u8]| self.copy_kept(spaces, space, block, to);
-        self.copying
-            .block(extent, &part.block, to, copy)
-            .map_err(|block| ClusterError::Missing { space, block })
-    }
-
-    fn copy_kept(
-        &self,
+    /// Elements that are not here, and contents that cannot be made.
+    pub fn input(
+        &mut self,
+        graph: &mut OpenGraph,
+        runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        space: SpaceId,
-        wanted: &Block,
-        to: &mut [u8],
-    ) -> Result<(), Block> {
-        let element = spaces.extent(space).element as usize;
-        let mut found = 0;
-        for (block, holder) in spaces.directory(space).holders(wanted) {
-            found += block.elements();
-            let target = (wanted, &mut *to);
-            match holder.node == self.me {
-                true => self.copy_own(element, space, block, target)?,
-                false => self.copy_fetched(element, space, block, target)?,
+        parts: &[Part],
+    ) -> Result<DatumId, ClusterError> {
+        self.clock += 1;
+        if let Some(input) = self.inputs.get_mut(parts) {
+            input.used = self.clock;
+            return Ok(input.datum);
+        }
+        if let [part] = parts
+            && !self.makes.contains_key(&part.space)
+            && let [(block, from, kept)] = &self.sources(spaces, part)?[..]
+            && (block, from) == (&part.block, &part.block)
+            && kept.first == 0
+        {
+            return Ok(kept.datum);
+        }
+        let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
+        while self.input_bytes + bytes > self.most {
+            let oldest = self.inputs.iter().min_by_key(|(_, input)| input.used);
+            let Some(parts) = oldest.map(|(parts, _)| parts.clone()) else {
+                break;
+            };
+            if let Some(input) = self.inputs.remove(&parts) {
+                self.input_bytes -= input.bytes;
+                graph.forget(input.datum);
             }
         }
-        match found == wanted.elements() {
-            true => Ok(()),
+        let datum = match parts.iter().find_map(|part| self.makes.get(&part.space)) {
+            Some(fill) => made(graph, runtime, spaces, parts, fill)?,
+            None => self.view(graph, spaces, parts, None)?,
+        };
+        self.input_bytes += bytes;
+        let used = self.clock;
+        self.inputs
+            .insert(parts.to_vec(), Input { datum, bytes, used });
+        Ok(datum)
+    }
+
+    /// A datum that is made of parts, one after the other, of what is here, with some room
+    /// around it.
+    ///
+    /// # Errors
+    /// Elements that are not here.
+    pub fn view(
+        &self,
+        graph: &mut OpenGraph,
+        spaces: &Spaces,
+        parts: &[Part],
+        room: Option<Room>,
+    ) -> Result<DatumId, ClusterError> {
+        let mut copies = Vec::new();
+        let begin = room.map_or(0, |room| room.first);
+        let mut first = begin;
+        let mut row = 0;
+        for part in parts {
+            let element = spaces.extent(part.space).element;
+            for (block, from, kept) in self.sources(spaces, part)? {
+                let lines = |within: &Block, first: u64| Lines {
+                    first: first + within.offset_of(&block) * element,
+                    pitch: within.width() * element,
+                };
+                copies.push(Piece {
+                    datum: kept.datum,
+                    rows: block.height(),
+                    row: block.width() * element,
+                    from: lines(&from, kept.first),
+                    to: lines(&part.block, first),
+                });
+            }
+            first += spaces.bytes(part);
+            row = part.block.width() * element;
+        }
+        let bytes = room.map_or(first, |room| room.length);
+        let mut view = Datum::gathered("view", bytes, copies).by_rows(row);
+        view.used = room.map(|_| begin..first);
+        Ok(graph.datum(view))
+    }
+
+    /// Where the elements of a part are: blocks of it, which have none in common; the block
+    /// of which each was kept; and where that is.
+    ///
+    /// # Errors
+    /// Elements that are not here.
+    fn sources(
+        &self,
+        spaces: &Spaces,
+        part: &Part,
+    ) -> Result<Vec<(Block, Block, Kept)>, ClusterError> {
+        let (space, mut found, mut sources) = (part.space, 0, Vec::new());
+        let missing = |block: &Block| ClusterError::Missing {
+            space,
+            block: block.clone(),
+        };
+        for (block, holder) in spaces.directory(space).holders(&part.block) {
+            found += block.elements();
+            let kept = match holder.node == self.me {
+                true => self.own.get(&space),
+                false => self.fetched.get(&space),
+            };
+            let kept = kept.into_iter().flat_map(|kept| kept.overlapping(&block));
+            let mut kept: Vec<(&Block, u64, &Kept)> = kept.collect();
+            kept.sort_unstable_by_key(|(_, number, _)| std::cmp::Reverse(*number));
+            let mut rest = vec![block.clone()];
+            for (from, _, kept) in kept {
+                if rest.is_empty() {
+                    break;
+                }
+                let mut left = Vec::with_capacity(rest.len());
+                for wanted in rest {
+                    if let Some(common) = wanted.common(from) {
+                        sources.push((common, from.clone(), *kept));
+                    }
+                    left.extend(wanted.without(from));
+                }
+                rest = left;
+            }
+            if let Some(block) = rest.first() {
+                return Err(missing(block));
+            }
+        }
+        match found == part.block.elements() {
+            true => Ok(sources),
             // Nobody has written these elements.
-            false => Err(wanted.clone()),
+            false => Err(missing(&part.block)),
         }
     }
 
-    fn copy_own(
+    /// Has a part copied to host memory. The result is whether it is there.
+    ///
+    /// # Errors
+    /// Elements that are not here.
+    pub fn want(
         &self,
-        element: usize,
-        space: SpaceId,
-        block: Block,
-        target: (&Block, &mut [u8]),
-    ) -> Result<(), Block> {
-        let own = self.own.get(&space).into_iter();
-        let mut own: Vec<_> = own.flat_map(|own| own.overlapping(&block)).collect();
-        own.sort_unstable_by_key(|(_, number, _)| std::cmp::Reverse(*number));
-        let own = own.into_iter().map(|(piece, _, data)| (piece, &data[..]));
-        copy_from(own, element, &block, target)
+        graph: &mut OpenGraph,
+        spaces: &Spaces,
+        part: &Part,
+    ) -> Result<bool, ClusterError> {
+        if self.makes.contains_key(&part.space) {
+            return Ok(true);
+        }
+        let mut is_there = true;
+        for (_, _, kept) in self.sources(spaces, part)? {
+            if !graph.in_host(kept.datum) {
+                graph.want(kept.datum);
+                is_there = false;
+            }
+        }
+        Ok(is_there)
     }
 
-    fn copy_fetched(
+    /// Writes a part to `to`, which has its length. Host memory [has it](Self::want).
+    ///
+    /// # Errors
+    /// Elements that are not here, and contents that cannot be made.
+    pub fn copy(
         &self,
-        element: usize,
-        space: SpaceId,
-        block: Block,
-        target: (&Block, &mut [u8]),
-    ) -> Result<(), Block> {
-        let fetched = self.fetched.get(&space).into_iter();
-        let fetched = fetched.flat_map(|fetched| fetched.overlapping(&block));
-        let fetched = fetched.map(|(piece, _, of)| (piece, &of.answer[of.at..]));
-        copy_from(fetched, element, &block, target)
+        graph: &OpenGraph,
+        runtime: &mut dyn Runtime,
+        spaces: &Spaces,
+        part: &Part,
+        to: &mut [u8],
+    ) -> Result<(), ClusterError> {
+        if let Some(fill) = self.makes.get(&part.space) {
+            return filled(fill, spaces.extent(part.space), &part.block, to);
+        }
+        let element = spaces.extent(part.space).element as usize;
+        for (block, from, kept) in self.sources(spaces, part)? {
+            let bytes = graph.bytes(runtime, kept.datum)?;
+            let source = (&from, bytes);
+            (self.copying).rows(element, &block, source, (&part.block, &mut *to));
+        }
+        Ok(())
     }
 
-    /// Appends parts to a message, one after the other.
+    /// Appends parts to a message, one after the other. Host memory has them.
+    ///
+    /// # Errors
+    /// As [`Self::copy`].
     pub fn append(
         &self,
+        graph: &OpenGraph,
+        runtime: &mut dyn Runtime,
         spaces: &Spaces,
         parts: &[Part],
         message: &mut Vec<u8>,
@@ -198,77 +431,98 @@ impl Store {
         words.copy_from_slice(message);
         for part in parts {
             let (to, behind) = rest.split_at_mut(spaces.bytes(part) as usize);
-            self.copy(spaces, part, to)?;
+            self.copy(graph, runtime, spaces, part, to)?;
             rest = behind;
         }
         *message = whole;
         Ok(())
     }
-}
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let mut shown = f.debug_struct("Store");
-        shown.field("me", &self.me).field("own", &self.own);
-        shown
-            .field("requests", &self.requests)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Copies a block from pieces, of which the first counts that has an element. The result is
-/// a block that none has, if there is one.
-fn copy_from<'a>(
-    pieces: impl Iterator<Item = (&'a Block, &'a [u8])>,
-    element: usize,
-    block: &Block,
-    (to, bytes): (&Block, &mut [u8]),
-) -> Result<(), Block> {
-    let mut missing = vec![block.clone()];
-    for (piece, data) in pieces {
-        if missing.is_empty() {
-            break;
-        }
-        let mut rest = Vec::with_capacity(missing.len());
-        for wanted in missing {
-            if let Some(common) = wanted.common(piece) {
-                copy_common(element, &common, (piece, data), (to, bytes));
+    /// The graph has other ids for its data, and has no views any more.
+    pub fn renumber(&mut self, ids: &HashMap<DatumId, DatumId>) {
+        for blocks in self.own.values_mut().chain(self.fetched.values_mut()) {
+            for kept in blocks.values_mut() {
+                if let Some(id) = ids.get(&kept.datum) {
+                    kept.datum = *id;
+                }
             }
-            rest.extend(wanted.without(piece));
         }
-        missing = rest;
+        for (_, datum) in self.requests.values_mut().flatten() {
+            if let Some(id) = ids.get(datum) {
+                *datum = *id;
+            }
+        }
+        let bytes = &mut self.input_bytes;
+        self.inputs.retain(|_, input| match ids.get(&input.datum) {
+            Some(id) => {
+                input.datum = *id;
+                true
+            }
+            None => {
+                *bytes -= input.bytes;
+                false
+            }
+        });
     }
-    missing.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Copies the elements that two blocks have in common from the bytes of one to those of
-/// the other.
-fn copy_common(
-    element: usize,
-    common: &Block,
-    (from, source): (&Block, &[u8]),
-    (to, target): (&Block, &mut [u8]),
-) {
-    let place = |block: &Block, row: u64| {
-        let row = (row - block.rows.start) * block.width();
-        (row + common.columns.start - block.columns.start) as usize * element
-    };
-    let width = common.width() as usize * element;
-    let is_whole = from.columns == common.columns && to.columns == common.columns;
-    let (step, length) = match is_whole {
-        true => (common.height().max(1), width * common.height() as usize),
-        false => (1, width),
-    };
-    for row in common.rows.clone().step_by(step as usize) {
-        let (read, write) = (place(from, row), place(to, row));
-        target[write..write + length].copy_from_slice(&source[read..read + length]);
+/// A datum with the bytes of a block, which `write` writes.
+fn given<E: From<RuntimeError>>(
+    graph: &mut OpenGraph,
+    runtime: &mut dyn Runtime,
+    extent: Extent,
+    block: &Block,
+    write: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<DatumId, E> {
+    let bytes = extent.bytes(block);
+    let datum = Datum::new("block", bytes).by_rows(block.width() * extent.element);
+    let datum = graph.datum(datum);
+    let memory = graph.host_memory(runtime, datum)?;
+    write(runtime.host_range(memory, 0..bytes)?)?;
+    graph.given(datum);
+    Ok(datum)
+}
+
+/// A datum with parts of a space that every node makes, one after the other.
+fn made(
+    graph: &mut OpenGraph,
+    runtime: &mut dyn Runtime,
+    spaces: &Spaces,
+    parts: &[Part],
+    fill: &Fill,
+) -> Result<DatumId, ClusterError> {
+    let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
+    let datum = graph.datum(Datum::new("made", bytes));
+    let memory = graph.host_memory(runtime, datum)?;
+    let mut rest = runtime.host_range(memory, 0..bytes)?;
+    for part in parts {
+        let (to, behind) = rest.split_at_mut(spaces.bytes(part) as usize);
+        filled(fill, spaces.extent(part.space), &part.block, to)?;
+        rest = behind;
     }
+    graph.given(datum);
+    Ok(datum)
+}
+
+/// Computes the first contents of a block, by several threads.
+fn filled(fill: &Fill, extent: Extent, block: &Block, to: &mut [u8]) -> Result<(), ClusterError> {
+    let mut rest = to;
+    let mut jobs = Vec::new();
+    for piece in pieces(extent, block, PIECE) {
+        let (bytes, behind) = rest.split_at_mut(extent.bytes(&piece) as usize);
+        jobs.push((piece, bytes));
+        rest = behind;
+    }
+    let filled = parallel::map(jobs, |(block, piece)| fill(&block, piece));
+    Ok(filled.into_iter().collect::<Result<(), _>>()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::Extent;
+    use crate::machine::MachineStore;
+    use crate::policy::{NamedPolicy, PolicyOptions};
+    use crate::runtime::sim::{Sim, SimOptions};
 
     fn random_block(random: &mut fastrand::Rng, side: u64) -> Block {
         let mut range = || {
@@ -278,11 +532,40 @@ mod tests {
         Block::new(range(), range())
     }
 
+    /// A node's store, with the graph of its blocks.
+    struct Node {
+        store: Store,
+        graph: OpenGraph,
+    }
+
+    impl Node {
+        fn new(runtime: &mut Sim, me: NodeId) -> Self {
+            let options = PolicyOptions::default();
+            let graph = OpenGraph::new(runtime, NamedPolicy::EAGER, options, false);
+            Self {
+                store: Store::new(me, Arc::new(Copying::start()), 1 << 20),
+                graph: graph.expect("a graph"),
+            }
+        }
+
+        fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[Part]) -> Option<Vec<u8>> {
+            let mut bytes = Vec::new();
+            let appended = (self.store).append(&self.graph, runtime, spaces, parts, &mut bytes);
+            appended.ok().map(|()| bytes)
+        }
+    }
+
     /// Two nodes write blocks in turns. Whoever has a part of a block sends it to the
     /// other one, and the block then has the numbers of an array.
     #[test]
     fn a_part_has_the_newest_numbers() {
         const SIDE: u64 = 9;
+        let machine = MachineStore::at("/nonexistent").find("k40");
+        let options = SimOptions {
+            data: true,
+            ..SimOptions::default()
+        };
+        let mut sim = Sim::new(&machine.expect("a machine"), options).expect("a simulator");
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..100 {
             let mut spaces = Spaces::default();
@@ -291,16 +574,22 @@ mod tests {
                 columns: SIDE,
                 element: 2,
             };
-            let nodes = [NodeId(0), NodeId(1)];
-            let space = spaces.add(extent, [(extent.whole(), nodes[0])]);
-            let copying = Arc::new(Copying::start());
-            let mut stores = nodes.map(|node| Store::new(node, Arc::clone(&copying)));
+            let ids = [NodeId(0), NodeId(1)];
+            let space = spaces.add(extent, [(extent.whole(), ids[0])]);
+            let mut nodes = ids.map(|id| Node::new(&mut sim, id));
             let whole = extent.whole();
             let part = |block: &Block| Part {
                 space,
                 block: block.clone(),
             };
-            stores[0].insert(part(&whole), vec![0; 2 * whole.elements() as usize]);
+            let insert =
+                |node: &mut Node, sim: &mut Sim, spaces: &Spaces, block: &Block, data: &[u8]| {
+                    let Node { store, graph } = node;
+                    let inserted = store.insert_bytes(graph, sim, spaces, part(block), data);
+                    inserted.expect("memory");
+                };
+            let zeros = vec![0; 2 * whole.elements() as usize];
+            insert(&mut nodes[0], &mut sim, &spaces, &whole, &zeros);
             let mut array = vec![0u16; whole.elements() as usize];
             for number in 1..12u16 {
                 let block = random_block(&mut random, SIDE);
@@ -314,12 +603,13 @@ mod tests {
                     array[cell] = number * 100 + at as u16;
                     data.extend(array[cell].to_le_bytes());
                 }
-                spaces.written(&part(&block), nodes[which]);
-                stores[which].insert(part(&block), data);
-                for (store, node) in stores.iter_mut().zip(nodes) {
-                    store.forget_within(&part(&block), |other| {
+                spaces.written(&part(&block), ids[which]);
+                insert(&mut nodes[which], &mut sim, &spaces, &block, &data);
+                for (node, id) in nodes.iter_mut().zip(ids) {
+                    let Node { store, graph } = node;
+                    store.forget_within(graph, &part(&block), |other| {
                         let mut holders = spaces.directory(space).holders(other);
-                        holders.any(|(_, holder)| holder.node == node)
+                        holders.any(|(_, holder)| holder.node == id)
                     });
                 }
 
@@ -327,22 +617,18 @@ mod tests {
                 let to = random.usize(..2);
                 let other = 1 - to;
                 let holders = spaces.directory(space).holders(&block);
-                let foreign = holders.filter(|(_, holder)| holder.node == nodes[other]);
+                let foreign = holders.filter(|(_, holder)| holder.node == ids[other]);
                 let foreign: Vec<Part> = foreign.map(|(block, _)| part(&block)).collect();
-                let mut message = vec![9; 5];
-                stores[other]
-                    .append(&spaces, &foreign, &mut message)
-                    .expect("the other node has them");
-                let needed = message.len() > 5;
-                let mut bytes = Vec::new();
-                let early = stores[to].append(&spaces, &[part(&block)], &mut bytes);
-                assert_eq!(early.is_err(), needed);
+                let message = nodes[other].bytes(&mut sim, &spaces, &foreign);
+                let message = message.expect("the other node has them");
+                let early = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
+                assert_eq!(early.is_none(), !message.is_empty());
                 let request = RequestId(number.into());
-                assert!(stores[to].receive(&spaces, request, foreign, message, 5));
-                let mut bytes = Vec::new();
-                stores[to]
-                    .append(&spaces, &[part(&block)], &mut bytes)
-                    .expect("everything is there");
+                let Node { store, graph } = &mut nodes[to];
+                let received = store.receive(graph, &mut sim, &spaces, request, foreign, &message);
+                assert!(matches!(received, Ok(true)));
+                let bytes = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
+                let bytes = bytes.expect("everything is there");
                 let found = bytes.chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
                 let cells = block.rows.clone().flat_map(|row| {
                     let columns = block.columns.clone();
@@ -350,7 +636,11 @@ mod tests {
                 });
                 let right: Vec<u16> = cells.map(|cell| array[cell]).collect();
                 assert_eq!(found.collect::<Vec<_>>(), right);
-                stores[to].release(request);
+                let Node { store, graph } = &mut nodes[to];
+                store.release(graph, request);
+            }
+            for node in nodes {
+                node.graph.release(&mut sim);
             }
         }
     }

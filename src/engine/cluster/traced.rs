@@ -1,7 +1,8 @@
 //! What a node notes for the trace of a run.
 
 use crate::cluster::record::{CommandRecord, Stage, TaskRecord};
-use crate::runtime::{Command, CommandKind, Completion};
+use crate::engine::graph::TimedCommand;
+use crate::runtime::CommandKind;
 use crate::time::Nanos;
 
 /// Tasks and the commands of their subtasks, on this node's clocks.
@@ -9,30 +10,6 @@ use crate::time::Nanos;
 pub(super) struct Traced {
     pub tasks: Vec<TaskRecord>,
     pub commands: Vec<CommandRecord>,
-}
-
-/// A command that was given to a device.
-#[derive(Clone, Copy)]
-pub(super) struct Issued {
-    stage: Stage,
-    bytes: u64,
-    queue: u32,
-    queued: Nanos,
-}
-
-impl Issued {
-    pub fn of(command: &Command, queue: usize, now: Nanos) -> Self {
-        Self {
-            stage: match command.kind() {
-                CommandKind::Read => Stage::Read,
-                CommandKind::Launch => Stage::Compute,
-                CommandKind::Write | CommandKind::Copy => Stage::Write,
-            },
-            bytes: command.bytes(),
-            queue: queue as u32,
-            queued: now,
-        }
-    }
 }
 
 impl Traced {
@@ -51,23 +28,21 @@ impl Traced {
     }
 
     /// A command of a subtask has ended on a device.
-    pub fn ended(&mut self, device: usize, subtask: u64, issued: Issued, completion: &Completion) {
-        let Issued {
-            stage,
-            bytes,
-            queue,
-            queued,
-        } = issued;
+    pub fn ended(&mut self, subtask: u64, command: &TimedCommand) {
         self.commands.push(CommandRecord {
-            device: device as u32,
-            queue,
-            stage,
+            device: command.device as u32,
+            queue: command.queue as u32,
+            stage: match command.kind {
+                CommandKind::Read => Stage::Read,
+                CommandKind::Launch => Stage::Compute,
+                CommandKind::Write | CommandKind::Copy => Stage::Write,
+            },
             task: self.tasks.len().saturating_sub(1) as u32,
             subtask,
-            bytes,
-            queued,
-            started: completion.started,
-            ended: completion.ended,
+            bytes: command.bytes,
+            queued: command.queued,
+            started: command.started,
+            ended: command.ended,
         });
     }
 

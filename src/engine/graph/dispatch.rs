@@ -13,7 +13,7 @@ use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGr
 use crate::policy::Policy;
 use crate::residency::{Residency, State};
 use crate::runtime::{
-    BufferId, Command, CommandKind, EventId, Launch, Location, Memory, Notice, Rows, RuntimeError,
+    BufferId, Command, CommandKind, EventId, Launch, Location, Memory, Notice, RuntimeError,
 };
 
 /// The copies that a component needs on a device.
@@ -62,7 +62,7 @@ pub(super) struct Destination {
 
 /// Whether the host is notified of a command's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Notified,
     /// A later command of the queue covers it.
     Covered,
@@ -228,91 +228,6 @@ impl GraphRun<'_> {
         Ok(event)
     }
 
-    /// The copies that bring a datum to a device: one, or one for each piece of a view, some
-    /// of which are on the device already. `wait` gets the copies to the host that it takes.
-    fn load_commands(
-        &mut self,
-        graph: &TaskGraph,
-        to: Destination,
-        datum: DatumId,
-        wait: &mut Vec<EventId>,
-    ) -> Result<Vec<Command>, RuntimeError> {
-        let is_here = |run: &Self, piece: &DatumId| {
-            let residency = &run.prepared.storage.residency;
-            *piece != datum && residency.state(to.device, piece.0) == State::Valid
-        };
-        let pieces = graph.pieces(&datum);
-        let target = self.prepared.storage.buffer(datum, to.device)?;
-        if !pieces.iter().any(|piece| is_here(self, piece)) {
-            for piece in pieces {
-                if !self.prepared.storage.residency.in_host(piece.0) {
-                    wait.push(self.fetch(to.component, *piece)?);
-                }
-            }
-            let host = self.prepared.storage.host(graph, datum)?;
-            let way = transfer(graph, datum, None);
-            return Ok(vec![Command::Copy {
-                from: Location::host(host, way.host),
-                to: Location::device(target, way.device),
-                rows: way.rows,
-            }]);
-        }
-        let whole = graph.datum(datum).place.as_ref();
-        let mut commands = Vec::new();
-        for piece in pieces {
-            let own = graph.datum(*piece).place.as_ref();
-            let Some((whole, own)) = whole.zip(own) else {
-                continue;
-            };
-            let Some(part) = whole.common(own) else {
-                continue;
-            };
-            if is_here(self, piece) {
-                self.pin_piece(to.device, datum, *piece);
-                let from = self.prepared.storage.buffer(*piece, to.device)?;
-                commands.push(Command::Copy {
-                    from: Location::device(from, own.offset_of(&part)),
-                    to: Location::device(target, whole.offset_of(&part)),
-                    rows: Rows::new(part.height(), part.width(), own.width(), whole.width()),
-                });
-                continue;
-            }
-            if !self.prepared.storage.residency.in_host(piece.0) {
-                wait.push(self.fetch(to.component, *piece)?);
-            }
-            let host = self.prepared.storage.host(graph, datum)?;
-            let way = transfer(graph, datum, Some(&part));
-            commands.push(Command::Copy {
-                from: Location::host(host, way.host),
-                to: Location::device(target, way.device),
-                rows: way.rows,
-            });
-        }
-        Ok(commands)
-    }
-
-    /// Keeps a piece of a view on a device until the view is there.
-    fn pin_piece(&mut self, device: usize, view: DatumId, piece: DatumId) {
-        let residency = &mut self.prepared.storage.residency;
-        let slot = residency.slot(piece.0);
-        if let Some(space) = residency.space_mut(device) {
-            space.pin(slot);
-            self.pinned_pieces.push((device, view, slot));
-        }
-    }
-
-    /// A view has arrived on a device, or has not: its pieces may leave.
-    pub(super) fn unpin_pieces(&mut self, device: usize, view: DatumId) {
-        let residency = &mut self.prepared.storage.residency;
-        self.pinned_pieces.retain(|(on, of, slot)| {
-            let is_its = (*on, *of) == (device, view);
-            if is_its && let Some(space) = residency.space_mut(device) {
-                space.unpin(*slot);
-            }
-            !is_its
-        });
-    }
-
     /// Notes a copy of a datum to a device.
     pub(super) fn arriving(&mut self, to: Destination, datum: DatumId, event: EventId) {
         let residency = &mut self.prepared.storage.residency;
@@ -351,7 +266,11 @@ impl GraphRun<'_> {
     }
 
     /// Reads a datum that had stayed on one device, since another needs it.
-    fn fetch(&mut self, component: usize, datum: DatumId) -> Result<EventId, RuntimeError> {
+    pub(super) fn fetch(
+        &mut self,
+        component: usize,
+        datum: DatumId,
+    ) -> Result<EventId, RuntimeError> {
         // Its device may have another version by now.
         if let Some(event) = self.storing(datum) {
             return Ok(event);
@@ -410,6 +329,11 @@ impl GraphRun<'_> {
         let graph = Arc::clone(&self.graph);
         let what = graph.kernel(kernel);
         let shares = self.prepared.devices[to.device].shares;
+        if shares && self.prepared.grows {
+            let components = &self.components;
+            let storage = &mut self.prepared.storage;
+            storage.ensure(self.runtime, &graph, components, to.component, shares)?;
+        }
         for datum in what.inputs() {
             let residency = &self.prepared.storage.residency;
             match residency.state(to.device, datum.0) {
@@ -419,11 +343,16 @@ impl GraphRun<'_> {
                 {
                     wait.push(event);
                 }
+                State::Absent if shares && !graph.datum(datum).copies.is_empty() => {
+                    wait.extend(self.put_together(to, datum)?);
+                }
                 // Data of other components are in host memory, unless they stayed
                 // on another device.
-                State::Absent if shares && self.components.comes_in(&graph, datum, kernel) => {
+                State::Absent if shares => {
                     for piece in graph.pieces(&datum) {
-                        if !self.prepared.storage.residency.in_host(piece.0) {
+                        let maker = graph.producer(*piece).map(|k| self.components.of(k));
+                        let is_own = maker == Some(to.component);
+                        if !is_own && !self.prepared.storage.residency.in_host(piece.0) {
                             wait.push(self.fetch(to.component, *piece)?);
                         }
                     }
@@ -534,7 +463,7 @@ impl GraphRun<'_> {
     }
 
     /// Submits a command with an event, or without one.
-    fn submit_with(
+    pub(super) fn submit_with(
         &mut self,
         to: Destination,
         purpose: Purpose,
@@ -567,10 +496,12 @@ impl GraphRun<'_> {
             | Purpose::PeerLoad(d, _)
             | Purpose::Piece(d)
             | Purpose::Read(_, d)
+            | Purpose::Together(d)
             | Purpose::Fetch(d) => (self.graph.datum(d).name.clone(), 0..0),
         };
         Tag {
-            step: self.components.list()[component].level as u32,
+            step: (self.components.list().get(component))
+                .map_or(0, |component| component.level as u32),
             label,
             units,
         }
@@ -596,7 +527,7 @@ impl GraphRun<'_> {
                 self.windows[to.device].loads += 1;
                 used.bytes_peer += self.graph.datum(datum).bytes;
             }
-            Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) => {}
+            Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) | Purpose::Together(_) => {}
         }
     }
 }

@@ -46,6 +46,9 @@ pub enum GraphRunError {
         lost: String,
     },
 
+    #[error("`{0}` was lost with a device, and what made it is forgotten")]
+    Gone(String),
+
     #[error("policy `{policy}`: {what} (a bug in the policy)")]
     Policy { policy: &'static str, what: String },
 }

@@ -1,7 +1,7 @@
 //! Making room in a device's memory, and what leaves it.
 
 use super::run::GraphRun;
-use crate::graph::{DatumId, KernelId};
+use crate::graph::DatumId;
 use crate::residency::State;
 use crate::runtime::RuntimeError;
 
@@ -80,10 +80,17 @@ impl GraphRun<'_> {
             && !self.version(device, slot).is_some_and(is_stored)
     }
 
-    /// Whether the host or a kernel that has not run needs a datum.
+    /// Whether the host needs a datum, or a kernel that has not run or not arrived.
     fn is_needed(&self, datum: DatumId) -> bool {
-        let not_done = |kernel: &KernelId| !self.state.is_done(*kernel);
-        self.graph.datum(datum).wanted || self.graph.readers(datum).iter().any(not_done)
+        self.graph.datum(datum).wanted
+            || self.prepared.storage.held[datum.0]
+            || self.is_to_be_read(datum)
+    }
+
+    /// Whether a kernel that has not run reads a datum.
+    pub(super) fn is_to_be_read(&self, datum: DatumId) -> bool {
+        let mut readers = self.graph.readers(datum).iter();
+        readers.any(|kernel| !self.state.is_done(*kernel))
     }
 
     /// Whether a datum must be written to the host before it leaves a device.

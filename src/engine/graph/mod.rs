@@ -9,6 +9,7 @@
 //!   says, or several in turns (`interleaving`). Some commands notify the host of
 //!   their end (`notifying`), and the run tells the policy. `state` is how far the
 //!   run is, `regroup` handles losses and returns, `timeline` makes a trace.
+//! * An [`OpenGraph`] (`open`) grows while it runs; between two turns its run is `suspended`.
 //! * A component waits in its device's `window` until all its data have room there.
 //!   `eviction` makes the room, `loading` brings inputs while others compute.
 //! * [`problem`] is what policies know of a graph, [`times`] measures its kernels,
@@ -110,6 +111,7 @@ mod interleaving;
 pub mod kernel_seconds;
 mod loading;
 mod notifying;
+mod open;
 mod outcome;
 mod prepared_graph;
 pub mod probe;
@@ -120,15 +122,18 @@ mod run;
 pub mod search;
 mod state;
 mod storage;
+mod suspended;
 mod timeline;
 pub mod times;
+mod views;
 mod window;
 
 use std::sync::atomic::AtomicBool;
 
 pub use error::GraphRunError;
+pub use open::{Ended, OpenGraph, TimedCommand, Turned};
 pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
-pub use prepared_graph::{PreparedGraph, abilities};
+pub use prepared_graph::{PreparedGraph, abilities, abilities_of};
 pub use storage::host_bytes;
 
 /// How a graph is run.

@@ -12,9 +12,10 @@ pub struct Placement {
     pub level: usize,
     /// Index of the device.
     pub device: usize,
-    /// Seconds from the begin of the run until it was dispatched, and until its
-    /// last command ended.
+    /// Seconds from the begin of the run until it was dispatched, until its last kernel of
+    /// which the host was told began, and until its last command ended.
     pub dispatched: f64,
+    pub started: f64,
     pub ended: f64,
 }
 

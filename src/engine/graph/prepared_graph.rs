@@ -8,7 +8,7 @@ use super::outcome::GraphLoss;
 use super::run::windowed;
 use super::storage::{Storage, layout};
 use super::{GraphRunError, Options};
-use crate::codelet::{Codelet, Value, copy, zeros};
+use crate::codelet::{Codelet, Value, copy, rows, zeros};
 use crate::engine::membership::Membership;
 use crate::graph::{
     Argument, Components, DatumId, HostSpaceId, KernelId, TaskGraph, bottom_levels,
@@ -50,13 +50,16 @@ pub struct PreparedGraph {
     pub(super) devices: Vec<DeviceState>,
     pub(super) storage: Storage,
     pub(super) copying: Arc<Codelet>,
+    pub(super) copying_rows: Arc<Codelet>,
     zeroing: Arc<Codelet>,
     /// Whether it has run.
     pub(super) has_run: bool,
+    /// Whether it grows while it runs, so that memory is made when a component begins.
+    pub(super) grows: bool,
     /// By device and component: the latest command plan.
     pub(super) command_plans: Vec<Vec<Option<Arc<CommandPlan>>>>,
     /// By device and kernel, once its memory exists.
-    launches: Vec<Vec<Option<KernelLaunch>>>,
+    pub(super) launches: Vec<Vec<Option<KernelLaunch>>>,
     /// Devices that were found lost while nothing ran; the next run reports them.
     pub(super) losses: Vec<GraphLoss>,
 }
@@ -93,11 +96,13 @@ impl PreparedGraph {
             devices: devices.iter().enumerate().map(state).collect(),
             storage: Storage::new(&graph, &components, devices),
             copying: Arc::new(copy::codelet()),
+            copying_rows: Arc::new(rows::codelet()),
             zeroing: Arc::new(zeros::codelet()),
             command_plans: vec![vec![None; components.len()]; devices.len()],
             launches: vec![vec![None; graph.kernels().len()]; devices.len()],
             losses: Vec::new(),
             has_run: false,
+            grows: false,
             graph,
             components,
         })
@@ -115,6 +120,9 @@ impl PreparedGraph {
         policy: &mut dyn Policy,
         options: &Options,
     ) -> Result<(), GraphRunError> {
+        if self.grows {
+            return Ok(());
+        }
         self.storage.ensure_given(runtime, &self.graph)?;
         let mut device = 0;
         while device < self.devices.len() {
@@ -300,8 +308,9 @@ impl PreparedGraph {
                 let has_data = (0..self.graph.data().len())
                     .any(|slot| self.storage.residency.version(device, slot).is_some());
                 let is_there = self.devices[device].lost.is_none();
+                let is_used = self.grows || has_data;
                 // Others fetch what it made before a device with its components came back.
-                match self.components_of(policy, device).next().is_some() || is_there && has_data {
+                match self.components_of(policy, device).next().is_some() || is_there && is_used {
                     true => self.queues(runtime, device, options, windowed(policy)),
                     false => Ok(Vec::new()),
                 }
@@ -367,8 +376,11 @@ impl PreparedGraph {
                     let (_, pitch) = layout(&self.graph, *of, shares);
                     Value::U32((pitch / u64::from(*number)) as u32)
                 }
-                Argument::Input(datum)
-                | Argument::Output(datum)
+                Argument::Input(datum) => Value::ReadOnly(memory(*datum)?),
+                Argument::Again(datum) if what.outputs().all(|made| made != *datum) => {
+                    Value::ReadOnly(memory(*datum)?)
+                }
+                Argument::Output(datum)
                 | Argument::FullOutput(datum)
                 | Argument::Again(datum)
                 | Argument::InOut { to: datum, .. } => Value::Memory(memory(*datum)?),
@@ -460,15 +472,23 @@ impl PreparedGraph {
     }
 }
 
-/// By component and device: whether the device has an implementation of every
-/// kernel.
-pub fn abilities(graph: &TaskGraph, components: &Components, devices: &[Device]) -> Vec<Vec<bool>> {
-    let able = |device: &Device, codelet: &Codelet| match (device.runtime, device.kind) {
+/// By device: whether it has an implementation of a codelet.
+pub fn abilities_of(codelet: &Codelet, devices: &[Device]) -> Vec<bool> {
+    devices.iter().map(|device| able(device, codelet)).collect()
+}
+
+fn able(device: &Device, codelet: &Codelet) -> bool {
+    match (device.runtime, device.kind) {
         (RuntimeKind::Host, _) | (RuntimeKind::Sim, DeviceKind::Cpu) => codelet.host.is_some(),
         (RuntimeKind::Opencl | RuntimeKind::Sim, _) => {
             (codelet.opencl.as_ref()).is_some_and(|kernel| device.fp64 || !kernel.fp64)
         }
-    };
+    }
+}
+
+/// By component and device: whether the device has an implementation of every
+/// kernel.
+pub fn abilities(graph: &TaskGraph, components: &Components, devices: &[Device]) -> Vec<Vec<bool>> {
     let all = |kernels: &[KernelId], device: &Device| {
         let mut codelets = kernels.iter().map(|kernel| &graph.kernel(*kernel).codelet);
         codelets.all(|codelet| able(device, codelet))

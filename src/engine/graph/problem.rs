@@ -57,14 +57,7 @@ pub fn problem(
         let all: Vec<f64> = all.map(|device| seconds(kernel, device)).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
     };
-    let devices: Vec<DeviceModel> = devices
-        .iter()
-        .map(|device| DeviceModel {
-            kind: device.kind,
-            bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
-            memory: (!device.shares_host_memory).then_some(device.memory),
-        })
-        .collect();
+    let (devices, links) = links(runtime);
     let apart = |bytes: u64| {
         let each: f64 = devices.iter().map(|spot| spot.transfer(bytes)).sum();
         each / devices.len().max(1) as f64
@@ -110,6 +103,24 @@ pub fn problem(
         })
         .collect();
     let data = graph.data().iter();
+    Problem {
+        tasks,
+        links,
+        data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
+        devices,
+    }
+}
+
+/// The devices of a runtime, and the ways between them.
+pub(super) fn links(runtime: &dyn Devices) -> (Vec<DeviceModel>, Links) {
+    let devices = runtime.devices().iter();
+    let devices: Vec<DeviceModel> = devices
+        .map(|device| DeviceModel {
+            kind: device.kind,
+            bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
+            memory: (!device.shares_host_memory).then_some(device.memory),
+        })
+        .collect();
     // A way through the host's memory is no shorter than a load from there.
     let direct = |from: usize, to: usize| {
         let path = runtime.peer_path(DeviceId(from), DeviceId(to));
@@ -117,17 +128,13 @@ pub fn problem(
             .map(|path| path.bandwidth)
     };
     let peers = |from| (0..devices.len()).map(move |to| direct(from, to));
-    Problem {
-        tasks,
-        links: Links {
-            bus: runtime.bus_bandwidth(),
-            peers: (0..devices.len())
-                .map(|from| peers(from).collect())
-                .collect(),
-        },
-        data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
-        devices,
-    }
+    let links = Links {
+        bus: runtime.bus_bandwidth(),
+        peers: (0..devices.len())
+            .map(|from| peers(from).collect())
+            .collect(),
+    };
+    (devices, links)
 }
 
 /// The peak rate of a device, by orders of magnitude.

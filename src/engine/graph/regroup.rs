@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::GraphRunError;
 use super::run::GraphRun;
-use super::state::ComponentState;
 use super::storage::Storage;
 use crate::graph::DatumId;
 use crate::runtime::RuntimeError;
@@ -25,7 +24,8 @@ impl GraphRun<'_> {
         let (graph, components) = (&self.graph, &self.components);
         let exists = |datum: DatumId| storage.exists(datum);
         let overwritten = |datum: DatumId| storage.overwritten(graph, datum);
-        let repeated = (self.state).lose(graph, components, exists, overwritten);
+        let wanted = |datum: DatumId| graph.datum(datum).wanted || storage.held[datum.0];
+        let repeated = (self.state).lose(graph, components, wanted, exists, overwritten);
         self.remove_outputs();
         self.give_again()?;
         self.tell_absent(&lost);
@@ -58,7 +58,7 @@ impl GraphRun<'_> {
     /// is needed again.
     fn remove_outputs(&mut self) {
         for (component, run) in self.state.components.iter().enumerate() {
-            if matches!(run.state, ComponentState::Done(_)) {
+            if run.state.is_over() {
                 continue;
             }
             for kernel in &self.components.list()[component].kernels {
@@ -105,12 +105,16 @@ impl GraphRun<'_> {
 
     /// Refuses to go on when a component has no device left.
     pub(super) fn check_placeable(&self) -> Result<(), GraphRunError> {
+        if self.prepared.grows {
+            // Its caller is told which kernels have none.
+            return Ok(());
+        }
         let devices = &self.prepared.devices;
         for (component, run) in self.state.components.iter().enumerate() {
             let left = |device: usize| {
                 devices[device].lost.is_none() && self.policy.may_run(component, device)
             };
-            if matches!(run.state, ComponentState::Done(_)) || (0..devices.len()).any(left) {
+            if run.state.is_over() || (0..devices.len()).any(left) {
                 continue;
             }
             let lost: Vec<String> = (devices.iter())

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::interleaving::Interleaving;
+use super::open::TimedCommand;
 use super::outcome::{DeviceUse, GraphOutcome, Placement};
 use super::state::{ComponentState, RunState};
 use super::timeline::{Purpose, Submission, Timeline};
@@ -40,19 +41,21 @@ pub(super) struct GraphRun<'a> {
     /// Whether the data of components that wait are loaded meanwhile.
     pub windowed: bool,
     /// The devices in the order in which the policy is asked.
-    asked: Vec<usize>,
+    pub asked: Vec<usize>,
     /// By device: the queue at which the next component begins.
     pub next_queue: Vec<usize>,
     pub state: RunState,
+    /// Components that became ready while the run was suspended.
+    pub ready: Vec<usize>,
     pub in_flight: InFlight<Submission>,
-    timeline: Timeline,
+    pub timeline: Timeline,
     pub uses: Vec<DeviceUse>,
     /// Reads of data that another device needs.
     pub fetching: Vec<(DatumId, EventId)>,
     /// Slots of pieces that a device keeps until a view is there.
     pub pinned_pieces: Vec<(usize, DatumId, usize)>,
     pub submit_time: Nanos,
-    wait_time: Nanos,
+    pub wait_time: Nanos,
     /// Devices that failed and have not been given up yet, and why.
     pub failing: Vec<(usize, String)>,
     /// A lost device is back. It takes part as soon as nothing is in flight.
@@ -60,9 +63,11 @@ pub(super) struct GraphRun<'a> {
     /// Ends the run as soon as nothing is in flight.
     pub error: Option<RuntimeError>,
     pub placements: Vec<Placement>,
-    began: Nanos,
+    /// Of an open graph with a trace.
+    pub commands: Vec<TimedCommand>,
+    pub began: Nanos,
     /// The highest level that has begun.
-    level: Option<usize>,
+    pub level: Option<usize>,
 }
 
 impl PreparedGraph {
@@ -96,7 +101,7 @@ impl PreparedGraph {
 }
 
 impl<'a> GraphRun<'a> {
-    fn open(
+    pub fn open(
         runtime: &'a mut dyn Runtime,
         prepared: &'a mut PreparedGraph,
         policy: &'a mut dyn Policy,
@@ -137,6 +142,7 @@ impl<'a> GraphRun<'a> {
             asked: Vec::with_capacity(devices),
             next_queue: vec![0; devices],
             state,
+            ready: Vec::new(),
             in_flight: InFlight::default(),
             timeline: Timeline::default(),
             uses: vec![DeviceUse::default(); devices],
@@ -148,6 +154,7 @@ impl<'a> GraphRun<'a> {
             is_joined: false,
             error: None,
             placements: Vec::with_capacity(components.len()),
+            commands: Vec::new(),
             began: runtime.now(),
             level: None,
             runtime,
@@ -202,12 +209,12 @@ impl<'a> GraphRun<'a> {
     }
 
     /// Whether there is no failure, and no return of a device, that must be handled first.
-    fn nothing_failed(&self) -> bool {
+    pub fn nothing_failed(&self) -> bool {
         self.failing.is_empty() && !self.is_joined && self.error.is_none()
     }
 
     /// Notes devices that were lost without a command that told it, and those that are back.
-    fn find_changes(&mut self) {
+    pub fn find_changes(&mut self) {
         for device in 0..self.prepared.devices.len() {
             let state = &self.prepared.devices[device];
             match (&state.lost, state.membership.ended(&*self.runtime)) {
@@ -221,7 +228,7 @@ impl<'a> GraphRun<'a> {
     }
 
     /// Dispatches and enqueues what the policy assigns now.
-    fn dispatch_ready(&mut self) {
+    pub fn dispatch_ready(&mut self) {
         let mut interleaving = Interleaving::default();
         while self.nothing_failed() {
             let next = match self.next_to_begin() {
@@ -334,7 +341,7 @@ impl<'a> GraphRun<'a> {
         }
     }
 
-    fn completed(&mut self, completion: Completion) {
+    pub fn completed(&mut self, completion: Completion) {
         let Some((submission, ready)) = self.in_flight.remove(&completion) else {
             // Of a kernel without an event, which matters only if it failed.
             if let Status::Failed(why) | Status::DeviceLost(why) = completion.status {
@@ -344,12 +351,16 @@ impl<'a> GraphRun<'a> {
         };
         let (component, device) = (submission.component, submission.device);
         let is_part = submission.purpose.is_part_of_component();
+        let is_launch = matches!(submission.purpose, Purpose::Launch(_));
         if let Purpose::Load(_) | Purpose::PeerLoad(..) = submission.purpose {
             self.windows[device].loads -= 1;
         }
         if is_part {
             let run = &mut self.state.components[component];
             run.in_flight -= 1;
+            if is_launch {
+                run.started = completion.started;
+            }
             run.ended = run.ended.max(completion.ended);
             run.failed |= completion.status != Status::Done;
         }
@@ -365,7 +376,20 @@ impl<'a> GraphRun<'a> {
             Status::Done => {
                 let became_ready = self.take_effect(device, submission.purpose, &completion);
                 self.tell_ready(became_ready);
-                if self.options.trace {
+                if self.options.trace && self.prepared.grows {
+                    let kernel = (self.components.list().get(component))
+                        .and_then(|component| component.kernels.first());
+                    self.commands.extend(kernel.map(|kernel| TimedCommand {
+                        kernel: *kernel,
+                        device,
+                        queue: submission.queue,
+                        kind: completion.kind,
+                        bytes: completion.bytes,
+                        queued: completion.queued,
+                        started: completion.started,
+                        ended: completion.ended,
+                    }));
+                } else if self.options.trace {
                     let tag = self.tag(component, submission.purpose);
                     let span = span(&completion, (device, submission.queue), tag, ready);
                     self.timeline.add(completion.event, submission, span);
@@ -374,8 +398,8 @@ impl<'a> GraphRun<'a> {
             Status::Skipped => {}
             Status::Failed(why) | Status::DeviceLost(why) => self.fail(device, why.clone()),
         }
-        let run = &self.state.components[component];
         if is_part
+            && let run = &self.state.components[component]
             && run.in_flight == 0
             && !run.failed
             && let ComponentState::Running(device) = run.state
@@ -403,7 +427,7 @@ impl<'a> GraphRun<'a> {
                 Vec::new()
             }
             Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) => Vec::new(),
-            Purpose::Fetch(datum) => {
+            Purpose::Fetch(datum) | Purpose::Together(datum) => {
                 self.stored(datum);
                 Vec::new()
             }
@@ -454,6 +478,7 @@ impl<'a> GraphRun<'a> {
             level: self.components.list()[component].level,
             device,
             dispatched: seconds(run.dispatched),
+            started: seconds(run.started),
             ended: seconds(run.ended),
         });
         self.policy.finished(&Finished {
@@ -465,11 +490,21 @@ impl<'a> GraphRun<'a> {
         });
     }
 
-    fn stuck(&self) -> GraphRunError {
+    pub fn stuck(&self) -> GraphRunError {
         let waiting = self.state.components.len() - self.state.finished();
         GraphRunError::Policy {
             policy: self.policy.name(),
-            what: format!("it assigns nothing, and {waiting} components are not done"),
+            what: format!(
+                "it assigns nothing, and {waiting} components are not done {:?} {:?} {:?}",
+                self.state
+                    .components
+                    .iter()
+                    .map(|c| c.state)
+                    .filter(|c| !c.is_over())
+                    .collect::<Vec<_>>(),
+                self.windows,
+                self.running
+            ),
         }
     }
 

@@ -14,6 +14,15 @@ pub(super) enum ComponentState {
     /// This device has it.
     Running(usize),
     Done(usize),
+    /// It is not to run.
+    Revoked,
+}
+
+impl ComponentState {
+    /// Whether nothing is to be done for it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done(_) | Self::Revoked)
+    }
 }
 
 /// A component's part of a run.
@@ -23,8 +32,10 @@ pub(super) struct ComponentRun {
     /// Commands in flight, and whether one of them failed.
     pub in_flight: u32,
     pub failed: bool,
-    /// When it was dispatched, and the latest end of its commands.
+    /// When it was dispatched, the latest start of a kernel, and the latest end of its
+    /// commands.
     pub dispatched: Nanos,
+    pub started: Nanos,
     pub ended: Nanos,
     /// Bytes that were written to its device for it.
     pub written: u64,
@@ -42,6 +53,7 @@ struct KernelRun {
 }
 
 /// The state of a run.
+#[derive(Default)]
 pub(super) struct RunState {
     pub components: Vec<ComponentRun>,
     kernels: Vec<KernelRun>,
@@ -49,47 +61,89 @@ pub(super) struct RunState {
     finished: usize,
 }
 
+/// A component that nothing has happened to.
+const NEW: ComponentRun = ComponentRun {
+    state: ComponentState::Waiting(0),
+    in_flight: 0,
+    failed: false,
+    dispatched: 0,
+    started: 0,
+    ended: 0,
+    written: 0,
+};
+
 impl RunState {
     /// The state at the begin.
     pub fn new(graph: &TaskGraph, components: &Components) -> Self {
-        let component = ComponentRun {
-            state: ComponentState::Waiting(0),
-            in_flight: 0,
-            failed: false,
-            dispatched: 0,
-            ended: 0,
-            written: 0,
-        };
         Self {
-            components: vec![component; components.len()],
+            components: vec![NEW; components.len()],
             kernels: vec![KernelRun::default(); graph.kernels().len()],
             finished: 0,
         }
+    }
+
+    /// The graph has got components. Returns those of them that wait for nothing.
+    pub fn grow(&mut self, graph: &TaskGraph, components: &Components) -> Vec<usize> {
+        self.kernels
+            .resize(graph.kernels().len(), KernelRun::default());
+        let mut ready = Vec::new();
+        for component in self.components.len()..components.len() {
+            self.components.push(NEW);
+            if self.waits_for(graph, components, component) == ComponentState::Ready {
+                ready.push(component);
+            }
+        }
+        ready
+    }
+
+    /// Counts what a component waits for.
+    fn waits_for(
+        &mut self,
+        graph: &TaskGraph,
+        components: &Components,
+        index: usize,
+    ) -> ComponentState {
+        let own = components.list()[index].kernels.iter();
+        let mut before: Vec<KernelId> = own
+            .flat_map(|kernel| graph.predecessors(*kernel))
+            .copied()
+            .filter(|kernel| components.of(*kernel) != index && !self.is_done(*kernel))
+            .collect();
+        before.sort_unstable();
+        before.dedup();
+        let state = match before.len() {
+            0 => ComponentState::Ready,
+            waits => ComponentState::Waiting(waits),
+        };
+        self.components[index].state = state;
+        state
+    }
+
+    /// A component that no device has is not to run. It counts as done, and so do its
+    /// kernels, whose results do not exist. False if a device has it, or it is done.
+    pub fn revoke(&mut self, components: &Components, component: usize) -> bool {
+        let state = &mut self.components[component].state;
+        let is_free = matches!(state, ComponentState::Waiting(_) | ComponentState::Ready);
+        if is_free {
+            *state = ComponentState::Revoked;
+            self.finished += 1;
+            for kernel in &components.list()[component].kernels {
+                self.kernels[kernel.0].done = true;
+            }
+        }
+        is_free
     }
 
     /// Counts anew what every component that is not done waits for. Returns the
     /// components that wait for nothing.
     pub fn find_ready(&mut self, graph: &TaskGraph, components: &Components) -> Vec<usize> {
         let mut ready = Vec::new();
-        for (index, component) in components.list().iter().enumerate() {
-            if matches!(self.components[index].state, ComponentState::Done(_)) {
-                continue;
+        for index in 0..components.len() {
+            if !self.components[index].state.is_over()
+                && self.waits_for(graph, components, index) == ComponentState::Ready
+            {
+                ready.push(index);
             }
-            let own = component.kernels.iter();
-            let mut before: Vec<KernelId> = own
-                .flat_map(|kernel| graph.predecessors(*kernel))
-                .copied()
-                .filter(|kernel| components.of(*kernel) != index && !self.is_done(*kernel))
-                .collect();
-            before.sort_unstable();
-            before.dedup();
-            self.components[index].state = match before.len() {
-                0 => {
-                    ready.push(index);
-                    ComponentState::Ready
-                }
-                waits => ComponentState::Waiting(waits),
-            };
         }
         ready
     }
@@ -201,6 +255,7 @@ impl RunState {
         &mut self,
         graph: &TaskGraph,
         components: &Components,
+        wanted: impl Fn(DatumId) -> bool,
         exists: impl Fn(DatumId) -> bool,
         overwritten: impl Fn(DatumId) -> Vec<KernelId>,
     ) -> Vec<usize> {
@@ -212,7 +267,9 @@ impl RunState {
         let done =
             |run: &Self, c: usize| matches!(run.components[c].state, ComponentState::Done(_));
         let mut repeated = Vec::new();
-        let mut open: Vec<usize> = (0..components.len()).filter(|c| !done(self, *c)).collect();
+        let mut open: Vec<usize> = (0..components.len())
+            .filter(|c| !self.components[*c].state.is_over())
+            .collect();
         let mut repeat = |run: &mut Self, kernel: Option<KernelId>, open: &mut Vec<usize>| {
             let component = kernel.map(|kernel| components.of(kernel));
             if let Some(component) = component.filter(|component| done(run, *component)) {
@@ -222,7 +279,7 @@ impl RunState {
             }
         };
         let lost = |datum: &DatumId| !exists(*datum);
-        let wanted = graph.datum_ids().filter(|datum| graph.datum(*datum).wanted);
+        let wanted = graph.datum_ids().filter(|datum| wanted(*datum));
         for datum in wanted.filter(lost) {
             repeat(self, graph.producer(datum), &mut open);
         }

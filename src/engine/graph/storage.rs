@@ -31,6 +31,8 @@ pub(super) struct Storage {
     /// By component: the slots that it reads or writes, each once.
     pub slots: Vec<Vec<usize>>,
     pub residency: Residency<BufferId, Arrival>,
+    /// By datum: whether it is kept for kernels that have not arrived.
+    pub held: Vec<bool>,
 }
 
 /// The host memory of a space.
@@ -50,14 +52,6 @@ impl Storage {
     pub fn new(graph: &TaskGraph, components: &Components, devices: &[Device]) -> Self {
         let data = graph.data().len();
         let slot = |datum: DatumId| graph.first_version(datum).0;
-        let slots_of = |component: &Component| {
-            let kernels = component.kernels.iter().map(|kernel| graph.kernel(*kernel));
-            let data = kernels.flat_map(|kernel| kernel.inputs().chain(kernel.outputs()));
-            let mut slots: Vec<usize> = data.map(slot).collect();
-            slots.sort_unstable();
-            slots.dedup();
-            slots
-        };
         let bytes: Vec<u64> = graph.data().iter().map(|datum| datum.bytes).collect();
         let own = devices.iter();
         let own: Vec<Option<u64>> = own
@@ -84,7 +78,10 @@ impl Storage {
             versions: vec![Vec::new(); data],
             host_first: (0..data).collect(),
             copied: vec![false; data],
-            slots: components.list().iter().map(slots_of).collect(),
+            slots: (components.list().iter())
+                .map(|component| slots_of(graph, component))
+                .collect(),
+            held: vec![false; data],
             residency: Residency::new(graph.datum_ids().map(slot).collect(), &bytes, &own),
         };
         for kernel in graph.order() {
@@ -107,6 +104,63 @@ impl Storage {
             }
         }
         made
+    }
+
+    /// The graph has got data and components.
+    pub fn grow(&mut self, graph: &TaskGraph, components: &Components) {
+        for datum in graph.datum_ids().skip(self.host.len()) {
+            let first = graph.first_version(datum);
+            let is_version = first != datum;
+            self.host.push(None);
+            self.lying_on.push(Vec::new());
+            self.versions.push(Vec::new());
+            // A kernel works in place on views alone, which are made for it.
+            self.host_first.push(first.0);
+            self.copied.push(false);
+            self.held.push(false);
+            let bytes = graph.datum(datum).bytes;
+            self.residency.grow(is_version.then_some(first.0), bytes);
+            if is_version {
+                self.versions[first.0] = vec![first, datum];
+            }
+        }
+        let new = components.list().iter().skip(self.slots.len());
+        self.slots
+            .extend(new.map(|component| slots_of(graph, component)));
+    }
+
+    /// Keeps these data, which get the numbers from 0 on, and forgets all others and all
+    /// components. Nothing is in flight.
+    pub fn keep(&mut self, runtime: &mut dyn Runtime, graph: &TaskGraph, data: &[DatumId]) {
+        let count = data.len();
+        let host = data
+            .iter()
+            .map(|datum| self.host[self.host_first[datum.0]].take())
+            .collect();
+        for memory in std::mem::replace(&mut self.host, host)
+            .into_iter()
+            .flatten()
+        {
+            runtime.free_host(memory);
+        }
+        let bytes = data
+            .iter()
+            .map(|datum| (datum.0, graph.datum(*datum).bytes));
+        self.residency.keep(&bytes.collect::<Vec<_>>());
+        self.held = data.iter().map(|datum| self.held[datum.0]).collect();
+        self.lying_on = vec![Vec::new(); count];
+        self.versions = vec![Vec::new(); count];
+        self.host_first = (0..count).collect();
+        self.copied = vec![false; count];
+        self.slots.clear();
+    }
+
+    /// Gives the host memory of a datum back, which nothing uses any more.
+    pub fn free_host(&mut self, runtime: &mut dyn Runtime, datum: DatumId) {
+        self.residency.set_in_host(datum.0, false);
+        if let Some(memory) = self.host[self.host_first[datum.0]].take() {
+            runtime.free_host(memory);
+        }
     }
 
     /// Makes the host memory that a component needs wherever it runs, and on a device
@@ -359,6 +413,16 @@ impl Storage {
     }
 }
 
+/// The slots that a component reads or writes, each once.
+fn slots_of(graph: &TaskGraph, component: &Component) -> Vec<usize> {
+    let kernels = component.kernels.iter().map(|kernel| graph.kernel(*kernel));
+    let data = kernels.flat_map(|kernel| kernel.inputs().chain(kernel.outputs()));
+    let mut slots: Vec<usize> = data.map(|datum| graph.first_version(datum).0).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
 /// Bytes of host memory that a graph takes, if each of these devices may run each of its
 /// components. Versions of a datum that share their memory count once.
 pub fn host_bytes(graph: &TaskGraph, components: &Components, devices: &[Device]) -> u64 {
@@ -421,7 +485,7 @@ pub(super) fn layout(graph: &TaskGraph, datum: DatumId, shares: bool) -> (u64, u
     match (graph.place(datum), shares) {
         (Some((place, pitch)), true) => (place.first(pitch), pitch),
         (Some((place, _)), false) => (0, place.width()),
-        (None, _) => (0, graph.datum(datum).bytes),
+        (None, _) => (0, graph.datum(datum).row),
     }
 }
 
@@ -429,10 +493,12 @@ pub(super) fn layout(graph: &TaskGraph, datum: DatumId, shares: bool) -> (u64, u
 /// begins in both, and its rows as from the host's memory to the device's.
 pub(super) fn transfer(graph: &TaskGraph, datum: DatumId, part: Option<&Place>) -> Transfer {
     let Some((place, pitch)) = graph.place(datum) else {
+        let what = graph.datum(datum);
+        let used = what.used.clone().unwrap_or(0..what.bytes);
         return Transfer {
-            host: 0,
-            device: 0,
-            rows: Rows::one(graph.datum(datum).bytes),
+            host: used.start,
+            device: used.start,
+            rows: Rows::one(used.end - used.start),
         };
     };
     let part = part.unwrap_or(place);

@@ -16,6 +16,8 @@ pub(super) enum Purpose {
     Load(DatumId),
     /// One of several copies that bring a view to a device, but the last.
     Piece(DatumId),
+    /// The last of several copies that put a view together in host memory.
+    Together(DatumId),
     /// Zeros for an output that a kernel may write only in part.
     Zeros(KernelId),
     /// A copy in host memory, before a kernel works on it in place.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::job::{Prepared, Work};
-use crate::codelet::{HostCode, HostValue, Memory, Value};
+use crate::codelet::{HostCode, HostValue, Memory};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{BufferId, HostMemoryId, HostRegion, Launch, Location, Rows, RuntimeError};
 
@@ -49,8 +49,8 @@ impl MemoryTable {
         let mut keep = Vec::new();
         let mut args = Vec::with_capacity(launch.args.len());
         for arg in &launch.args {
-            if let Value::Memory(memory) = arg {
-                let region = self.region(*memory)?;
+            if let Some(memory) = arg.memory() {
+                let region = self.region(memory)?;
                 keep.push(Arc::clone(&region.keeper));
                 args.push(HostValue::Memory {
                     address: region.address.as_ptr(),

@@ -125,17 +125,17 @@ impl OpenQueue {
     ) -> Result<Vec<HostMemoryId>, RuntimeError> {
         let mut hosts = Vec::new();
         for arg in args {
-            let Value::Memory(Memory::Host(id)) = arg else {
+            let Some(Memory::Host(id)) = arg.memory() else {
                 continue;
             };
-            if hosts.contains(id) {
+            if hosts.contains(&id) {
                 continue;
             }
-            hosts.push(*id);
-            if self.views.contains_key(id) {
+            hosts.push(id);
+            if self.views.contains_key(&id) {
                 continue;
             }
-            let region = env.memories.host(*id)?;
+            let region = env.memories.host(id)?;
             if !env.device.info.shares_host_memory {
                 return Err(RuntimeError::Call {
                     device: env.device.info.name.clone(),
@@ -147,7 +147,7 @@ impl OpenQueue {
             }
             let view = View::over(&env.programs.context, region)
                 .map_err(|code| env.device.no_buffer(region.bytes, code))?;
-            self.views.insert(*id, view);
+            self.views.insert(id, view);
         }
         Ok(hosts)
     }
@@ -168,19 +168,19 @@ impl OpenQueue {
         let kernel = &loaded.kernel;
         loaded.args.resize(args.len(), None);
         for (index, (arg, last)) in args.iter().zip(&mut loaded.args).enumerate() {
-            let mem = match arg {
-                Value::Memory(Memory::Device(id)) => {
-                    let buffer = env.memories.buffer(*id, self.device)?;
+            let mem = match arg.memory() {
+                Some(Memory::Device(id)) => {
+                    let buffer = env.memories.buffer(id, self.device)?;
                     keep_alive.push(Arc::clone(&buffer.mem) as KeepAlive);
                     buffer.mem.raw()
                 }
-                Value::Memory(Memory::Host(id)) => {
-                    let view = &self.views[id];
+                Some(Memory::Host(id)) => {
+                    let view = &self.views[&id];
                     keep_alive.push(Arc::clone(&view.mem) as KeepAlive);
                     keep_alive.push(Arc::clone(&view.keeper));
                     view.mem.raw()
                 }
-                _ => std::ptr::null_mut(),
+                None => std::ptr::null_mut(),
             };
             if last.as_ref().is_some_and(|last| same(last, arg)) {
                 continue;
@@ -338,7 +338,9 @@ pub(super) fn set_value(
             usize::try_from(*bytes).unwrap_or(usize::MAX),
             std::ptr::null(),
         ),
-        Value::Memory(_) => (size_of_val(&mem), std::ptr::from_ref(&mem).cast()),
+        Value::Memory(_) | Value::ReadOnly(_) => {
+            (size_of_val(&mem), std::ptr::from_ref(&mem).cast())
+        }
     };
     // SAFETY: the driver copies that many bytes of a live value, unless it is null,
     // and the kernel belongs to this thread alone.

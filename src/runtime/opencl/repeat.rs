@@ -10,7 +10,7 @@ use super::completion::KeepAlive;
 use super::handle::Kernel;
 use super::launch::{LaunchEnv, Ready, local_size, set_value, sizes};
 use super::queue::{Enqueued, OpenQueue};
-use crate::codelet::{Memory, NdRange, Value};
+use crate::codelet::{Memory, NdRange};
 use crate::runtime::{IdMap, Launch, RuntimeError};
 
 /// A prepared launch.
@@ -105,8 +105,8 @@ impl OpenQueue {
         uses.extend(loaded.number.iter().map(|n| Arc::clone(n) as KeepAlive));
         for (index, arg) in launch.args.iter().enumerate() {
             let mut mem = std::ptr::null_mut();
-            if let Value::Memory(Memory::Device(id)) = arg {
-                let buffer = env.memories.buffer(*id, self.device)?;
+            if let Some(Memory::Device(id)) = arg.memory() {
+                let buffer = env.memories.buffer(id, self.device)?;
                 uses.push(Arc::clone(&buffer.mem) as KeepAlive);
                 mem = buffer.mem.raw();
             }

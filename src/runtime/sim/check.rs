@@ -1,7 +1,7 @@
 //! Refuses commands that their device cannot run, before they are enqueued.
 
 use super::Sim;
-use crate::codelet::{Memory, Value};
+use crate::codelet::Memory;
 use crate::machine::DeviceKind;
 use crate::runtime::{Command, DeviceId, Launch, Location, RuntimeError};
 
@@ -40,8 +40,7 @@ impl Sim {
     fn check_launch(&self, device: DeviceId, launch: &Launch) -> Result<(), RuntimeError> {
         let model = self.model(device)?;
         for value in &launch.args {
-            if let Value::Memory(memory) = value {
-                let memory = *memory;
+            if let Some(memory) = value.memory() {
                 let owner = self.check_span(device, Location { memory, offset: 0 }, 0)?;
                 if owner.is_some_and(|owner| owner != device.0) {
                     let why = "the buffer is another device's".into();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memmap2::MmapMut;
 
 use super::RuntimeError;
-use crate::codelet::{HostValue, Memory, Value};
+use crate::codelet::{HostValue, Memory};
 use crate::runtime::adopted::{LEAST_ALIGNMENT, not_adopted};
 use crate::runtime::{AdoptedMemory, IdMap, Launch, Location, NotAdopted, Rows};
 
@@ -307,8 +307,8 @@ impl SimMemory {
         };
         let mut arguments = Vec::with_capacity(launch.args.len());
         for value in &launch.args {
-            if let Value::Memory(id) = value {
-                let block = self.blocks.get_mut(id);
+            if let Some(id) = value.memory() {
+                let block = self.blocks.get_mut(&id);
                 let found = block.and_then(|b| Some((b.contents.address(true)?, b.bytes)));
                 let Some((address, bytes)) = found else {
                     return;

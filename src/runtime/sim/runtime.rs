@@ -163,6 +163,25 @@ impl Runtime for Sim {
         Ok(&mut bytes[(leased.offset as usize).min(end)..end])
     }
 
+    fn host_read(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&[u8], RuntimeError> {
+        let leased = HostSpan::new(memory, range.start.min(range.end)..range.end);
+        let mut running = self.running.values();
+        let is_written = running.any(|r| {
+            let mut spans = r.command.host_spans();
+            spans.any(|span| span.is_written && span.overlaps(&leased))
+        });
+        if is_written {
+            return Err(RuntimeError::Busy);
+        }
+        let bytes = self.memory.bytes(Memory::Host(memory))?;
+        let end = (leased.offset + leased.bytes).min(bytes.len() as u64) as usize;
+        Ok(&bytes[(leased.offset as usize).min(end)..end])
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         let deadline = timeout.map(|t| {
             let ns = Nanos::try_from(t.as_nanos()).unwrap_or(Nanos::MAX);

@@ -182,9 +182,14 @@ impl Union {
 
     /// Whether a command uses a part of this host memory and may not have ended.
     fn is_used(&self, wanted: &HostSpan) -> bool {
+        self.uses().any(|span| span.overlaps(wanted))
+    }
+
+    /// The host memory that commands in flight use.
+    fn uses(&self) -> impl Iterator<Item = &HostSpan> {
         let in_flight = self.in_flight.values().flat_map(|command| &command.uses);
         let uncovered = self.uncovered.values().flatten().map(|(_, span)| span);
-        in_flight.chain(uncovered).any(|span| span.overlaps(wanted))
+        in_flight.chain(uncovered)
     }
 
     /// A device's backend, and its id there.

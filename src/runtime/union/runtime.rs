@@ -201,6 +201,30 @@ impl Runtime for Union {
         })
     }
 
+    fn host_read(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<&[u8], RuntimeError> {
+        self.drain();
+        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
+            what: "host memory",
+        })?;
+        let (begin, end) = (range.start, range.end.min(region.bytes));
+        let leased = HostSpan::new(memory, begin.min(end)..end);
+        let mut uses = self.uses();
+        if uses.any(|span| span.is_written && span.overlaps(&leased)) {
+            return Err(RuntimeError::Busy);
+        }
+        // SAFETY: the region is mapped, initialised and this long; no command that is in
+        // flight writes the range, and none can be submitted while the slice borrows the
+        // runtime.
+        Ok(unsafe {
+            let first = region.address.add(leased.offset as usize);
+            std::slice::from_raw_parts(first.as_ptr(), leased.bytes as usize)
+        })
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.drain();

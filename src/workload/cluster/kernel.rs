@@ -259,14 +259,17 @@ impl Computed for Step {
 
     /// A kernel may leave elements of an output as they are, so it begins a step as on one
     /// machine: with zeros, or with what the user gives.
-    fn begin(&self, part: &Part, bytes: &mut [u8]) -> bool {
+    fn begins(&self, _part: &Part) -> bool {
+        true
+    }
+
+    fn begin(&self, part: &Part, bytes: &mut [u8]) {
         let mut buffers = self.buffers();
         let position =
             buffers.find_map(|(space, position, _)| (space == part.space).then_some(position));
         if let Some(position) = position {
             fill(&self.user, position, &part.block, bytes);
         }
-        position.is_some()
     }
 
     fn launch(&self, subtask: u64) -> SubtaskLaunch {

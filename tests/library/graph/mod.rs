@@ -13,6 +13,7 @@ mod devices;
 mod figure_16;
 mod limits;
 mod losses;
+mod open;
 mod random;
 mod run;
 mod simulated;

@@ -1,0 +1,116 @@
+//! What other nodes ask for: it is sent as soon as host memory has it.
+
+use super::encode::encode;
+use super::error::ClusterError;
+use super::node::{Interruption, Node};
+use super::subtasks::Subtasks;
+use crate::cluster::NodeId;
+use crate::cluster::protocol::{Message, RequestId};
+use crate::cluster::space::Part;
+
+/// Parts that another node is to get.
+pub(super) struct Answer {
+    pub to: NodeId,
+    pub parts: Vec<Part>,
+    pub kind: AnswerKind,
+}
+
+/// As what they are sent.
+pub(super) enum AnswerKind {
+    /// For a request of a task.
+    Data(RequestId),
+    /// A part of a result, in this attempt.
+    Piece(u64),
+}
+
+impl Node<'_> {
+    /// Sends parts of spaces that another node asked for.
+    pub(super) fn serve(
+        &mut self,
+        to: NodeId,
+        request: RequestId,
+        parts: Vec<Part>,
+    ) -> Result<(), ClusterError> {
+        self.answers.push(Answer {
+            to,
+            parts,
+            kind: AnswerKind::Data(request),
+        });
+        self.answer()
+    }
+
+    /// Sends a part to the node that collects it.
+    pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
+        self.answers.push(Answer {
+            to,
+            parts: vec![part],
+            kind: AnswerKind::Piece(self.machine.restarts()),
+        });
+        self.answer()
+    }
+
+    /// Sends what host memory has, and has the rest copied there.
+    pub(super) fn answer(&mut self) -> Result<(), ClusterError> {
+        for answer in std::mem::take(&mut self.answers) {
+            let Subtasks { graph, store, .. } = &mut self.subtasks;
+            let mut is_there = true;
+            let mut is_known = true;
+            for part in &answer.parts {
+                match store.want(graph, &self.spaces, part) {
+                    Ok(there) => is_there &= there,
+                    Err(_) => is_known = false,
+                }
+            }
+            match (is_known, is_there) {
+                (true, true) => self.send_answer(answer)?,
+                (true, false) => {
+                    self.subtasks.changed = true;
+                    self.answers.push(answer);
+                }
+                // The other node knows already that this one answers for a lost one.
+                (false, _) => self.unserved.push(answer),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until host memory has parts, which this node has.
+    ///
+    /// # Errors
+    /// When the tasks begin anew, and what a run refuses.
+    pub(super) fn until_here(&mut self, parts: Vec<Part>) -> Result<(), Interruption> {
+        loop {
+            let Subtasks { graph, store, .. } = &mut self.subtasks;
+            let mut is_there = true;
+            for part in &parts {
+                is_there &= store.want(graph, &self.spaces, part)?;
+            }
+            if is_there {
+                return Ok(());
+            }
+            self.subtasks.changed = true;
+            self.turn()?;
+            self.check_restart()?;
+        }
+    }
+
+    fn send_answer(&mut self, answer: Answer) -> Result<(), ClusterError> {
+        let Answer { to, parts, kind } = answer;
+        let message = match (&kind, parts.first()) {
+            (AnswerKind::Piece(attempt), Some(part)) => Message::Piece {
+                attempt: *attempt,
+                part: part.clone(),
+            },
+            (AnswerKind::Data(request), _) => Message::Data { request: *request },
+            (AnswerKind::Piece(_), None) => return Ok(()),
+        };
+        let mut message = encode(&message)?;
+        let at = message.len();
+        let Subtasks { graph, store, .. } = &self.subtasks;
+        store.append(graph, self.runtime, &self.spaces, &parts, &mut message)?;
+        if let AnswerKind::Data(_) = kind {
+            self.record.sent_bytes += (message.len() - at) as u64;
+        }
+        Ok(self.wire.send(to.index(), message)?)
+    }
+}
