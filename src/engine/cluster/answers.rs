@@ -52,21 +52,26 @@ impl Node<'_> {
     /// Sends what host memory has, and has the rest copied there.
     pub(super) fn answer(&mut self) -> Result<(), ClusterError> {
         for answer in std::mem::take(&mut self.answers) {
-            let Subtasks { graph, store, .. } = &mut self.subtasks;
+            let Subtasks {
+                graph,
+                store,
+                changed,
+                ..
+            } = &mut self.subtasks;
             let mut is_there = true;
             let mut is_known = true;
             for part in &answer.parts {
                 match store.want(graph, &self.spaces, part) {
-                    Ok(there) => is_there &= there,
+                    Ok((there, asked)) => {
+                        is_there &= there;
+                        *changed |= asked;
+                    }
                     Err(_) => is_known = false,
                 }
             }
             match (is_known, is_there) {
                 (true, true) => self.send_answer(answer)?,
-                (true, false) => {
-                    self.subtasks.changed = true;
-                    self.answers.push(answer);
-                }
+                (true, false) => self.answers.push(answer),
                 // The other node knows already that this one answers for a lost one.
                 (false, _) => self.unserved.push(answer),
             }
@@ -80,15 +85,21 @@ impl Node<'_> {
     /// When the tasks begin anew, and what a run refuses.
     pub(super) fn until_here(&mut self, parts: Vec<Part>) -> Result<(), Interruption> {
         loop {
-            let Subtasks { graph, store, .. } = &mut self.subtasks;
+            let Subtasks {
+                graph,
+                store,
+                changed,
+                ..
+            } = &mut self.subtasks;
             let mut is_there = true;
             for part in &parts {
-                is_there &= store.want(graph, &self.spaces, part)?;
+                let (there, asked) = store.want(graph, &self.spaces, part)?;
+                is_there &= there;
+                *changed |= asked;
             }
             if is_there {
                 return Ok(());
             }
-            self.subtasks.changed = true;
             self.turn()?;
             self.check_restart()?;
         }

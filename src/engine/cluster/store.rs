@@ -365,7 +365,8 @@ impl Store {
         }
     }
 
-    /// Has a part copied to host memory. The result is whether it is there.
+    /// Has a part copied to host memory. The result is whether it is there, and whether
+    /// anything was asked for that was not asked for before.
     ///
     /// # Errors
     /// Elements that are not here.
@@ -374,18 +375,16 @@ impl Store {
         graph: &mut OpenGraph,
         spaces: &Spaces,
         part: &Part,
-    ) -> Result<bool, ClusterError> {
+    ) -> Result<(bool, bool), ClusterError> {
         if self.makes.contains_key(&part.space) {
-            return Ok(true);
+            return Ok((true, false));
         }
-        let mut is_there = true;
+        let (mut is_there, mut is_asked) = (true, false);
         for (_, _, kept) in self.sources(spaces, part)? {
-            if !graph.in_host(kept.datum) {
-                graph.want(kept.datum);
-                is_there = false;
-            }
+            is_there &= graph.in_host(kept.datum);
+            is_asked |= graph.want(kept.datum);
         }
-        Ok(is_there)
+        Ok((is_there, is_asked))
     }
 
     /// Writes a part to `to`, which has its length. Host memory [has it](Self::want).

@@ -309,7 +309,9 @@ impl Subtasks {
             match running.reduces {
                 true => {
                     let data = ended.written.iter().map(|(_, kept)| kept.datum);
-                    data.for_each(|datum| self.graph.want(datum));
+                    for datum in data {
+                        self.graph.want(datum);
+                    }
                     self.changed = true;
                     self.ending.push(ended);
                 }

@@ -228,11 +228,13 @@ impl OpenGraph {
         self.prepared.storage.residency.set_in_host(datum.0, true);
     }
 
-    /// The host will need a datum.
-    pub fn want(&mut self, datum: DatumId) {
-        if !self.in_host(datum) && !self.wanted.contains(&datum) {
+    /// The host will need a datum. True if that is news, so that a turn is needed.
+    pub fn want(&mut self, datum: DatumId) -> bool {
+        let is_new = !self.in_host(datum) && !self.wanted.contains(&datum);
+        if is_new {
             self.wanted.push(datum);
         }
+        is_new
     }
 
     /// Whether host memory has a datum.

@@ -494,17 +494,7 @@ impl<'a> GraphRun<'a> {
         let waiting = self.state.components.len() - self.state.finished();
         GraphRunError::Policy {
             policy: self.policy.name(),
-            what: format!(
-                "it assigns nothing, and {waiting} components are not done {:?} {:?} {:?}",
-                self.state
-                    .components
-                    .iter()
-                    .map(|c| c.state)
-                    .filter(|c| !c.is_over())
-                    .collect::<Vec<_>>(),
-                self.windows,
-                self.running
-            ),
+            what: format!("it assigns nothing, and {waiting} components are not done"),
         }
     }
 
