@@ -5,7 +5,7 @@ use comfy_table::ContentArrangement;
 use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
 use pdawl::quantity::Bytes;
 use pdawl::report::instruments::{self, Instruments};
-use pdawl::report::{table, text};
+use pdawl::report::table;
 use serde::Serialize;
 
 use super::args::Format;
@@ -76,7 +76,7 @@ fn listing(devices: &[Device]) -> String {
     for device in devices {
         table.add_row(vec![
             device.name.clone(),
-            text::kind(device.kind).into(),
+            device.kind.name().into(),
             runtime(device.runtime).into(),
             device.compute_units.to_string(),
             Bytes(device.memory).to_string(),

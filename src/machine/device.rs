@@ -12,6 +12,17 @@ pub enum DeviceKind {
     Accelerator,
 }
 
+impl DeviceKind {
+    /// As in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
 /// The runtime that runs a device's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,7 +3,7 @@
 use pdawl_profiler::median;
 use serde::Serialize;
 
-use super::schema::{Machine, Throughput, Workload};
+use super::run::{Machine, Throughput, Workload};
 use crate::engine::Outcome;
 
 /// The schema's name and version.
@@ -154,7 +154,8 @@ pub fn host_ratio(
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::{Parameters, StencilParameters};
+    use super::super::run::Parameters;
+    use super::super::run::workload::StencilParameters;
     use super::*;
 
     fn runs(of: &[(&str, &[f64])]) -> Vec<Runs> {
@@ -168,9 +169,9 @@ mod tests {
 
     /// A thousand points in all steps.
     fn thousand() -> Workload {
-        Workload {
-            name: "stencil",
-            parameters: Parameters::Stencil(StencilParameters {
+        Workload::new(
+            "stencil",
+            Parameters::Stencil(StencilParameters {
                 nx: 25,
                 ny: 10,
                 nz: None,
@@ -178,7 +179,7 @@ mod tests {
                 steps: 4,
                 seed: 1,
             }),
-        }
+        )
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "{}, {} steps, {} runs a strategy, in turns\non {}{origin}\n",
-        styled(STRONG, bench.workload.title()),
+        styled(STRONG, &bench.workload.title),
         bench.workload.steps(),
         bench.repeats,
         styled(STRONG, &bench.machine.name),
@@ -86,7 +86,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::super::bench::{Runs, SCHEMA, host_ratio, results};
-    use super::super::fixtures::context;
+    use super::super::run::fixtures::context;
     use super::*;
 
     #[test]
@@ -116,6 +116,6 @@ mod tests {
             notes: vec!["a busy machine".into()],
         };
         let text = anstream::adapter::strip_str(&render(&bench)).to_string();
-        assert_eq!(text, include_str!("golden/bench.txt"));
+        assert_eq!(text, include_str!("bench.txt"));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::schema::Workload;
+use super::run::Workload;
 use super::style::{FAINT, MAIN, STRONG, note, notes, origin, styled, written};
 use super::table;
 use crate::model::Outside;
@@ -180,7 +180,7 @@ impl PredictionReport {
         writeln!(
             out,
             "{}, {} steps on {}{}: {} by model {}\n",
-            styled(STRONG, self.workload.title()),
+            styled(STRONG, &self.workload.title),
             self.workload.steps(),
             styled(STRONG, &self.machine.name),
             origin(self.machine.simulated),

@@ -246,7 +246,7 @@ mod tests {
         };
         let case = Case::gemm(Gemm::square(8));
         let mut trial = Trial::of(&case, options);
-        let device = crate::report::fixtures::context().machine.devices[0].clone();
+        let device = crate::report::run::fixtures::context().machine.devices[0].clone();
         trial.add(
             &device,
             &[tried("r", Verdict::Refused("too large".into()), &[])],

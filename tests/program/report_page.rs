@@ -39,10 +39,7 @@ fn every_schema_has_its_section() {
     let mut found = BTreeSet::new();
     schemas(&root.join("src"), &mut found);
     schemas(&root.join("profiler/src"), &mut found);
-    for known in [
-        pdawl::report::schema::SCHEMA,
-        pdawl::report::training::SCHEMA,
-    ] {
+    for known in [pdawl::report::run::SCHEMA, pdawl::report::training::SCHEMA] {
         assert!(found.contains(known), "{known} in {found:?}");
     }
     let pages = [REPORT, PREDICT];

@@ -2,8 +2,8 @@
 
 use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
 use pdawl::machine::host::Host;
-use pdawl::report::cluster::{ClusterContext, report};
-use pdawl::trace::About;
+use pdawl::report::Context;
+use pdawl::report::run::nodes::{Asked, report};
 
 use super::options::ClusterOptions;
 use super::prepared::LonePart;
@@ -100,34 +100,22 @@ pub fn run(
     let notes = (prepared.notes.iter().cloned())
         .chain(session.notes.clone())
         .chain(notes);
-    let mut workload = prepared.described_as(&*lone.workload, outcome.tasks);
-    workload.size.clone_from(&lone.size);
-    let context = ClusterContext {
-        workload,
-        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
-        tolerance: None,
-        simulated,
-        cluster: None,
+    let context = Context {
+        workload: prepared.described_as(&*lone.workload, &lone.size, outcome.tasks),
+        machine: session.machine,
         policy: policy.to_string(),
-        prefetch: 0,
         notes: notes.collect(),
     };
-    let report = report(&outcome, context);
-    let about = About {
-        workload: format!("{} {}", report.workload.name, report.workload.size),
-        strategy: report.policy.clone(),
-        machine: session.machine.name.clone(),
-        simulated,
+    let asked = Asked {
+        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
+        ..Asked::default()
     };
+    let report = report(&outcome, context, asked);
     let traced = match job.files.wanted() {
-        true => files.write(&trace, &about),
+        true => files.write(&trace, &report.about()),
         false => Ok(()),
     };
-    let is_wrong = report
-        .verification
-        .as_ref()
-        .is_some_and(|found| !found.right);
-    let written = match is_wrong {
+    let written = match report.is_wrong() {
         true => Ok(()),
         false => results
             .into_iter()

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use pdawl::engine::graph::{GraphRunError, PreparedGraph};
 use pdawl::graph::{Components, TaskGraph};
 use pdawl::policy::MapError;
+use pdawl::report::Workload;
 use pdawl::runtime::Runtime;
-use serde_json::Value;
 
 use super::args::{Format, MachineArgs};
 use super::failure::{Failure, LOST, refused};
@@ -81,12 +81,7 @@ pub type Verified = Option<(bool, f64)>;
 
 /// A graph to be run.
 pub struct GraphJob<'a> {
-    /// `transformer`, `dag` ...
-    pub name: &'static str,
-    /// One line for people.
-    pub title: String,
-    /// For the report.
-    pub parameters: Value,
+    pub workload: Workload,
     pub graph: Arc<TaskGraph>,
     /// The components, for policies that do not place kernels one by one.
     pub components: Arc<Components>,

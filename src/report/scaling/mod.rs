@@ -1,15 +1,15 @@
 //! The report of a workload on growing numbers of nodes, simulated: JSON of schema
-//! `pdawl-scaling/1`, and text.
+//! `pdawl-scaling/2`, and text.
 
 mod text;
 
 use serde::Serialize;
 
-use super::cluster::WorkloadDescription;
+use super::run::Workload;
 use crate::engine::cluster::simulate::{Busiest, Report, Resource};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-scaling/1";
+pub const SCHEMA: &str = "pdawl-scaling/2";
 
 /// Simulated runs of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,7 +28,7 @@ pub struct ScalingContext {
     pub version: &'static str,
     /// Always true.
     pub simulated: bool,
-    pub workload: WorkloadDescription,
+    pub workload: Workload,
     pub cluster: String,
     pub policy: String,
     pub prefetch: u32,
@@ -108,7 +108,7 @@ impl ScalingContext {
         ScalingRun {
             nodes: report.nodes.len() as u64,
             seconds: report.seconds,
-            gflops: self.workload.flops / report.seconds / 1e9,
+            gflops: self.workload.flops() / report.seconds / 1e9,
             speedup,
             efficiency: speedup * reference.nodes as f64 / count,
             sent_bytes: report.nodes.iter().map(|node| node.bytes_out).sum(),
@@ -122,6 +122,8 @@ impl ScalingContext {
 mod tests {
     use std::time::Duration;
 
+    use super::super::run::Parameters;
+    use super::super::run::workload::TasksParameters;
     use super::*;
     use crate::engine::cluster::simulate::NodeRow;
     use crate::spread::Requests;
@@ -132,13 +134,15 @@ mod tests {
             schema: SCHEMA,
             version: "0",
             simulated: true,
-            workload: WorkloadDescription {
-                name: "some",
-                size: "much".to_owned(),
-                tasks: 1,
-                subtasks: 1,
-                flops: 24e9,
-            },
+            workload: Workload::new(
+                "some",
+                Parameters::Tasks(TasksParameters {
+                    size: "much".to_owned(),
+                    tasks: 1,
+                    subtasks: 1,
+                    flops: 24e9,
+                }),
+            ),
             cluster: "one".to_owned(),
             policy: "static".to_owned(),
             prefetch: 0,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use paper::{Claim, claims};
 
-use super::schema::Machine;
+use super::run::Machine;
 use crate::engine::graph::GraphOutcome;
 use crate::experiment::{Candidate, CandidatePolicy, Point};
 
