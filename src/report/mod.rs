@@ -39,5 +39,72 @@ pub mod training;
 pub mod transformer;
 pub mod trial;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 pub use bench::Bench;
 pub use run::{Context, HostInfo, Machine, Parameters, Report, Throughput, Workload};
+
+/// A report with a schema.
+pub trait Schematic: JsonSchema + Serialize {
+    /// The schema's name and version. A version may gain members; none may be removed or change
+    /// its meaning.
+    const SCHEMA: &'static str;
+    /// The version of the program; `None` for a report that has another one's `version`.
+    const VERSION: Option<&'static str> = Some(env!("CARGO_PKG_VERSION"));
+}
+
+/// Names the schemas of types.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! schemas {
+    ($($report:ty => $name:literal,)*) => {
+        $(impl $crate::report::Schematic for $report {
+            const SCHEMA: &'static str = $name;
+        })*
+    };
+}
+
+schemas! {
+    Report => "pdawl-report/2",
+    Bench => "pdawl-bench/1",
+    trial::Trial => "pdawl-trial/1",
+    transformer::Experiments => "pdawl-bench-transformer/1",
+    tasks::TaskReport => "pdawl-tasks/1",
+    prediction::PredictionReport => "pdawl-predict/1",
+    scaling::ScalingReport => "pdawl-scaling/2",
+    profile::ProfileReport => "pdawl-profile/1",
+    training::TrainingReport => "pdawl-train/1",
+    model::ListReport => "pdawl-models/1",
+    model::AdaptReport => "pdawl-model-adapt/1",
+    matrix::MatrixReport => "pdawl-matrix/1",
+    spec::SpecReport => "pdawl-spec/1",
+}
+
+impl Schematic for model::CheckReport {
+    const SCHEMA: &'static str = "pdawl-model-check/1";
+    const VERSION: Option<&'static str> = None;
+}
+
+/// A report as it is printed in JSON.
+#[derive(JsonSchema, Serialize)]
+pub struct Printed<'a, T> {
+    /// Name and version of the schema.
+    schema: &'static str,
+    /// Version of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required)]
+    version: Option<&'static str>,
+    #[serde(flatten)]
+    report: &'a T,
+}
+
+impl<'a, T: Schematic> From<&'a T> for Printed<'a, T> {
+    fn from(report: &'a T) -> Self {
+        Self {
+            schema: T::SCHEMA,
+            version: T::VERSION,
+            report,
+        }
+    }
+}

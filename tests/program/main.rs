@@ -24,5 +24,6 @@ mod predict;
 mod product_models;
 mod profile;
 mod report_page;
+mod schemas;
 mod specifications;
 mod tasks;

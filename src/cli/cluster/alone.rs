@@ -55,15 +55,10 @@ pub fn run(
         let remedy = "a smaller size, or several nodes";
         graph::host_memory(&lone.size, (needed, here), "", remedy)?;
     }
-    // A simulation knows the times without the data.
-    let data = (session.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
     let waiting = terminal::spinner();
     waiting.set_message("measuring kernels");
-    let seconds = session.with(None, |runtime| alone.measure(runtime, stop))?;
+    let seconds = session.without_data(|runtime| alone.measure(runtime, stop))?;
     waiting.finish_and_clear();
-    if let Some(((_, options), data)) = session.simulation().zip(data) {
-        options.data = data;
-    }
     let seconds = seconds.map_err(|error| of_run(error, 0))?;
     session.inject(&machine.fault, (1, "one run"))?;
     let options = AloneOptions {

@@ -192,19 +192,10 @@ fn measure(
     let graph: TaskGraph =
         (sample(&task.set()).graph()).map_err(|error| wrong_set(task, &error))?;
     let graph = Arc::new(graph);
-    // A simulation knows the times without the data.
-    let data = session
-        .simulation()
-        .map(|(_, options)| std::mem::take(&mut options.data));
     let waiting = terminal::spinner();
     waiting.set_message("measuring kernels");
-    let measured = session.with(None, |runtime| {
-        KernelSeconds::measure(runtime, &graph, stop)
-    });
+    let measured = session.without_data(|runtime| KernelSeconds::measure(runtime, &graph, stop));
     waiting.finish_and_clear();
-    if let Some(((_, options), data)) = session.simulation().zip(data) {
-        options.data = data;
-    }
     measured?.map_err(graph::failure)
 }
 
@@ -354,16 +345,7 @@ fn print(
     options: &DenseOptions,
     files: PreparedFiles,
 ) -> Result<(), Failure> {
-    // Neither the files nor the report depend on whether the other can be written.
-    let written = match report.interrupted && last.outcome.trace.spans.is_empty() {
-        true => {
-            files.discard("the run of which there would be a trace");
-            Ok(())
-        }
-        false => files.write(&last.outcome.trace, &report.about()),
-    };
-    terminal::print_report(options.format, report, Report::render)?;
-    written?;
+    graph::print(report, &last.outcome.trace, options.format, files)?;
     match verification.filter(|verification| !verification.right()) {
         Some(wrong) => Err(Failure::failed(
             format!(

@@ -24,7 +24,7 @@ use super::files::TraceFiles;
 use super::machine_session::{MachineSession, NamedMachine, Needs};
 
 pub use memory::{host_memory, in_host};
-pub use run_job::run;
+pub use run_job::{print, run};
 pub use scheduling_args::{Queues, SchedulingArgs, check_window};
 
 /// The options of commands that run graphs.

@@ -13,6 +13,7 @@ use pdawl::policy::{NamedPolicy, PolicyOptions, Problem, Search, Space};
 use pdawl::report::run::graph::{Measured, MeasuredConfiguration, report};
 use pdawl::report::{Context, Report};
 use pdawl::runtime::Runtime;
+use pdawl::trace::Trace;
 
 use super::memory::fits;
 use super::{GraphArgs, GraphJob, Verified, failure, open_machine};
@@ -70,26 +71,33 @@ pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
     };
     let graph = (&*job.graph, &*result.components);
     let report = report(&result.timed, &result.last, graph, context, measured);
-    print(&report, &result.last, args.format, files)
+    print(&report, &result.last.trace, args.format, files)?;
+    verdict(&report)
 }
 
-/// Prints the report and writes the files; fails for a wrong result.
-fn print(
+/// Prints the report of a run and writes the files of its trace.
+///
+/// # Errors
+/// Those of the files. Neither they nor the report depend on whether the other can be written.
+pub fn print(
     report: &Report,
-    last: &GraphOutcome,
+    trace: &Trace,
     format: Format,
     files: PreparedFiles,
 ) -> Result<(), Failure> {
-    // Neither the files nor the report depend on whether the other can be written.
-    let written = match last.interrupted && last.trace.spans.is_empty() {
+    let written = match report.interrupted && trace.spans.is_empty() {
         true => {
             files.discard("the run of which there would be a trace");
             Ok(())
         }
-        false => files.write(&last.trace, &report.about()),
+        false => files.write(trace, &report.about()),
     };
     terminal::print_report(format, report, Report::render)?;
-    written?;
+    written
+}
+
+/// The failure of a wrong result, or of an interrupted run.
+fn verdict(report: &Report) -> Result<(), Failure> {
     match (&report.verification, report.interrupted) {
         (Some(wrong), _) if !wrong.right => Err(Failure::failed(
             format!(

@@ -133,6 +133,23 @@ impl MachineSession {
         }
     }
 
+    /// Calls `act` with the devices; a simulation, which knows times without data, computes
+    /// none meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::with`].
+    pub fn without_data<T>(
+        &mut self,
+        act: impl FnOnce(&mut dyn Runtime) -> T,
+    ) -> Result<T, Failure> {
+        let data = (self.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
+        let done = self.with(None, act);
+        if let Some(((_, options), data)) = self.simulation().zip(data) {
+            options.data = data;
+        }
+        done
+    }
+
     /// Calls `act` with the devices. `cores` is the number of the host's cores to use
     /// instead of all; the host must then be the first device.
     ///

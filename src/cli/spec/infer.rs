@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pdawl::graph::spec::infer::{Inference, Inferred, infer};
+use pdawl::report::Printed;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::described::{is_name, refused};
@@ -15,9 +17,6 @@ use crate::cli::terminal;
 pub const EXAMPLES: &str = "Examples:\n  pdawl spec infer kernels/examples/vadd.cl\n  \
                             pdawl spec infer kernels.cl --kernel matmul --out matmul.json\n  \
                             pdawl spec infer tiled.cl -D TS=16 --format json";
-
-/// The schema of this version.
-const SCHEMA: &str = "pdawl-infer/1";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -42,16 +41,19 @@ pub struct Args {
     format: Format,
 }
 
-#[derive(Serialize)]
-struct Report {
-    schema: &'static str,
+/// What a kernel's source tells of its kernel file.
+#[derive(JsonSchema, Serialize)]
+pub struct Report {
     kernels: Vec<Part>,
 }
 
-#[derive(Serialize)]
-struct Part {
+/// A kernel.
+#[derive(JsonSchema, Serialize)]
+pub struct Part {
     file: Inferred,
+    /// The members with `?`, and what they need.
     to_fill: Vec<String>,
+    /// Assumptions.
     notes: Vec<String>,
 }
 
@@ -76,8 +78,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         terminal::print(&text)?;
     }
     match args.format {
-        Format::Json => terminal::print_json(&Report {
-            schema: SCHEMA,
+        Format::Json => terminal::print_json(&Printed::from(&Report {
             kernels: (made.into_iter())
                 .map(|made| Part {
                     file: made.file,
@@ -85,7 +86,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                     notes: made.notes,
                 })
                 .collect(),
-        }),
+        })),
         Format::Text => {
             for made in &made {
                 tell(made);

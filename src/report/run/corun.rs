@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -14,7 +15,7 @@ use crate::engine::{DeviceRecord, Outcome, StepRecord};
 const ADAPTIVE: [&str; 3] = ["dawl", "pdawl", "oracle"];
 
 /// What only co-runs have.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CoRun {
     /// Seconds of `setup_seconds` in which devices were probed.
     pub probe_seconds: f64,
@@ -23,6 +24,7 @@ pub struct CoRun {
     /// Points, nonzeros or work-items of all completed steps. A step that was computed again
     /// counts once.
     pub points: u64,
+    /// Completed steps, those that were computed again included.
     pub steps: Vec<Step>,
     /// The mean of the steps' imbalances, weighted by their seconds.
     pub imbalance: f64,
@@ -45,7 +47,7 @@ pub struct CoRun {
 }
 
 /// A step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Step {
     /// From 0.
     pub step: u32,
@@ -60,7 +62,7 @@ pub struct Step {
 }
 
 /// The cost model of a run. Its seconds are expected, not measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Model {
     /// As in `pdawl model list`.
     pub name: String,
@@ -77,17 +79,15 @@ pub struct Model {
 }
 
 /// How far the model was trusted on a device at the end of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Trust {
     pub device: String,
-    /// Measured over expected seconds; null if the device was lost.
-    pub slowdown: Option<f64>,
-    /// The relative deviation from `slowdown` within which a measurement is expected.
-    pub interval: f64,
+    #[serde(flatten)]
+    pub trusted: Trusted,
 }
 
 /// The throughput of a single device on the same workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Single {
     /// The strategy that uses this device alone, `cpu` or `gpu`.
     pub strategy: String,
@@ -142,8 +142,7 @@ pub fn report(outcome: &Outcome, context: Context, comparison: Vec<Single>) -> R
 fn model(outcome: &Outcome, account: &Account) -> Model {
     let trust = |(device, trusted): (usize, &Trusted)| Trust {
         device: device_name(&outcome.devices, device),
-        slowdown: trusted.slowdown,
-        interval: trusted.interval,
+        trusted: *trusted,
     };
     Model {
         name: account.model.clone(),
@@ -302,7 +301,7 @@ mod tests {
         outcome.model = Some(account());
         let model = reported(&outcome).1.model.unwrap();
         assert_eq!(model.devices[1].device, "gpu0");
-        assert_eq!(model.devices[1].slowdown, Some(1.1));
+        assert_eq!(model.devices[1].trusted.slowdown, Some(1.1));
         assert_eq!(model.expected_step_seconds.len(), 4);
     }
 

@@ -1,6 +1,7 @@
 //! A product or a factorisation of dense matrices: its part of a report, and the report of
 //! its runs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Context, Details, Lost, Report, Verification, graph};
@@ -9,7 +10,7 @@ use crate::graph::TaskGraph;
 use crate::verify::product;
 
 /// What only products and factorisations have. Devices are those of the last run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Dense {
     /// Tasks that a device has at once; null: the policy's default, 16.
     pub window: Option<usize>,

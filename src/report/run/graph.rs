@@ -1,5 +1,6 @@
 //! A graph of kernels: its part of a report, and the report of its runs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Context, Details, DevicePart, Lost, Report, Verification, device_name, fraction};
@@ -9,7 +10,7 @@ use crate::machine::Device;
 use crate::policy::Configuration;
 
 /// What only runs of graphs have. Devices and components are those of the last run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Graph {
     /// Number of kernels, and of data.
     pub kernels: usize,
@@ -33,32 +34,24 @@ pub struct Graph {
 }
 
 /// A configuration and its median seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct MeasuredConfiguration {
-    /// Queues of each GPU and of each CPU device.
-    pub q_gpu: usize,
-    pub q_cpu: usize,
-    /// Components of each level on CPU devices.
-    pub h_cpu: usize,
-    /// Queues that a component is spread over on a GPU.
-    pub width: usize,
+    #[serde(flatten)]
+    pub configuration: Configuration,
     pub seconds: f64,
 }
 
 impl From<&(Configuration, f64)> for MeasuredConfiguration {
     fn from((configuration, seconds): &(Configuration, f64)) -> Self {
         Self {
-            q_gpu: configuration.q_gpu,
-            q_cpu: configuration.q_cpu,
-            h_cpu: configuration.h_cpu,
-            width: configuration.width,
+            configuration: *configuration,
             seconds: *seconds,
         }
     }
 }
 
 /// Where a component ran, and when.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PlacedComponent {
     pub component: usize,
     pub level: usize,

@@ -1,11 +1,12 @@
 //! The machine of a run.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machine::{Device, Host, MachineFile};
 
 /// The machine of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Machine {
     /// Of a simulated run over nodes, the name of the cluster.
     pub name: String,
@@ -19,7 +20,7 @@ pub struct Machine {
 }
 
 /// The host of a machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct HostInfo {
     /// Model of the processor.
     pub cpu: String,

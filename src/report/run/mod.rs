@@ -15,6 +15,7 @@ pub mod nodes;
 mod text;
 pub mod workload;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use machine::{HostInfo, Machine};
@@ -23,17 +24,9 @@ pub use workload::{Parameters, Throughput, Workload};
 use crate::machine::DeviceKind;
 use crate::trace::About;
 
-/// The schema's name and version. A version may gain members; none may be removed or change
-/// its meaning.
-pub const SCHEMA: &str = "pdawl-report/2";
-
 /// A run of a workload. Times are virtual, of the simulator, if `machine.simulated`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Report {
-    /// Name and version of the schema.
-    pub schema: &'static str,
-    /// Version of the program.
-    pub version: &'static str,
     pub machine: Machine,
     pub workload: Workload,
     /// How the work was shared, as on the command line, with variants in a fixed order: the
@@ -69,7 +62,7 @@ pub struct Report {
 }
 
 /// What only runs of a kind have.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Details {
     /// Steps that several devices share: `stencil`, `spmv`, `kernel`.
@@ -85,7 +78,7 @@ pub enum Details {
 
 /// A device's part in a run, in the last one of several. What the kind of run does not have,
 /// or was not measured, is null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct DevicePart {
     pub name: String,
     /// Rank of its node; null in a run that is not of nodes.
@@ -134,7 +127,7 @@ pub struct DevicePart {
 }
 
 /// The check of a result. It is right if `error` is at most `tolerance`, where there is one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Verification {
     pub right: bool,
     /// The greatest error; null: a number is finite that should not be, or the reverse. A
@@ -155,7 +148,7 @@ pub struct Verification {
 }
 
 /// A loss of a device or of a node, in any run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Lost {
     /// The device; null for a node.
     pub device: Option<String>,
@@ -188,8 +181,6 @@ impl Context {
     /// The report of a run that took `seconds`, without what depends on the kind of run.
     fn report(self, seconds: f64, details: Details) -> Report {
         Report {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
             machine: self.machine,
             workload: self.workload,
             policy: self.policy,

@@ -1,13 +1,14 @@
 //! Tasks over spaces, on nodes or on one machine: their part of a report, and the report of
 //! an outcome.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Context, Details, DevicePart, Lost, Report, Verification, fraction};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
 
 /// What only runs of tasks over spaces have.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Tasks {
     /// Subtasks beyond those that compute whose data a node fetches.
     pub prefetch: u32,
@@ -22,7 +23,7 @@ pub struct Tasks {
 }
 
 /// A node's part. All figures of a lost node are 0.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Node {
     /// The name of its machine.
     pub name: String,
@@ -41,7 +42,7 @@ pub struct Node {
 }
 
 /// Requests of nodes for others' work.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Requests {
     pub asked: u64,
     /// Those that brought at least one subtask.
@@ -49,7 +50,7 @@ pub struct Requests {
 }
 
 /// The steps of a run that ends with a tolerance.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Steps {
     /// Steps that were run, and the greatest number of them.
     pub done: u64,
@@ -60,7 +61,7 @@ pub struct Steps {
 }
 
 /// A number of a workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figure {
     /// `eigenvalue`: the estimate of a power iteration; `change`: the sum of all ranks'
     /// changes in the last step of a page rank.

@@ -1,9 +1,10 @@
 //! What was run.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Workload {
     /// As in `pdawl run NAME`.
     pub name: &'static str,
@@ -13,7 +14,7 @@ pub struct Workload {
 }
 
 /// The parameters of a workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Parameters {
     Stencil(StencilParameters),
@@ -26,7 +27,7 @@ pub enum Parameters {
 }
 
 /// The parameters of a `stencil`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct StencilParameters {
     /// Points of a row, rows, and planes (null in 2-D).
     pub nx: u64,
@@ -41,7 +42,7 @@ pub struct StencilParameters {
 }
 
 /// The parameters of `spmv`, a product with a sparse matrix.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SpmvParameters {
     /// Name of the matrix, which says so if it is a look-alike.
     pub matrix: String,
@@ -61,7 +62,7 @@ pub struct SpmvParameters {
 }
 
 /// The parameters of a `kernel` of the user.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct KernelParameters {
     /// Name of the kernel file, the kernel function, and name of its source file.
     pub file: String,
@@ -89,7 +90,7 @@ pub struct KernelParameters {
 }
 
 /// The parameters of a `transformer`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TransformerParameters {
     /// Heads of a layer.
     pub heads: u32,
@@ -107,7 +108,7 @@ pub struct TransformerParameters {
 }
 
 /// The parameters of a `dag`, a graph of the user's kernels.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct DagParameters {
     /// Name of the graph's file.
     pub file: String,
@@ -116,7 +117,7 @@ pub struct DagParameters {
 }
 
 /// The parameters of `matmul` and `cholesky`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct DenseParameters {
     /// Of the result.
     pub rows: u32,
@@ -140,7 +141,7 @@ pub struct DenseParameters {
 }
 
 /// The size of a workload over spaces.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TasksParameters {
     /// Its sizes, in words.
     pub size: String,
@@ -254,7 +255,7 @@ impl Parameters {
 }
 
 /// Work per second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Throughput {
     pub value: f64,
     /// `points/s`, `nonzeros/s`, `work-items/s` or `flop/s`.

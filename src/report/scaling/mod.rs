@@ -3,16 +3,14 @@
 
 mod text;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::run::Workload;
 use crate::engine::cluster::simulate::{Busiest, Report, Resource};
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-scaling/2";
-
 /// Simulated runs of one workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingReport {
     #[serde(flatten)]
     pub context: ScalingContext,
@@ -21,11 +19,8 @@ pub struct ScalingReport {
 }
 
 /// What is known before the runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingContext {
-    pub schema: &'static str,
-    /// Of the program.
-    pub version: &'static str,
     /// Always true.
     pub simulated: bool,
     pub workload: Workload,
@@ -41,7 +36,7 @@ pub struct ScalingContext {
 }
 
 /// The run that speed-ups count from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Reference {
     /// In words.
     pub what: String,
@@ -50,10 +45,11 @@ pub struct Reference {
 }
 
 /// A run on some nodes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingRun {
     pub nodes: u64,
     pub seconds: f64,
+    /// Operations over `seconds`, in 10^9/s.
     pub gflops: f64,
     /// Seconds of the reference over those of this run.
     pub speedup: f64,
@@ -63,11 +59,12 @@ pub struct ScalingRun {
     pub sent_bytes: u64,
     /// The part of the time in which no device of a node computed, the mean of all nodes.
     pub idle: f64,
+    /// Null: nothing was busy.
     pub busiest: Option<BusiestPart>,
 }
 
 /// What was busy for the greatest part of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct BusiestPart {
     /// `device`, `device_link`, `link_out`, `link_in`, `switch` or `driver`.
     pub kind: &'static str,
@@ -131,8 +128,6 @@ mod tests {
     /// A workload of 24 billion operations.
     fn context(reference: Reference) -> ScalingContext {
         ScalingContext {
-            schema: SCHEMA,
-            version: "0",
             simulated: true,
             workload: Workload::new(
                 "some",

@@ -18,6 +18,7 @@ fn ctrl_c_ends_a_run_with_the_report_so_far() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    crate::schemas::conforms(&report);
     assert_eq!(report["interrupted"], true);
     let steps = report["details"]["steps"].as_array().unwrap().len();
     assert!(steps > 0 && steps < 4_000_000, "{steps}");

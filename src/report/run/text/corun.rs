@@ -4,11 +4,11 @@ use std::fmt::{self, Write};
 
 use anstyle::AnsiColor;
 
-use super::super::super::style::{MAIN, STRONG, line, origin, styled};
+use super::super::super::style::{MAIN, STRONG, cell, line, origin, styled};
 use super::super::super::{bars, table};
 use super::super::Report;
 use super::super::corun::{CoRun, Model, Step};
-use super::{cell, place, rate, verified};
+use super::{place, rate, verified};
 use crate::machine::DeviceKind;
 use crate::quantity::{Bytes, Count, Percent, Seconds};
 

@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use super::super::super::style::{STRONG, line, origin, styled};
+use super::super::super::style::{STRONG, cell, line, origin, styled};
 use super::super::super::table;
 use super::super::dense::Dense;
 use super::super::{DevicePart, Parameters, Report};
-use super::{cell, place, rate, spread, verified};
+use super::{place, rate, spread, verified};
 use crate::quantity::{Bytes, Percent, Seconds};
 
 const HEADER: [&str; 9] = [

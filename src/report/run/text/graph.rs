@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use super::super::super::style::{MAIN, STRONG, line, origin, styled};
+use super::super::super::style::{MAIN, STRONG, cell, line, origin, styled};
 use super::super::super::table;
 use super::super::Report;
 use super::super::graph::{Graph, MeasuredConfiguration};
-use super::{cell, place, spread, verified};
+use super::{place, spread, verified};
 use crate::quantity::{Bytes, Percent, Seconds};
 
 /// How many of the best configurations of a search are shown.
@@ -51,10 +51,10 @@ pub fn write(report: &Report, own: &Graph, out: &mut String) -> fmt::Result {
 fn describe(tried: &MeasuredConfiguration) -> String {
     format!(
         "q_gpu={} q_cpu={} h_cpu={} with components over {}: {}",
-        tried.q_gpu,
-        tried.q_cpu,
-        tried.h_cpu,
-        tried.width,
+        tried.configuration.q_gpu,
+        tried.configuration.q_cpu,
+        tried.configuration.h_cpu,
+        tried.configuration.width,
         Seconds(tried.seconds)
     )
 }

@@ -133,8 +133,3 @@ fn lost(report: &Report, of: &Lost) -> String {
         (false, None) => words,
     }
 }
-
-/// A figure as the cell of a table; `-` where there is none.
-fn cell<T, D: fmt::Display>(value: Option<T>, shown: impl FnOnce(T) -> D) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| shown(value).to_string())
-}

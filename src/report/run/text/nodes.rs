@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::super::super::style::{ALARM, FAINT, STRONG, line, origin, styled};
+use super::super::super::style::{ALARM, STRONG, line, origin, styled};
 use super::super::super::table;
 use super::super::nodes::{Node, Tasks};
 use super::super::{Parameters, Report};
@@ -84,7 +84,7 @@ fn figures(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
 fn cells(report: &Report, rank: usize, node: &Node) -> Vec<String> {
     let devices = report.devices.iter().filter(|of| of.node == Some(rank));
     let devices: Vec<String> = devices
-        .map(|device| format!("{} {}", device.name, styled(FAINT, device.units)))
+        .map(|device| format!("{} {}", device.name, device.units))
         .collect();
     vec![
         format!("{rank} {}", node.name),
