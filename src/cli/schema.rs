@@ -103,8 +103,12 @@ fn made<T: JsonSchema>() -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// A report's schema with the description of its type.
-fn described<T: JsonSchema>(mut schema: Schema) -> Schema {
+/// A report's schema with the description of its type, and a version if it has one.
+fn described<T: Schematic>(mut schema: Schema) -> Schema {
+    let required = schema.get_mut("required").and_then(Value::as_array_mut);
+    if let (Some(required), Some(_)) = (required, T::VERSION) {
+        required.insert(1, "version".into());
+    }
     if let Some(description) = made::<T>().get("description") {
         schema.insert("description".to_owned(), description.clone());
     }

@@ -58,6 +58,7 @@ pub struct StrategyPrediction {
     /// Where 95 % of runs should lie.
     pub low: f64,
     pub high: f64,
+    /// Of a step.
     pub step_seconds: f64,
     pub plan: PlanReport,
     /// Inputs that the model's training did not reach.

@@ -40,6 +40,7 @@ pub struct Rows {
     pub kept: usize,
     /// Not measured: there was no time, or it was interrupted.
     pub left: usize,
+    /// The list `failed` says why.
     pub failed: usize,
 }
 

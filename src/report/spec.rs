@@ -46,10 +46,12 @@ pub struct KernelReport {
 pub struct ArgumentReport {
     /// `input`, `output`, `io`, `value` or `local`.
     pub kind: &'static str,
+    /// Type of an element.
     #[serde(rename = "type")]
     pub element: String,
     /// Of a buffer; `None` for others.
     pub elements: Option<u64>,
+    /// Of the buffer, the value, or a work-group's local memory.
     pub bytes: u64,
 }
 

@@ -89,23 +89,52 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A member without a meaning of its own is told with the one before, if both are of one
+    /// type: a comment in the sources often is of several fields.
     fn own_members(&mut self, properties: &'a Map<String, Value>, of: &'a Value, path: &str) {
         let required = of["required"].as_array().into_iter().flatten();
         let mut names: Vec<&str> = required.filter_map(Value::as_str).collect();
         let others = properties.keys().map(String::as_str);
         let others: Vec<&str> = others.filter(|name| !names.contains(name)).collect();
         names.extend(&others);
-        for name in names {
+        let mut names = names.into_iter().peekable();
+        while let Some(name) = names.next() {
+            let first = &properties[name];
+            let mut beside = Vec::new();
+            while let Some(next) =
+                names.next_if(|next| self.is_told_with(&properties[*next], next, first))
+            {
+                beside.push(next);
+            }
             let path = match path {
                 "" => name.to_owned(),
                 path => format!("{path}.{name}"),
             };
-            let absent = others.contains(&name);
-            self.member(&properties[name], name, &path, absent);
+            self.member(first, (name, &beside), &path, others.contains(&name));
         }
     }
 
-    fn member(&mut self, of: &'a Value, name: &str, path: &str, absent: bool) {
+    /// Whether a member is told with an earlier one.
+    fn is_told_with(&self, of: &'a Value, name: &str, earlier: &'a Value) -> bool {
+        let scalar = |of: &Value| {
+            let kind = self.kind(of).replace(" or null", "");
+            let words = ["integer", "number", "string", "boolean"];
+            words
+                .iter()
+                .any(|word| kind.trim_start_matches("list of ") == *word)
+                .then_some(kind)
+        };
+        description(of).is_empty()
+            && common(name).is_empty()
+            && of.get("$ref").is_none()
+            && !description(earlier).is_empty()
+            && earlier.get("const").is_none()
+            && scalar(of).is_some()
+            && scalar(of) == scalar(earlier)
+    }
+
+    /// The row of a member and those beside it, and the rows of its own members.
+    fn member(&mut self, of: &'a Value, (name, beside): (&str, &[&str]), path: &str, absent: bool) {
         let mut kind = self.kind(of);
         if let Some(unit) = unit(name, &kind) {
             let _ = write!(kind, ", {unit}");
@@ -113,6 +142,7 @@ impl<'a> Section<'a> {
         if absent {
             kind.push_str(", may be absent");
         }
+        let also: String = beside.iter().map(|name| format!("`, `{name}")).collect();
         let mut path = path.to_owned();
         let mut inner = self.inner(of);
         while let Some(items) = inner.get("items").or(inner.get("additionalProperties")) {
@@ -132,6 +162,14 @@ impl<'a> Section<'a> {
         let meaning = match of["const"].as_str() {
             Some(value) if meaning.is_empty() => format!("`{value}`"),
             _ => meaning,
+        };
+        let meaning = match target["enum"].as_array() {
+            Some(values) => {
+                let values = values.iter().filter_map(Value::as_str);
+                let values: Vec<String> = values.map(|value| format!("`{value}`")).collect();
+                format!("{meaning} {}.", values.join(", "))
+            }
+            None => meaning,
         };
         let parts = target.get("oneOf").or(target.get("anyOf"));
         let parts = parts.and_then(Value::as_array);
@@ -156,7 +194,7 @@ impl<'a> Section<'a> {
                 self.row(&path, &kind, format!("{meaning} {words}").trim());
             }
             (None, None) => {
-                self.row(&path, &kind, &meaning);
+                self.row(&format!("{path}{also}"), &kind, &meaning);
                 self.members(target, &path);
                 for part in parts.into_iter().flatten() {
                     let text = match description(part) {

@@ -14,6 +14,7 @@ pub struct Validation {
     pub rows: usize,
     /// Configurations: their repeats were never on both sides.
     pub groups: usize,
+    /// 10, or one a configuration where there are fewer.
     pub folds: usize,
     pub seed: u64,
     /// What was held out where measurements end; `None` if nothing could be.

@@ -30,12 +30,7 @@ pub fn run(
         ..
     } = prepared;
     let machine = &options.machine;
-    if machine.host_memory.is_some() {
-        return Err(Failure::usage(
-            "--host-memory is for workloads that are streamed; the matrices are in host memory",
-            "it without --host-memory",
-        ));
-    }
+    machine.refuse_host_memory("the matrices are in host memory")?;
     let policy = options.policy;
     let files = job.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;

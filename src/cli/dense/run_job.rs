@@ -165,12 +165,7 @@ fn open_machine(
     options: &DenseOptions,
     data: bool,
 ) -> Result<MachineSession, Failure> {
-    if options.machine.host_memory.is_some() {
-        return Err(Failure::usage(
-            "--host-memory is for workloads that are streamed; the matrices are in host memory",
-            "it without --host-memory",
-        ));
-    }
+    (options.machine).refuse_host_memory("the matrices are in host memory")?;
     let needs = Needs {
         fp64: job.precision == Precision::F64,
         data,

@@ -59,13 +59,7 @@ pub fn open_machine(
     needs: Needs,
     levels: u32,
 ) -> Result<MachineSession, Failure> {
-    if args.host_memory.is_some() {
-        return Err(Failure::usage(
-            "--host-memory is for workloads that are streamed; a graph takes the host memory \
-             that its data need",
-            "it without --host-memory",
-        ));
-    }
+    args.refuse_host_memory("a graph takes the host memory that its data need")?;
     let mut machine = MachineSession::open(args, NamedMachine::of(args)?, needs)?;
     machine.inject(&args.fault, (levels, "--layers"))?;
     Ok(machine)

@@ -44,17 +44,7 @@ pub struct Args {
 /// What a kernel's source tells of its kernel file.
 #[derive(JsonSchema, Serialize)]
 pub struct Report {
-    kernels: Vec<Part>,
-}
-
-/// A kernel.
-#[derive(JsonSchema, Serialize)]
-pub struct Part {
-    file: Inferred,
-    /// The members with `?`, and what they need.
-    to_fill: Vec<String>,
-    /// Assumptions.
-    notes: Vec<String>,
+    kernels: Vec<Inference>,
 }
 
 /// A macro with its value, by default 1.
@@ -78,15 +68,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         terminal::print(&text)?;
     }
     match args.format {
-        Format::Json => terminal::print_json(&Printed::from(&Report {
-            kernels: (made.into_iter())
-                .map(|made| Part {
-                    file: made.file,
-                    to_fill: made.to_fill,
-                    notes: made.notes,
-                })
-                .collect(),
-        })),
+        Format::Json => terminal::print_json(&Printed::from(&Report { kernels: made })),
         Format::Text => {
             for made in &made {
                 tell(made);

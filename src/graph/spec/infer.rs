@@ -62,7 +62,7 @@ pub struct InferredLocal {
 }
 
 /// A kernel file, and what the user must still fill in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Inference {
     pub file: Inferred,
     /// Fields to fill in, with what belongs there.

@@ -18,6 +18,7 @@ pub struct CheckReport {
     pub file: String,
     /// Of the file's format, such as `pdawl-model/1`.
     pub format: &'static str,
+    /// Of the file, which is intact.
     pub checksum: String,
     /// The version of the program that trained it, and when: seconds since
     /// 1970 in UTC.

@@ -26,7 +26,7 @@ pub struct HostInfo {
     pub cpu: String,
     /// Cores that may be used.
     pub cores: u32,
-    /// Bytes.
+    /// Of the host.
     pub memory: u64,
 }
 

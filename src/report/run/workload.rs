@@ -96,6 +96,7 @@ pub struct TransformerParameters {
     pub heads: u32,
     /// Rows and columns of every matrix.
     pub beta: u32,
+    /// Layers one after the other.
     pub layers: u32,
     /// Whether all heads of a layer are one batch.
     pub batch: bool,

@@ -45,6 +45,7 @@ pub struct TaskReport {
 pub struct TaskRow {
     /// Tiles along a matrix; of random tasks their number.
     pub n: u32,
+    /// Number of tasks.
     pub tasks: usize,
     pub policy: String,
     /// `natural` or `random`.

@@ -23,6 +23,7 @@ use crate::experiment::{Candidate, CandidatePolicy, Point};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Experiments {
     pub machine: Machine,
+    /// Of each transformer.
     pub layers: u32,
     pub seed: u64,
     /// Runs of each candidate that count, in turns; each follows one that does not.
@@ -87,6 +88,7 @@ pub struct Ratios {
     pub eager: Option<f64>,
     /// Experiment 3.
     pub heft: Option<f64>,
+    /// The others.
     pub adaptive: Option<f64>,
     pub batch: Option<f64>,
 }
