@@ -67,14 +67,32 @@ struct ModelFile {
     bundle: Bundle,
 }
 
-pdawl::schemas! {
-    infer::Report => "pdawl-infer/1",
-    show::Report => "pdawl-drawing/1",
-    devices::Listing => "pdawl-devices/1",
-    machine::Listing => "pdawl-machines/1",
-    clusters::Listing => "pdawl-clusters/1",
-    SavedReport<'_> => "pdawl-saved/1",
-    Listing => "pdawl-schemas/1",
+impl Schematic for infer::Report {
+    const SCHEMA: &'static str = "pdawl-infer/1";
+}
+
+impl Schematic for show::Report {
+    const SCHEMA: &'static str = "pdawl-drawing/1";
+}
+
+impl Schematic for devices::Listing {
+    const SCHEMA: &'static str = "pdawl-devices/1";
+}
+
+impl Schematic for machine::Listing {
+    const SCHEMA: &'static str = "pdawl-machines/1";
+}
+
+impl Schematic for clusters::Listing {
+    const SCHEMA: &'static str = "pdawl-clusters/1";
+}
+
+impl Schematic for SavedReport<'_> {
+    const SCHEMA: &'static str = "pdawl-saved/1";
+}
+
+impl Schematic for Listing {
+    const SCHEMA: &'static str = "pdawl-schemas/1";
 }
 
 impl Entry {

@@ -55,11 +55,9 @@ pub trait Schematic: JsonSchema + Serialize {
 }
 
 /// Names the schemas of types.
-#[macro_export]
-#[doc(hidden)]
 macro_rules! schemas {
     ($($report:ty => $name:literal,)*) => {
-        $(impl $crate::report::Schematic for $report {
+        $(impl Schematic for $report {
             const SCHEMA: &'static str = $name;
         })*
     };
