@@ -77,7 +77,7 @@ def compare(runs, machine, pdawl):
         )
     step = statistics.median(median_step(run["report"]) for run in runs)
     simulated = median_step(predicted)
-    strategy = measured["strategy"]
+    strategy = measured["policy"]
     return {
         "strategy": strategy,
         "gpu_memory": entry["gpu_memory"] or "all",
@@ -97,7 +97,7 @@ def simulate(entry, machine, pdawl):
         if parameters[axis] is not None:
             command += [f"--{axis}", str(parameters[axis])]
     command += ["--precision", parameters["precision"], "--steps", str(parameters["steps"])]
-    command += ["--strategy", entry["report"]["strategy"]]
+    command += ["--strategy", entry["report"]["policy"]]
     if entry["gpu_memory"]:
         command += ["--gpu-memory", entry["gpu_memory"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -110,7 +110,7 @@ def simulate(entry, machine, pdawl):
 
 
 def median_step(report):
-    seconds = [step["seconds"] for step in report["steps"]]
+    seconds = [step["seconds"] for step in report["details"]["steps"]]
     return statistics.median(seconds[1:] or seconds)
 
 

@@ -81,7 +81,7 @@ def main():
             dawl = run(arguments, "dawl", noise, seed, disturbances)
             fixed = run(arguments, f"fixed:{arguments.fixed}", noise, seed, disturbances)
             ratios.append(dawl["seconds"] / fixed["seconds"])
-            moves.append(sum(step["moved"] > 0 for step in dawl["steps"]))
+            moves.append(sum(step["moved"] > 0 for step in dawl["details"]["steps"]))
         print(
             f"| {name} | {statistics.mean(ratios):.3f} | {max(ratios):.3f} "
             f"| {statistics.mean(moves):.1f} |"

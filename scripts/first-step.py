@@ -36,7 +36,7 @@ def steps(program, machine, size, memory, strategy):
     report = json.loads(done.stdout)
     if not report["machine"]["simulated"]:
         raise SystemExit(f"{machine} is this machine; this script needs simulated machines")
-    return [step["seconds"] for step in report["steps"]]
+    return [step["seconds"] for step in report["details"]["steps"]]
 
 
 def main():

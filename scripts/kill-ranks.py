@@ -110,7 +110,7 @@ def right(out):
         report, _ = json.JSONDecoder().raw_decode(out[start:] if start >= 0 else "")
     except ValueError:
         return None
-    return bool(report.get("verification", {}).get("right"))
+    return bool((report.get("verification") or {}).get("right"))
 
 
 def judge(ended, out, err):

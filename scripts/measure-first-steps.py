@@ -37,8 +37,8 @@ def steps(options, size, memory, strategy, count, words=()):
     report = json.loads(done.stdout)
     if report["machine"]["simulated"]:
         raise SystemExit("the devices are simulated; scripts/first-step.py compares simulated machines")
-    seconds = [step["seconds"] for step in report["steps"]]
-    predicted = (report["model"] or {}).get("predicted_step_seconds")
+    seconds = [step["seconds"] for step in report["details"]["steps"]]
+    predicted = (report["details"]["model"] or {}).get("predicted_step_seconds")
     return {"size": int(size), "gpu_memory": memory, "strategy": strategy,
             "model": None, "predicted": predicted, "steps": seconds}
 

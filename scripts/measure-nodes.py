@@ -54,7 +54,7 @@ def rates(nodes, size):
     """Each node's operations a second while it computes, where all compute equal parts."""
     report = nodes.run(convolution(size // 2, "--spread", "static")).report
     whole = sum(node["subtasks"] for node in report["nodes"])
-    flops = report["workload"]["flops"]
+    flops = report["workload"]["parameters"]["flops"]
     return [flops * node["subtasks"] / whole / node["busy_seconds"] for node in report["nodes"]]
 
 
@@ -100,7 +100,7 @@ def speeds_of(nodes, case, arguments):
     own = [statistics.mean(two) for two in both]
     rows = []
     for policy, run, done, fell in runs:
-        work, seconds = done.report["workload"]["flops"], done.report["seconds"]
+        work, seconds = done.report["workload"]["parameters"]["flops"], done.report["seconds"]
         ideal = work / sum(own)
         if fell is not None and fell < ideal:
             slower = sum(own[:-1]) + FALL_TO * own[-1]
@@ -147,9 +147,9 @@ def survived(done, own, rank):
     if done.report is None:
         return "", "", "no report: " + done.errors[-200:].replace("\n", " ").replace("\t", " ")
     report = done.report
-    ideal = report["workload"]["flops"] / (sum(own) - own[rank])
+    ideal = report["workload"]["parameters"]["flops"] / (sum(own) - own[rank])
     what = "right" if report["verification"]["right"] else "wrong"
-    if not report["nodes"][rank]["lost"]:
+    if not any(lost["node"] == rank for lost in report["lost"]):
         what = "ended before"
     return report["seconds"], 1.1 * ideal + DETECTION, what
 
@@ -211,7 +211,7 @@ def simulated(arguments):
 
     def speed(report, slow):
         busy = sum(node["busy_seconds"] * slow.get(i, 1) for i, node in enumerate(report["nodes"]))
-        return report["workload"]["flops"] / busy
+        return report["workload"]["parameters"]["flops"] / busy
 
     for case, rate, slow in [("equal", full, {}), ("third", full, third), ("links", quarter, {})]:
         arguments.rate = rate
@@ -247,8 +247,8 @@ def overhead(arguments):
         for tile in [4, 8, 16]:
             line = f"run convolution --size {size} --filter 1 --tile {tile} --format json"
             report = program.run_here(line.split(), ranks=2)
-            subtasks = report["workload"]["subtasks"]
-            computing = sum(device["seconds"] for node in report["nodes"] for device in node["devices"])
+            subtasks = report["workload"]["parameters"]["subtasks"]
+            computing = sum(device["subtask_seconds"] for device in report["devices"])
             rows.append((run, tile, subtasks, report["seconds"], computing, 2e6 * report["seconds"] / subtasks))
     table(arguments.out, "overhead.tsv",
           ["run", "tile", "subtasks", "seconds", "computing", "us_per_subtask_and_rank"], rows)

@@ -1,5 +1,8 @@
 //! What became of a cost model's predictions in a run, for the report.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// A cost model's part in a run. Seconds of a step are from barrier to barrier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
@@ -21,9 +24,9 @@ pub struct Account {
 }
 
 /// How far the model is trusted on a device at the end of the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Trusted {
-    /// Measured over expected seconds of the last steps; 1 where the model is right.
+    /// Measured over expected seconds of the last steps; 1 where the model is right, and
     /// `None` for a lost device.
     pub slowdown: Option<f64>,
     /// Relative deviation from `slowdown` that is within the confidence interval.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
-use pdawl::report::bench::{Bench, Runs, SCHEMA, host_ratio, results};
+use pdawl::report::bench::{Bench, Runs, host_ratio, results};
 use pdawl::report::bench_text;
 use pdawl_profiler::median;
 
@@ -192,8 +192,6 @@ fn compare<'a>(
     let points = context.workload.points();
     let host = host.map(|host| host.with_sequential(median(&plain), points));
     let bench = Bench {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         workload: context.workload,
         machine: context.machine,
         repeats: args.repeats,

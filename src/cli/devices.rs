@@ -4,8 +4,10 @@
 use comfy_table::ContentArrangement;
 use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
 use pdawl::quantity::Bytes;
+use pdawl::report::Printed;
 use pdawl::report::instruments::{self, Instruments};
-use pdawl::report::{table, text};
+use pdawl::report::table;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::Format;
@@ -20,14 +22,13 @@ pub struct Args {
     format: Format,
 }
 
-/// The schema of this version.
-const SCHEMA: &str = "pdawl-devices/1";
-
-#[derive(Serialize)]
-struct Listing {
-    schema: &'static str,
+/// The devices of this machine. Processor counters count user code only; unprivileged users see
+/// context switches and migrations only with `kernel.perf_event_paranoid` at 1 or below.
+#[derive(JsonSchema, Serialize)]
+pub struct Listing {
     devices: Vec<Device>,
     profiling: Instruments,
+    /// Conditions that would harm runs.
     warnings: Vec<String>,
 }
 
@@ -36,12 +37,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (devices, warnings) = this_machine::devices()?;
     let profiling = this_machine::instruments();
     match args.format {
-        Format::Json => terminal::print_json(&Listing {
-            schema: SCHEMA,
+        Format::Json => terminal::print_json(&Printed::from(&Listing {
             devices,
             profiling,
             warnings,
-        }),
+        })),
         Format::Text => {
             let profiling = instruments::render(&profiling);
             terminal::print(&format!("{}\n{profiling}", listing(&devices)))?;
@@ -76,7 +76,7 @@ fn listing(devices: &[Device]) -> String {
     for device in devices {
         table.add_row(vec![
             device.name.clone(),
-            text::kind(device.kind).into(),
+            device.kind.name().into(),
             runtime(device.runtime).into(),
             device.compute_units.to_string(),
             Bytes(device.memory).to_string(),

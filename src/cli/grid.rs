@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::Precision;
 use pdawl::quantity::Bytes;
-use pdawl::report::schema::{Parameters, StencilParameters, Workload};
+use pdawl::report::run::workload::StencilParameters;
+use pdawl::report::{Parameters, Workload};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -118,7 +119,7 @@ impl Grid {
             return Err(Failure::failed(
                 format!(
                     "{grids} grids of {} need {} of host memory, and {} may be used",
-                    Workload::title(&self.workload(&stencil)),
+                    self.workload(&stencil).title,
                     Bytes(needed(&stencil, grids)),
                     Bytes(memory.0)
                 ),
@@ -173,9 +174,9 @@ impl Grid {
     /// The workload, for reports.
     pub fn workload(&self, stencil: &Stencil) -> Workload {
         let (nx, ny, nz) = stencil.shape();
-        Workload {
-            name: stencil.name(),
-            parameters: Parameters::Stencil(StencilParameters {
+        Workload::new(
+            stencil.name(),
+            Parameters::Stencil(StencilParameters {
                 nx,
                 ny,
                 nz,
@@ -183,7 +184,7 @@ impl Grid {
                 steps: self.steps,
                 seed: self.seed,
             }),
-        }
+        )
     }
 }
 

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use pdawl::machine::{MachineError, MachineFile, MachineStore, StoreError};
 use pdawl::quantity::{Bytes, Count};
 use pdawl::report::table;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::Format;
@@ -85,7 +86,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Show { name, format } => {
             let machine = machine_file(name)?;
             let toml = machine.to_toml().map_err(Failure::of)?;
-            terminal::print_report(*format, &machine, |_| toml)
+            terminal::print_file(*format, &machine, &toml)
         }
     }
 }
@@ -130,33 +131,28 @@ fn save(
     saved.print(format, &text)
 }
 
-/// The schema of the list.
-const SCHEMA: &str = "pdawl-machines/1";
-
 /// A machine in the list.
-#[derive(Serialize)]
-struct Entry {
+#[derive(JsonSchema, Serialize)]
+pub struct Entry {
+    /// For `--machine`.
     name: String,
+    /// A line about it.
     title: String,
+    /// Of the host.
     cores: u32,
+    /// Names of the others.
     devices: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Listing {
-    schema: &'static str,
+/// The known machines.
+#[derive(JsonSchema, Serialize)]
+pub struct Listing {
     machines: Vec<Entry>,
 }
 
 fn list(store: &MachineStore, format: Format) -> Result<(), Failure> {
-    let mut machines = Vec::new();
-    for name in store.names() {
-        match store.find(&name) {
-            Ok(machine) => machines.push(machine),
-            // A broken file must not hide the others.
-            Err(error) => terminal::warn(&error.to_string()),
-        }
-    }
+    let machines = terminal::readable(store.names(), |name| store.find(name));
+    let machines: Vec<MachineFile> = machines.into_iter().map(|(_, machine)| machine).collect();
     let text = list_text(&machines);
     let entry = |machine: MachineFile| Entry {
         name: machine.name,
@@ -165,7 +161,6 @@ fn list(store: &MachineStore, format: Format) -> Result<(), Failure> {
         devices: machine.devices.into_iter().map(|d| d.name).collect(),
     };
     let listing = Listing {
-        schema: SCHEMA,
         machines: machines.into_iter().map(entry).collect(),
     };
     terminal::print_report(format, &listing, |_| text)

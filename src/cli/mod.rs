@@ -41,6 +41,7 @@ mod product;
 mod profile;
 mod run;
 mod saved_report;
+mod schema;
 mod session;
 mod size;
 mod spec;
@@ -107,6 +108,8 @@ enum Command {
     Train(Box<train::Args>),
     /// Predict how long a workload takes, without running it
     Predict(predict::Args),
+    /// List and show the JSON Schemas of reports and files
+    Schema(schema::Args),
 }
 
 /// Bytes of the stack of that thread, as main threads usually have.
@@ -157,6 +160,7 @@ fn program() -> ExitCode {
                 Command::Profile(args) => profile::run(&args),
                 Command::Train(args) => train::run(&args),
                 Command::Predict(args) => predict::run(&args),
+                Command::Schema(args) => schema::run(&args),
             }
         });
     match result {

@@ -7,7 +7,7 @@ use pdawl::model::planner::{
     CandidateDevice, CandidateError, ModelledMachine, PredictedStrategy, predict_run,
 };
 use pdawl::model::{ModelStore, command, store};
-use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport, SCHEMA};
+use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
 use pdawl::runtime::opencl;
 use pdawl_profiler::bundle::Bundle;
 
@@ -266,8 +266,6 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         });
     }
     Ok(PredictionReport {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         workload: workload.described(),
         machine: PredictedMachine {
             name: file.name.clone(),

@@ -9,7 +9,8 @@ use clap::Args;
 use pdawl::codelet::Precision;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::quantity::Bytes;
-use pdawl::report::schema::{Parameters, SpmvParameters, Workload};
+use pdawl::report::run::workload::SpmvParameters;
+use pdawl::report::{Parameters, Workload};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{Form, Options, Spmv, SpmvError, arrange};
 
@@ -141,7 +142,7 @@ impl Product {
                 format!(
                     "{} needs {} of host memory beside the matrix as it was read, and {} may be \
                      used",
-                    self.workload(&spmv).title(),
+                    self.workload(&spmv).title,
                     Bytes(needed),
                     Bytes(budget.memory.0)
                 ),
@@ -154,9 +155,9 @@ impl Product {
     /// The workload, for reports.
     pub fn workload(&self, spmv: &Spmv) -> Workload {
         let (matrix, options) = (spmv.matrix(), spmv.options());
-        Workload {
-            name: spmv.name(),
-            parameters: Parameters::Spmv(SpmvParameters {
+        Workload::new(
+            spmv.name(),
+            Parameters::Spmv(SpmvParameters {
                 matrix: spmv.matrix_name().to_owned(),
                 rows: matrix.rows().into(),
                 columns: matrix.columns().into(),
@@ -170,7 +171,7 @@ impl Product {
                 steps: self.steps,
                 seed: self.seed,
             }),
-        }
+        )
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Subcommand;
 use pdawl::balance::Strategy;
 use pdawl::engine::Outcome;
-use pdawl::report::{self, text};
-use pdawl::trace::About;
+use pdawl::report::Report;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile, refuse};
@@ -457,17 +456,10 @@ impl Options {
         outcome: &Outcome,
         files: PreparedFiles,
     ) -> Result<(), Failure> {
-        let context = session.context(strategy);
-        let about = About {
-            workload: context.workload.title(),
-            strategy: context.strategy.clone(),
-            machine: context.machine.name.clone(),
-            simulated: context.machine.simulated,
-        };
-        let report = report::report(outcome, &context);
+        let report = session.report(strategy, outcome);
         // A failure of one output does not keep the others from being written.
-        let written = files.write(&outcome.trace, &about);
-        terminal::print_report(self.format, &report, text::render)?;
+        let written = files.write(&outcome.trace, &report.about());
+        terminal::print_report(self.format, &report, Report::render)?;
         written?;
         verdict(outcome)
     }

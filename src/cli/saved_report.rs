@@ -3,17 +3,15 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
 use super::terminal;
 
-/// The schema of this version.
-const SCHEMA: &str = "pdawl-saved/1";
-
 /// A machine, a cluster or a model that was written to a file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SavedReport<'a> {
     /// `machine`, `cluster` or `model`.
     pub kind: &'static str,
@@ -31,25 +29,12 @@ fn shown<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(&path.display())
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    saved: &'a SavedReport<'a>,
-}
-
 impl SavedReport<'_> {
     /// Prints the report as JSON, or this text.
     ///
     /// # Errors
     /// As [`terminal::print`].
     pub fn print(&self, format: Format, text: &str) -> Result<(), Failure> {
-        match format {
-            Format::Text => terminal::print(text),
-            Format::Json => terminal::print_json(&Report {
-                schema: SCHEMA,
-                saved: self,
-            }),
-        }
+        terminal::print_report(format, self, |_| text.to_owned())
     }
 }

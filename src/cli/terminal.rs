@@ -1,6 +1,7 @@
 //! Prints to the terminal. Styles are dropped where they are not wanted (not a
 //! terminal, `NO_COLOR`, a rank of a launcher), and a closed reader causes no panic.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,6 +12,7 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 use pdawl::cluster::wire::environment::Launched;
+use pdawl::report::{Printed, Schematic};
 use serde::Serialize;
 
 use super::args::Format;
@@ -102,14 +104,41 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`print`].
-pub fn print_report<T: Serialize>(
+pub fn print_report<T: Schematic>(
     format: Format,
     report: &T,
     text: impl FnOnce(&T) -> String,
 ) -> Result<(), Failure> {
     match format {
         Format::Text => print(&text(report)),
-        Format::Json => print_json(report),
+        Format::Json => print_json(&Printed::from(report)),
+    }
+}
+
+/// Those of named files that can be read, with a warning for each other one: a broken file
+/// must not hide the others.
+pub fn readable<T, E: Display>(
+    names: Vec<String>,
+    read: impl Fn(&str) -> Result<T, E>,
+) -> Vec<(String, T)> {
+    let one = |name: String| match read(&name) {
+        Ok(file) => Some((name, file)),
+        Err(error) => {
+            warn(&error.to_string());
+            None
+        }
+    };
+    names.into_iter().filter_map(one).collect()
+}
+
+/// Prints what a file has as JSON, or as the file's text.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_file(format: Format, file: &impl Serialize, text: &str) -> Result<(), Failure> {
+    match format {
+        Format::Text => print(text),
+        Format::Json => print_json(file),
     }
 }
 

@@ -2,7 +2,7 @@
 //! the machine's memory is known.
 
 use pdawl::model::StepWork;
-use pdawl::report::schema::Workload;
+use pdawl::report::Workload;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, spmv};
 

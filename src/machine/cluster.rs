@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{MachineError, MachineFile, MachineStore};
@@ -18,7 +19,7 @@ pub const FORMAT: &str = "pdawl-cluster-file/1";
 const MOST_NODES: u64 = 1 << 16;
 
 /// A described cluster.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFile {
     /// Always [`FORMAT`].
@@ -39,7 +40,7 @@ pub struct ClusterFile {
 }
 
 /// Equal nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodesSpec {
     /// The name of a machine file.
@@ -48,7 +49,7 @@ pub struct NodesSpec {
 }
 
 /// The network: a link from each node to one switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSpec {
     /// Bytes a second of a node's link in one direction.

@@ -1,10 +1,11 @@
 //! A device as a runtime reports it, with the properties that matter for sharing
 //! work.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a device is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
     Cpu,
@@ -12,8 +13,19 @@ pub enum DeviceKind {
     Accelerator,
 }
 
+impl DeviceKind {
+    /// As in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
 /// The runtime that runs a device's commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuntimeKind {
     Host,
@@ -22,7 +34,7 @@ pub enum RuntimeKind {
 }
 
 /// How a device can be divided into sub-devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct SubDeviceSupport {
     pub equally: bool,
     pub by_counts: bool,
@@ -30,7 +42,7 @@ pub struct SubDeviceSupport {
 }
 
 /// A device or sub-device that work can be given to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Device {
     /// How the user names it: `host`, `host:8`, `opencl0.0`, `opencl1.0:4`.
     pub name: String,

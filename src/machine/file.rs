@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceKind, MachineError, check};
@@ -15,7 +16,7 @@ use super::{DeviceKind, MachineError, check};
 pub const FORMAT: &str = "pdawl-machine/1";
 
 /// A described machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
     /// Always [`FORMAT`].
@@ -44,7 +45,7 @@ pub struct MachineFile {
 }
 
 /// The host: its cores and its memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// CPU model.
@@ -98,7 +99,7 @@ impl HostSpec {
 }
 
 /// A device beside the host's cores.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
     /// How the user names it.
@@ -148,7 +149,7 @@ pub struct DeviceSpec {
 }
 
 /// The way between host memory and a device's, for pinned host memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Bytes a second host to device, nothing else running.
@@ -167,7 +168,7 @@ pub struct LinkSpec {
 
 /// The way of copies from one device's memory to another one's. The opposite direction
 /// is an entry of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerSpec {
     /// Name of the device that is read.
@@ -185,7 +186,7 @@ pub struct PeerSpec {
 }
 
 /// How much times vary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
     /// Relative standard deviation of a command's time.

@@ -1,6 +1,7 @@
 //! Statistics of a matrix: those of the PDAWL paper's section 4.1 and Table 3, and the
 //! distribution of row lengths.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::csr::Csr;
@@ -25,7 +26,7 @@ pub struct Stats {
 }
 
 /// Rows with `least` to `most` entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LengthClass {
     pub least: u64,
     pub most: u64,

@@ -6,6 +6,7 @@ use pdawl_profiler::bundle::{Bundle, Entry, Range};
 use pdawl_profiler::train::Baseline;
 use pdawl_profiler::validate::Accuracy;
 use pdawl_profiler::{Fitted, Row, Sample, Table, median};
+use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -15,7 +16,7 @@ use super::{RecordError, baseline};
 
 /// A model on some runs of a codelet on a kind of device. Predictions use what
 /// is known before a run, and nothing else. Errors are fractions: 0.02 is 2 %.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Evaluation {
     /// `cpu` or `gpu`.
     pub kind: String,
@@ -37,7 +38,7 @@ pub struct Evaluation {
 }
 
 /// A model on the medians of configurations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Medians {
     pub model: Accuracy,
     pub baselines: Vec<Baseline>,
@@ -47,7 +48,7 @@ pub struct Medians {
 }
 
 /// Seconds of a step of one run, measured and predicted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PredictedRun {
     /// Which run it is: these three name one of a dataset's machine and codelet.
     pub device: String,

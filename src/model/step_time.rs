@@ -3,6 +3,8 @@
 use super::case::Case;
 use super::descriptors::Descriptors;
 use super::prior;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Standard deviations on either side of 95 % of a normal distribution.
 pub(super) const INTERVAL: f64 = 1.96;
@@ -26,13 +28,25 @@ pub trait StepTime: Send + Sync {
 }
 
 /// An input outside the training range.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Outside {
     pub feature: String,
     pub value: f64,
     /// The least and the greatest value of the training.
     pub min: f64,
     pub max: f64,
+}
+
+impl Outside {
+    /// The input, and what the training reached.
+    pub fn in_words(&self) -> String {
+        let number = |value: f64| match value.fract() == 0.0 && value.abs() < 1e15 {
+            true => format!("{value}"),
+            false => format!("{value:.3e}"),
+        };
+        let (value, min, max) = (number(self.value), number(self.min), number(self.max));
+        format!("{} {value} (but {min} to {max})", self.feature)
+    }
 }
 
 /// The [`prior`] as a predictor: it needs the machine file alone.

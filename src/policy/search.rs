@@ -2,13 +2,15 @@
 //! mc = (q_gpu, q_cpu, h_cpu), and over how many queues a component is spread.
 
 use crate::machine::DeviceKind;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// More components on CPUs are tried as long as the best run with so many takes at
 /// most this many times the best of all.
 pub const MOST_SLOWDOWN: f64 = 1.5;
 
 /// A configuration of clustering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
 pub struct Configuration {
     /// Queues of each GPU and of each CPU device.
     pub q_gpu: usize,

@@ -1,32 +1,29 @@
 //! The report of a comparison of strategies as JSON, schema `pdawl-bench/1`.
 
 use pdawl_profiler::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::schema::{Machine, Throughput, Workload};
+use super::run::{Machine, Throughput, Workload};
 use crate::engine::Outcome;
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-bench/1";
-
-/// Strategies that ran in turns on one workload and machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Strategies that ran in turns on one workload and machine: each repeat runs every strategy
+/// once.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Bench {
-    pub schema: &'static str,
-    /// The version of the program.
-    pub version: &'static str,
     pub workload: Workload,
     pub machine: Machine,
     /// Runs of each strategy, as asked for.
     pub repeats: u32,
     pub results: Vec<BenchResult>,
+    /// Null if `cpu` was not run, or the bandwidth is unknown.
     pub host: Option<HostRatio>,
     pub interrupted: bool,
     pub notes: Vec<String>,
 }
 
 /// The result of one strategy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct BenchResult {
     #[serde(flatten)]
     pub runs: Runs,
@@ -40,8 +37,9 @@ pub struct BenchResult {
 }
 
 /// The times of a strategy's runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Runs {
+    /// As on the command line.
     pub strategy: String,
     /// Seconds of all steps, by run.
     pub seconds: Vec<f64>,
@@ -72,7 +70,7 @@ impl Runs {
 }
 
 /// The host's throughput compared with what its memory bandwidth allows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct HostRatio {
     /// Bytes a second that a copy reads and writes: measured, or in a simulation from
     /// the machine file.
@@ -154,7 +152,8 @@ pub fn host_ratio(
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::{Parameters, StencilParameters};
+    use super::super::run::Parameters;
+    use super::super::run::workload::StencilParameters;
     use super::*;
 
     fn runs(of: &[(&str, &[f64])]) -> Vec<Runs> {
@@ -168,9 +167,9 @@ mod tests {
 
     /// A thousand points in all steps.
     fn thousand() -> Workload {
-        Workload {
-            name: "stencil",
-            parameters: Parameters::Stencil(StencilParameters {
+        Workload::new(
+            "stencil",
+            Parameters::Stencil(StencilParameters {
                 nx: 25,
                 ny: 10,
                 nz: None,
@@ -178,7 +177,7 @@ mod tests {
                 steps: 4,
                 seed: 1,
             }),
-        }
+        )
     }
 
     #[test]

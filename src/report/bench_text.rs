@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::bench::Bench;
-use super::style::{ALARM, MAIN, STRONG, column, line, notes, origin, styled, written};
+use super::style::{MAIN, STRONG, cell, column, ending, line, origin, styled, written};
 use super::table;
 use crate::quantity::{Count, Percent, Seconds};
 use pdawl_profiler::median;
@@ -18,7 +18,7 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "{}, {} steps, {} runs a strategy, in turns\non {}{origin}\n",
-        styled(STRONG, bench.workload.title()),
+        styled(STRONG, &bench.workload.title),
         bench.workload.steps(),
         bench.repeats,
         styled(STRONG, &bench.machine.name),
@@ -37,7 +37,6 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
     for result in &bench.results {
         let seconds =
             |value: Option<f64>| value.map_or_else(String::new, |v| Seconds(v).to_string());
-        let ratio = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.3}"));
         let runs = || result.runs.seconds.iter().copied();
         table.add_row(vec![
             result.runs.strategy.clone(),
@@ -45,8 +44,8 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
             seconds(median(&result.runs.seconds)),
             seconds(runs().min_by(f64::total_cmp)),
             seconds(runs().max_by(f64::total_cmp)),
-            ratio(result.to_best_single),
-            ratio(result.to_oracle),
+            cell(result.to_best_single, |ratio| format!("{ratio:.3}")),
+            cell(result.to_oracle, |ratio| format!("{ratio:.3}")),
         ]);
     }
     writeln!(out, "{}\n", table.trim_fmt())?;
@@ -77,16 +76,13 @@ fn write_bench(bench: &Bench, out: &mut String) -> fmt::Result {
             ),
         )?;
     }
-    if bench.interrupted {
-        writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
-    }
-    notes(out, &bench.notes)
+    ending(out, bench.interrupted, &bench.notes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Runs, SCHEMA, host_ratio, results};
-    use super::super::fixtures::context;
+    use super::super::bench::{Runs, host_ratio, results};
+    use super::super::run::fixtures::context;
     use super::*;
 
     #[test]
@@ -105,8 +101,6 @@ mod tests {
             &["cpu".into()],
         );
         let bench = Bench {
-            schema: SCHEMA,
-            version: "0",
             workload: context.workload,
             machine: context.machine,
             repeats: 3,
@@ -116,6 +110,6 @@ mod tests {
             notes: vec!["a busy machine".into()],
         };
         let text = anstream::adapter::strip_str(&render(&bench)).to_string();
-        assert_eq!(text, include_str!("golden/bench.txt"));
+        assert_eq!(text, include_str!("bench.txt"));
     }
 }

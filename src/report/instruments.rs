@@ -3,12 +3,13 @@
 use std::fmt::{self, Write};
 
 use pdawl_profiler::{counters, telemetry};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::style::{ALARM, FAINT, STRONG, line, styled, written};
 
 /// What this machine's profiles can hold, as in the JSON of `pdawl devices`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Instruments {
     pub counters: counters::Availability,
     pub telemetry: telemetry::Availability,

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::style::{STRONG, line, notes, styled, written};
@@ -10,17 +11,12 @@ use crate::matrix::stats::LengthClass;
 use crate::matrix::{MatrixSource, Origin, Stats};
 use crate::quantity::{Bytes, Percent, Seconds};
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-matrix/1";
-
 /// Characters of the longest bar.
 const BAR: f64 = 24.0;
 
-/// A matrix.
-#[derive(Clone, Debug, Serialize)]
+/// A matrix; matrices.md describes them. Explicit zeros count, summed entries count once.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct MatrixReport {
-    pub schema: &'static str,
-    pub version: &'static str,
     /// The name in outputs, which says so if the matrix is a look-alike.
     pub name: String,
     /// As on the command line.
@@ -36,7 +32,9 @@ pub struct MatrixReport {
     pub nonzeros: u64,
     pub row_length: RowLength,
     pub empty_rows: u32,
+    /// The greatest distance of an entry from the diagonal, in columns.
     pub bandwidth: u32,
+    /// Classes of row lengths: 0, 1, 2, 3 to 4, 5 to 8 ..., without empty ones.
     pub histogram: Vec<LengthClass>,
     /// The file that the matrix was written to.
     pub written: Option<Written>,
@@ -44,7 +42,7 @@ pub struct MatrixReport {
 }
 
 /// Statistics of the number of entries in a row.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct RowLength {
     pub mean: f64,
     pub deviation: f64,
@@ -55,7 +53,7 @@ pub struct RowLength {
 }
 
 /// A file that was written.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Written {
     pub file: String,
     pub bytes: u64,
@@ -70,8 +68,6 @@ impl MatrixReport {
             Origin::Banded { .. } | Origin::Uniform { .. } | Origin::Rmat { .. } => "generated",
         };
         Self {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
             name: source.name(),
             source: source.origin.to_string(),
             origin,

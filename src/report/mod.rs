@@ -1,14 +1,10 @@
 //! Reports: what a command prints, as JSON and as text. Everything here is pure.
 //!
-//! * [`schema`] is the report of a run, `pdawl-report/1`. [`build`] fills it in from an
-//!   [`Outcome`](crate::engine::Outcome), and [`text`] writes it as text.
+//! * [`mod@run`] is the report of a run of any kind, `pdawl-report/2`.
 //! * [`mod@bench`] is the report of a comparison of strategies, `pdawl-bench/1`;
 //!   [`bench_text`] writes it as text.
-//! * [`mod@graph`] is the report of a graph's runs, `pdawl-graph/1`, and
-//!   [`transformer`] has the experiments on transformers.
-//! * [`dense`] is that of a dense product or factorisation, `pdawl-dense/1`.
-//! * [`mod@cluster`] is that of a run over nodes, `pdawl-cluster/1`, and [`scaling`] is
-//!   that of simulated runs on growing numbers of nodes, `pdawl-scaling/1`.
+//! * [`transformer`] has the experiments on transformers.
+//! * [`scaling`] is that of simulated runs on growing numbers of nodes, `pdawl-scaling/2`.
 //! * [`tasks`] compares policies on sets of tasks that share data, `pdawl-tasks/1`.
 //! * [`exec`] is what a program did under `pdawl exec`, `pdawl-exec/1`.
 //! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
@@ -26,31 +22,87 @@
 mod bars;
 pub mod bench;
 pub mod bench_text;
-pub mod build;
-pub mod cluster;
-pub mod dense;
 pub mod drawing;
 pub mod exec;
-pub mod graph;
 pub mod instruments;
 pub mod matrix;
 pub mod model;
 pub mod prediction;
 pub mod profile;
+pub mod run;
 pub mod scaling;
-pub mod schema;
 pub mod spec;
 mod style;
 pub mod table;
 pub mod tasks;
-pub mod text;
 pub mod training;
 pub mod transformer;
 pub mod trial;
 
-#[cfg(test)]
-mod fixtures;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub use bench::Bench;
-pub use build::{Context, report};
-pub use schema::Report;
+pub use run::{Context, HostInfo, Machine, Parameters, Report, Throughput, Workload};
+
+/// A report with a schema.
+pub trait Schematic: JsonSchema + Serialize {
+    /// The schema's name and version. A version may gain members; none may be removed or change
+    /// its meaning.
+    const SCHEMA: &'static str;
+    /// The version of the program; `None` for a report that has another one's `version`.
+    const VERSION: Option<&'static str> = Some(env!("CARGO_PKG_VERSION"));
+}
+
+/// Names the schemas of types.
+macro_rules! schemas {
+    ($($report:ty => $name:literal,)*) => {
+        $(impl Schematic for $report {
+            const SCHEMA: &'static str = $name;
+        })*
+    };
+}
+
+schemas! {
+    Report => "pdawl-report/2",
+    Bench => "pdawl-bench/1",
+    trial::Trial => "pdawl-trial/1",
+    transformer::Experiments => "pdawl-bench-transformer/1",
+    tasks::TaskReport => "pdawl-tasks/1",
+    prediction::PredictionReport => "pdawl-predict/1",
+    scaling::ScalingReport => "pdawl-scaling/2",
+    profile::ProfileReport => "pdawl-profile/1",
+    training::TrainingReport => "pdawl-train/1",
+    model::ListReport => "pdawl-models/1",
+    model::AdaptReport => "pdawl-model-adapt/1",
+    matrix::MatrixReport => "pdawl-matrix/1",
+    spec::SpecReport => "pdawl-spec/1",
+}
+
+impl Schematic for model::CheckReport {
+    const SCHEMA: &'static str = "pdawl-model-check/1";
+    const VERSION: Option<&'static str> = None;
+}
+
+/// A report as it is printed in JSON.
+#[derive(JsonSchema, Serialize)]
+pub struct Printed<'a, T> {
+    /// Name and version of the schema.
+    schema: &'static str,
+    /// Version of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(required)]
+    version: Option<&'static str>,
+    #[serde(flatten)]
+    report: &'a T,
+}
+
+impl<'a, T: Schematic> From<&'a T> for Printed<'a, T> {
+    fn from(report: &'a T) -> Self {
+        Self {
+            schema: T::SCHEMA,
+            version: T::VERSION,
+            report,
+        }
+    }
+}

@@ -2,23 +2,19 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::schema::Workload;
+use super::run::Workload;
 use super::style::{FAINT, MAIN, STRONG, note, notes, origin, styled, written};
 use super::table;
 use crate::model::Outside;
 use crate::model::planner::{self, PredictedStrategy};
 use crate::quantity::{Percent, Seconds};
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-predict/1";
-
 /// What is predicted of a workload on a machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PredictionReport {
-    pub schema: &'static str,
-    pub version: &'static str,
     pub workload: Workload,
     pub machine: PredictedMachine,
     pub model: PredictingModel,
@@ -27,7 +23,7 @@ pub struct PredictionReport {
 }
 
 /// The machine that is predicted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PredictedMachine {
     pub name: String,
     /// Whether runs on it are simulated here.
@@ -42,7 +38,7 @@ pub struct PredictedMachine {
 }
 
 /// The model that predicts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PredictingModel {
     pub name: String,
     /// The machine that it was trained on, or adapted to.
@@ -53,7 +49,7 @@ pub struct PredictingModel {
 }
 
 /// What is predicted of a strategy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct StrategyPrediction {
     /// `cpu`, `gpu` or `pdawl`.
     pub strategy: &'static str,
@@ -62,14 +58,15 @@ pub struct StrategyPrediction {
     /// Where 95 % of runs should lie.
     pub low: f64,
     pub high: f64,
+    /// Of a step.
     pub step_seconds: f64,
     pub plan: PlanReport,
     /// Inputs that the model's training did not reach.
-    pub outside: Vec<Unseen>,
+    pub outside: Vec<Outside>,
 }
 
 /// A run's plan; all lists are in the order of the devices.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PlanReport {
     pub devices: Vec<String>,
     /// Cores that work in a pool; compute units of other devices.
@@ -88,44 +85,6 @@ pub struct PlanReport {
     pub seconds: Vec<f64>,
 }
 
-/// An input outside of a model's training.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unseen {
-    pub feature: String,
-    pub value: f64,
-    /// The least and the greatest value of the training.
-    pub min: f64,
-    pub max: f64,
-}
-
-impl From<Outside> for Unseen {
-    fn from(outside: Outside) -> Self {
-        let Outside {
-            feature,
-            value,
-            min,
-            max,
-        } = outside;
-        Self {
-            feature,
-            value,
-            min,
-            max,
-        }
-    }
-}
-
-impl Unseen {
-    pub fn in_words(&self) -> String {
-        let number = |value: f64| match value.fract() == 0.0 && value.abs() < 1e15 {
-            true => format!("{value}"),
-            false => format!("{value:.3e}"),
-        };
-        let (value, min, max) = (number(self.value), number(self.min), number(self.max));
-        format!("{} {value} (but {min} to {max})", self.feature)
-    }
-}
-
 impl From<planner::RunPrediction> for StrategyPrediction {
     fn from(prediction: planner::RunPrediction) -> Self {
         Self {
@@ -139,7 +98,7 @@ impl From<planner::RunPrediction> for StrategyPrediction {
             high: prediction.high,
             step_seconds: prediction.plan.forecast.step_seconds,
             plan: PlanReport::from(prediction.plan),
-            outside: prediction.outside.into_iter().map(Unseen::from).collect(),
+            outside: prediction.outside,
         }
     }
 }
@@ -180,7 +139,7 @@ impl PredictionReport {
         writeln!(
             out,
             "{}, {} steps on {}{}: {} by model {}\n",
-            styled(STRONG, self.workload.title()),
+            styled(STRONG, &self.workload.title),
             self.workload.steps(),
             styled(STRONG, &self.machine.name),
             origin(self.machine.simulated),
@@ -201,7 +160,7 @@ impl PredictionReport {
         }
         writeln!(out, "{}", rows.trim_fmt())?;
         for prediction in self.predictions.iter().filter(|p| !p.outside.is_empty()) {
-            let unseen: Vec<String> = prediction.outside.iter().map(Unseen::in_words).collect();
+            let unseen: Vec<String> = prediction.outside.iter().map(Outside::in_words).collect();
             let (strategy, unseen) = (prediction.strategy, unseen.join(", "));
             note(out, format!("{strategy}: the model has not seen {unseen}"))?;
         }

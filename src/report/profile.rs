@@ -4,25 +4,22 @@ use std::fmt::{self, Write};
 
 use pdawl_profiler::counters::Availability;
 use pdawl_profiler::{Sample, counters};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::style::{ALARM, STRONG, line, note, notes, origin, styled, written};
 use crate::quantity::{Count, Seconds};
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-profile/1";
-
-/// A profile.
-#[derive(Clone, Debug, Serialize)]
+/// A profile. Its rows are in the file `dataset`; datasets.md describes it.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ProfileReport {
-    pub schema: &'static str,
-    pub version: &'static str,
     pub machine: String,
     pub simulated: bool,
     pub codelet: String,
     /// The file of the rows.
     pub dataset: String,
     pub rows: Rows,
+    /// Wall time, and its limit.
     pub seconds: f64,
     pub budget_seconds: f64,
     pub interrupted: bool,
@@ -35,7 +32,7 @@ pub struct ProfileReport {
 }
 
 /// The numbers of runs by outcome.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub struct Rows {
     /// Now.
     pub measured: usize,
@@ -43,11 +40,12 @@ pub struct Rows {
     pub kept: usize,
     /// Not measured: there was no time, or it was interrupted.
     pub left: usize,
+    /// The list `failed` says why.
     pub failed: usize,
 }
 
 /// The dataset's rows of the profiled codelet on a kind of device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct KindReport {
     /// `cpu` or `gpu`.
     pub kind: String,
@@ -221,8 +219,6 @@ mod tests {
     #[test]
     fn the_text_says_what_was_done_and_how_to_go_on() {
         let mut report = ProfileReport {
-            schema: SCHEMA,
-            version: "1",
             machine: "k40".into(),
             simulated: true,
             codelet: "stencil5-f64".into(),

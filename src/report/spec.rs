@@ -4,19 +4,16 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::plain;
 use crate::graph::spec::{Argument, DagSpec, Direction, Kernel};
 use crate::quantity::Bytes;
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-spec/1";
-
-/// A specification without errors.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A specification without errors; specifications.md describes the files.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SpecReport {
-    pub schema: &'static str,
     pub file: String,
     pub kernels: Vec<KernelReport>,
     pub edges: Vec<EdgeReport>,
@@ -28,7 +25,7 @@ pub struct SpecReport {
 }
 
 /// A kernel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct KernelReport {
     /// Its id in the graph; `None` for a kernel file.
     pub id: Option<u64>,
@@ -45,20 +42,23 @@ pub struct KernelReport {
 }
 
 /// An argument of a kernel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ArgumentReport {
     /// `input`, `output`, `io`, `value` or `local`.
     pub kind: &'static str,
+    /// Type of an element.
     #[serde(rename = "type")]
     pub element: String,
     /// Of a buffer; `None` for others.
     pub elements: Option<u64>,
+    /// Of the buffer, the value, or a work-group's local memory.
     pub bytes: u64,
 }
 
 /// An output of a kernel that is an input of another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct EdgeReport {
+    /// Kernel ids and argument positions.
     pub from_kernel: u64,
     pub from_argument: u64,
     pub to_kernel: u64,
@@ -118,7 +118,6 @@ impl SpecReport {
         let edges = dag.map_or(&[][..], |dag| &dag.edges);
         let components = dag.and_then(|dag| dag.components.as_deref()).unwrap_or(&[]);
         Self {
-            schema: SCHEMA,
             file: file.display().to_string(),
             edges: (edges.iter())
                 .map(|edge| EdgeReport {

@@ -49,6 +49,19 @@ pub fn note(out: &mut String, text: impl fmt::Display) -> fmt::Result {
     writeln!(out, "{} {text}", styled(STRONG, "Note:"))
 }
 
+/// Writes whether a command was interrupted, and notes.
+pub fn ending(out: &mut String, interrupted: bool, texts: &[String]) -> fmt::Result {
+    if interrupted {
+        writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
+    }
+    notes(out, texts)
+}
+
+/// A figure as the cell of a table; `-` where there is none.
+pub fn cell<T, D: fmt::Display>(value: Option<T>, shown: impl FnOnce(T) -> D) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| shown(value).to_string())
+}
+
 /// The text that `write` writes.
 pub fn written(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut text = String::new();

@@ -3,31 +3,29 @@
 use std::fmt::{self, Write};
 
 use pdawl_profiler::train::Validation;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::model::{Subject, heading, write_validation};
 use super::style::{line, notes, origin, written};
 use crate::quantity::Seconds;
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-train/1";
-
 /// A training. Errors are fractions: 0.02 is 2 %.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct TrainingReport {
-    pub schema: &'static str,
-    pub version: &'static str,
     /// The model's name, and the file that it is kept in.
     pub model: String,
     pub file: String,
     pub machine: String,
     pub simulated: bool,
+    /// Null if the machine is no particular one.
     pub fingerprint: Option<String>,
     /// The file of the runs that were learned, how many there are, and how many
     /// of them were measured now.
     pub dataset: String,
     pub rows: usize,
     pub measured_now: usize,
+    /// Of folds, forests and the order of runs.
     pub seed: u64,
     /// Seconds of fitting, without profiling.
     pub seconds: f64,
@@ -38,7 +36,7 @@ pub struct TrainingReport {
 }
 
 /// The models of a codelet on a kind of device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct GroupReport {
     /// `cpu` or `gpu`.
     pub kind: String,
@@ -51,8 +49,9 @@ pub struct GroupReport {
 }
 
 /// A model, and how it was chosen.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ModelReport {
+    /// The features that it uses.
     pub inputs: Vec<String>,
     pub validation: Validation,
 }

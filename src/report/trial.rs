@@ -3,9 +3,10 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::style::{ALARM, MAIN, STRONG, notes, styled, written};
+use super::style::{ALARM, MAIN, STRONG, cell, ending, styled, written};
 use super::table;
 use crate::codelet::Cost;
 use crate::engine::trial::{Case, Options, Tried, Verdict};
@@ -13,24 +14,20 @@ use crate::machine::Device;
 use crate::quantity::{Count, Seconds};
 use pdawl_profiler::median;
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-trial/1";
-
-/// Variants of a codelet that ran in turns on each device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Variants of a codelet that ran in turns on each device. Rates and seconds are on the
+/// device's clock, from the first start to the last end.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Trial {
-    pub schema: &'static str,
-    /// The version of the program.
-    pub version: &'static str,
     /// The codelet and its sizes.
     pub codelet: String,
-    /// Operations and bytes of memory traffic of a launch.
+    /// Operations and bytes of least memory traffic (each input and output once) of a launch.
     pub flops: f64,
     pub bytes: f64,
     /// Queues that got launches at the same time.
     pub queues: usize,
     /// Launches of each queue that were timed together.
     pub launches: usize,
+    /// Timings of each variant.
     pub repeats: u32,
     pub seed: u64,
     pub devices: Vec<OnDevice>,
@@ -39,7 +36,7 @@ pub struct Trial {
 }
 
 /// The variants on one device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct OnDevice {
     pub name: String,
     pub model: String,
@@ -47,8 +44,9 @@ pub struct OnDevice {
 }
 
 /// The figures of a variant.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
+    /// `gemm`: rows x columns x depth of a work-group's tile / rows x columns of a work-item.
     pub name: String,
     /// Whether the codelet chooses it for these sizes.
     pub chosen: bool,
@@ -59,7 +57,7 @@ pub struct Figures {
     pub error: Option<f64>,
     /// Why it does not run on this device.
     pub refused: Option<String>,
-    /// Seconds of a launch, by turn.
+    /// Seconds of a launch, by turn, divided by the launches of all queues.
     pub seconds: Vec<f64>,
     /// Rates of the median turn; `None` without a turn, or where nothing is counted.
     pub flops_per_second: Option<f64>,
@@ -70,8 +68,6 @@ impl Trial {
     /// A report without devices.
     pub fn of(case: &Case, options: Options) -> Self {
         Self {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
             codelet: case.title.clone(),
             flops: case.cost.flops,
             bytes: case.cost.bytes,
@@ -142,10 +138,7 @@ impl Trial {
                 }
             }
         }
-        if self.interrupted {
-            writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
-        }
-        notes(out, &self.notes)
+        ending(out, self.interrupted, &self.notes)
     }
 }
 
@@ -173,12 +166,7 @@ impl Figures {
     }
 
     fn row(&self) -> Vec<String> {
-        let rate = |rate: Option<f64>, unit| {
-            rate.map_or_else(|| "-".to_owned(), |rate| Count(rate, unit).to_string())
-        };
-        let seconds = |seconds: Option<f64>| {
-            seconds.map_or_else(|| "-".to_owned(), |seconds| Seconds(seconds).to_string())
-        };
+        let rate = |rate: Option<f64>, unit| cell(rate, |rate| Count(rate, unit));
         let name = match self.chosen {
             true => format!("{} {}", self.name, styled(MAIN, "chosen")),
             false => self.name.clone(),
@@ -193,8 +181,8 @@ impl Figures {
             name,
             rate(self.flops_per_second, "flop/s"),
             rate(self.bytes_per_second, "B/s"),
-            seconds(median(&self.seconds)),
-            seconds(self.seconds.iter().copied().min_by(f64::total_cmp)),
+            cell(median(&self.seconds), Seconds),
+            cell(self.seconds.iter().copied().min_by(f64::total_cmp), Seconds),
             error,
         ]
     }
@@ -246,7 +234,7 @@ mod tests {
         };
         let case = Case::gemm(Gemm::square(8));
         let mut trial = Trial::of(&case, options);
-        let device = crate::report::fixtures::context().machine.devices[0].clone();
+        let device = crate::report::run::fixtures::context().machine.devices[0].clone();
         trial.add(
             &device,
             &[tried("r", Verdict::Refused("too large".into()), &[])],

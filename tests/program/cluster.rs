@@ -100,7 +100,7 @@ fn numbers_are_sorted() {
     let report = home.json(line);
     assert_eq!(report["verification"]["right"], true);
     assert_eq!(report["verification"]["numbers"], 7);
-    assert_eq!(report["workload"]["subtasks"], 6);
+    assert_eq!(report["workload"]["parameters"]["subtasks"], 6);
     let sorted = singles(&home.path("b.npy"), "(7,");
     assert_eq!(sorted[..6], [-1.0, -0.0, 0.0, 2.0, 2.0, 3.0]);
     assert!(sorted[1].is_sign_negative() && sorted[6].is_nan());
@@ -118,8 +118,8 @@ fn page_ranks_are_right_and_written() {
     let report = home.json(&format!("{line} --no-cache --verify --devices host:1"));
     assert_eq!(report["verification"]["right"], true);
     assert_eq!(report["workload"]["name"], "pagerank");
-    assert_eq!(report["figure"]["name"], "change");
-    assert!(report["figure"]["value"].as_f64().unwrap() < 1e-15);
+    assert_eq!(report["details"]["figure"]["name"], "change");
+    assert!(report["details"]["figure"]["value"].as_f64().unwrap() < 1e-15);
     let (header, numbers) = read::<8>(&home.path("r.npy"));
     assert!(
         header.contains("<f8") && header.contains("(3, "),
@@ -137,24 +137,24 @@ fn a_tolerance_ends_a_page_rank_and_the_steps_are_told() {
     let home = Home::new();
     let ranks = "run pagerank --matrix rmat:9,8 --verify --devices host:1 --output r.npy";
     let long = home.json(&format!("{ranks} --tolerance 1e-4 --steps 100"));
-    let steps = &long["steps"];
+    let steps = &long["details"]["steps"];
     let done = steps["done"].as_u64().unwrap();
     assert!((2..100).contains(&done), "{steps}");
     assert_eq!(
         (&steps["most"], &steps["reached"]),
         (&100.into(), &true.into())
     );
-    assert!(long["figure"]["value"].as_f64().unwrap() <= 1e-4);
-    assert_eq!(long["workload"]["tasks"], 2 * done);
+    assert!(long["details"]["figure"]["value"].as_f64().unwrap() <= 1e-4);
+    assert_eq!(long["workload"]["parameters"]["tasks"], 2 * done);
     assert_eq!(long["verification"]["right"], true);
     let (_, early) = read::<8>(&home.path("r.npy"));
     // As many steps without a tolerance have the same ranks.
     let same = home.json(&format!("{ranks} --steps {done}"));
-    assert!(same["steps"].is_null());
+    assert!(same["details"]["steps"].is_null());
     assert_eq!(read::<8>(&home.path("r.npy")).1, early);
     let short = home.json(&format!("{ranks} --tolerance 1e-4 --steps {}", done - 1));
-    assert_eq!(short["steps"]["reached"], false);
-    assert_eq!(short["steps"]["done"], done - 1);
+    assert_eq!(short["details"]["steps"]["reached"], false);
+    assert_eq!(short["details"]["steps"]["done"], done - 1);
 }
 
 /// As `mpirun` starts it. What the command line tells is refused before processes join.
@@ -263,7 +263,9 @@ fn simulated_runs_have_traces_charts_and_tables() {
     let home = Home::new();
     let files = "--trace t.json --gantt g.html --csv c.csv";
     let report = home.json(&format!("run matmul --size 4096 --cluster four {files}"));
-    let subtasks = report["workload"]["subtasks"].as_u64().unwrap() as usize;
+    let subtasks = report["workload"]["parameters"]["subtasks"]
+        .as_u64()
+        .unwrap() as usize;
     let text = fs::read_to_string(home.path("t.json")).unwrap();
     let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(trace["otherData"]["simulated"], true);

@@ -27,12 +27,15 @@ fn every_workload_is_simulated_on_a_described_cluster() {
     for workload in WORKLOADS {
         let line = format!("run {workload} --cluster four --noise 0.05");
         let report = json(&line);
-        assert_eq!(report["schema"], "pdawl-cluster/1", "{workload}");
-        assert_eq!(report["simulated"], true);
-        assert_eq!(report["cluster"], "four");
+        assert_eq!(report["schema"], "pdawl-report/2", "{workload}");
+        assert_eq!(report["machine"]["simulated"], true);
+        assert_eq!(report["machine"]["name"], "four");
         assert_eq!(report["nodes"].as_array().unwrap().len(), 4);
         assert_eq!(report["nodes"][3]["name"], "k40");
-        assert_eq!(sum(&report, "subtasks"), report["workload"]["subtasks"]);
+        assert_eq!(
+            sum(&report, "subtasks"),
+            report["workload"]["parameters"]["subtasks"]
+        );
         assert_eq!(json(&line), report, "virtual times repeat: {workload}");
     }
     pdawl("run lu --size 2048 --cluster four --nodes 6")
@@ -136,7 +139,7 @@ fn more_nodes_are_predicted_to_be_faster() {
     for workload in WORKLOADS {
         let line = format!("predict {workload} --cluster four --nodes 4,1,2,2");
         let report = json(&line);
-        assert_eq!(report["schema"], "pdawl-scaling/1", "{workload}");
+        assert_eq!(report["schema"], "pdawl-scaling/2", "{workload}");
         assert_eq!(report["simulated"], true);
         let runs = report["runs"].as_array().unwrap();
         let nodes: Vec<_> = runs
@@ -281,7 +284,7 @@ fn clusters_are_listed_shown_and_found() {
         .success()
         .stdout(contains("pdawl-cluster-file/1"));
     let report = home.json("run fft --size 1024 --cluster mine");
-    assert_eq!(report["cluster"], "mine");
+    assert_eq!(report["machine"]["name"], "mine");
     home.pdawl("run fft --cluster five")
         .assert()
         .code(1)

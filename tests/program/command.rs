@@ -12,6 +12,7 @@ use pdawl_profiler::train::Family;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::schemas;
 use crate::synthetic_models::{machine, model, samples};
 
 /// A command `pdawl` with these arguments, separated by spaces.
@@ -20,7 +21,7 @@ pub fn pdawl(line: &str) -> Command {
 }
 
 /// Returns the JSON report of `pdawl` with these arguments, which must succeed
-/// and print nothing on standard error.
+/// print nothing on standard error, and conform to its schema.
 pub fn json(line: &str) -> Value {
     told(pdawl(&format!("{line} --format json")))
 }
@@ -49,7 +50,9 @@ fn command(process: Process) -> Command {
 
 fn told(mut command: Command) -> Value {
     let output = command.assert().success().stderr("").get_output().clone();
-    serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+    let printed = serde_json::from_slice(&output.stdout).expect("JSON on standard output");
+    schemas::conforms(&printed);
+    printed
 }
 
 /// Temporary directories for a user's files, removed when the value is dropped.

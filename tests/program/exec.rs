@@ -18,6 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command::process;
+use crate::schemas::conforms;
 
 /// The library, in the folder of the program `pdawl`, where the program looks for it.
 static LAYER: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -176,6 +177,14 @@ fn the_report_says_what_the_queues_did() {
     let report = folder.json("report.json");
     let printed: Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(report, printed);
+    conforms(&report);
+    for file in fs::read_dir(folder.path("kernels")).unwrap() {
+        let path = file.unwrap().path();
+        // Beside it is the file that locks it.
+        if path.extension().is_some_and(|ending| ending == "json") {
+            conforms(&serde_json::from_slice(&fs::read(path).unwrap()).unwrap());
+        }
+    }
     assert_eq!(report["format"], "pdawl-exec/1");
     assert_eq!(report["status"], 0);
     assert_eq!(report["settings"]["policy"], "auto-fit");

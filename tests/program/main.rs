@@ -1,11 +1,10 @@
 //! Tests that start the program `pdawl` as its users do.
 //!
 //! `cli` covers the command line itself; each of the other modules covers a
-//! command or a kind of file. `command` starts the program, `json_schema`
-//! checks its reports, and `synthetic_models` provides models.
+//! command or a kind of file. `command` starts the program, and
+//! `synthetic_models` provides models.
 
 mod command;
-mod json_schema;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;
 
@@ -25,6 +24,6 @@ mod predict;
 mod product_models;
 mod profile;
 mod report_page;
-mod report_schema;
+mod schemas;
 mod specifications;
 mod tasks;

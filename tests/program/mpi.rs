@@ -228,7 +228,10 @@ fn three_processes_compute_right_results_together() {
         assert_eq!(nodes.len(), 3, "{arguments}");
         let sum = |key| nodes.iter().filter_map(|node| node[key].as_u64()).sum();
         let (computed, sent): (u64, u64) = (sum("subtasks"), sum("sent_bytes"));
-        assert_eq!(report["workload"]["subtasks"], computed, "{arguments}");
+        assert_eq!(
+            report["workload"]["parameters"]["subtasks"], computed,
+            "{arguments}"
+        );
         assert!(sent > 0, "{arguments}: nothing was sent");
     }
 }

@@ -74,10 +74,10 @@ fn every_policy_runs_a_transformer_on_a_simulated_machine() {
         let line = "run transformer --machine k40 --heads 3 --beta 19 --layers 2 --verify";
         let report = json(&format!("{line} --policy {policy}"));
         assert_eq!(report["policy"], policy.as_str());
-        assert_eq!(report["verified"], true, "{policy}");
+        assert_eq!(report["verification"]["right"], true, "{policy}");
         let small = "run transformer --machine k40 --heads 4 --beta 32 --verify --gpu-memory 64KiB";
         let report = json(&format!("{small} --policy {policy}"));
-        assert_eq!(report["verified"], true, "{policy}");
+        assert_eq!(report["verification"]["right"], true, "{policy}");
     }
 }
 
@@ -172,6 +172,6 @@ fn what_a_policy_does_not_take_is_told() {
     let line = "run transformer --machine k40 --heads 3 --beta 19 --verify --window 2";
     for policy in ["locality", "eager", "round-robin"] {
         let report = json(&format!("{line} --policy {policy}"));
-        assert_eq!(report["verified"], true, "{policy}");
+        assert_eq!(report["verification"]["right"], true, "{policy}");
     }
 }

@@ -82,9 +82,9 @@ fn products_are_profiled_learned_predicted_and_planned() {
     let adaptive = home.json(&format!(
         "run spmv {matrix} --machine k40 --adaptive --verify"
     ));
-    assert_eq!(adaptive["strategy"], "pdawl");
-    assert_eq!(adaptive["verified"], true);
-    assert_eq!(adaptive["probe_seconds"], 0.0);
+    assert_eq!(adaptive["policy"], "pdawl");
+    assert_eq!(adaptive["verification"]["right"], true);
+    assert_eq!(adaptive["details"]["probe_seconds"], 0.0);
 }
 
 #[test]

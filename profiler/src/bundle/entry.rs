@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fitted::Fitted;
 use crate::train::Validation;
 
 /// The model of a codelet on a kind of device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// `cpu` or `gpu`.
@@ -31,7 +32,7 @@ pub struct Entry {
 }
 
 /// A model that needs a run's counters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Explaining {
     pub fitted: Fitted,
@@ -39,7 +40,7 @@ pub struct Explaining {
 }
 
 /// The values of a feature in the training, in its own unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
     pub min: f64,
@@ -69,7 +70,7 @@ impl Range {
 }
 
 /// What a model for another machine was corrected from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adapted {
     /// The machine whose model it was.

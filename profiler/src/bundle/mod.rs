@@ -21,6 +21,7 @@ mod tests;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -34,8 +35,9 @@ use crate::file::{self, FileError};
 /// The format of this version.
 pub const FORMAT: &str = "pdawl-model/1";
 
-/// A machine's models.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A machine's models. In a file, unknown members, missing ones and a wrong checksum are
+/// errors.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
     /// What users call it.
@@ -51,7 +53,7 @@ pub struct Bundle {
     pub fingerprint: Option<String>,
     /// When it was trained: seconds since 1970 in UTC.
     pub trained_at: u64,
-    /// Where the runs come from that it learned.
+    /// Where the runs come from that it learned: pairs of a key and a value.
     pub provenance: Provenance,
     /// What a model for another machine was corrected from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

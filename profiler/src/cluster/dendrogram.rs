@@ -1,12 +1,13 @@
 //! The tree of features that correlation clusters.
 
 use kodama::{Method, linkage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Features merged step by step, the most alike first. The distance of two
 /// features is 1 - |correlation|, that of two clusters the mean over their
 /// pairs (average linkage).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Dendrogram {
     /// The features.
     pub names: Vec<String>,
@@ -16,7 +17,7 @@ pub struct Dendrogram {
 
 /// Two clusters become one. Of n features, cluster `i < n` is feature i alone,
 /// and cluster `n + s` is what step s made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Merge {
     pub left: usize,
     pub right: usize,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::environment::Environment;
@@ -10,7 +11,7 @@ use super::obstacle::Obstacle;
 use super::reading::Source;
 
 /// Which events open here, and why others do not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Availability {
     /// The best that readings will rest on.
     pub source: Source,
@@ -23,7 +24,7 @@ pub struct Availability {
 }
 
 /// Events that do not open, for one reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Missing {
     /// Their feature names.
     pub names: Vec<String>,

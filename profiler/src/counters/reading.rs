@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of the least fraction of time for which a counter ran: 1 unless
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const SCALED_RATIO: &str = "counter.scaled_ratio";
 
 /// The best that figures of counters rest on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// The processor's counters, and the kernel's.

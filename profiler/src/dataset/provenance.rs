@@ -1,10 +1,11 @@
 //! The provenance of a dataset, in its first lines.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Pairs of a key and a value, in order: hardware, driver, date, command. A
 /// key may come several times, as when a profile was continued.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "Vec<(String, String)>")]
 pub struct Provenance(Vec<(String, String)>);
 

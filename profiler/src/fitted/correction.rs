@@ -1,5 +1,6 @@
 //! The correction of a model by a few runs on another machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Input;
@@ -10,7 +11,7 @@ use super::Input;
 /// Inputs beyond their range (the training's, or for the correction's own
 /// inputs the one that they can have) count as its edge, so that a correction
 /// from few runs never runs away.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Correction {
     /// The names of the model's inputs that it uses; may be none.

@@ -1,5 +1,6 @@
 //! An input of a model: a named figure, its unit's scale, what was seen of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A positive figure whose largest value is this many times its smallest is taken as a
@@ -10,7 +11,7 @@ const WIDE: f64 = 4.0;
 const TINY: f64 = 1e-12;
 
 /// An input and how it is standardised.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// `group.what_unit`, as in a sample.

@@ -4,6 +4,7 @@ mod correction;
 mod input;
 
 use ndarray::{Array2, Axis};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::regress::{self, FitError, Range, Regressor, Spec, check_finite, lengths, scratch};
@@ -20,7 +21,7 @@ const LARGEST: f64 = 50.0;
 /// It predicts e^r, or `prior` · e^r when it is fitted over a prior: r is what
 /// the regressor says of the standardised inputs. A value that was read from a
 /// file is sound: its parts fit together.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(try_from = "Parts")]
 pub struct Fitted {
     /// What it wants to know, in the order of [`Fitted::predict`]'s values:
@@ -242,7 +243,7 @@ fn targets(seconds: &[f64], priors: Option<&[f64]>) -> Result<Vec<f64>, FitError
 }
 
 /// What a file holds, before it is known to fit together.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Parts {
     inputs: Vec<Input>,

@@ -1,12 +1,13 @@
 //! A random forest, in the form of model files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The mean of what many trees predict, each grown on rows drawn with
 /// replacement.
 ///
 /// Outside of the range of the training it predicts what it saw at the edge.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forest {
     pub(super) inputs: usize,
@@ -15,7 +16,7 @@ pub struct Forest {
 
 /// A node of a tree in depth-first order: the left child, for values up to the
 /// threshold, is the next node. `[feature, right, value]` in files.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(from = "(u16, u32, f32)", into = "(u16, u32, f64)")]
 pub(super) struct Node {
     pub feature: u16,

@@ -1,5 +1,6 @@
 //! A fitted support vector machine, in the form of model files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Range, scratch};
@@ -9,7 +10,7 @@ const BLOCK: usize = 64;
 
 /// How alike two rows are. Both get features divided by the root of their
 /// number d, so that one hyper-parameter means the same for 4 and 12 features.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kernel {
     /// exp(-gamma |x - x'|²)
@@ -23,7 +24,7 @@ pub enum Kernel {
 /// Outside of the range of the training features are followed for half of its
 /// width, and count as that far further out. A Gaussian returns to the offset
 /// there, a polynomial goes on: neither is to be trusted far out.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelMachine {
     pub(super) kernel: Kernel,

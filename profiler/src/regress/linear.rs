@@ -1,6 +1,7 @@
 //! Linear regression on the paper's basis functions, with L2.
 
 use ndarray::{Array2, Axis};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::basis::{FUNCTIONS, functions};
@@ -12,14 +13,14 @@ use super::{FitError, Range, ridge};
 /// Each x is the feature mapped from its range in the training to [0.1, 2].
 /// Outside of the range every φ continues as a straight line, up to half a
 /// width of the range; further out the prediction stays as it is there.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Linear {
     intercept: f64,
     features: Vec<Feature>,
 }
 
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Feature {
     range: Range,

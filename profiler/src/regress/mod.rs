@@ -33,6 +33,7 @@ mod svr;
 mod tests;
 
 use ndarray::Array2;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use error::FitError;
@@ -47,8 +48,8 @@ pub use sum::Sum;
 
 pub(crate) use scratch::scratch;
 
-/// A fitted regression.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+/// A fitted regression, by its kind.
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Regressor {
     Linear(Linear),

@@ -1,5 +1,6 @@
 //! The range of a number in the training.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How far outside of the training a number is followed, in widths of its
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const MARGIN: f64 = 0.5;
 
 /// The smallest and the largest value of a number in the training.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
     pub low: f64,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FitError;
@@ -19,7 +20,7 @@ pub const LARGEST_GAUSSIAN_C: f64 = 100.0;
 pub const LARGEST_POLYNOMIAL_C: f64 = 10.0;
 
 /// A family of regressions and its hyper-parameters.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(tag = "family", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Spec {
     /// The paper's linear regression (section 3.2, step 5), see

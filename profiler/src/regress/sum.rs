@@ -1,6 +1,7 @@
 //! A weighted sum of parts with weights of at least 0.
 
 use ndarray::Array2;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FitError;
@@ -12,7 +13,7 @@ use super::FitError;
 /// what multiplies it, and the parts are its own. So time that is spent one
 /// after the other is added up, and what was learned of each part holds for any
 /// mixture of them, beyond the training's, too.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sum {
     whole: f64,

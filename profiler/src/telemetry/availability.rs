@@ -1,5 +1,6 @@
 //! The telemetry that this machine has.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::absent::Absent;
@@ -8,7 +9,7 @@ use super::nvml::Telemetry;
 use super::sensor::Sensor;
 
 /// The GPUs with sensors, or why there are none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Availability {
     pub gpus: Vec<Described>,
     /// Why there is none at all, and what to do.
@@ -17,7 +18,7 @@ pub struct Availability {
 }
 
 /// A GPU and the figures of its sensors.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Described {
     pub model: String,
     /// Feature names.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::regress::Spec;
@@ -11,7 +12,9 @@ use crate::table::Table;
 /// others learn the seconds themselves. The order is that of preference
 /// between models that are equally good: physics goes on where measurements
 /// end, and simple goes before intricate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// The prior as it is.

@@ -1,5 +1,6 @@
 //! The validation of a model and of the candidates that were not chosen.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Family;
@@ -7,11 +8,13 @@ use crate::regress::Spec;
 use crate::validate::{Accuracy, Beyond};
 
 /// How models were compared. Errors are fractions: 0.02 is 2 %.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Validation {
+    /// Runs.
     pub rows: usize,
     /// Configurations: their repeats were never on both sides.
     pub groups: usize,
+    /// 10, or one a configuration where there are fewer.
     pub folds: usize,
     pub seed: u64,
     /// What was held out where measurements end; `None` if nothing could be.
@@ -54,7 +57,7 @@ impl Validation {
 /// A family of models. Its errors are those of models that were fitted, with
 /// hyper-parameters and number of clusters of their own, without the rows on
 /// which they were tested.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Candidate {
     pub family: Family,
     /// The hyper-parameters that all rows lead to.
@@ -75,13 +78,15 @@ pub struct Candidate {
     pub folds: Vec<Accuracy>,
     /// Where measurements end, fitted without these rows.
     pub beyond: Option<Accuracy>,
-    /// What decided, and its standard error; see [`train`](super::train).
+    /// What decided, and its standard error: the geometric mean of `believed` and of the same
+    /// error beyond the limit. The first family within one standard error of the least is
+    /// chosen.
     pub score: f64,
     pub score_error: f64,
 }
 
 /// A family that could not be fitted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Failed {
     pub family: Family,
     pub reason: String,
@@ -98,8 +103,10 @@ impl Failed {
 }
 
 /// A way to predict that learns nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Baseline {
+    /// `naive`: equations 1 and 2 of the PDAWL paper; `roofline`: bytes over bandwidth; `prior`:
+    /// the physical model.
     pub name: String,
     /// On all rows.
     pub accuracy: Accuracy,
@@ -108,7 +115,7 @@ pub struct Baseline {
 }
 
 /// A row, predicted by a model that has not seen its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HeldOut {
     /// Its place in the table.
     pub row: usize,

@@ -1,12 +1,13 @@
 //! The figures of prediction errors.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::median;
 
 /// How far predictions of positive quantities are off. Errors are fractions
 /// of what was measured: 0.02 is 2 %.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Accuracy {
     /// Mean absolute percentage error, of all rows.
     pub mape: f64,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::table::Table;
@@ -16,7 +17,7 @@ const LEAST: f64 = 0.15;
 const MOST: f64 = 0.4;
 
 /// Rows held out at the end of what was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Beyond {
     /// The feature that correlates most with the time.
     pub feature: String,

@@ -2,8 +2,8 @@
 
 use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
 use pdawl::machine::host::Host;
-use pdawl::report::cluster::{ClusterContext, report};
-use pdawl::trace::About;
+use pdawl::report::Context;
+use pdawl::report::run::nodes::{Asked, report};
 
 use super::options::ClusterOptions;
 use super::prepared::LonePart;
@@ -30,12 +30,7 @@ pub fn run(
         ..
     } = prepared;
     let machine = &options.machine;
-    if machine.host_memory.is_some() {
-        return Err(Failure::usage(
-            "--host-memory is for workloads that are streamed; the matrices are in host memory",
-            "it without --host-memory",
-        ));
-    }
+    machine.refuse_host_memory("the matrices are in host memory")?;
     let policy = options.policy;
     let files = job.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
@@ -55,15 +50,10 @@ pub fn run(
         let remedy = "a smaller size, or several nodes";
         graph::host_memory(&lone.size, (needed, here), "", remedy)?;
     }
-    // A simulation knows the times without the data.
-    let data = (session.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
     let waiting = terminal::spinner();
     waiting.set_message("measuring kernels");
-    let seconds = session.with(None, |runtime| alone.measure(runtime, stop))?;
+    let seconds = session.without_data(|runtime| alone.measure(runtime, stop))?;
     waiting.finish_and_clear();
-    if let Some(((_, options), data)) = session.simulation().zip(data) {
-        options.data = data;
-    }
     let seconds = seconds.map_err(|error| of_run(error, 0))?;
     session.inject(&machine.fault, (1, "one run"))?;
     let options = AloneOptions {
@@ -100,34 +90,22 @@ pub fn run(
     let notes = (prepared.notes.iter().cloned())
         .chain(session.notes.clone())
         .chain(notes);
-    let mut workload = prepared.described_as(&*lone.workload, outcome.tasks);
-    workload.size.clone_from(&lone.size);
-    let context = ClusterContext {
-        workload,
-        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
-        tolerance: None,
-        simulated,
-        cluster: None,
+    let context = Context {
+        workload: prepared.described_as(&*lone.workload, &lone.size, outcome.tasks),
+        machine: session.machine,
         policy: policy.to_string(),
-        prefetch: 0,
         notes: notes.collect(),
     };
-    let report = report(&outcome, context);
-    let about = About {
-        workload: format!("{} {}", report.workload.name, report.workload.size),
-        strategy: report.policy.clone(),
-        machine: session.machine.name.clone(),
-        simulated,
+    let asked = Asked {
+        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
+        ..Asked::default()
     };
+    let report = report(&outcome, context, asked);
     let traced = match job.files.wanted() {
-        true => files.write(&trace, &about),
+        true => files.write(&trace, &report.about()),
         false => Ok(()),
     };
-    let is_wrong = report
-        .verification
-        .as_ref()
-        .is_some_and(|found| !found.right);
-    let written = match is_wrong {
+    let written = match report.is_wrong() {
         true => Ok(()),
         false => results
             .into_iter()

@@ -2,7 +2,9 @@
 
 use pdawl::cluster::space::{Extent, SpaceId};
 use pdawl::engine::cluster::simulate::Computing;
-use pdawl::report::cluster::{Tolerance, WorkloadDescription};
+use pdawl::report::run::nodes::Tolerance;
+use pdawl::report::run::workload::TasksParameters;
+use pdawl::report::{Parameters, Workload};
 use pdawl::workload::cluster::ClusterWorkload;
 
 /// A workload over nodes.
@@ -61,12 +63,12 @@ impl PreparedWorkload {
     }
 
     /// What is computed, for reports: so many tasks.
-    pub fn described(&self, tasks: u64) -> WorkloadDescription {
-        self.described_as(&*self.workload, tasks)
+    pub fn described(&self, tasks: u64) -> Workload {
+        self.described_as(&*self.workload, &self.size, tasks)
     }
 
     /// As [`Self::described`], of the workload or its form for one machine.
-    pub fn described_as(&self, workload: &dyn ClusterWorkload, tasks: u64) -> WorkloadDescription {
+    pub fn described_as(&self, workload: &dyn ClusterWorkload, size: &str, tasks: u64) -> Workload {
         let ids = self.spaces();
         let (mut subtasks, mut flops) = (0, 0.0);
         for number in 0..tasks {
@@ -76,12 +78,12 @@ impl PreparedWorkload {
                 .map(|subtask| task.cost(subtask).flops)
                 .sum::<f64>();
         }
-        WorkloadDescription {
-            name: workload.name(),
-            size: self.size.clone(),
+        let parameters = TasksParameters {
+            size: size.to_owned(),
             tasks,
             subtasks,
             flops,
-        }
+        };
+        Workload::new(workload.name(), Parameters::Tasks(parameters))
     }
 }

@@ -7,9 +7,10 @@ use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected, heard};
 use pdawl::machine::host::Host;
-use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
+use pdawl::report::run::nodes::{Asked, report};
+use pdawl::report::{Context, Machine, Report};
 use pdawl::runtime::{Runtime, select};
-use pdawl::trace::{About, nodes};
+use pdawl::trace::nodes;
 use pdawl::workload::cluster::Check;
 
 use super::alone;
@@ -167,11 +168,7 @@ pub fn run_job(
         Ok((None, wire)) => wire.finish().map_err(Failure::of),
         Ok((Some((report, outcome)), wire)) => {
             let traced = write_trace(job, files, &report, &outcome);
-            let is_wrong = report
-                .verification
-                .as_ref()
-                .is_some_and(|found| !found.right);
-            let written = match is_wrong {
+            let written = match report.is_wrong() {
                 true => Ok(()),
                 false => results.into_iter().try_for_each(ResultFile::finish),
             };
@@ -233,22 +230,13 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
 pub fn write_trace(
     job: &ClusterJob,
     files: Option<PreparedFiles>,
-    report: &ClusterReport,
+    report: &Report,
     outcome: &ClusterOutcome,
 ) -> Result<(), Failure> {
     let Some(files) = files.filter(|_| job.files.wanted()) else {
         return Ok(());
     };
-    let about = About {
-        workload: format!("{} {}", report.workload.name, report.workload.size),
-        strategy: report.policy.clone(),
-        machine: match &report.cluster {
-            Some(cluster) => cluster.clone(),
-            None => format!("{} nodes", outcome.nodes.len()),
-        },
-        simulated: report.simulated,
-    };
-    files.write(&nodes::of(outcome), &about)
+    files.write(&nodes::of(outcome), &report.about())
 }
 
 /// Checks that a node's part of all spaces, or all of them where one node compares them,
@@ -279,7 +267,7 @@ fn wire_of_one() -> Result<Box<dyn Wire>, Failure> {
 }
 
 /// What the first node has to report.
-type Reported = Option<(ClusterReport, ClusterOutcome)>;
+type Reported = Option<(Report, ClusterOutcome)>;
 
 /// A job with its workload.
 struct JobOf<'a> {
@@ -318,6 +306,7 @@ impl JobOf<'_> {
             traces: job.files.wanted(),
         };
         let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
+        let devices = runtime.devices().to_vec();
         let node = Node::join(wire, runtime, options, spread, stop)?;
         let tasks = workload.tasks();
         let format = if is_first { job.format } else { Format::Json };
@@ -334,39 +323,45 @@ impl JobOf<'_> {
         bar.finish_and_clear();
         let (outcome, wire) = ran?;
         let reported = outcome.map(|outcome| {
-            let report = report(&outcome, self.context(&outcome, notes));
-            (report, outcome)
+            let first = outcome.nodes.first().map(|node| node.name.clone());
+            let machine = Machine::real(first.unwrap_or_default(), Host::detect(), devices);
+            (self.report(&outcome, machine, notes), outcome)
         });
         Ok((reported, wire))
     }
 
-    fn context(&self, outcome: &ClusterOutcome, notes: Vec<String>) -> ClusterContext {
+    fn report(&self, outcome: &ClusterOutcome, machine: Machine, notes: Vec<String>) -> Report {
         let (spread, of) = (&self.job.nodes.spread, &self.workload);
         let of_nodes = outcome.nodes.iter().flat_map(|node| {
             let notes = node.notes.iter();
             notes.map(|note| format!("{}: {note}", node.name))
         });
-        ClusterContext {
+        let context = Context {
             workload: of.described(outcome.tasks),
-            figure: (of.workload.figure()).map(|figure| [figure.name, figure.title]),
-            tolerance: of.tolerance,
-            simulated: false,
-            cluster: None,
+            machine,
             policy: spread.spread().to_string(),
-            prefetch: spread.prefetch(),
             notes: (of.notes.iter().cloned())
                 .chain(notes)
                 .chain(of_nodes)
                 .collect(),
-        }
+        };
+        let asked = Asked {
+            figure: (of.workload.figure()).map(|figure| [figure.name, figure.title]),
+            tolerance: of.tolerance,
+            prefetch: spread.prefetch(),
+        };
+        report(outcome, context, asked)
     }
 }
 
-pub(super) fn print(job: &ClusterJob, report: &ClusterReport) -> Result<(), Failure> {
-    terminal::print_report(job.format, report, ClusterReport::render)?;
+pub(super) fn print(job: &ClusterJob, report: &Report) -> Result<(), Failure> {
+    terminal::print_report(job.format, report, Report::render)?;
     match &report.verification {
         Some(verification) if !verification.right => Err(Failure::failed(
-            format!("{} numbers of the result are wrong", verification.wrong),
+            format!(
+                "{} numbers of the result are wrong",
+                verification.wrong.unwrap_or(0)
+            ),
             "the same run on one node, and with --devices host, to find the device",
         )),
         _ => Ok(()),

@@ -6,7 +6,8 @@ use pdawl::engine::corun::{self, Stream, Tracing};
 use pdawl::experiment::one_machine;
 use pdawl::machine::{ClusterFile, MachineFile};
 use pdawl::policy::NamedPolicy;
-use pdawl::report::scaling::{Reference, SCHEMA, ScalingContext, ScalingReport};
+use pdawl::report::Printed;
+use pdawl::report::scaling::{Reference, ScalingContext, ScalingReport};
 use pdawl::workload::cluster::Placement;
 use pdawl::workload::dense::Operation;
 
@@ -298,8 +299,6 @@ pub fn predict(
         (Err(refused), None) => return Err(refused),
     };
     let context = ScalingContext {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         simulated: true,
         reference: reference(&first, &one, alone)?,
         workload: prepared.described(prepared.workload.tasks()),
@@ -329,7 +328,7 @@ pub fn predict(
     print(context.ending())?;
     match format {
         Format::Text => Ok(()),
-        Format::Json => terminal::print_json(&ScalingReport { context, runs }),
+        Format::Json => terminal::print_json(&Printed::from(&ScalingReport { context, runs })),
     }
 }
 

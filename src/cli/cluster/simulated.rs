@@ -4,7 +4,8 @@ use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::engine::cluster::simulate::{Cluster, Options, Report, simulate_workload};
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
-use pdawl::report::cluster::{ClusterContext, ClusterReport, report};
+use pdawl::report::run::nodes::{Asked, report};
+use pdawl::report::{Context, Machine, Report as RunReport};
 
 use super::options::{SpreadOptions, refuse};
 use super::prepared::PreparedWorkload;
@@ -66,21 +67,34 @@ pub fn run_job(
     };
     let simulated = described.simulate(prepared, &simulation)?;
     let workload = prepared.described(prepared.workload.tasks());
-    let names: Vec<String> = described.machines.into_iter().map(|m| m.name).collect();
-    let outcome = simulated.outcome(&names, workload.tasks);
-    let context = ClusterContext {
-        workload,
-        figure: None,
-        tolerance: None,
-        simulated: true,
-        policy: spread.spread().to_string(),
-        prefetch: spread.prefetch(),
-        notes: notes(prepared, &file, names.len() as u64),
-        cluster: Some(file.name),
+    let names = described
+        .machines
+        .iter()
+        .map(|machine| machine.name.clone());
+    let outcome = simulated.outcome(&names.collect::<Vec<_>>(), prepared.workload.tasks());
+    let notes = notes(prepared, &file, described.machines.len() as u64);
+    let Some(first) = described.machines.first() else {
+        return Err(Failure::failed(
+            format!("cluster {} has no node", file.name),
+            "a file with a `node`",
+        ));
     };
-    let report = report(&outcome, context);
+    let context = Context {
+        workload,
+        machine: Machine {
+            name: file.name,
+            ..Machine::simulated(first, Vec::new())
+        },
+        policy: spread.spread().to_string(),
+        notes,
+    };
+    let asked = Asked {
+        prefetch: spread.prefetch(),
+        ..Asked::default()
+    };
+    let report = report(&outcome, context, asked);
     write_trace(job, Some(files), &report, &outcome)?;
-    terminal::print_report(job.format, &report, ClusterReport::render)
+    terminal::print_report(job.format, &report, RunReport::render)
 }
 
 /// Checks that the process is alone: one simulates all nodes.

@@ -6,7 +6,7 @@ use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::ElementType;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
-use pdawl::report::cluster::Tolerance;
+use pdawl::report::run::nodes::Tolerance;
 use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
 use pdawl::workload::spmv::Form;
 

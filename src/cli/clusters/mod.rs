@@ -6,6 +6,7 @@ use clap::Subcommand;
 use pdawl::machine::{ClusterFile, ClusterStore};
 use pdawl::quantity::{Count, Seconds};
 use pdawl::report::table;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::Format;
@@ -83,39 +84,33 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Show { name, format } => {
             let cluster = store.find(name).map_err(Failure::of)?;
             let toml = cluster.to_toml().map_err(Failure::of)?;
-            terminal::print_report(*format, &cluster, |_| toml)
+            terminal::print_file(*format, &cluster, &toml)
         }
         What::Measure(args) => measure::run(&store, args),
     }
 }
 
-/// The schema of the list.
-const SCHEMA: &str = "pdawl-clusters/1";
-
 /// A cluster in the list.
-#[derive(Serialize)]
-struct Entry {
+#[derive(JsonSchema, Serialize)]
+pub struct Entry {
+    /// For `--cluster`.
     name: String,
+    /// A line about it.
     title: String,
     nodes: u64,
+    /// Names of the nodes' machines, each once.
     machines: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Listing {
-    schema: &'static str,
+/// The known clusters.
+#[derive(JsonSchema, Serialize)]
+pub struct Listing {
     clusters: Vec<Entry>,
 }
 
 fn list(store: &ClusterStore, format: Format) -> Result<(), Failure> {
-    let mut clusters = Vec::new();
-    for name in store.names() {
-        match store.find(&name) {
-            Ok(cluster) => clusters.push(cluster),
-            // A broken file must not hide the others.
-            Err(error) => terminal::warn(&error.to_string()),
-        }
-    }
+    let clusters = terminal::readable(store.names(), |name| store.find(name));
+    let clusters: Vec<ClusterFile> = clusters.into_iter().map(|(_, cluster)| cluster).collect();
     let text = list_text(&clusters);
     let entry = |cluster: ClusterFile| Entry {
         nodes: cluster.count(),
@@ -124,7 +119,6 @@ fn list(store: &ClusterStore, format: Format) -> Result<(), Failure> {
         title: cluster.title,
     };
     let listing = Listing {
-        schema: SCHEMA,
         clusters: clusters.into_iter().map(entry).collect(),
     };
     terminal::print_report(format, &listing, |_| text)

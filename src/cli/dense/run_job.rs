@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pdawl::codelet::Precision;
-use pdawl::engine::graph::{Control, GraphLoss};
+use pdawl::engine::graph::Control;
 use pdawl::experiment::tasks::{
     KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
 };
 use pdawl::graph::TaskGraph;
-use pdawl::report::dense::{DenseContext, DenseDescription, DenseReport, report};
+use pdawl::report::run::dense::{Measured, report};
+use pdawl::report::run::workload::DenseParameters;
+use pdawl::report::run::{Lost, graph as graph_report};
+use pdawl::report::{Context, Parameters, Report, Workload};
 use pdawl::runtime::Runtime;
-use pdawl::trace::About;
 use pdawl::verify::product::Verification;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::TiledGraph;
@@ -117,9 +119,9 @@ pub fn run_job(
         ran
     })??;
     let (rows, columns) = task.operation.result_size();
-    let context = DenseContext {
-        operation: DenseDescription {
-            name: job.name,
+    let workload = Workload::new(
+        job.name,
+        Parameters::Dense(DenseParameters {
             rows,
             columns,
             depth: match task.operation {
@@ -137,24 +139,24 @@ pub fn run_job(
                 .collect(),
             order: options.order.text(),
             seed: options.seed,
-        },
+        }),
+    );
+    let context = Context {
+        workload,
         machine: session.machine.clone(),
         policy: options.policy.to_string(),
+        notes: session.notes.clone(),
+    };
+    let measured = Measured {
         window: options.window,
         gpu_memory_bytes: options.machine.gpu_memory.map(|size| size.0),
         setup_seconds: ran.setup_seconds,
+        runs: ran.timed,
         lost: ran.lost,
-        verification: ran.verification.as_ref().map(Into::into),
-        notes: session.notes.clone(),
     };
-    let report = report(ran.timed, &ran.last, &tiled.graph, context);
-    print(
-        &report,
-        &ran.last,
-        ran.verification.as_ref(),
-        options,
-        files,
-    )
+    let verification = ran.verification.as_ref();
+    let report = report(&ran.last, &tiled.graph, context, measured, verification);
+    print(&report, &ran.last, verification, options, files)
 }
 
 /// Opens the devices.
@@ -163,12 +165,7 @@ fn open_machine(
     options: &DenseOptions,
     data: bool,
 ) -> Result<MachineSession, Failure> {
-    if options.machine.host_memory.is_some() {
-        return Err(Failure::usage(
-            "--host-memory is for workloads that are streamed; the matrices are in host memory",
-            "it without --host-memory",
-        ));
-    }
+    (options.machine).refuse_host_memory("the matrices are in host memory")?;
     let needs = Needs {
         fp64: job.precision == Precision::F64,
         data,
@@ -190,19 +187,10 @@ fn measure(
     let graph: TaskGraph =
         (sample(&task.set()).graph()).map_err(|error| wrong_set(task, &error))?;
     let graph = Arc::new(graph);
-    // A simulation knows the times without the data.
-    let data = session
-        .simulation()
-        .map(|(_, options)| std::mem::take(&mut options.data));
     let waiting = terminal::spinner();
     waiting.set_message("measuring kernels");
-    let measured = session.with(None, |runtime| {
-        KernelSeconds::measure(runtime, &graph, stop)
-    });
+    let measured = session.without_data(|runtime| KernelSeconds::measure(runtime, &graph, stop));
     waiting.finish_and_clear();
-    if let Some(((_, options), data)) = session.simulation().zip(data) {
-        options.data = data;
-    }
     measured?.map_err(graph::failure)
 }
 
@@ -225,8 +213,8 @@ struct Ran {
     timed: Vec<f64>,
     /// The last run: traced, if that was wanted.
     last: TaskRun,
-    /// The devices that were lost in any run, and why.
-    lost: Vec<String>,
+    /// The devices that were lost in any run.
+    lost: Vec<Lost>,
     setup_seconds: f64,
     verification: Option<Verification>,
 }
@@ -259,7 +247,7 @@ impl Running<'_> {
             let run = run.map_err(graph::failure)?;
             // A device that stays lost takes no part in later runs, which do not tell it.
             let losses = run.outcome.losses.iter();
-            lost.extend(losses.map(|loss| told(&run.outcome.devices[loss.device], loss)));
+            lost.extend(losses.map(|loss| graph_report::lost(&run.outcome, loss)));
             Ok::<TaskRun, Failure>(run)
         };
         let mut timed = Vec::new();
@@ -344,41 +332,15 @@ impl Running<'_> {
     }
 }
 
-/// Tells of a loss.
-fn told(device: &str, loss: &GraphLoss) -> String {
-    let again = match loss.repeated.len() {
-        0 => String::new(),
-        1 => "; one task that had ended ran again".to_owned(),
-        tasks => format!("; {tasks} tasks that had ended ran again"),
-    };
-    let back = if loss.back { "; it is back" } else { "" };
-    format!("{device}: {}{again}{back}", loss.why)
-}
-
 /// Prints the report and writes the files; fails for a wrong result.
 fn print(
-    report: &DenseReport,
+    report: &Report,
     last: &TaskRun,
     verification: Option<&Verification>,
     options: &DenseOptions,
     files: PreparedFiles,
 ) -> Result<(), Failure> {
-    let about = About {
-        workload: report.operation.name.to_owned(),
-        strategy: report.policy.clone(),
-        machine: report.machine.name.clone(),
-        simulated: report.machine.simulated,
-    };
-    // Neither the files nor the report depend on whether the other can be written.
-    let written = match report.interrupted && last.outcome.trace.spans.is_empty() {
-        true => {
-            files.discard("the run of which there would be a trace");
-            Ok(())
-        }
-        false => files.write(&last.outcome.trace, &about),
-    };
-    terminal::print_report(options.format, report, DenseReport::render)?;
-    written?;
+    graph::print(report, &last.outcome.trace, options.format, files)?;
     match verification.filter(|verification| !verification.right()) {
         Some(wrong) => Err(Failure::failed(
             format!(

@@ -4,7 +4,7 @@ use pdawl::engine::graph::host_bytes;
 use pdawl::graph::{Components, TaskGraph};
 use pdawl::machine::{Device, Host};
 use pdawl::quantity::Bytes;
-use pdawl::report::schema::Machine;
+use pdawl::report::Machine;
 
 use super::GraphJob;
 use crate::cli::failure::Failure;
@@ -36,7 +36,7 @@ fn check(job: &GraphJob<'_>, needed: u64, free: u64) -> Result<(), Failure> {
             Bytes(datum.bytes)
         )
     });
-    host_memory(&job.title, (needed, free), &greatest, job.smaller)
+    host_memory(&job.workload.title, (needed, free), &greatest, job.smaller)
 }
 
 /// Checks that `needed` bytes of host memory are `free`. An error names what needs

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use pdawl::engine::graph::{GraphRunError, PreparedGraph};
 use pdawl::graph::{Components, TaskGraph};
 use pdawl::policy::MapError;
+use pdawl::report::Workload;
 use pdawl::runtime::Runtime;
-use serde_json::Value;
 
 use super::args::{Format, MachineArgs};
 use super::failure::{Failure, LOST, refused};
@@ -24,7 +24,7 @@ use super::files::TraceFiles;
 use super::machine_session::{MachineSession, NamedMachine, Needs};
 
 pub use memory::{host_memory, in_host};
-pub use run_job::run;
+pub use run_job::{print, run};
 pub use scheduling_args::{Queues, SchedulingArgs, check_window};
 
 /// The options of commands that run graphs.
@@ -59,13 +59,7 @@ pub fn open_machine(
     needs: Needs,
     levels: u32,
 ) -> Result<MachineSession, Failure> {
-    if args.host_memory.is_some() {
-        return Err(Failure::usage(
-            "--host-memory is for workloads that are streamed; a graph takes the host memory \
-             that its data need",
-            "it without --host-memory",
-        ));
-    }
+    args.refuse_host_memory("a graph takes the host memory that its data need")?;
     let mut machine = MachineSession::open(args, NamedMachine::of(args)?, needs)?;
     machine.inject(&args.fault, (levels, "--layers"))?;
     Ok(machine)
@@ -81,12 +75,7 @@ pub type Verified = Option<(bool, f64)>;
 
 /// A graph to be run.
 pub struct GraphJob<'a> {
-    /// `transformer`, `dag` ...
-    pub name: &'static str,
-    /// One line for people.
-    pub title: String,
-    /// For the report.
-    pub parameters: Value,
+    pub workload: Workload,
     pub graph: Arc<TaskGraph>,
     /// The components, for policies that do not place kernels one by one.
     pub components: Arc<Components>,

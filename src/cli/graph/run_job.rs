@@ -10,11 +10,10 @@ use pdawl::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, times}
 use pdawl::experiment::Division;
 use pdawl::graph::Components;
 use pdawl::policy::{NamedPolicy, PolicyOptions, Problem, Search, Space};
-use pdawl::report::graph::{
-    GraphDescription, GraphReport, MeasuredConfiguration, ReportContext, render, report,
-};
+use pdawl::report::run::graph::{Measured, MeasuredConfiguration, report};
+use pdawl::report::{Context, Report};
 use pdawl::runtime::Runtime;
-use pdawl::trace::About;
+use pdawl::trace::Trace;
 
 use super::memory::fits;
 use super::{GraphArgs, GraphJob, Verified, failure, open_machine};
@@ -55,57 +54,55 @@ pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let result = session.with(None, |runtime| {
         execute(runtime, job, args, policy, traced, stop)
     })??;
-    let context = ReportContext {
-        graph: GraphDescription::new(
-            job.name,
-            job.title.clone(),
-            job.parameters.clone(),
-            &job.graph,
-            &result.components,
-        ),
+    let context = Context {
+        workload: job.workload.clone(),
         machine: session.machine.clone(),
+        policy: result.last.policy.to_owned(),
+        notes: [&job.notes[..], &session.notes].concat(),
+    };
+    let measured = Measured {
         setup_seconds: result.setup_seconds,
         found: (result.found.iter())
             .find_map(|found| found.best.as_ref().map(MeasuredConfiguration::from)),
         tried: (result.found.iter().flat_map(|found| &found.all))
             .map(MeasuredConfiguration::from)
             .collect(),
-        verified: result.verified.map(|(right, _)| right),
-        max_error: result.verified.map(|(_, error)| error),
-        notes: [&job.notes[..], &session.notes].concat(),
+        verified: result.verified,
     };
-    let report = report(&result.timed, &result.last, &result.components, context);
-    print(&report, &result.last, args.format, files)
+    let graph = (&*job.graph, &*result.components);
+    let report = report(&result.timed, &result.last, graph, context, measured);
+    print(&report, &result.last.trace, args.format, files)?;
+    verdict(&report)
 }
 
-/// Prints the report and writes the files; fails for a wrong result.
-fn print(
-    report: &GraphReport,
-    last: &GraphOutcome,
+/// Prints the report of a run and writes the files of its trace.
+///
+/// # Errors
+/// Those of the files. Neither they nor the report depend on whether the other can be written.
+pub fn print(
+    report: &Report,
+    trace: &Trace,
     format: Format,
     files: PreparedFiles,
 ) -> Result<(), Failure> {
-    let about = About {
-        workload: report.graph.title.clone(),
-        strategy: report.policy.to_owned(),
-        machine: report.machine.name.clone(),
-        simulated: report.machine.simulated,
-    };
-    // Neither the files nor the report depend on whether the other can be written.
-    let written = match last.interrupted && last.trace.spans.is_empty() {
+    let written = match report.interrupted && trace.spans.is_empty() {
         true => {
             files.discard("the run of which there would be a trace");
             Ok(())
         }
-        false => files.write(&last.trace, &about),
+        false => files.write(trace, &report.about()),
     };
-    terminal::print_report(format, report, render)?;
-    written?;
-    match (report.verified, report.interrupted) {
-        (Some(false), _) => Err(Failure::failed(
+    terminal::print_report(format, report, Report::render)?;
+    written
+}
+
+/// The failure of a wrong result, or of an interrupted run.
+fn verdict(report: &Report) -> Result<(), Failure> {
+    match (&report.verification, report.interrupted) {
+        (Some(wrong), _) if !wrong.right => Err(Failure::failed(
             format!(
                 "the results differ from the sequential reference by up to {:e}",
-                report.max_error.unwrap_or(f64::NAN)
+                wrong.error.unwrap_or(f64::NAN)
             ),
             "the same on single devices (--devices ...) to find the one that computes wrongly",
         )),

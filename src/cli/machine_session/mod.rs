@@ -9,7 +9,7 @@ mod real;
 mod simulated;
 
 use pdawl::machine::{Device, Host, MachineFile};
-use pdawl::report::schema::{HostInfo, Machine};
+use pdawl::report::Machine;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{Devices, Runtime};
 
@@ -70,18 +70,9 @@ impl MachineSession {
         {
             real.connect(named.file.peers);
         }
-        let host = Host::detect();
+        let name = args.machine.clone().unwrap_or("this machine".into());
         Ok(Self {
-            machine: Machine {
-                name: args.machine.clone().unwrap_or("this machine".into()),
-                simulated: false,
-                host: HostInfo {
-                    cpu: host.model,
-                    cores: host.cores.len() as u32,
-                    memory: host.memory.total(),
-                },
-                devices,
-            },
+            machine: Machine::real(name, Host::detect(), devices),
             backend: Backend::Real(real),
             notes,
         })
@@ -98,16 +89,7 @@ impl MachineSession {
             devices: args.devices.as_deref().map(sim_devices).transpose()?,
         };
         Ok(Self {
-            machine: Machine {
-                name: file.name.clone(),
-                simulated: true,
-                host: HostInfo {
-                    cpu: file.host.model.clone(),
-                    cores: file.host.cores,
-                    memory: file.host.memory,
-                },
-                devices: simulator(&file, &options)?.devices().to_vec(),
-            },
+            machine: Machine::simulated(&file, simulator(&file, &options)?.devices().to_vec()),
             backend: Backend::Simulated(Box::new(file), options),
             notes: vec![note],
         })
@@ -149,6 +131,23 @@ impl MachineSession {
             Backend::Real(_) => None,
             Backend::Simulated(file, options) => Some((file, options)),
         }
+    }
+
+    /// Calls `act` with the devices; a simulation, which knows times without data, computes
+    /// none meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::with`].
+    pub fn without_data<T>(
+        &mut self,
+        act: impl FnOnce(&mut dyn Runtime) -> T,
+    ) -> Result<T, Failure> {
+        let data = (self.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
+        let done = self.with(None, act);
+        if let Some(((_, options), data)) = self.simulation().zip(data) {
+            options.data = data;
+        }
+        done
     }
 
     /// Calls `act` with the devices. `cores` is the number of the host's cores to use

@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let compressed = args.out.extension().is_some_and(|ending| ending == "gz");
     let comments = [
         format!("{}: {}, seed {}", loaded.name, source.origin, source.seed),
-        format!("made by pdawl {}", report.version),
+        format!("made by pdawl {}", env!("CARGO_PKG_VERSION")),
     ];
     // `Output::write` passes only errors of files on.
     let mut refused = None;

@@ -11,7 +11,7 @@ use pdawl::profile::{
     Configuration, ProfileRun, ProfiledMachine, Settings, stencil as stencil_run,
 };
 use pdawl::report::model::AdaptReport;
-use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun, SCHEMA};
+use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun};
 use pdawl_profiler::bundle::{Bundle, Entry};
 
 use super::Source;
@@ -103,8 +103,6 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
     let adapted = bundle(&foreign.bundle, entries, runs, target).map_err(Failure::of)?;
     let file = store.save(&adapted).map_err(Failure::of)?;
     let report = AdaptReport {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         foreign: foreign.name,
         foreign_machine: foreign.bundle.machine,
         model: name,

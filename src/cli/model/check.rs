@@ -6,7 +6,7 @@ use pdawl::model::ModelStore;
 use pdawl::model::evaluate::evaluate;
 use pdawl::model::store::{ModelQuery, fits};
 use pdawl::report::model::CheckReport;
-use pdawl::report::model::check::{Fit, HeldOut, SCHEMA};
+use pdawl::report::model::check::{Fit, HeldOut};
 use pdawl_profiler::bundle::{Bundle, FORMAT};
 use pdawl_profiler::dataset;
 
@@ -37,7 +37,6 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
     let source = Source::find(store, &args.model)?;
     let bundle = &source.bundle;
     let report = CheckReport {
-        schema: SCHEMA,
         format: FORMAT,
         checksum: bundle.checksum().map_err(Failure::of)?,
         version: bundle.version.clone(),

@@ -1,7 +1,7 @@
 //! `pdawl model list` and `show`.
 
 use pdawl::model::ModelStore;
-use pdawl::report::model::list::{ListReport, Listed, SCHEMA};
+use pdawl::report::model::list::{ListReport, Listed};
 use pdawl::report::model::show;
 
 use super::Source;
@@ -10,20 +10,11 @@ use crate::cli::failure::Failure;
 use crate::cli::terminal;
 
 pub fn list(store: &ModelStore, format: Format) -> Result<(), Failure> {
-    let mut report = ListReport {
-        schema: SCHEMA,
-        models: Vec::new(),
+    let models = terminal::readable(store.names(), |name| store.find(name)).into_iter();
+    let listed = |(name, bundle): (String, _)| Listed::of(&name, !store.is_own(&name), &bundle);
+    let report = ListReport {
+        models: models.map(listed).collect(),
     };
-    for name in store.names() {
-        match store.find(&name) {
-            Ok(bundle) => {
-                let listed = Listed::of(&name, !store.is_own(&name), &bundle);
-                report.models.push(listed);
-            }
-            // One broken file must not hide the others.
-            Err(error) => terminal::warn(&error.to_string()),
-        }
-    }
     terminal::print_report(format, &report, |report| report.render())
 }
 

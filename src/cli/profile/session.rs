@@ -8,7 +8,7 @@ use pdawl::profile::design::Gpu;
 use pdawl::profile::{
     Budget, ModelKind, ProfileError, ProfiledMachine, ProfilingSession, SessionProgress, Settings,
 };
-use pdawl::report::profile::{KindReport, ProfileReport, Rows, SCHEMA};
+use pdawl::report::profile::{KindReport, ProfileReport, Rows};
 use pdawl_profiler::counters::availability;
 
 use super::{SessionOptions, file, machine};
@@ -120,8 +120,6 @@ impl Opened {
         self.notes.extend_from_slice(self.profiled.notes());
         let simulated = self.profiled.is_simulated();
         Ok(ProfileReport {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
             machine: self.profiled.machine().name.clone(),
             simulated,
             codelet: codelet.to_owned(),

@@ -22,8 +22,8 @@ use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, Corun, CorunError, Tracing};
 use pdawl::engine::measure::{self, MeasureOptions};
 use pdawl::machine::{Device, RuntimeKind};
-use pdawl::report::Context;
-use pdawl::report::schema::Single;
+use pdawl::report::run::corun::{self as corun_report, Single};
+use pdawl::report::{Context, Report};
 use pdawl::runtime::DeviceId;
 use pdawl::workload::Divisible;
 use thiserror::Error;
@@ -224,7 +224,12 @@ impl Session {
         self.model.is_ok()
     }
 
-    /// The content of a report that is not in the outcome.
+    /// The report of a run.
+    pub fn report(&self, strategy: &Strategy, outcome: &Outcome) -> Report {
+        corun_report::report(outcome, self.context(strategy), self.comparison.clone())
+    }
+
+    /// What reports have beside outcomes.
     pub fn context(&self, strategy: &Strategy) -> Context {
         let mut machine = self.machine.machine.clone();
         if let (Strategy::Pdawl, Some(devices)) = (strategy, &self.devices_of_plan) {
@@ -233,8 +238,7 @@ impl Session {
         Context {
             workload: self.workload.described(),
             machine,
-            strategy: strategy.to_string(),
-            comparison: self.comparison.clone(),
+            policy: strategy.to_string(),
             notes: self.notes.clone(),
         }
     }

@@ -5,9 +5,8 @@ use pdawl::balance::{Balancer, Pdawl, Setup};
 use pdawl::machine::{Device, MachineFile};
 use pdawl::model::planner::{self, CandidateDevice, ModelledMachine, RunPlan};
 use pdawl::model::store::ModelQuery;
-use pdawl::model::{ModelStore, StepWork, command};
+use pdawl::model::{ModelStore, Outside, StepWork, command};
 use pdawl::report::model::poor;
-use pdawl::report::prediction::Unseen;
 use pdawl_profiler::bundle::Bundle;
 
 use super::RunError;
@@ -217,8 +216,8 @@ impl ModelSearch<'_> {
                 ));
             }
         }
-        let outside = plan.outside(work, candidates).into_iter().map(Unseen::from);
-        let unseen: Vec<String> = outside.map(|input| input.in_words()).collect();
+        let outside = plan.outside(work, candidates);
+        let unseen: Vec<String> = outside.iter().map(Outside::in_words).collect();
         if !unseen.is_empty() {
             notes.push(format!(
                 "model {name} was not trained on this: {}",

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::Strategy;
 use pdawl::engine::corun::Tracing;
 use pdawl::machine::{Device, DeviceKind};
-use pdawl::report::schema::Single;
+use pdawl::report::run::corun::Single;
 
 use super::Session;
 use crate::cli::failure::Failure;

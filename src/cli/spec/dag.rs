@@ -10,9 +10,10 @@ use pdawl::graph::spec::scalar::Base;
 use pdawl::graph::spec::task::{BuiltGraph, build};
 use pdawl::graph::spec::{Argument, DagSpec, Kernel, Specification};
 use pdawl::machine::DeviceKind;
+use pdawl::report::run::workload::DagParameters;
+use pdawl::report::{Parameters, Workload};
 use pdawl::runtime::{Runtime, opencl};
 use pdawl::workload::kernel::compare::compare;
-use serde_json::json;
 
 use super::check;
 use super::compile::Compiler;
@@ -101,9 +102,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let name = name.to_string_lossy().into_owned();
     let mut job = GraphJob {
-        name: "dag",
-        title: format!("dag {name}, {} kernels", kernels.len()),
-        parameters: json!({ "file": name, "seed": args.seed }),
+        workload: Workload {
+            name: "dag",
+            title: format!("dag {name}, {} kernels", kernels.len()),
+            parameters: Parameters::Dag(DagParameters {
+                file: name,
+                seed: args.seed,
+            }),
+        },
         graph,
         components: Arc::new(built.components.clone()),
         queues: (!dag.queues.is_empty()).then(|| Queues::of_file(&dag.file, &dag.queues)),

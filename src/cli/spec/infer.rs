@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pdawl::graph::spec::infer::{Inference, Inferred, infer};
+use pdawl::report::Printed;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::described::{is_name, refused};
@@ -15,9 +17,6 @@ use crate::cli::terminal;
 pub const EXAMPLES: &str = "Examples:\n  pdawl spec infer kernels/examples/vadd.cl\n  \
                             pdawl spec infer kernels.cl --kernel matmul --out matmul.json\n  \
                             pdawl spec infer tiled.cl -D TS=16 --format json";
-
-/// The schema of this version.
-const SCHEMA: &str = "pdawl-infer/1";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -42,17 +41,10 @@ pub struct Args {
     format: Format,
 }
 
-#[derive(Serialize)]
-struct Report {
-    schema: &'static str,
-    kernels: Vec<Part>,
-}
-
-#[derive(Serialize)]
-struct Part {
-    file: Inferred,
-    to_fill: Vec<String>,
-    notes: Vec<String>,
+/// What a kernel's source tells of its kernel file.
+#[derive(JsonSchema, Serialize)]
+pub struct Report {
+    kernels: Vec<Inference>,
 }
 
 /// A macro with its value, by default 1.
@@ -76,16 +68,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         terminal::print(&text)?;
     }
     match args.format {
-        Format::Json => terminal::print_json(&Report {
-            schema: SCHEMA,
-            kernels: (made.into_iter())
-                .map(|made| Part {
-                    file: made.file,
-                    to_fill: made.to_fill,
-                    notes: made.notes,
-                })
-                .collect(),
-        }),
+        Format::Json => terminal::print_json(&Printed::from(&Report { kernels: made })),
         Format::Text => {
             for made in &made {
                 tell(made);

@@ -10,9 +10,9 @@ pub mod dag;
 pub mod described;
 pub mod devices;
 mod first_launch;
-mod infer;
+pub mod infer;
 pub mod kernel;
-mod show;
+pub mod show;
 
 use clap::Subcommand;
 

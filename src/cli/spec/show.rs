@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use pdawl::graph::spec::Specification;
 use pdawl::graph::spec::dag::{DagSpec, Node};
+use pdawl::report::Printed;
 use pdawl::report::drawing::{self, Drawing};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check;
@@ -17,9 +19,6 @@ use crate::cli::terminal;
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl graph show kernels/examples/head.dag --out head.svg\n  \
                             pdawl graph show kernels/examples/matmul.json -D n=512 > matmul.svg";
-
-/// The schema of this version.
-const SCHEMA: &str = "pdawl-drawing/1";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -39,9 +38,9 @@ pub struct Args {
     format: Format,
 }
 
-#[derive(Serialize)]
-struct Report {
-    schema: &'static str,
+/// A drawing of a graph.
+#[derive(JsonSchema, Serialize)]
+pub struct Report {
     file: String,
     kernels: usize,
     edges: usize,
@@ -96,7 +95,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return terminal::print(&String::from_utf8_lossy(&text));
     }
     let report = Report {
-        schema: SCHEMA,
         file: args.file.display().to_string(),
         kernels: drawn.kernels.len(),
         edges: drawn.edges.len(),
@@ -104,7 +102,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         drawing: args.out.as_ref().map(|path| path.display().to_string()),
     };
     match (args.format, &report.drawing) {
-        (Format::Json, _) => terminal::print_json(&report),
+        (Format::Json, _) => terminal::print_json(&Printed::from(&report)),
         (Format::Text, Some(path)) => terminal::print(&format!(
             "{path}: {} kernels, {} edges, {} components\n",
             report.kernels, report.edges, report.components

@@ -13,7 +13,7 @@ use pdawl::graph::TaskGraph;
 use pdawl::machine::{DeviceKind, Host};
 use pdawl::policy::NamedPolicy;
 use pdawl::quantity::Bytes;
-use pdawl::report::tasks::{SCHEMA, TaskReport, TaskRow, TaskRuns};
+use pdawl::report::tasks::{TaskReport, TaskRow, TaskRuns};
 use pdawl::workload::task_set::Body;
 
 use super::Args;
@@ -59,8 +59,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     outcome?;
     let devices = session.machine.devices.iter();
     let report = TaskReport {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         simulated: session.machine.simulated,
         devices: devices.map(|device| device.name.clone()).collect(),
         machine: session.machine.name,

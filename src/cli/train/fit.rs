@@ -8,7 +8,7 @@ use pdawl::model::training::{
     GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, bundle, fit_all,
 };
 use pdawl::report::model::poor;
-use pdawl::report::training::{GroupReport, ModelReport, SCHEMA, TrainingReport};
+use pdawl::report::training::{GroupReport, ModelReport, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};
 
@@ -60,8 +60,6 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     notes.extend(models.left_out);
     notes.extend(models.groups.iter().flat_map(remarks));
     Ok(TrainingReport {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         model: name.to_owned(),
         file: file.display().to_string(),
         machine: machine.name.clone(),

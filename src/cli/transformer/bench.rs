@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use pdawl::experiment::{Point, PointOptions};
 use pdawl::policy::NamedPolicy;
-use pdawl::report::transformer::{Experiments, PointReport, SCHEMA, claims};
+use pdawl::report::transformer::{Experiments, PointReport, claims};
 use pdawl::workload::transformer::{Form, Transformer};
 
 use super::{beta, check_memory, failure, heads};
@@ -168,8 +168,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     let experiments = Experiments {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
         machine: session.machine,
         layers: args.layers,
         seed: args.seed,

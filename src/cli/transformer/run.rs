@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::PreparedGraph;
+use pdawl::report::run::workload::TransformerParameters;
+use pdawl::report::{Parameters, Workload};
 use pdawl::runtime::Runtime;
 use pdawl::workload::transformer::{Form, Layers, Transformer};
-use serde_json::json;
 
 use super::{SMALLER, beta, heads, title};
 use crate::cli::failure::{Failure, refused};
@@ -84,17 +85,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let components = layers.components().map_err(Failure::of)?;
     let flops = layers.flops();
     let mut job = GraphJob {
-        name: "transformer",
-        title: title(&transformer),
-        parameters: json!({
-            "heads": args.heads,
-            "beta": args.beta,
-            "layers": args.layers,
-            "batch": args.batch,
-            "seed": args.seed,
-            "flops": flops,
-            "leave_results": args.leave_results,
-        }),
+        workload: Workload {
+            name: "transformer",
+            title: title(&transformer),
+            parameters: Parameters::Transformer(TransformerParameters {
+                heads: args.heads,
+                beta: args.beta,
+                layers: args.layers,
+                batch: args.batch,
+                seed: args.seed,
+                flops,
+                leave_results: args.leave_results,
+            }),
+        },
         graph: Arc::clone(&layers.graph),
         components: Arc::new(components),
         queues: None,

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::{SpecError, read};
@@ -13,8 +14,8 @@ use super::scalar::ElementType;
 use super::source::{Access, KernelInfo, Parameter, kernels};
 use crate::codelet::AddressSpace;
 
-/// A kernel file with gaps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A kernel file with `?` for unknown values.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inferred {
     pub id: usize,
@@ -31,7 +32,8 @@ pub struct Inferred {
     pub local_arguments: Vec<InferredLocal>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A buffer; `break` says whether it is divided along with the kernel.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InferredBuffer {
     #[serde(rename = "type")]
     pub element: String,
@@ -41,7 +43,8 @@ pub struct InferredBuffer {
     pub divided: u8,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A value.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InferredValue {
     #[serde(rename = "type")]
     pub element: String,
@@ -49,7 +52,8 @@ pub struct InferredValue {
     pub value: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Local memory of a work-group.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct InferredLocal {
     #[serde(rename = "type")]
     pub element: String,
@@ -58,7 +62,7 @@ pub struct InferredLocal {
 }
 
 /// A kernel file, and what the user must still fill in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Inference {
     pub file: Inferred,
     /// Fields to fill in, with what belongs there.

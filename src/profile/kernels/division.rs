@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the examination (`opencl-layer/src/divide/examine.rs`) and of what a text
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const EXAMINATION: u32 = 2;
 
 /// Whether and how the launches of a kernel are divided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verdict", deny_unknown_fields)]
 pub enum Division {
     /// They are not.

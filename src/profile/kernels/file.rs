@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::bounded;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
@@ -17,7 +18,7 @@ use crate::file_store::{FileStore, StoreError, StoreKind};
 use crate::machine::Fingerprint;
 
 /// The header of this version of the format.
-const FORMAT: &str = "pdawl-kernels/1";
+pub const FORMAT: &str = "pdawl-kernels/1";
 
 /// Bytes of a file, at most.
 const MOST: u64 = 64 << 20;
@@ -32,8 +33,12 @@ static KERNELS: StoreKind = StoreKind {
     instead: "",
 };
 
-#[derive(Serialize)]
-struct Written<'a> {
+/// The times of kernels that `pdawl exec` keeps from run to run. A key is a hash of the
+/// program's text and build options, the kernel's name, the launch's global and local sizes (`*`
+/// where the driver chooses), and the bytes of the arguments: `084cf66f... norm 12/6
+/// 81120,520,4`.
+#[derive(JsonSchema, Serialize)]
+pub struct KernelsFile<'a> {
     format: &'a str,
     fingerprint: &'a str,
     /// The version of the examination that found the divisions.
@@ -65,9 +70,11 @@ struct Contents {
 }
 
 /// What a file has.
-#[derive(Default, Serialize)]
+#[derive(Default, JsonSchema, Serialize)]
 pub(super) struct Kept {
+    /// By key, and by device: model and driver's platform.
     pub kernels: Profiles,
+    /// By key, and the scalars that decide which bytes a launch writes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub divisions: Divisions,
     /// By key: the seconds that launches have taken.
@@ -150,7 +157,7 @@ pub(super) fn write(
     fingerprint: &str,
     kept: &Kept,
 ) -> Result<(), KernelProfilesError> {
-    let written = Written {
+    let written = KernelsFile {
         format: FORMAT,
         fingerprint,
         examination: EXAMINATION,

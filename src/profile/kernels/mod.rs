@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub use division::{Agreeing, Division};
 pub use error::KernelProfilesError;
 use file::Kept;
-pub use file::path_of_user;
+pub use file::{FORMAT, KernelsFile, path_of_user};
 pub use key::{KernelKey, Program};
 pub use times::{KernelTimes, Recorded};
 

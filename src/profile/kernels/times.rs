@@ -1,5 +1,6 @@
 //! The times of one kernel on one device, and their changes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Seconds that are kept: the last ones.
@@ -18,7 +19,7 @@ const FAR: f64 = 3.0;
 const LEAST_SPREAD: f64 = 0.05;
 
 /// The last seconds of a kernel on a device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelTimes {
     /// The oldest first.

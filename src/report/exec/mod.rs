@@ -3,6 +3,7 @@
 
 mod text;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use text::render;
@@ -10,8 +11,8 @@ pub use text::render;
 /// The format of this version.
 pub const FORMAT: &str = "pdawl-exec/1";
 
-/// A program's run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What an OpenCL program did; exec.md explains the terms.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ExecReport {
     pub format: &'static str,
     pub version: &'static str,
@@ -30,7 +31,7 @@ pub struct ExecReport {
 }
 
 /// What the command set.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Settings {
     /// The layer's library.
     pub layer: String,
@@ -48,7 +49,7 @@ pub struct Settings {
 }
 
 /// A process of the program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
     /// Its program file.
@@ -57,7 +58,7 @@ pub struct Process {
     pub began: f64,
     /// From then to the last figure.
     pub seconds: f64,
-    /// Whether it ended by itself. Otherwise the figures may lack its last second.
+    /// Whether it ended by itself; otherwise the figures may lack its last second.
     pub complete: bool,
     /// The real devices.
     pub devices: Vec<Device>,
@@ -71,7 +72,7 @@ pub struct Process {
 }
 
 /// A real device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Device {
     pub name: String,
     pub model: String,
@@ -79,7 +80,7 @@ pub struct Device {
 }
 
 /// A command queue of the program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Queue {
     pub number: usize,
     /// The device of its last kernel.
@@ -89,7 +90,7 @@ pub struct Queue {
 }
 
 /// What a queue did at a device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct QueueDevice {
     pub name: String,
     /// Commands of all kinds, and kernels among them.
@@ -107,7 +108,7 @@ pub struct QueueDevice {
 }
 
 /// A kernel of one shape.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Kernel {
     pub name: String,
     /// Its key in the kernel profiles.
@@ -120,7 +121,7 @@ pub struct Kernel {
 }
 
 /// Whether and how launches of a kernel are divided.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Division {
     /// `sliced`, `merged`, `refused`, or `unknown` for a kernel that was not examined.
     pub verdict: String,
@@ -137,14 +138,14 @@ pub struct Division {
 }
 
 /// What a device ran of divided launches.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Share {
     pub device: String,
     pub share: f64,
 }
 
 /// A kernel at a device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct KernelDevice {
     pub name: String,
     pub launches: u64,
@@ -155,7 +156,7 @@ pub struct KernelDevice {
 }
 
 /// Copies from one memory to another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Moved {
     /// A device, or `host`.
     pub from: String,
@@ -165,7 +166,7 @@ pub struct Moved {
 }
 
 /// The time of the layer's own code.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OwnTime {
     /// Commands that were enqueued, and how many of them were timed.
     pub commands: u64,

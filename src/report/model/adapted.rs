@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::percent;
@@ -9,15 +10,10 @@ use crate::quantity::Seconds;
 use crate::report::style::{FAINT, STRONG, column, line, notes, origin, styled, written};
 use crate::report::table;
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-model-adapt/1";
-
 /// A foreign model, corrected by calibration runs. Errors are fractions: 0.02
 /// is 2 %.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct AdaptReport {
-    pub schema: &'static str,
-    pub version: &'static str,
     /// The foreign model, and the machine that it was of.
     pub foreign: String,
     pub foreign_machine: String,
@@ -31,7 +27,7 @@ pub struct AdaptReport {
 }
 
 /// A codelet on a kind of device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct AdaptedGroup {
     pub kind: String,
     pub codelet: String,
@@ -45,7 +41,7 @@ pub struct AdaptedGroup {
 }
 
 /// A calibration run, in seconds of a step.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CalibrationRun {
     pub configuration: String,
     pub measured: f64,

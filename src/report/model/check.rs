@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{date, heading, percent};
@@ -9,18 +10,15 @@ use crate::model::evaluate::Evaluation;
 use crate::report::style::{ALARM, FAINT, MAIN, STRONG, column, line, origin, styled, written};
 use crate::report::table;
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-model-check/1";
-
 /// A model that could be read: damaged files and those of newer versions are refused
 /// before. Errors are fractions: 0.02 is 2 %.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct CheckReport {
-    pub schema: &'static str,
     pub model: String,
     pub file: String,
     /// Of the file's format, such as `pdawl-model/1`.
     pub format: &'static str,
+    /// Of the file, which is intact.
     pub checksum: String,
     /// The version of the program that trained it, and when: seconds since
     /// 1970 in UTC.
@@ -36,7 +34,7 @@ pub struct CheckReport {
 }
 
 /// Whether a model is of a machine.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Fit {
     pub machine: String,
     pub fits: bool,
@@ -44,7 +42,7 @@ pub struct Fit {
 }
 
 /// A model on a dataset's runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct HeldOut {
     pub dataset: String,
     pub machine: String,

@@ -1,22 +1,20 @@
 //! The models that there are: `pdawl-models/1`.
 
 use pdawl_profiler::bundle::Bundle;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{date, percent};
 use crate::report::table;
 
-/// The schema of this version.
-pub const SCHEMA: &str = "pdawl-models/1";
-
-#[derive(Clone, Debug, Serialize)]
+/// The models that there are.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ListReport {
-    pub schema: &'static str,
     pub models: Vec<Listed>,
 }
 
 /// A model of the list.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Listed {
     /// What the command line calls it.
     pub name: String,
@@ -33,7 +31,7 @@ pub struct Listed {
 }
 
 /// A codelet on a kind of device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ListedEntry {
     pub kind: String,
     pub codelet: String,

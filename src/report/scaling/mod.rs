@@ -1,18 +1,16 @@
 //! The report of a workload on growing numbers of nodes, simulated: JSON of schema
-//! `pdawl-scaling/1`, and text.
+//! `pdawl-scaling/2`, and text.
 
 mod text;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::cluster::WorkloadDescription;
+use super::run::Workload;
 use crate::engine::cluster::simulate::{Busiest, Report, Resource};
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-scaling/1";
-
 /// Simulated runs of one workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingReport {
     #[serde(flatten)]
     pub context: ScalingContext,
@@ -21,14 +19,11 @@ pub struct ScalingReport {
 }
 
 /// What is known before the runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingContext {
-    pub schema: &'static str,
-    /// Of the program.
-    pub version: &'static str,
     /// Always true.
     pub simulated: bool,
-    pub workload: WorkloadDescription,
+    pub workload: Workload,
     pub cluster: String,
     pub policy: String,
     pub prefetch: u32,
@@ -41,7 +36,7 @@ pub struct ScalingContext {
 }
 
 /// The run that speed-ups count from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Reference {
     /// In words.
     pub what: String,
@@ -50,10 +45,11 @@ pub struct Reference {
 }
 
 /// A run on some nodes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingRun {
     pub nodes: u64,
     pub seconds: f64,
+    /// Operations over `seconds`, in 10^9/s.
     pub gflops: f64,
     /// Seconds of the reference over those of this run.
     pub speedup: f64,
@@ -63,11 +59,12 @@ pub struct ScalingRun {
     pub sent_bytes: u64,
     /// The part of the time in which no device of a node computed, the mean of all nodes.
     pub idle: f64,
+    /// Null: nothing was busy.
     pub busiest: Option<BusiestPart>,
 }
 
 /// What was busy for the greatest part of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct BusiestPart {
     /// `device`, `device_link`, `link_out`, `link_in`, `switch` or `driver`.
     pub kind: &'static str,
@@ -108,7 +105,7 @@ impl ScalingContext {
         ScalingRun {
             nodes: report.nodes.len() as u64,
             seconds: report.seconds,
-            gflops: self.workload.flops / report.seconds / 1e9,
+            gflops: self.workload.flops() / report.seconds / 1e9,
             speedup,
             efficiency: speedup * reference.nodes as f64 / count,
             sent_bytes: report.nodes.iter().map(|node| node.bytes_out).sum(),
@@ -122,6 +119,8 @@ impl ScalingContext {
 mod tests {
     use std::time::Duration;
 
+    use super::super::run::Parameters;
+    use super::super::run::workload::TasksParameters;
     use super::*;
     use crate::engine::cluster::simulate::NodeRow;
     use crate::spread::Requests;
@@ -129,16 +128,16 @@ mod tests {
     /// A workload of 24 billion operations.
     fn context(reference: Reference) -> ScalingContext {
         ScalingContext {
-            schema: SCHEMA,
-            version: "0",
             simulated: true,
-            workload: WorkloadDescription {
-                name: "some",
-                size: "much".to_owned(),
-                tasks: 1,
-                subtasks: 1,
-                flops: 24e9,
-            },
+            workload: Workload::new(
+                "some",
+                Parameters::Tasks(TasksParameters {
+                    size: "much".to_owned(),
+                    tasks: 1,
+                    subtasks: 1,
+                    flops: 24e9,
+                }),
+            ),
             cluster: "one".to_owned(),
             policy: "static".to_owned(),
             prefetch: 0,

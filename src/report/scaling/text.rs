@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use anstyle::Style;
 
+use super::super::run::Parameters;
 use super::super::style::{FAINT, MAIN, STRONG, notes, origin, styled, written};
 use super::{BusiestPart, ScalingContext, ScalingRun};
 use crate::quantity::{Bytes, Count, Percent, Seconds};
@@ -15,17 +16,18 @@ impl ScalingContext {
     }
 
     fn write_heading(&self, out: &mut String) -> fmt::Result {
-        let of = &self.workload;
-        writeln!(
-            out,
-            "{}, {}: {} subtasks in {} tasks on nodes of {}{}",
-            styled(STRONG, format!("{} {}", of.name, of.size)),
-            styled(STRONG, &self.policy),
-            of.subtasks,
-            of.tasks,
-            styled(STRONG, &self.cluster),
-            origin(self.simulated)
-        )?;
+        if let Parameters::Tasks(of) = &self.workload.parameters {
+            writeln!(
+                out,
+                "{}, {}: {} subtasks in {} tasks on nodes of {}{}",
+                styled(STRONG, &self.workload.title),
+                styled(STRONG, &self.policy),
+                of.subtasks,
+                of.tasks,
+                styled(STRONG, &self.cluster),
+                origin(self.simulated)
+            )?;
+        }
         let from = &self.reference;
         let seconds = Seconds(from.seconds);
         writeln!(out, "Speed-ups count from {}, {seconds}.\n", from.what)?;

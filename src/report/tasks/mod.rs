@@ -4,20 +4,16 @@
 mod text;
 
 use pdawl_profiler::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::experiment::tasks::TaskFigures;
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-tasks/1";
-
-/// Policies that ran in turns on sets of several sizes. Times and rates are simulated if
+/// Policies that ran in turns on sets of several sizes: each repeat runs every policy once, and
+/// on real devices each run follows one that does not count. Times and rates are simulated if
 /// `simulated`, but for `deciding_seconds`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TaskReport {
-    pub schema: &'static str,
-    /// Of the program.
-    pub version: &'static str,
     pub machine: String,
     pub simulated: bool,
     /// Names of the devices that took part.
@@ -35,6 +31,7 @@ pub struct TaskReport {
     pub dependencies: bool,
     /// Tasks that a device has at once; `None`: the policies' default.
     pub window: Option<usize>,
+    /// Of the first repeat; each further one has the next for its policies.
     pub seed: u64,
     /// Runs of each policy that were asked for.
     pub repeats: u32,
@@ -44,23 +41,34 @@ pub struct TaskReport {
 }
 
 /// A policy on a set of one size. The figures are those of the run with the median time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TaskRow {
+    /// Tiles along a matrix; of random tasks their number.
     pub n: u32,
+    /// Number of tasks.
     pub tasks: usize,
     pub policy: String,
     /// `natural` or `random`.
     pub order: &'static str,
+    /// From the first decision until the last result is there, of the run with the median time
+    /// (the shorter of two).
     pub seconds: f64,
+    /// Operations of all tasks over `seconds`, in 10^9/s.
     pub gflops: f64,
-    /// What the machine's rates and its bus allow at most; `None` if they are unknown.
+    /// Operations over the least time that the machine file allows, the greater of two: all
+    /// devices compute at their single-precision rates all the time; every given datum that is
+    /// read and every wanted result cross the host's bus once (the links, if the file has no
+    /// bus). `None` on real devices.
     pub bound_gflops: Option<f64>,
+    /// Copied from host memory to devices, and back.
     pub loaded_bytes: u64,
     pub written_back_bytes: u64,
     /// Copied from device to device.
     pub peer_bytes: u64,
+    /// Data that left a device's memory, to make room or since nothing needed them.
     pub evictions: u64,
-    /// The median of all runs, in real seconds.
+    /// Real time to make the policy and within its calls, the median of all runs. Simulated
+    /// `seconds` do not contain it, measured ones contain the calls.
     pub deciding_seconds: f64,
     /// Runs that ended.
     pub repeats: usize,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::super::style::{ALARM, STRONG, notes, origin, styled, written};
+use super::super::style::{STRONG, cell, ending, origin, styled, written};
 use super::super::table;
 use super::{TaskReport, TaskRow};
 use crate::quantity::{Bytes, Count, Percent, Seconds};
@@ -44,10 +44,7 @@ impl TaskReport {
         if self.simulated {
             writeln!(out, "\nTime and rates are simulated, Deciding is real.")?;
         }
-        if self.interrupted {
-            writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
-        }
-        notes(out, &self.notes)
+        ending(out, self.interrupted, &self.notes)
     }
 }
 
@@ -57,18 +54,16 @@ fn cells(row: &TaskRow, first: bool) -> Vec<String> {
         true => figure.to_string(),
         false => String::new(),
     };
-    let rate = |gflops: f64| Count(gflops * 1e9, "flop/s").to_string();
+    let rate = |gflops: f64| Count(gflops * 1e9, "flop/s");
     let bound = row.bound_gflops;
     vec![
         of_size(row.n as usize),
         of_size(row.tasks),
         row.policy.clone(),
         Seconds(row.seconds).to_string(),
-        rate(row.gflops),
-        bound.map_or("-".to_owned(), rate),
-        bound.map_or("-".to_owned(), |bound| {
-            Percent(row.gflops / bound).to_string()
-        }),
+        rate(row.gflops).to_string(),
+        cell(bound, rate),
+        cell(bound, |bound| Percent(row.gflops / bound)),
         Bytes(row.loaded_bytes).to_string(),
         Bytes(row.written_back_bytes).to_string(),
         row.evictions.to_string(),

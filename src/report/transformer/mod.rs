@@ -6,25 +6,24 @@ mod paper;
 mod text;
 
 use pdawl_profiler::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use paper::{Claim, claims};
 
-use super::schema::Machine;
+use super::run::Machine;
 use crate::engine::graph::GraphOutcome;
 use crate::experiment::{Candidate, CandidatePolicy, Point};
 
-/// The schema's name and version.
-pub const SCHEMA: &str = "pdawl-bench-transformer/1";
-
-/// Candidate policies on transformers of several sizes. Times are seconds, virtual if
-/// `machine.simulated`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Candidate policies on transformers of several sizes, in turns. Times are virtual if
+/// `machine.simulated`. `coarse` is clustering on one GPU queue, `clustering` its best
+/// configuration, `batch` all heads in one batch. The others are the policies of `--policies`:
+/// on one queue a device if they place single kernels, otherwise on the queues of the best
+/// clustering; `adaptive` after three runs that do not count.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Experiments {
-    pub schema: &'static str,
-    /// Of the program.
-    pub version: &'static str,
     pub machine: Machine,
+    /// Of each transformer.
     pub layers: u32,
     pub seed: u64,
     /// Runs of each candidate that count, in turns; each follows one that does not.
@@ -40,8 +39,9 @@ pub struct Experiments {
 }
 
 /// One size of the transformer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PointReport {
+    /// Heads of a layer; rows and columns of every matrix.
     pub heads: u32,
     pub beta: u32,
     /// Operations of all kernels.
@@ -54,11 +54,11 @@ pub struct PointReport {
 }
 
 /// A candidate policy and its runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct CandidateResult {
     /// `coarse`, `clustering`, `batch`, or the name of another policy.
     pub name: String,
-    /// Queues of each GPU and of each CPU, and heads on CPUs.
+    /// Queues of each GPU and of each CPU, and heads on CPUs (null: the policy decides).
     pub q_gpu: usize,
     pub q_cpu: usize,
     pub h_cpu: Option<usize>,
@@ -74,12 +74,13 @@ pub struct CandidateResult {
     pub driver_seconds_per_kernel: Option<f64>,
     /// Whether the result of its last run is right; `None` if not asked.
     pub right: Option<bool>,
+    /// The largest error of a matrix over its root mean square.
     pub error: Option<f64>,
 }
 
 /// Median times of the candidates over that of the best clustering; above 1 the
 /// clustering is faster. `None` where one of them did not run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Ratios {
     /// Experiment 1: one queue of the GPU.
     pub coarse: Option<f64>,
@@ -87,6 +88,7 @@ pub struct Ratios {
     pub eager: Option<f64>,
     /// Experiment 3.
     pub heft: Option<f64>,
+    /// The others.
     pub adaptive: Option<f64>,
     pub batch: Option<f64>,
 }

@@ -1,10 +1,11 @@
 //! The ratios of the PySchedCL paper, as its text gives them. Its Figures 11 and 12
 //! show them point by point.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A ratio of the paper, on a GTX 970 beside four cores of an i5-4690K.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Claim {
     /// The ratio, as in the report: `coarse`, `eager` or `heft` over the best
     /// clustering, or `eager/heft`.

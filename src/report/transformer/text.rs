@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::super::style::{ALARM, STRONG, column, notes, origin, styled, written};
+use super::super::style::{ALARM, STRONG, cell, column, ending, origin, styled, written};
 use super::super::table;
 use super::{CandidateResult, Experiments, PointReport};
 use crate::quantity::{Count, Seconds};
@@ -55,16 +55,12 @@ impl Experiments {
                 claim.ratio, claim.least, claim.greatest, claim.points, claim.source
             )?;
         }
-        if self.interrupted {
-            writeln!(out, "{} on request", styled(ALARM, "Interrupted"))?;
-        }
-        notes(out, &self.notes)
+        ending(out, self.interrupted, &self.notes)
     }
 }
 
 fn row(point: &PointReport, candidate: &CandidateResult, first: bool) -> Vec<String> {
     let ratio = candidate.over_clustering(&point.candidates);
-    let seconds = |value: Option<f64>| value.map_or("-".to_owned(), |v| Seconds(v).to_string());
     let least = candidate.seconds.iter().copied().min_by(f64::total_cmp);
     let name = match (first, point.heads, point.beta) {
         (true, heads, beta) => format!("{heads} x {beta}"),
@@ -86,16 +82,13 @@ fn row(point: &PointReport, candidate: &CandidateResult, first: bool) -> Vec<Str
         name,
         candidate.name.clone(),
         queues,
-        candidate
-            .h_cpu
-            .map_or("-".to_owned(), |heads| heads.to_string()),
-        seconds(candidate.median()),
-        seconds(least),
-        (candidate.flops_per_second)
-            .map_or("-".to_owned(), |rate| Count(rate, "flop/s").to_string()),
-        ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
-        seconds(candidate.host_seconds_per_kernel),
-        seconds(candidate.driver_seconds_per_kernel),
+        cell(candidate.h_cpu, |heads| heads),
+        cell(candidate.median(), Seconds),
+        cell(least, Seconds),
+        cell(candidate.flops_per_second, |rate| Count(rate, "flop/s")),
+        cell(ratio, |ratio| format!("{ratio:.2}")),
+        cell(candidate.host_seconds_per_kernel, Seconds),
+        cell(candidate.driver_seconds_per_kernel, Seconds),
         error,
     ]
 }

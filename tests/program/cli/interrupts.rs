@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::command::{Home, interrupt, listening, process, send};
-use crate::json_schema::conforms;
 
 #[test]
 fn ctrl_c_ends_a_run_with_the_report_so_far() {
@@ -19,9 +18,9 @@ fn ctrl_c_ends_a_run_with_the_report_so_far() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    conforms(&report);
+    crate::schemas::conforms(&report);
     assert_eq!(report["interrupted"], true);
-    let steps = report["steps"].as_array().unwrap().len();
+    let steps = report["details"]["steps"].as_array().unwrap().len();
     assert!(steps > 0 && steps < 4_000_000, "{steps}");
 }
 

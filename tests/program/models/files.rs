@@ -64,7 +64,7 @@ fn models_travel_as_files_and_hide_nothing() {
     let predicted = home.json("predict stencil --machine titan --size 900 --model out.json");
     assert_eq!(predicted["model"]["name"], "k40");
     let run = home.json("run stencil --machine titan --size 900 --steps 2 --model ./out.json");
-    assert_eq!(run["model"]["name"], "k40");
+    assert_eq!(run["details"]["model"]["name"], "k40");
     refuses(
         &home,
         "run stencil --machine titan --model ./none.json",

@@ -42,7 +42,7 @@ fn runs(source: &str, spec: &str) -> (Value, String) {
     );
     assert_eq!(status, Some(0), "{err}");
     let report: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));
-    assert_eq!(report["verified"], true);
+    assert_eq!(report["verification"]["right"], true);
     (report, err)
 }
 

@@ -12,7 +12,8 @@ use pdawl::engine::corun::CorunError;
 use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::quantity::Bytes;
-use pdawl::report::schema::{KernelParameters, Parameters, Workload};
+use pdawl::report::run::workload::KernelParameters;
+use pdawl::report::{Parameters, Workload};
 use pdawl::runtime::{Runtime, RuntimeError};
 use pdawl::workload::Divisible;
 use pdawl::workload::kernel::UserKernel;
@@ -203,9 +204,9 @@ impl KernelTask {
     /// Its description in reports.
     pub fn described(&self) -> Workload {
         let kernel = self.user.kernel();
-        Workload {
-            name: "kernel",
-            parameters: Parameters::Kernel(KernelParameters {
+        Workload::new(
+            "kernel",
+            Parameters::Kernel(KernelParameters {
                 file: name(&self.args.file),
                 kernel: kernel.name.clone(),
                 source: name(&kernel.source),
@@ -225,7 +226,7 @@ impl KernelTask {
                 steps: self.args.steps,
                 seed: self.args.seed,
             }),
-        }
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! Outcomes and contexts for the tests of reports.
 
-use super::build::Context;
-use super::schema::{HostInfo, Machine, Parameters, StencilParameters, Workload};
+use super::workload::StencilParameters;
+use super::{Context, HostInfo, Machine, Parameters, Workload};
 use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
@@ -89,9 +89,9 @@ pub fn context() -> Context {
         link_bandwidth,
     };
     Context {
-        workload: Workload {
-            name: "stencil",
-            parameters: Parameters::Stencil(StencilParameters {
+        workload: Workload::new(
+            "stencil",
+            Parameters::Stencil(StencilParameters {
                 nx: 100,
                 ny: 100,
                 nz: None,
@@ -99,7 +99,7 @@ pub fn context() -> Context {
                 steps: 4,
                 seed: 1,
             }),
-        },
+        ),
         machine: Machine {
             name: "k40".into(),
             simulated: true,
@@ -113,8 +113,7 @@ pub fn context() -> Context {
                 device("gpu0", DeviceKind::Gpu, Some(6e9)),
             ],
         },
-        strategy: "dawl".into(),
-        comparison: Vec::new(),
+        policy: "dawl".into(),
         notes: Vec::new(),
     }
 }

@@ -1,0 +1,161 @@
+//! A graph of kernels: its part of a report, and the report of its runs.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Context, Details, DevicePart, Lost, Report, Verification, device_name, fraction};
+use crate::engine::graph::{GraphLoss, GraphOutcome};
+use crate::graph::{Components, TaskGraph};
+use crate::machine::Device;
+use crate::policy::Configuration;
+
+/// What only runs of graphs have. Devices and components are those of the last run.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Graph {
+    /// Number of kernels, and of data.
+    pub kernels: usize,
+    pub data: usize,
+    /// Data that one kernel makes and another reads.
+    pub edges: usize,
+    /// Number of components (with `eager` and `heft` each kernel is one), and levels of their
+    /// dependencies.
+    pub components: usize,
+    pub levels: usize,
+    /// The best configuration of `--search`.
+    pub found: Option<MeasuredConfiguration>,
+    /// All configurations that the search measured.
+    pub tried: Vec<MeasuredConfiguration>,
+    /// Seconds of the host a kernel, in the median run: of the program itself (0 in a
+    /// simulation), and of the drivers' calls for it and its copies (0 if not counted).
+    pub host_seconds_per_kernel: f64,
+    pub driver_seconds_per_kernel: f64,
+    /// Components in the order in which they ended.
+    pub placements: Vec<PlacedComponent>,
+}
+
+/// A configuration and its median seconds.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct MeasuredConfiguration {
+    #[serde(flatten)]
+    pub configuration: Configuration,
+    pub seconds: f64,
+}
+
+impl From<&(Configuration, f64)> for MeasuredConfiguration {
+    fn from((configuration, seconds): &(Configuration, f64)) -> Self {
+        Self {
+            configuration: *configuration,
+            seconds: *seconds,
+        }
+    }
+}
+
+/// Where a component ran, and when.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct PlacedComponent {
+    pub component: usize,
+    pub level: usize,
+    pub device: String,
+    /// Number of its kernels.
+    pub kernels: usize,
+    /// Seconds from the run's begin.
+    pub dispatched_seconds: f64,
+    pub ended_seconds: f64,
+}
+
+/// What the report of a graph has beside the outcomes and what every report has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    pub setup_seconds: f64,
+    pub found: Option<MeasuredConfiguration>,
+    pub tried: Vec<MeasuredConfiguration>,
+    /// Whether the results are right, and the greatest error.
+    pub verified: Option<(bool, f64)>,
+}
+
+/// The report of timed runs and of a last one, which alone may have a trace.
+pub fn report(
+    timed: &[GraphOutcome],
+    last: &GraphOutcome,
+    (graph, components): (&TaskGraph, &Components),
+    context: Context,
+    measured: Measured,
+) -> Report {
+    let mut order: Vec<&GraphOutcome> = timed.iter().collect();
+    order.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let median = order.get(order.len() / 2).copied();
+    let throughput = context.workload.rate(median.map(|run| run.seconds));
+    let median = median.unwrap_or(last);
+    let levels = components.list().iter().map(|c| c.level + 1).max();
+    let placed = last.placements.iter().map(|placed| PlacedComponent {
+        component: placed.component,
+        level: placed.level,
+        device: device_name(&last.devices, placed.device),
+        kernels: components.list()[placed.component].kernels.len(),
+        dispatched_seconds: placed.dispatched,
+        ended_seconds: placed.ended,
+    });
+    let details = Graph {
+        kernels: graph.kernels().len(),
+        data: graph.data().len(),
+        edges: graph.edges().count(),
+        components: components.len(),
+        levels: levels.unwrap_or(0),
+        found: measured.found,
+        tried: measured.tried,
+        host_seconds_per_kernel: median.host_seconds_per_kernel(),
+        driver_seconds_per_kernel: median.driver_seconds_per_kernel(),
+        placements: placed.collect(),
+    };
+    let losses = timed.iter().chain([last]).flat_map(|run| &run.losses);
+    Report {
+        runs: timed.iter().map(|run| run.seconds).collect(),
+        setup_seconds: Some(measured.setup_seconds),
+        throughput,
+        verification: measured.verified.map(|(right, error)| Verification {
+            right,
+            error: error.is_finite().then_some(error),
+            ..Verification::default()
+        }),
+        lost: losses.map(|loss| lost(last, loss)).collect(),
+        interrupted: last.interrupted,
+        devices: devices(last, &context.machine.devices),
+        ..context.report(median.seconds, Details::Graph(details))
+    }
+}
+
+/// What a report says of a loss in a run.
+pub fn lost(run: &GraphOutcome, loss: &GraphLoss) -> Lost {
+    Lost {
+        device: Some(device_name(&run.devices, loss.device)),
+        why: Some(loss.why.clone()),
+        repeated: loss.repeated.len() as u64,
+        back: loss.back,
+        ..Lost::default()
+    }
+}
+
+/// The devices' parts in a run, by their kernels.
+pub(super) fn devices(run: &GraphOutcome, devices: &[Device]) -> Vec<DevicePart> {
+    let part = |(index, used): (usize, &crate::engine::graph::DeviceUse)| {
+        let own = run.placements.iter().filter(|of| of.device == index);
+        DevicePart {
+            name: device_name(&run.devices, index),
+            kind: devices.get(index).map(|device| device.kind),
+            share: fraction(used.kernels, run.kernels()),
+            units: used.components as u64,
+            kernels: Some(used.kernels),
+            busy_seconds: used.busy_seconds,
+            finished_seconds: own.map(|placed| placed.ended).reduce(f64::max),
+            queues: Some(used.queues),
+            writes: Some(used.writes),
+            reads: Some(used.reads),
+            bytes_h2d: Some(used.bytes_h2d),
+            bytes_d2h: Some(used.bytes_d2h),
+            bytes_peer: Some(used.bytes_peer),
+            evictions: Some(used.evictions),
+            ..DevicePart::default()
+        }
+    };
+    run.uses.iter().enumerate().map(part).collect()
+}

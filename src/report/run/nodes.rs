@@ -1,0 +1,174 @@
+//! Tasks over spaces, on nodes or on one machine: their part of a report, and the report of
+//! an outcome.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Context, Details, DevicePart, Lost, Report, Verification, fraction};
+use crate::cluster::record::{ClusterOutcome, NodeRecord};
+
+/// What only runs of tasks over spaces have.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Tasks {
+    /// Subtasks beyond those that compute whose data a node fetches.
+    pub prefetch: u32,
+    /// How often the tasks began anew, since results were lost with a node.
+    pub restarts: u64,
+    /// Of a run with `--tolerance`.
+    pub steps: Option<Steps>,
+    /// Null if the policy makes no requests.
+    pub requests: Option<Requests>,
+    /// A number of the workload; null if it has none, and of simulated runs.
+    pub figure: Option<Figure>,
+}
+
+/// A node's part. All figures of a lost node are 0.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Node {
+    /// The name of its machine.
+    pub name: String,
+    /// Subtasks whose results count.
+    pub subtasks: u64,
+    /// Subtasks whose results another node had first.
+    pub copied: u64,
+    /// Subtasks that it gave back for other nodes, before they began.
+    pub given_back: u64,
+    /// Seconds in which at least one of its devices computed, and in which none did.
+    pub busy_seconds: f64,
+    pub idle_seconds: f64,
+    /// Bytes of spaces that came from other nodes, and went to them.
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+}
+
+/// Requests of nodes for others' work.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Requests {
+    pub asked: u64,
+    /// Those that brought at least one subtask.
+    pub brought: u64,
+}
+
+/// The steps of a run that ends with a tolerance.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Steps {
+    /// Steps that were run, and the greatest number of them.
+    pub done: u64,
+    pub most: u64,
+    pub tolerance: f64,
+    /// Whether the figure is at most the tolerance.
+    pub reached: bool,
+}
+
+/// A number of a workload.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Figure {
+    /// `eigenvalue`: the estimate of a power iteration; `change`: the sum of all ranks'
+    /// changes in the last step of a page rank.
+    pub name: &'static str,
+    /// Null if it is not finite.
+    pub value: Option<f64>,
+    /// Its name for people.
+    #[serde(skip)]
+    pub title: &'static str,
+}
+
+/// When a run ends early.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Of the workload's figure.
+    pub tolerance: f64,
+    /// The steps of all tasks.
+    pub steps: u64,
+    pub tasks: u64,
+}
+
+/// What the report has beside the outcome and what every report has.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// The name of the workload's figure, and that for people.
+    pub figure: Option<[&'static str; 2]>,
+    pub tolerance: Option<Tolerance>,
+    pub prefetch: u32,
+}
+
+/// The report of a run.
+pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Report {
+    let verification = outcome.checked().map(|checked| Verification {
+        right: checked.wrong == 0,
+        error: finite(checked.worst),
+        tolerance: Some(1.0),
+        numbers: Some(checked.numbers),
+        wrong: Some(checked.wrong),
+        residual: checked.factors.and_then(|of| finite(of.residual)),
+        growth: checked.factors.and_then(|of| finite(of.growth)),
+    });
+    let details = Tasks {
+        prefetch: asked.prefetch,
+        restarts: outcome.restarts,
+        steps: asked.tolerance.map(|limit| Steps {
+            done: limit.steps * outcome.tasks / limit.tasks.max(1),
+            most: limit.steps,
+            tolerance: limit.tolerance,
+            reached: outcome
+                .figure
+                .is_some_and(|change| change <= limit.tolerance),
+        }),
+        requests: outcome
+            .requests
+            .map(|[asked, brought]| Requests { asked, brought }),
+        figure: (asked.figure.zip(outcome.figure)).map(|([name, title], value)| Figure {
+            name,
+            value: value.is_finite().then_some(value),
+            title,
+        }),
+    };
+    let lost = outcome.nodes.iter().enumerate().filter(|(_, of)| of.lost);
+    let lost = lost.map(|(rank, _)| Lost {
+        node: Some(rank),
+        ..Lost::default()
+    });
+    Report {
+        throughput: context.workload.rate(Some(outcome.seconds)),
+        verification,
+        lost: lost.collect(),
+        devices: devices(&outcome.nodes),
+        nodes: outcome.nodes.iter().map(node).collect(),
+        ..context.report(outcome.seconds, Details::Nodes(details))
+    }
+}
+
+/// What a message has as the greatest number is infinite.
+fn finite(number: f64) -> Option<f64> {
+    (number < f64::MAX).then_some(number)
+}
+
+fn node(record: &NodeRecord) -> Node {
+    Node {
+        name: record.name.clone(),
+        subtasks: record.subtasks,
+        copied: record.copied,
+        given_back: record.given_back,
+        busy_seconds: record.busy_seconds,
+        idle_seconds: record.idle_seconds,
+        received_bytes: record.received_bytes,
+        sent_bytes: record.sent_bytes,
+    }
+}
+
+fn devices(nodes: &[NodeRecord]) -> Vec<DevicePart> {
+    let all = nodes.iter().flat_map(|node| &node.devices);
+    let all = all.map(|device| device.subtasks).sum();
+    let of_node = |(rank, node): (usize, &NodeRecord)| {
+        let devices = node.devices.iter().map(move |device| DevicePart {
+            name: device.name.clone(),
+            node: Some(rank),
+            share: fraction(device.subtasks, all),
+            units: device.subtasks,
+            subtask_seconds: Some(device.seconds),
+            ..DevicePart::default()
+        });
+        devices.collect::<Vec<_>>()
+    };
+    nodes.iter().enumerate().flat_map(of_node).collect()
+}

@@ -1,0 +1,100 @@
+//! Tasks over spaces as text.
+
+use std::fmt::{self, Write};
+
+use super::super::super::style::{ALARM, STRONG, line, origin, styled};
+use super::super::super::table;
+use super::super::nodes::{Node, Tasks};
+use super::super::{Parameters, Report};
+use super::{rate, verified};
+use crate::quantity::{Bytes, Seconds};
+
+const HEADER: [&str; 9] = [
+    "Node",
+    "Devices",
+    "Subtasks",
+    "Copied",
+    "Given back",
+    "Busy",
+    "Idle",
+    "Received",
+    "Sent",
+];
+
+/// Writes all but what every run has.
+pub fn write(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
+    let simulated = report.machine.simulated;
+    if let Parameters::Tasks(of) = &report.workload.parameters {
+        let machine = match simulated {
+            true => format!(" of {}", report.machine.name),
+            false => String::new(),
+        };
+        writeln!(
+            out,
+            "{}, {}: {} subtasks in {} tasks on {} nodes{machine}{}\n",
+            styled(STRONG, &report.workload.title),
+            styled(STRONG, &report.policy),
+            of.subtasks,
+            of.tasks,
+            report.nodes.len(),
+            origin(simulated)
+        )?;
+    }
+    figures(report, own, out)?;
+    let mut table = table::plain(&HEADER, |column| column > 1);
+    for (rank, node) in report.nodes.iter().enumerate() {
+        table.add_row(cells(report, rank, node));
+    }
+    writeln!(out, "{}\n", table.trim_fmt())?;
+    if own.restarts > 0 {
+        let again = format!("the tasks began anew {} times", own.restarts);
+        writeln!(out, "{} {again}", styled(ALARM, "!"))?;
+    }
+    Ok(())
+}
+
+fn figures(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
+    rate(report, "Rate", out)?;
+    let origin = origin(report.machine.simulated);
+    line(out, "Time", format!("{}{origin}", Seconds(report.seconds)))?;
+    if let Some(steps) = &own.steps {
+        let reached = match steps.reached {
+            true => "reached",
+            false => "not reached",
+        };
+        let (done, most) = (steps.done, steps.most);
+        let tolerance = format!("tolerance {:e} {reached}", steps.tolerance);
+        line(out, "Steps", format!("{done} of {most}, {tolerance}"))?;
+    }
+    if let Some(requests) = &own.requests {
+        let (asked, brought) = (requests.asked, requests.brought);
+        let requests = format!("{asked}, of which {brought} brought work");
+        line(out, "Requests", requests)?;
+    }
+    if let Some(figure) = &own.figure {
+        let value = figure
+            .value
+            .map_or("not finite".to_owned(), |value| format!("{value:e}"));
+        line(out, figure.title, value)?;
+    }
+    verified(report, out)?;
+    writeln!(out)
+}
+
+fn cells(report: &Report, rank: usize, node: &Node) -> Vec<String> {
+    let devices = report.devices.iter().filter(|of| of.node == Some(rank));
+    let devices: Vec<String> = devices
+        .map(|device| format!("{} {}", device.name, device.units))
+        .collect();
+    vec![
+        format!("{rank} {}", node.name),
+        devices.join(", "),
+        node.subtasks.to_string(),
+        node.copied.to_string(),
+        node.given_back.to_string(),
+        Seconds(node.busy_seconds).to_string(),
+        Seconds(node.idle_seconds).to_string(),
+        Bytes(node.received_bytes).to_string(),
+        Bytes(node.sent_bytes).to_string(),
+    ]
+}

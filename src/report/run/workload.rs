@@ -1,0 +1,282 @@
+//! What was run.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The workload.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Workload {
+    /// As in `pdawl run NAME`.
+    pub name: &'static str,
+    /// A line for people, such as `stencil 4096 x 4096 f64`.
+    pub title: String,
+    pub parameters: Parameters,
+}
+
+/// The parameters of a workload.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum Parameters {
+    Stencil(StencilParameters),
+    Spmv(SpmvParameters),
+    Kernel(KernelParameters),
+    Transformer(TransformerParameters),
+    Dag(DagParameters),
+    Dense(DenseParameters),
+    Tasks(TasksParameters),
+}
+
+/// The parameters of a `stencil`.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct StencilParameters {
+    /// Points of a row, rows, and planes (null in 2-D).
+    pub nx: u64,
+    pub ny: u64,
+    pub nz: Option<u64>,
+    /// `f64` or `f32`.
+    pub precision: &'static str,
+    /// Requested steps.
+    pub steps: u32,
+    /// Seed of the initial data.
+    pub seed: u64,
+}
+
+/// The parameters of `spmv`, a product with a sparse matrix.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct SpmvParameters {
+    /// Name of the matrix, which says so if it is a look-alike.
+    pub matrix: String,
+    pub rows: u64,
+    pub columns: u64,
+    pub nonzeros: u64,
+    /// `product` (y = A x) or `iteration` (x = A x / |A x|).
+    pub form: &'static str,
+    /// Fraction of the rows that may count as irregular, at most.
+    pub irregular: f64,
+    /// `f64` or `f32`.
+    pub precision: &'static str,
+    /// Requested steps.
+    pub steps: u32,
+    /// Seed of the first vector, and of a generated matrix.
+    pub seed: u64,
+}
+
+/// The parameters of a `kernel` of the user.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct KernelParameters {
+    /// Name of the kernel file, the kernel function, and name of its source file.
+    pub file: String,
+    pub kernel: String,
+    pub source: String,
+    /// Work-items along each dimension, in all and of a work-group (null: the driver
+    /// chooses).
+    pub global: Vec<u64>,
+    pub local: Option<Vec<u64>>,
+    /// The dimension along which it is divided.
+    pub dimension: usize,
+    /// The most parts that it can be divided into.
+    pub units: u64,
+    /// Bytes of all buffers.
+    pub bytes: u64,
+    /// Positions of the buffers that are divided along with the kernel. Every device has the
+    /// others as a whole.
+    pub sliced: Vec<usize>,
+    /// `f64` if it uses any double precision, else `f32`.
+    pub precision: &'static str,
+    /// Requested steps.
+    pub steps: u32,
+    /// Seed of the buffers' initial contents.
+    pub seed: u64,
+}
+
+/// The parameters of a `transformer`.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct TransformerParameters {
+    /// Heads of a layer.
+    pub heads: u32,
+    /// Rows and columns of every matrix.
+    pub beta: u32,
+    /// Layers one after the other.
+    pub layers: u32,
+    /// Whether all heads of a layer are one batch.
+    pub batch: bool,
+    /// Seed of inputs and weights.
+    pub seed: u64,
+    /// Operations of all kernels.
+    pub flops: f64,
+    /// Whether results stay on the devices.
+    pub leave_results: bool,
+}
+
+/// The parameters of a `dag`, a graph of the user's kernels.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct DagParameters {
+    /// Name of the graph's file.
+    pub file: String,
+    /// Seed of the buffers' initial contents.
+    pub seed: u64,
+}
+
+/// The parameters of `matmul` and `cholesky`.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct DenseParameters {
+    /// Of the result.
+    pub rows: u32,
+    pub columns: u32,
+    /// Columns of A; null for `cholesky`.
+    pub depth: Option<u32>,
+    /// `f32` or `f64`.
+    pub precision: &'static str,
+    /// Rows and columns of a tile, which is smaller at the edges.
+    pub tile: u32,
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Operations: 2 rows columns depth, or LAPACK's n^3/3 + n^2/2 + n/6.
+    pub flops: f64,
+    /// Files of the given matrices; empty if they were generated.
+    pub inputs: Vec<String>,
+    /// Order of the tasks: `natural` or `random`.
+    pub order: &'static str,
+    /// Seed of generated matrices and of the order.
+    pub seed: u64,
+}
+
+/// The size of a workload over spaces.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct TasksParameters {
+    /// Its sizes, in words.
+    pub size: String,
+    /// Tasks that were run, and subtasks of all of them.
+    pub tasks: u64,
+    pub subtasks: u64,
+    /// Operations of all subtasks; 0 if they are not known, as of a `kernel`.
+    pub flops: f64,
+}
+
+impl Workload {
+    /// A co-run's or an operation's workload, with the title that its parameters give.
+    pub fn new(name: &'static str, parameters: Parameters) -> Self {
+        Self {
+            name,
+            title: parameters.title(name),
+            parameters,
+        }
+    }
+
+    /// Requested steps of a co-run; 1 for others.
+    pub fn steps(&self) -> u32 {
+        match &self.parameters {
+            Parameters::Stencil(grid) => grid.steps,
+            Parameters::Spmv(product) => product.steps,
+            Parameters::Kernel(kernel) => kernel.steps,
+            _ => 1,
+        }
+    }
+
+    /// What throughput counts, for one step of a co-run: points of a grid, nonzeros of a
+    /// matrix, or work-items of a kernel.
+    pub fn points(&self) -> u64 {
+        match &self.parameters {
+            Parameters::Stencil(StencilParameters { nx, ny, nz, .. }) => {
+                nx.saturating_mul(*ny).saturating_mul(nz.unwrap_or(1))
+            }
+            Parameters::Spmv(product) => product.nonzeros,
+            Parameters::Kernel(kernel) => kernel
+                .global
+                .iter()
+                .fold(1, |all, items| all.saturating_mul(*items)),
+            _ => 0,
+        }
+    }
+
+    /// Operations of all; 0 if they are not known, or the workload is a co-run.
+    pub fn flops(&self) -> f64 {
+        match &self.parameters {
+            Parameters::Transformer(of) => of.flops,
+            Parameters::Dense(of) => of.flops,
+            Parameters::Tasks(of) => of.flops,
+            _ => 0.0,
+        }
+    }
+
+    /// The throughput of computing `count` points in `seconds`.
+    pub fn throughput(&self, count: u64, seconds: f64) -> Throughput {
+        let unit = match &self.parameters {
+            Parameters::Spmv(_) => "nonzeros/s",
+            Parameters::Kernel(_) => "work-items/s",
+            _ => "points/s",
+        };
+        Throughput::of(count as f64, unit, seconds)
+    }
+
+    /// The throughput of all operations; `None` if they are not known, or without seconds.
+    pub(super) fn rate(&self, seconds: Option<f64>) -> Option<Throughput> {
+        let flops = Some(self.flops()).filter(|flops| *flops > 0.0)?;
+        Some(Throughput::of(flops, "flop/s", seconds?))
+    }
+}
+
+impl Parameters {
+    fn title(&self, name: &str) -> String {
+        match self {
+            Self::Stencil(grid) => {
+                let depth = grid.nz.map_or_else(String::new, |nz| format!(" x {nz}"));
+                format!("{name} {} x {}{depth} {}", grid.nx, grid.ny, grid.precision)
+            }
+            Self::Kernel(kernel) => {
+                let sizes: Vec<String> = kernel.global.iter().map(u64::to_string).collect();
+                format!("{name} {} of {}", kernel.kernel, sizes.join(" x "))
+            }
+            Self::Spmv(product) => {
+                let form = match product.form {
+                    "iteration" => ", iterated",
+                    _ => "",
+                };
+                format!(
+                    "{name} {} ({} x {}, {} nonzeros) {}{form}",
+                    product.matrix,
+                    product.rows,
+                    product.columns,
+                    product.nonzeros,
+                    product.precision
+                )
+            }
+            Self::Dense(of) => {
+                let size = match of.depth {
+                    Some(depth) => format!("{} x {depth} by {depth} x {}", of.rows, of.columns),
+                    None => format!("{} x {}", of.rows, of.columns),
+                };
+                format!("{name} {size} {}", of.precision)
+            }
+            Self::Tasks(of) => format!("{name} {}", of.size),
+            Self::Dag(dag) => format!("{name} {}", dag.file),
+            Self::Transformer(_) => name.to_owned(),
+        }
+    }
+}
+
+/// Work per second.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Throughput {
+    pub value: f64,
+    /// `points/s`, `nonzeros/s`, `work-items/s` or `flop/s`.
+    pub unit: &'static str,
+}
+
+impl Throughput {
+    /// So much in `seconds`; 0 for 0 seconds.
+    pub fn of(amount: f64, unit: &'static str, seconds: f64) -> Self {
+        let value = if seconds > 0.0 { amount / seconds } else { 0.0 };
+        Self { value, unit }
+    }
+
+    /// The unit in the singular, such as `point/s`.
+    pub fn each(&self) -> &'static str {
+        match self.unit {
+            "nonzeros/s" => "nonzero/s",
+            "work-items/s" => "work-item/s",
+            "points/s" => "point/s",
+            unit => unit,
+        }
+    }
+}
