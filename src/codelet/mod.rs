@@ -36,7 +36,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use kernel::{
-    AddressSpace, KernelArgument, KernelSource, LocalSize, NdRange, OpenClKernel, Shape, ShapeFn,
+    AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
+    Shape, ShapeFn,
 };
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;

@@ -46,14 +46,15 @@ pub fn run(
         seed: job.seed,
     };
     let mut session = MachineSession::open(machine, NamedMachine::of_losses(machine)?, needs)?;
+    let computed = (lone.on)(&session.machine.devices);
     let outputs: Vec<usize> = results.iter().map(|result| result.space).collect();
-    let alone = Alone::new(&*lone.workload, outputs).map_err(Failure::of)?;
+    let alone = Alone::new(&*computed.workload, outputs).map_err(Failure::of)?;
     let simulated = session.machine.simulated;
     if has_data || !simulated {
         let needed = alone.host_bytes(&session.machine.devices);
         let here = Host::detect().memory.obtainable(0);
         let remedy = "a smaller size, or several nodes";
-        graph::host_memory(&lone.size, (needed, here), "", remedy)?;
+        graph::host_memory(&computed.size, (needed, here), "", remedy)?;
     }
     // A simulation knows the times without the data.
     let data = (session.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
@@ -100,11 +101,11 @@ pub fn run(
     let notes = (prepared.notes.iter().cloned())
         .chain(session.notes.clone())
         .chain(notes);
-    let mut workload = prepared.described_as(&*lone.workload, outcome.tasks);
-    workload.size.clone_from(&lone.size);
+    let mut workload = prepared.described_as(&*computed.workload, outcome.tasks);
+    workload.size.clone_from(&computed.size);
     let context = ClusterContext {
         workload,
-        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
+        figure: (computed.workload.figure()).map(|figure| [figure.name, figure.title]),
         tolerance: None,
         simulated,
         cluster: None,
