@@ -6,7 +6,7 @@
 //! vector, [`sums`] over parts of vectors, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
 //! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
 //! computation whose result shows wrong orders and copies, [`copy`] the measure of
-//! memory bandwidth, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
+//! memory bandwidth, [`sort`] of singles, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
 //! part, and `host` the shared parts of native kernels. A codelet knows nothing of
 //! runtimes, shares or steps.
 
@@ -24,6 +24,7 @@ pub mod mix;
 mod name;
 mod precision;
 pub mod softmax;
+pub mod sort;
 pub mod spmv;
 pub mod stencil;
 pub mod sums;

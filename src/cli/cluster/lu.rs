@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
+use pdawl::machine::DeviceKind;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file, panel_width};
 
@@ -164,7 +165,8 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         size: sizes("blocks", tile),
         alone: Some(LonePart {
             on: Box::new(move |devices| {
-                let tile = given.unwrap_or_else(|| panel_width(size, devices));
+                let is_pool = matches!(devices, [device] if device.kind == DeviceKind::Cpu);
+                let tile = given.unwrap_or_else(|| panel_width(size, is_pool));
                 LoneWorkload {
                     workload: Box::new(of(tile, true)),
                     size: sizes("columns", tile),

@@ -22,7 +22,6 @@ use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::lu::{LuExchange, LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
 use crate::codelet::tile::GemmTile;
 use crate::codelet::{Codelet, Cost, Precision, Value};
-use crate::machine::{Device, DeviceKind};
 use crate::verify::{Checked, Rounding, factors, numbers};
 
 /// A factorisation.
@@ -39,17 +38,18 @@ pub struct LuWorkload {
     pub matrix: Fill,
 }
 
-/// Columns of a panel, for a matrix of so many rows on these devices of one machine.
+/// Columns of a panel, for a matrix of so many rows on one machine; `is_pool`: on the workers
+/// of one pool alone.
 ///
-/// The workers of a pool share each subtask, so that a pool by itself needs few panels; each
+/// The workers of a pool share each subtask, so that a pool by itself needs few panels: each
 /// passes over the rest of the matrix once. Several devices need enough block columns to
-/// divide them, and all of them wait for a panel.
-pub fn panel_width(size: u64, devices: &[Device]) -> u64 {
-    match devices {
-        [device] if device.kind == DeviceKind::Cpu => size.div_ceil(4).clamp(512, 4096),
-        _ => size.div_ceil(32).clamp(64, 512),
-    }
-    .min(size)
+/// divide them, and wait for panels.
+pub fn panel_width(size: u64, is_pool: bool) -> u64 {
+    let width = match is_pool {
+        true => size.div_ceil(4).clamp(512, 4096),
+        false => size.div_ceil(32).clamp(64, 512),
+    };
+    width.min(size)
 }
 
 impl LuWorkload {
@@ -490,24 +490,11 @@ impl Computed for LuTask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::RuntimeKind;
 
     #[test]
-    fn panels_are_wide_where_nobody_waits_for_them() {
-        let pool = Device::host_pool(RuntimeKind::Host, "host".into(), "a CPU".into(), 8, 1 << 34);
-        let gpu = Device {
-            kind: DeviceKind::Gpu,
-            shares_host_memory: false,
-            ..pool.clone()
-        };
-        let cases: [(&[Device], [u64; 4]); 3] = [
-            (&[pool.clone()], [50, 512, 1024, 4096]),
-            (&[pool.clone(), pool.clone()], [50, 64, 128, 512]),
-            (&[pool, gpu], [50, 64, 128, 512]),
-        ];
-        for (devices, wanted) in cases {
-            let found = [50, 1000, 4096, 30_000].map(|size| panel_width(size, devices));
-            assert_eq!(found, wanted, "{}", devices.len());
-        }
+    fn panels_are_wide_where_no_other_device_waits_for_them() {
+        let widths = |is_pool| [50, 1000, 4096, 30_000].map(|size| panel_width(size, is_pool));
+        assert_eq!(widths(true), [50, 512, 1024, 4096]);
+        assert_eq!(widths(false), [50, 64, 128, 512]);
     }
 }

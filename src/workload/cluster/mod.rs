@@ -29,7 +29,7 @@ pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::{LuWorkload, panel_width};
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
-pub use sort::{SortWorkload, order};
+pub use sort::{SortAlone, SortWorkload, order};
 pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 
