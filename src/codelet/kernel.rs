@@ -77,6 +77,21 @@ pub enum Shape {
     Of(fn(&Range<u64>, &[Value]) -> NdRange),
     /// A closure, for example with sizes from a file.
     With(ShapeFn),
+    /// Several kernels that follow one another.
+    Series(Arc<KernelSeries>),
+}
+
+/// Kernels of one program that follow one another in each launch. All of them get the
+/// launch's arguments, and after these a memory of their own, which has no contents at the
+/// begin of a launch. What differs from step to step, a kernel reads from its global offset.
+#[derive(Debug)]
+pub struct KernelSeries {
+    /// Each kernel once.
+    pub kernels: Vec<KernelSource>,
+    /// The steps of a launch: the index of a kernel, and its sizes.
+    pub steps: fn(&Range<u64>, &[Value]) -> Vec<(usize, NdRange)>,
+    /// Bytes of the memory of their own, for launches with these arguments.
+    pub scratch: fn(&[Value]) -> u64,
 }
 
 /// A shape that captures values.
@@ -87,14 +102,6 @@ impl Shape {
     pub fn with(sizes: impl Fn(&Range<u64>, &[Value]) -> NdRange + Send + Sync + 'static) -> Self {
         Self::With(Arc::new(sizes))
     }
-
-    /// The sizes for a launch over these units with these arguments.
-    pub fn sizes(&self, units: &Range<u64>, args: &[Value]) -> NdRange {
-        match self {
-            Self::Of(sizes) => sizes(units, args),
-            Self::With(sizes) => sizes(units, args),
-        }
-    }
 }
 
 impl fmt::Debug for Shape {
@@ -102,6 +109,7 @@ impl fmt::Debug for Shape {
         f.write_str(match self {
             Self::Of(_) => "Shape::Of",
             Self::With(_) => "Shape::With",
+            Self::Series(_) => "Shape::Series",
         })
     }
 }
@@ -196,10 +204,51 @@ impl fmt::Debug for KernelSource {
 /// An OpenCL implementation.
 #[derive(Clone, Debug)]
 pub struct OpenClKernel {
+    /// The kernel; of a series, the first.
     pub source: KernelSource,
     /// Whether it needs `cl_khr_fp64`.
     pub fp64: bool,
     pub shape: Shape,
+}
+
+impl OpenClKernel {
+    /// All its kernels, each once.
+    pub fn kernels(&self) -> &[KernelSource] {
+        match &self.shape {
+            Shape::Series(series) => &series.kernels,
+            Shape::Of(_) | Shape::With(_) => std::slice::from_ref(&self.source),
+        }
+    }
+
+    /// The kernels of a launch over these units with these arguments, in order, and their
+    /// sizes.
+    pub fn steps(&self, units: &Range<u64>, args: &[Value]) -> Vec<(&KernelSource, NdRange)> {
+        match &self.shape {
+            Shape::Of(sizes) => vec![(&self.source, sizes(units, args))],
+            Shape::With(sizes) => vec![(&self.source, sizes(units, args))],
+            Shape::Series(series) => {
+                let steps = (series.steps)(units, args).into_iter();
+                (steps.map(|(kernel, sizes)| (&series.kernels[kernel], sizes))).collect()
+            }
+        }
+    }
+
+    /// How many kernels a launch over these units with these arguments is, at least 1.
+    pub fn launches(&self, units: &Range<u64>, args: &[Value]) -> u64 {
+        match &self.shape {
+            Shape::Series(series) => (series.steps)(units, args).len().max(1) as u64,
+            Shape::Of(_) | Shape::With(_) => 1,
+        }
+    }
+
+    /// Bytes of the memory of their own that its kernels have after these arguments; `None`
+    /// where they take none.
+    pub fn scratch(&self, args: &[Value]) -> Option<u64> {
+        match &self.shape {
+            Shape::Series(series) => Some((series.scratch)(args)),
+            Shape::Of(_) | Shape::With(_) => None,
+        }
+    }
 }
 
 /// The address space of a kernel's argument.
@@ -245,12 +294,21 @@ mod tests {
     #[test]
     fn a_shape_may_know_more_than_its_arguments() {
         let wide = 7;
+        let source = KernelSource::new("a", "one.cl", "k", "");
         let shape = Shape::with(move |units, _| {
             NdRange::new(vec![wide, (units.end - units.start) as usize])
                 .exactly(vec![7, 1])
                 .starting_at(vec![0, units.start as usize])
         });
-        let sizes = shape.sizes(&(3..5), &[]);
+        let kernel = OpenClKernel {
+            source,
+            fp64: false,
+            shape,
+        };
+        let steps = kernel.steps(&(3..5), &[]);
+        let [(_, sizes)] = &steps[..] else {
+            panic!("one kernel: {steps:?}");
+        };
         assert_eq!(sizes.global, [7, 2]);
         assert_eq!(sizes.local, LocalSize::Exactly(vec![7, 1]));
         assert_eq!(sizes.offset, Some(vec![0, 3]));

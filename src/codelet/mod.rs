@@ -6,7 +6,7 @@
 //! vector, [`sums`] over parts of vectors, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
 //! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
 //! computation whose result shows wrong orders and copies, [`copy`] the measure of
-//! memory bandwidth, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
+//! memory bandwidth, [`sort`] of singles, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
 //! part, and `host` the shared parts of native kernels. A codelet knows nothing of
 //! runtimes, shares or steps.
 
@@ -25,6 +25,7 @@ mod name;
 mod precision;
 pub mod rows;
 pub mod softmax;
+pub mod sort;
 pub mod spmv;
 pub mod stencil;
 pub mod sums;
@@ -37,7 +38,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use kernel::{
-    AddressSpace, KernelArgument, KernelSource, LocalSize, NdRange, OpenClKernel, Shape, ShapeFn,
+    AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
+    Shape, ShapeFn,
 };
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;

@@ -12,7 +12,7 @@ use crate::codelet::Precision;
 use crate::engine::cluster::{self, Alone, AloneOptions, ClusterError};
 use crate::engine::corun::{Control, Corun, CorunError, Options};
 use crate::engine::graph::{self, GraphRunError};
-use crate::machine::MachineFile;
+use crate::machine::{Device, MachineFile};
 use crate::policy::NamedPolicy;
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, RuntimeError};
@@ -131,14 +131,14 @@ pub fn dense(
     Ok(run.outcome.seconds)
 }
 
-/// The seconds of a workload over spaces on a machine that computes it by itself, under a
-/// policy; none if the machine's memory has no room for it. Nothing is computed.
+/// The seconds of a workload over spaces, as it is made for the devices of a machine that
+/// computes it by itself, under a policy; none if the machine's memory has no room for it. Nothing is computed.
 ///
 /// # Errors
 /// What the simulator and the engine refuse.
 pub fn spaces(
     machine: &MachineFile,
-    workload: &dyn ClusterWorkload,
+    workload: &dyn Fn(&[Device]) -> Box<dyn ClusterWorkload>,
     policy: NamedPolicy,
     (seed, noise): (u64, Option<f64>),
 ) -> Result<Option<f64>, OneMachineError> {
@@ -149,7 +149,8 @@ pub fn spaces(
         ..SimOptions::default()
     };
     let mut runtime = Sim::new(machine, sim)?;
-    let alone = Alone::new(workload, [])?;
+    let workload = workload(runtime.devices());
+    let alone = Alone::new(&*workload, [])?;
     if alone.host_bytes(runtime.devices()) > machine.host.memory {
         return Ok(None);
     }
@@ -204,12 +205,14 @@ mod tests {
     fn a_transform_takes_no_less_than_the_memory_allows() {
         let machine = MachineStore::at("/nonexistent").find("k40").unwrap();
         let of = |side: u64| {
-            let transform = FftWorkload {
-                rows: side,
-                columns: side,
-                tile: side / 8,
-                placement: Placement::Rows,
-                matrix: Arc::new(|_, _| panic!("nothing is computed")),
+            let transform = |_: &[Device]| -> Box<dyn ClusterWorkload> {
+                Box::new(FftWorkload {
+                    rows: side,
+                    columns: side,
+                    tile: side / 8,
+                    placement: Placement::Rows,
+                    matrix: Arc::new(|_, _| panic!("nothing is computed")),
+                })
             };
             let policy = "locality".parse().unwrap();
             spaces(&machine, &transform, policy, (1, None)).unwrap()

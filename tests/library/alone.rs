@@ -18,7 +18,7 @@ use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::verify::Checked;
 use pdawl::workload::cluster::graph::WorkloadGraph;
 use pdawl::workload::cluster::{
-    ClusterWorkload, ConvolutionWorkload, FftWorkload, LuWorkload, Placement, generated,
+    ClusterWorkload, ConvolutionWorkload, FftWorkload, LuWorkload, Placement, SortAlone, generated,
     generated_as,
 };
 use proptest::prelude::*;
@@ -227,6 +227,28 @@ fn opencl_devices_compute_the_right_numbers() {
     let lu = lu_of_odd_rows();
     let checked = run(&mut shared, &lu, ("eager", None)).expect("a result");
     assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");
+}
+
+#[test]
+fn numbers_are_sorted_by_one_of_the_devices() {
+    let numbers = 700_001;
+    let extent = Extent {
+        rows: 1,
+        columns: numbers,
+        element: 4,
+    };
+    let sort = SortAlone {
+        numbers,
+        keys: generated(extent, 3),
+    };
+    for devices in ["host:2", "host:1,cpu:1=own"] {
+        let mut runtime = pocl::open(devices);
+        let checked = run(&mut runtime, &sort, ("locality", None)).expect("a result");
+        assert!(
+            checked.numbers == numbers && checked.wrong == 0,
+            "{checked:?}"
+        );
+    }
 }
 
 /// Rows that do not begin at multiples of 16 bytes in the whole matrix.

@@ -277,22 +277,28 @@ fn a_matrix_without_factors_is_refused_with_its_column() {
     }
 }
 
-/// The OpenCL kernels, on a device with memory of its own.
+/// The OpenCL kernels, on a device with memory of its own: panels of less than a strip of
+/// columns, and of several.
 #[test]
 fn an_opencl_device_finds_the_same_pivots() {
     let double = pocl::open("cpu:1=own").devices()[0].fp64;
     for (name, entry) in MATRICES {
         for precision in [Precision::F32, Precision::F64] {
-            if precision == Precision::F64 && !double || is_rounded(name, 65, precision) {
-                continue;
+            for (n, tile) in [(65, 16), (200, 70)] {
+                if precision == Precision::F64 && !double || is_rounded(name, n, precision) {
+                    continue;
+                }
+                let workload = LuWorkload {
+                    tile,
+                    ..workload(n, precision, entry)
+                };
+                let mut runtime = pocl::open("cpu:1=own");
+                let wire = LocalWire::cluster(1).remove(0);
+                let found = rank(&workload, &mut runtime, wire).expect("it has factors");
+                let found = found.expect("the first rank has the outcome");
+                let ratio = ratio(&workload, entry, &found);
+                assert!(ratio < 10.0, "{name} of {n}, {precision:?}: {ratio}");
             }
-            let workload = workload(65, precision, entry);
-            let mut runtime = pocl::open("cpu:1=own");
-            let wire = LocalWire::cluster(1).remove(0);
-            let found = rank(&workload, &mut runtime, wire).expect("it has factors");
-            let found = found.expect("the first rank has the outcome");
-            let ratio = ratio(&workload, entry, &found);
-            assert!(ratio < 10.0, "{name}, {precision:?}: {ratio}");
         }
     }
     let singular = workload(40, Precision::F32, |_, _, _| 1.0);

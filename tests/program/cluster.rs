@@ -100,7 +100,7 @@ fn numbers_are_sorted() {
     let report = home.json(line);
     assert_eq!(report["verification"]["right"], true);
     assert_eq!(report["verification"]["numbers"], 7);
-    assert_eq!(report["workload"]["parameters"]["subtasks"], 6);
+    assert_eq!(report["workload"]["parameters"]["subtasks"], 1);
     let sorted = singles(&home.path("b.npy"), "(7,");
     assert_eq!(sorted[..6], [-1.0, -0.0, 0.0, 2.0, 2.0, 3.0]);
     assert!(sorted[1].is_sign_negative() && sorted[6].is_nan());

@@ -41,14 +41,15 @@ pub fn run(
         seed: job.seed,
     };
     let mut session = MachineSession::open(machine, NamedMachine::of_losses(machine)?, needs)?;
+    let computed = (lone.on)(&session.machine.devices);
     let outputs: Vec<usize> = results.iter().map(|result| result.space).collect();
-    let alone = Alone::new(&*lone.workload, outputs).map_err(Failure::of)?;
+    let alone = Alone::new(&*computed.workload, outputs).map_err(Failure::of)?;
     let simulated = session.machine.simulated;
     if has_data || !simulated {
         let needed = alone.host_bytes(&session.machine.devices);
         let here = Host::detect().memory.obtainable(0);
         let remedy = "a smaller size, or several nodes";
-        graph::host_memory(&lone.size, (needed, here), "", remedy)?;
+        graph::host_memory(&computed.size, (needed, here), "", remedy)?;
     }
     let waiting = terminal::spinner();
     waiting.set_message("measuring kernels");
@@ -91,13 +92,13 @@ pub fn run(
         .chain(session.notes.clone())
         .chain(notes);
     let context = Context {
-        workload: prepared.described_as(&*lone.workload, &lone.size, outcome.tasks),
+        workload: prepared.described_as(&*computed.workload, &computed.size, outcome.tasks),
         machine: session.machine,
         policy: policy.to_string(),
         notes: notes.collect(),
     };
     let asked = Asked {
-        figure: (lone.workload.figure()).map(|figure| [figure.name, figure.title]),
+        figure: (computed.workload.figure()).map(|figure| [figure.name, figure.title]),
         ..Asked::default()
     };
     let report = report(&outcome, context, asked);

@@ -12,7 +12,7 @@ use pdawl::workload::cluster::{
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{LonePart, PreparedWorkload};
+use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -143,11 +143,14 @@ fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> Prepa
     let sizes = format!(
         "{name}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}"
     );
+    let (lone, size) = (workload.clone(), sizes.clone());
     PreparedWorkload {
         computing: Computing::All,
         alone: Some(LonePart {
-            workload: Box::new(workload.clone()),
-            size: sizes.clone(),
+            on: Box::new(move |_| LoneWorkload {
+                workload: Box::new(lone.clone()),
+                size: size.clone(),
+            }),
             fp64: false,
         }),
         workload: Box::new(workload),

@@ -10,7 +10,7 @@ use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file}
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{LonePart, PreparedWorkload};
+use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -116,8 +116,8 @@ fn prepared(
     seed: u64,
 ) -> PreparedWorkload {
     let longest = rows.max(columns);
-    let size = |tile| format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}");
-    let of = |tile| FftWorkload {
+    let size = move |tile| format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}");
+    let of = move |tile| FftWorkload {
         rows,
         columns,
         tile,
@@ -131,8 +131,10 @@ fn prepared(
         workload: Box::new(of(tile)),
         size: size(tile),
         alone: Some(LonePart {
-            workload: Box::new(of(own)),
-            size: size(own),
+            on: Box::new(move |_| LoneWorkload {
+                workload: Box::new(of(own)),
+                size: size(own),
+            }),
             fp64: false,
         }),
         tile,

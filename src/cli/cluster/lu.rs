@@ -6,12 +6,13 @@ use std::sync::Arc;
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
+use pdawl::machine::DeviceKind;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file};
+use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file, panel_width};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{LonePart, PreparedWorkload};
+use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense;
 use crate::cli::failure::Failure;
@@ -37,7 +38,8 @@ pub struct Sizes {
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     size: Option<u64>,
 
-    /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048]
+    /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048; on one
+    /// machine, whose blocks are whole columns, by its devices]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
 
@@ -144,8 +146,7 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         name,
     } = given;
     let tile = args.tile.unwrap_or(size.div_ceil(16).clamp(64, 2048));
-    let own = args.tile.unwrap_or(size.div_ceil(32).clamp(64, 512));
-    let of = |tile, by_columns| LuWorkload {
+    let of = move |tile, by_columns| LuWorkload {
         size,
         tile,
         precision,
@@ -153,17 +154,24 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         by_columns,
         matrix: Arc::clone(&fill),
     };
-    let sizes = |what, tile| {
+    let sizes = move |what, tile| {
         let precision = precision.name();
         format!("{name}{size} x {size} {precision}, {what} of {tile}, seed {seed}")
     };
+    let given = args.tile;
     PreparedWorkload {
         computing: Computing::All,
         workload: Box::new(of(tile, false)),
         size: sizes("blocks", tile),
         alone: Some(LonePart {
-            workload: Box::new(of(own, true)),
-            size: sizes("columns", own),
+            on: Box::new(move |devices| {
+                let is_pool = matches!(devices, [device] if device.kind == DeviceKind::Cpu);
+                let tile = given.unwrap_or_else(|| panel_width(size, is_pool));
+                LoneWorkload {
+                    workload: Box::new(of(tile, true)),
+                    size: sizes("columns", tile),
+                }
+            }),
             fp64: precision == Precision::F64,
         }),
         tile,

@@ -2,6 +2,7 @@
 
 use pdawl::cluster::space::{Extent, SpaceId};
 use pdawl::engine::cluster::simulate::Computing;
+use pdawl::machine::Device;
 use pdawl::report::run::nodes::Tolerance;
 use pdawl::report::run::workload::TasksParameters;
 use pdawl::report::{Parameters, Workload};
@@ -24,13 +25,19 @@ pub struct PreparedWorkload {
     pub alone: Option<LonePart>,
 }
 
-/// A workload as one machine computes it by itself.
+/// How one machine computes a workload by itself.
 pub struct LonePart {
+    /// The workload for its devices.
+    pub on: Box<dyn Fn(&[Device]) -> LoneWorkload>,
+    /// Whether it computes with doubles.
+    pub fp64: bool,
+}
+
+/// A workload as the devices of one machine compute it.
+pub struct LoneWorkload {
     pub workload: Box<dyn ClusterWorkload>,
     /// Its sizes, in words.
     pub size: String,
-    /// Whether it computes with doubles.
-    pub fp64: bool,
 }
 
 impl PreparedWorkload {

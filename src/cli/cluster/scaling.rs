@@ -215,7 +215,12 @@ fn alone_spaces(
     options: &Options,
 ) -> Result<Alone, Failure> {
     let of = (options.seed, options.scaling.noise);
-    let seconds = one_machine::spaces(machine, &*lone.workload, policy()?, of);
+    let seconds = one_machine::spaces(
+        machine,
+        &|devices| (lone.on)(devices).workload,
+        policy()?,
+        of,
+    );
     let seconds = seconds.map_err(Failure::of)?;
     Ok(seconds.map(|seconds| (under_policy(machine), seconds)))
 }

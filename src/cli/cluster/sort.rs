@@ -1,16 +1,19 @@
 //! `pdawl run sort`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{ClusterWorkload, Fill, SortWorkload, generated, of_file};
+use pdawl::workload::cluster::{
+    ClusterWorkload, Fill, SortAlone, SortWorkload, generated, of_file,
+};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::{ClusterOptions, SpreadOptions};
-use super::prepared::PreparedWorkload;
+use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -43,7 +46,7 @@ pub struct Sizes {
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     size: Option<u64>,
 
-    /// Numbers of a subtask [default: a sixty-fourth of all]
+    /// Numbers of a subtask over nodes [default: a sixty-fourth of all]
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     tile: Option<u64>,
 }
@@ -70,14 +73,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("--input", args.input.is_some()),
         ("--output", options.output.is_some()),
     ])?;
-    let named = options.machine.devices.as_deref();
-    let job = ClusterJob {
-        devices: match options.nodes.cluster {
-            Some(_) => named,
-            None => named.or(Some("host")),
-        },
-        ..ClusterJob::new(options)
-    };
+    let mut on_hosts = options.clone();
+    if options.nodes.cluster.is_none() {
+        let devices = &mut on_hosts.machine.devices;
+        devices.get_or_insert_with(|| "host".to_owned());
+    }
+    let job = ClusterJob::new(&on_hosts);
     run_job(&job, || given(args))
 }
 
@@ -135,6 +136,11 @@ fn prepared(
             format!("--tile {least} or more"),
         ));
     }
+    let lone = SortAlone {
+        numbers,
+        keys: Arc::clone(&keys),
+    };
+    let size = format!("{named}{numbers} numbers, seed {seed}");
     let workload = SortWorkload::new(numbers, tile, keys)
         .map_err(|error| Failure::failed(error, "a file that does not change"))?;
     let result = workload.result();
@@ -144,7 +150,13 @@ fn prepared(
         tile,
         tolerance: None,
         notes: Vec::new(),
-        alone: None,
+        alone: Some(LonePart {
+            on: Box::new(move |_| LoneWorkload {
+                workload: Box::new(lone.clone()),
+                size: size.clone(),
+            }),
+            fp64: false,
+        }),
         computing: Computing::Host,
     };
     Ok((prepared, result))

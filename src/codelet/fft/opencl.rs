@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_work_group() {
-        let sizes = kernel(64, Along::Rows).shape.sizes(&(3..5), &[]);
+        let sizes = kernel(64, Along::Rows).steps(&(3..5), &[]).remove(0).1;
         assert_eq!((sizes.global, sizes.offset), (vec![64], Some(vec![96])));
     }
 }

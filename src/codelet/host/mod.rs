@@ -32,7 +32,7 @@ pub(crate) use lanes::Real;
 pub(crate) use level::{Level, Vectorised, vectorised};
 #[cfg(test)]
 pub(crate) use pieces::run_on_threads;
-pub(crate) use pieces::{for_each_piece, piece};
+pub(crate) use pieces::{for_each_piece, map_pieces, piece};
 pub(crate) use stores::Stores;
 
 /// Bytes of a cache line: streaming stores fill whole ones.

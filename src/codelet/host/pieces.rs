@@ -13,6 +13,21 @@ pub(crate) fn for_each_piece(threads: usize, count: usize, work: impl Fn(usize) 
     }
 }
 
+/// As [`for_each_piece`], with what `work` returns, in the order of the numbers.
+pub(crate) fn map_pieces<R: Send>(
+    threads: usize,
+    count: usize,
+    work: impl Fn(usize) -> R + Sync,
+) -> Vec<R> {
+    match threads.min(count) {
+        0 | 1 => (0..count).map(work).collect(),
+        _ => {
+            let numbers = (0..count).into_par_iter().with_max_len(1);
+            numbers.map(&work).collect()
+        }
+    }
+}
+
 /// The part of `0..size` that is piece `number` of `count`. All begin at multiples of `grain`.
 pub(crate) fn piece(size: usize, grain: usize, number: usize, count: usize) -> Range<usize> {
     let grains = size.div_ceil(grain);
@@ -76,6 +91,8 @@ mod tests {
             });
             let times: Vec<usize> = times.into_iter().map(AtomicUsize::into_inner).collect();
             assert_eq!(times, [1; 9]);
+            let squares = map_pieces(threads, 4, |piece| piece * piece);
+            assert_eq!(squares, [0, 1, 4, 9]);
         }
     }
 }

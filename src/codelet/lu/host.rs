@@ -63,7 +63,7 @@ unsafe fn factor<T: Number>(
     // SAFETY: the caller's contract; the parts of the matrix are apart.
     unsafe {
         if columns <= STRIP {
-            return strip::factor(a, (rows, first), pivots);
+            return strip::factor(threads, a, (rows, first), pivots);
         }
         let half = (columns / 2).next_multiple_of(STRIP);
         let (left, right) = pivots.split_at_mut(half);

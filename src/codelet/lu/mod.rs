@@ -101,12 +101,15 @@ impl LuRow {
     }
 
     /// A multiplication and a subtraction for each number of a triangle and each column;
-    /// the triangle read, B read and written.
+    /// the triangle read, and of B read and written the rows of U and those that come into
+    /// their places.
     pub fn cost(&self) -> Cost {
         let [rows, columns, depth] = [self.rows, self.columns, self.depth].map(f64::from);
+        let exchanged = rows.min(2.0 * depth);
+        let numbers = depth * depth / 2.0 + 2.0 * exchanged * columns;
         Cost {
             flops: depth * depth * columns,
-            bytes: self.precision.bytes() as f64 * (depth * depth / 2.0 + 2.0 * rows * columns),
+            bytes: self.precision.bytes() as f64 * numbers,
         }
     }
 

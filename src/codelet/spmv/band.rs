@@ -119,7 +119,7 @@ mod tests {
     fn short_rows_share_a_group() {
         let lanes = [0, 1, 3, 9, 1000].map(lanes);
         assert_eq!(lanes, [1, 1, 4, 16, 64]);
-        let sizes = opencl(Precision::F32, 16).shape.sizes(&(0..17), &[]);
+        let sizes = opencl(Precision::F32, 16).steps(&(0..17), &[]).remove(0).1;
         assert_eq!(sizes.global, [3 * GROUP]);
     }
 }

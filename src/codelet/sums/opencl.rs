@@ -30,9 +30,8 @@ mod tests {
 
     #[test]
     fn a_slot_is_a_work_group() {
-        let sizes = kernel(Sums::Ranks, Precision::F32)
-            .shape
-            .sizes(&(0..3), &[]);
+        let kernel = kernel(Sums::Ranks, Precision::F32);
+        let sizes = kernel.steps(&(0..3), &[]).remove(0).1;
         assert_eq!(sizes.global, [3 * GROUP]);
     }
 }

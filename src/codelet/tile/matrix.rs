@@ -19,7 +19,7 @@ pub(in crate::codelet) trait Number:
     + Div<Output = Self>
 {
     /// An unsigned number of as many bits.
-    type Bits: Copy + Default + Ord;
+    type Bits: Copy + Default + Ord + Send;
 
     const ONE: Self;
     const MINUS_ONE: Self;
@@ -136,6 +136,10 @@ const PIECES: usize = 2;
 
 /// Least operations of a piece, some tens of microseconds: dividing costs a few.
 const LEAST: usize = 4_000_000;
+
+/// The depth as which a product of less depth counts: the matrix that it changes is then read
+/// and written more slowly than it is computed.
+const SHALLOW: usize = 64;
 
 /// Rows and columns of pieces are multiples of this, as registers hold such blocks.
 const GRAIN: usize = 32;
@@ -256,7 +260,7 @@ impl<T: Number> Matrix<T> {
         (a, b, transposed): (Self, Self, bool),
         factors: (T, T),
     ) {
-        let operations = (2 * rows * columns).saturating_mul(depth);
+        let operations = (2 * rows * columns).saturating_mul(depth.max(SHALLOW));
         let count = pieces(threads, operations);
         let across = (1..=count)
             .filter(|across| count.is_multiple_of(*across))

@@ -90,7 +90,8 @@ impl<'a> Alone<'a> {
         )
     }
 
-    /// Measures each codelet on each device, on data of its own.
+    /// Measures each codelet on each device, on data of its own; nothing where no subtask has
+    /// a choice between devices.
     ///
     /// # Errors
     /// What the runtime refuses.
@@ -99,6 +100,12 @@ impl<'a> Alone<'a> {
         runtime: &mut dyn Runtime,
         stop: &AtomicBool,
     ) -> Result<KernelSeconds, ClusterError> {
+        let components = Components::single_kernels(&self.graph);
+        let able = abilities(&self.graph, &components, runtime.devices());
+        let has_choice = |able: &Vec<bool>| able.iter().filter(|able| **able).count() > 1;
+        if !able.iter().any(has_choice) {
+            return Ok(KernelSeconds::default());
+        }
         let few = Arc::new(probe(&self.graph).map_err(GraphRunError::from)?);
         Ok(KernelSeconds::measure(runtime, &few, stop)?)
     }

@@ -176,7 +176,8 @@ impl OpenDevice {
         self.allocated = self.allocated.saturating_sub(bytes);
     }
 
-    fn create(&self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
+    /// A buffer that is not touched.
+    pub(super) fn create(&self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
         let size = usize::try_from(bytes.max(1))
             .map_err(|_| self.out_of_memory(bytes, "more than can be addressed"))?;
         // SAFETY: no host pointer is given.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use cl3::command_queue::{enqueue_unmap_mem_object, finish};
 use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
-use cl3::types::{cl_event, cl_kernel, cl_mem};
+use cl3::types::{cl_event, cl_int, cl_kernel, cl_mem};
 
 use super::completion::KeepAlive;
 use super::device::OpenDevice;
-use super::handle::{Event, Kernel};
+use super::handle::{Event, Kernel, Mem};
 use super::memory::{View, map};
 use super::program::Programs;
 use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
@@ -57,7 +57,7 @@ pub(super) struct LaunchEnv<'a> {
 }
 
 impl OpenQueue {
-    /// Enqueues a kernel.
+    /// Enqueues the kernels of a launch.
     pub(super) fn launch(
         &mut self,
         launch: &Launch,
@@ -66,53 +66,108 @@ impl OpenQueue {
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
         let device = env.device;
-        let Some((kernel, sizes)) = sizes(launch, device)? else {
+        let (kernel, steps) = steps(launch, device)?;
+        let Some(end) = steps.len().checked_sub(1) else {
             return self.marker(device, wait);
         };
-        let source = &kernel.source;
         self.load(kernel, env)?;
-        let local = local_size(&sizes, device, self.kernels[source].group, source)?;
         let hosts = self.open_views(&launch.args, env)?;
-        let keep_alive = self.bind(source, &launch.args, env)?;
-        let ready = Ready {
-            kernel: self.kernels[source].kernel.raw(),
-            sizes: &sizes,
-            local: local.as_deref(),
-            // A CPU computes in host memory itself, so a map would change nothing.
-            hosts: match device.info.kind {
-                DeviceKind::Cpu => &[],
-                _ => &hosts,
-            },
+        let scratch = kernel.scratch(&launch.args);
+        let scratch = scratch.map(|bytes| self.scratch(bytes, env)).transpose()?;
+        let mut keep_alive: Vec<KeepAlive> = Vec::new();
+        for source in kernel.kernels() {
+            keep_alive.extend(self.bind(source, &launch.args, scratch.as_deref(), env)?);
+        }
+        keep_alive.extend(scratch.map(|scratch| scratch as KeepAlive));
+        // A CPU computes in host memory itself, so a map would change nothing.
+        let hosts = match device.info.kind {
+            DeviceKind::Cpu => Vec::new(),
+            _ => hosts,
         };
-        let events = self.enqueue(&ready, device, with_event, wait)?;
+        let mut began = None;
+        let mut told = None;
+        for (i, (source, sizes)) in steps.iter().enumerate() {
+            let is_timed = with_event && (i == 0 || i == end);
+            let wait = if i == 0 { wait } else { &[] };
+            let events = self.step(source, sizes, &hosts, (device, is_timed, wait));
+            let Some(Events { last, timed, .. }) = self.or_cover(events, &mut keep_alive)? else {
+                continue;
+            };
+            let [start, ended] = timed;
+            let began = Arc::clone(began.get_or_insert(start));
+            match i == end {
+                true => told = Some((last, [began, ended])),
+                false => keep_alive.push(last),
+            }
+        }
+        let events = told.map(|(last, timed)| Events {
+            last,
+            timed,
+            kernels: None,
+        });
         Ok(Enqueued { events, keep_alive })
     }
 
-    /// Creates the kernel object, unless the queue has it.
+    /// Enqueues one kernel of a launch, whose arguments are set.
+    fn step(
+        &mut self,
+        source: &KernelSource,
+        sizes: &NdRange,
+        hosts: &[HostMemoryId],
+        (device, with_event, wait): (&OpenDevice, bool, &[cl_event]),
+    ) -> Result<Option<Events>, RuntimeError> {
+        let loaded = &self.kernels[source];
+        let local = local_size(sizes, device, loaded.group, source)?;
+        let ready = Ready {
+            kernel: loaded.kernel.raw(),
+            sizes,
+            local: local.as_deref(),
+            hosts,
+        };
+        self.enqueue(&ready, device, with_event, wait)
+    }
+
+    /// Memory for the kernels of one launch, which those of the next one use again: the
+    /// queue is in order.
+    fn scratch(&mut self, bytes: u64, env: &LaunchEnv<'_>) -> Result<Arc<Mem>, RuntimeError> {
+        if let Some((has, mem)) = &self.scratch
+            && *has >= bytes
+        {
+            return Ok(Arc::clone(mem));
+        }
+        let mem = Arc::new(env.device.create(&env.programs.context, bytes)?);
+        self.scratch = Some((bytes, Arc::clone(&mem)));
+        Ok(mem)
+    }
+
+    /// Creates the kernel objects, unless the queue has them.
     pub(super) fn load(
         &mut self,
-        source: &OpenClKernel,
+        code: &OpenClKernel,
         env: &mut LaunchEnv<'_>,
     ) -> Result<(), RuntimeError> {
-        if self.kernels.contains_key(&source.source) {
-            return Ok(());
-        }
         let device = env.device;
-        let own = device.program_per_queue;
-        let number = own.then(|| Arc::new(ProgramNumber::take(&source.source)));
-        let program = number.as_ref().map_or(0, |number| number.number());
-        let kernel = env.programs.kernel(source, program, device, env.devices)?;
-        let group =
-            get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
-                .map(usize::from)
-                .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
-        let loaded = Loaded {
-            kernel,
-            group,
-            args: Vec::new(),
-            number,
-        };
-        self.kernels.insert(source.source.clone(), loaded);
+        for source in code.kernels() {
+            if self.kernels.contains_key(source) {
+                continue;
+            }
+            let own = device.program_per_queue;
+            let number = own.then(|| Arc::new(ProgramNumber::take(source)));
+            let program = number.as_ref().map_or(0, |number| number.number());
+            let programs = &mut env.programs;
+            let kernel = programs.kernel((source, code.fp64), program, device, env.devices)?;
+            let group =
+                get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
+                    .map(usize::from)
+                    .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
+            let loaded = Loaded {
+                kernel,
+                group,
+                args: Vec::new(),
+                number,
+            };
+            self.kernels.insert(source.clone(), loaded);
+        }
         Ok(())
     }
 
@@ -158,6 +213,7 @@ impl OpenQueue {
         &mut self,
         source: &KernelSource,
         args: &[Value],
+        scratch: Option<&Mem>,
         env: &LaunchEnv<'_>,
     ) -> Result<Vec<KeepAlive>, RuntimeError> {
         let mut keep_alive: Vec<KeepAlive> = Vec::new();
@@ -188,6 +244,19 @@ impl OpenQueue {
             *last = None;
             set_value(kernel, (index, arg), mem, source, env.device)?;
             *last = Some(*arg);
+        }
+        if let Some(scratch) = scratch {
+            let mem = scratch.raw();
+            set(
+                kernel,
+                args.len(),
+                size_of_val(&mem),
+                (&raw const mem).cast(),
+            )
+            .map_err(|code| {
+                let call = "clSetKernelArg";
+                env.device.shared.failed(call, code)
+            })?;
         }
         Ok(keep_alive)
     }
@@ -281,20 +350,20 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The kernel of a launch and its sizes; `None` if there is nothing to compute.
-pub(super) fn sizes<'l>(
+/// The code of a launch, and its kernels that have something to compute.
+pub(super) fn steps<'l>(
     launch: &'l Launch,
     device: &OpenDevice,
-) -> Result<Option<(&'l OpenClKernel, NdRange)>, RuntimeError> {
+) -> Result<(&'l OpenClKernel, Vec<(&'l KernelSource, NdRange)>), RuntimeError> {
     let Some(kernel) = &launch.codelet.opencl else {
         return Err(RuntimeError::NoImplementation {
             device: device.info.name.clone(),
             codelet: launch.codelet.name.to_string(),
         });
     };
-    let sizes = kernel.shape.sizes(&launch.units, &launch.args);
-    let none = sizes.global.contains(&0) || sizes.global.is_empty();
-    Ok((!none).then_some((kernel, sizes)))
+    let mut steps = kernel.steps(&launch.units, &launch.args);
+    steps.retain(|(_, sizes)| !sizes.global.is_empty() && !sizes.global.contains(&0));
+    Ok((kernel, steps))
 }
 
 /// The local size for a launch; `None` leaves it to the driver.
@@ -342,15 +411,21 @@ pub(super) fn set_value(
             (size_of_val(&mem), std::ptr::from_ref(&mem).cast())
         }
     };
+    set(kernel, index, bytes, value).map_err(|code| {
+        match device.shared.failed("clSetKernelArg", code) {
+            RuntimeError::Call { device, call, why } => RuntimeError::Call {
+                device,
+                call,
+                why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
+            },
+            other => other,
+        }
+    })
+}
+
+/// Sets an argument to so many bytes of a live value, or to local memory if it is null.
+fn set(kernel: &Kernel, index: usize, bytes: usize, value: *const c_void) -> Result<(), cl_int> {
     // SAFETY: the driver copies that many bytes of a live value, unless it is null,
     // and the kernel belongs to this thread alone.
-    let set = unsafe { set_kernel_arg(kernel.raw(), index as u32, bytes, value) };
-    set.map_err(|code| match device.shared.failed("clSetKernelArg", code) {
-        RuntimeError::Call { device, call, why } => RuntimeError::Call {
-            device,
-            call,
-            why: format!("argument {index} of `{}`, {arg:?}: {why}", source.entry()),
-        },
-        other => other,
-    })
+    unsafe { set_kernel_arg(kernel.raw(), index as u32, bytes, value) }
 }

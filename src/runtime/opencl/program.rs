@@ -40,24 +40,23 @@ impl Programs {
         }
     }
 
-    /// A new kernel object for `device`; builds its program of this number (see
+    /// A new kernel object for `device`, in double precision if the second part says so; builds its program of this number (see
     /// [`super::queue_program`]) for all of `devices` that are of this context, the first
     /// time.
     pub(super) fn kernel(
         &mut self,
-        kernel: &OpenClKernel,
+        (source, fp64): (&KernelSource, bool),
         number: u32,
         device: &OpenDevice,
         devices: &[OpenDevice],
     ) -> Result<Kernel, RuntimeError> {
-        check_precision(kernel, device)?;
-        let source = &kernel.source;
+        check_precision((source, fp64), device)?;
         let key = (source.program(), number);
         if !self.built.contains_key(&key) {
             let able: Vec<cl_device_id> = devices
                 .iter()
                 .filter(|d| d.context == device.context)
-                .filter(|d| d.info.fp64 || !kernel.fp64)
+                .filter(|d| d.info.fp64 || !fp64)
                 .map(|d| d.id.id())
                 .collect();
             let program = self.build(source, &option(number), device, &able)?;
@@ -72,8 +71,8 @@ impl Programs {
         kernel: &OpenClKernel,
         device: &OpenDevice,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        check_precision(kernel, device)?;
         let source = &kernel.source;
+        check_precision((source, kernel.fp64), device)?;
         let program = self.build(source, " -cl-kernel-arg-info", device, &[device.id.id()])?;
         let compiled = entry(&program, source, device)?;
         arguments(&compiled).map_err(|code| device.shared.failed("clGetKernelArgInfo", code))
@@ -133,10 +132,13 @@ fn refused(source: &KernelSource, device: &OpenDevice, log: String) -> RuntimeEr
     }
 }
 
-fn check_precision(kernel: &OpenClKernel, device: &OpenDevice) -> Result<(), RuntimeError> {
-    if kernel.fp64 && !device.info.fp64 {
+fn check_precision(
+    (source, fp64): (&KernelSource, bool),
+    device: &OpenDevice,
+) -> Result<(), RuntimeError> {
+    if fp64 && !device.info.fp64 {
         let log = "the device has no double precision (cl_khr_fp64); use single";
-        return Err(refused(&kernel.source, device, log.to_owned()));
+        return Err(refused(source, device, log.to_owned()));
     }
     Ok(())
 }

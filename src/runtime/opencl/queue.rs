@@ -65,6 +65,8 @@ pub(super) struct OpenQueue {
     pub kernels: Kernels,
     /// The host regions that this queue's kernels work on.
     pub views: IdMap<HostMemoryId, View>,
+    /// Memory of series of kernels, and its bytes.
+    pub scratch: Option<(u64, Arc<Mem>)>,
 }
 
 /// A command that was enqueued.
@@ -144,6 +146,7 @@ impl OpenQueue {
             uncovered: UncoveredCommands::default(),
             kernels: Kernels::default(),
             views: IdMap::default(),
+            scratch: None,
         }
     }
 

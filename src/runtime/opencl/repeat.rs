@@ -8,7 +8,7 @@ use cl3::types::cl_event;
 
 use super::completion::KeepAlive;
 use super::handle::Kernel;
-use super::launch::{LaunchEnv, Ready, local_size, set_value, sizes};
+use super::launch::{LaunchEnv, Ready, local_size, set_value, steps};
 use super::queue::{Enqueued, OpenQueue};
 use crate::codelet::{Memory, NdRange};
 use crate::runtime::{IdMap, Launch, RuntimeError};
@@ -83,7 +83,7 @@ impl OpenQueue {
     }
 
     /// Prepares a launch; `None` for one in host memory, which is bound to the
-    /// queue's own views.
+    /// queue's own views, and for a series of kernels, which use the queue's own memory.
     fn prepare(
         &mut self,
         launch: &Arc<Launch>,
@@ -91,16 +91,20 @@ impl OpenQueue {
         env: &mut LaunchEnv<'_>,
     ) -> Result<Option<Repeat>, RuntimeError> {
         let device = env.device;
-        let Some((kernel, sizes)) = sizes(launch, device)? else {
+        let (kernel, mut steps) = steps(launch, device)?;
+        if kernel.scratch(&launch.args).is_some() {
+            return Ok(None);
+        }
+        let Some((source, sizes)) = steps.pop() else {
             return Ok(None);
         };
         if launch.memories().any(|m| matches!(m, Memory::Host(_))) {
             return Ok(None);
         }
         self.load(kernel, env)?;
-        let source = &kernel.source;
         let loaded = &self.kernels[source];
-        let own = env.programs.kernel(kernel, number, device, env.devices)?;
+        let programs = &mut env.programs;
+        let own = programs.kernel((source, kernel.fp64), number, device, env.devices)?;
         let mut uses: Vec<KeepAlive> = Vec::new();
         uses.extend(loaded.number.iter().map(|n| Arc::clone(n) as KeepAlive));
         for (index, arg) in launch.args.iter().enumerate() {

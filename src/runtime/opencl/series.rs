@@ -82,11 +82,11 @@ impl OpenQueue {
     }
 
     /// Keeps the resources of the commands before a refused one: they run.
-    fn or_cover(
+    pub(super) fn or_cover<T>(
         &mut self,
-        enqueued: Result<Enqueued, RuntimeError>,
+        enqueued: Result<T, RuntimeError>,
         keep_alive: &mut Vec<KeepAlive>,
-    ) -> Result<Enqueued, RuntimeError> {
+    ) -> Result<T, RuntimeError> {
         if enqueued.is_err() && !keep_alive.is_empty() {
             self.uncovered
                 .add(std::mem::take(keep_alive), Vec::new(), &[]);

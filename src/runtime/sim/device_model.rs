@@ -10,7 +10,8 @@
 //! A kernel on a host pool occupies as many cores as it has tiles for. The next
 //! one runs beside it if enough cores are left.
 //!
-//! A kernel occupies its device for the launch overhead before it starts, and
+//! A kernel occupies its device for the launch overhead before it starts (that of all kernels
+//! of a series), and
 //! longer while a write is in flight. Traces of an H200 show that the launch is
 //! delayed, not the kernel: kernels of 7 rows lose as much as those of 337, and
 //! reads delay neither.
@@ -21,6 +22,7 @@ use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
 use super::peers::PeerLink;
 use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
+use crate::codelet::HostCode;
 use crate::machine::file::efficiency;
 use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
 use crate::runtime::tiles::Tiles;
@@ -216,7 +218,11 @@ pub(super) fn pool_name(machine: &MachineFile, cores: u32) -> String {
 
 /// How many of a pool's cores a launch occupies, at most all of them.
 fn busy_cores(launch: &Launch, cores: u32) -> u32 {
-    let units = launch.units.end.saturating_sub(launch.units.start);
+    let units = match &launch.codelet.host {
+        // Workers share it, whatever its units are.
+        Some(HostCode::Shared(_)) => u64::from(cores),
+        _ => launch.units.end.saturating_sub(launch.units.start),
+    };
     let tiles = Tiles::of(units, launch.cost, cores as usize);
     tiles.busy(cores as usize) as u32
 }
@@ -238,6 +244,11 @@ impl DeviceModel {
         let bytes = traffic / efficiency(&self.efficiency, &codelet.name);
         let mut seconds = flops.map_or(0.0, |rate| launch.cost.flops * noise / rate);
         let mut slots = None;
+        // A pool runs native code, and a device all kernels of a series.
+        let launches = match (&self.cores, &codelet.opencl) {
+            (None, Some(kernel)) => kernel.launches(&launch.units, &launch.args),
+            _ => 1,
+        };
         if let Some(cores) = &self.cores {
             // One core cannot use the whole memory bandwidth, and a small launch
             // has tiles for some of the cores only.
@@ -255,7 +266,7 @@ impl DeviceModel {
             engine: self.kernels,
             other: None,
             slots,
-            gap: self.launch_overhead,
+            gap: launches * self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
                 behind: link.up,
                 by: link.spec.launch_delay_ns,

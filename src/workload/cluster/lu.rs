@@ -38,6 +38,20 @@ pub struct LuWorkload {
     pub matrix: Fill,
 }
 
+/// Columns of a panel, for a matrix of so many rows on one machine; `is_pool`: on the workers
+/// of one pool alone.
+///
+/// The workers of a pool share each subtask, so that a pool by itself needs few panels: each
+/// passes over the rest of the matrix once. Several devices need enough block columns to
+/// divide them, and wait for panels.
+pub fn panel_width(size: u64, is_pool: bool) -> u64 {
+    let width = match is_pool {
+        true => size.div_ceil(4).clamp(512, 4096),
+        false => size.div_ceil(32).clamp(64, 512),
+    };
+    width.min(size)
+}
+
 impl LuWorkload {
     /// The space of the exchanges: a 32-bit number a row.
     pub const PIVOTS: usize = 1;
@@ -470,5 +484,17 @@ impl Computed for LuTask {
             units: 0..units,
             values,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_are_wide_where_no_other_device_waits_for_them() {
+        let widths = |is_pool| [50, 1000, 4096, 30_000].map(|size| panel_width(size, is_pool));
+        assert_eq!(widths(true), [50, 512, 1024, 4096]);
+        assert_eq!(widths(false), [50, 64, 128, 512]);
     }
 }

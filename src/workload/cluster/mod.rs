@@ -26,10 +26,10 @@ pub use fft::FftWorkload;
 pub use file::of_file;
 pub use generated::{generated, generated_as};
 pub use kernel::{KernelWorkload, NotDivided};
-pub use lu::LuWorkload;
+pub use lu::{LuWorkload, panel_width};
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
-pub use sort::{SortWorkload, order};
+pub use sort::{SortAlone, SortWorkload, order};
 pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 

@@ -1,4 +1,5 @@
-//! Sorting by samples: bands of numbers are sorted in runs, whose regions between splitters
+//! Sorting. One machine by itself sorts all numbers in one subtask ([`SortAlone`]). Nodes sort
+//! by samples ([`SortWorkload`]): bands of numbers are sorted in runs, whose regions between splitters
 //! are redistributed by rank ([`Ranked`]), and each rank is sorted.
 //!
 //! Source: Shi and Schaeffer, "Parallel sorting by regular sampling", Journal of Parallel
@@ -10,11 +11,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::program::{FunctionTask, Gathered, Space, Unit, View, ViewMut};
-use super::{Check, ClusterWorkload, Contents, Fill, FillError, Layout, NewSpace};
-use crate::cluster::space::{Block, SpaceId};
-use crate::cluster::task::Computed;
+use super::{Check, ClusterWorkload, Contents, Fill, FillError, Layout, NewSpace, Placement};
+use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::ranked::Ranked;
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::Cost;
+pub use crate::codelet::sort::order;
+use crate::codelet::sort::{Sort, cost, key};
 use crate::random::uniform;
 use crate::verify::Checked;
 use crate::verify::sorted::{MultisetHash, ascends};
@@ -25,11 +28,12 @@ const UNITS: u64 = 16;
 /// Samples for each splitter: more make ranks more even.
 const SAMPLES: u64 = 64;
 
+/// The spaces; one machine by itself has the first two ([`SortAlone`]).
 const KEYS: usize = 0;
-const SPLITTERS: usize = 1;
-const RUNS: usize = 2;
-const COUNTS: usize = 3;
-const RESULT: usize = 4;
+const RESULT: usize = 1;
+const SPLITTERS: usize = 2;
+const RUNS: usize = 3;
+const COUNTS: usize = 4;
 
 /// Numbers that are sorted.
 #[derive(Clone)]
@@ -40,26 +44,6 @@ pub struct SortWorkload {
     keys: Fill,
     /// Between which two a rank lies.
     splitters: Arc<[f32]>,
-}
-
-/// The key of a number, whose order is that of numbers: that of IEEE 754 (`totalOrder`), but
-/// with all that are none at the end, as NumPy has them.
-fn key(number: &f32) -> u32 {
-    const SIGN: u32 = 1 << 31;
-    let bits = number.to_bits();
-    // In `totalOrder`, negative numbers descend with their bits.
-    let total = match bits & SIGN {
-        0 => bits | SIGN,
-        _ => !bits,
-    };
-    // What is negative and no number comes first in it, before negative infinity, and has to
-    // follow what is positive and no number.
-    total.wrapping_sub(!f32::NEG_INFINITY.to_bits())
-}
-
-/// The order of numbers, by their keys.
-pub fn order(one: &f32, other: &f32) -> Ordering {
-    key(one).cmp(&key(other))
 }
 
 impl SortWorkload {
@@ -170,7 +154,7 @@ impl SortWorkload {
         let task = FunctionTask::new("sort-runs", bands, accesses, function);
         task.cost(move |subtask| {
             let Range { start, end } = of.band(subtask);
-            sorting(end - start)
+            cost(end - start)
         })
     }
 
@@ -234,19 +218,8 @@ impl SortWorkload {
         let task = FunctionTask::new("sort-ranks", self.bands(), accesses, function);
         task.cost(move |subtask| {
             let place = of.place(ranks(subtask));
-            sorting(place.end - place.start)
+            cost(place.end - place.start)
         })
-    }
-}
-
-/// Digits of a key: sorting by each reads and writes all numbers.
-const DIGITS: u64 = 4;
-
-/// What it costs to sort so many numbers.
-fn sorting(numbers: u64) -> Cost {
-    Cost {
-        flops: 0.0,
-        bytes: (DIGITS * 2 * numbers * size_of::<f32>() as u64) as f64,
     }
 }
 
@@ -270,6 +243,7 @@ impl ClusterWorkload for SortWorkload {
                 extent: numbers,
                 contents: Some(Contents::placed(layout, Arc::clone(&self.keys))),
             },
+            empty(numbers),
             NewSpace {
                 extent: self.row::<f32>(SPLITTERS, ranks - 1).extent(),
                 contents: Some(Contents::everywhere(Arc::new(move |block, bytes| {
@@ -280,7 +254,6 @@ impl ClusterWorkload for SortWorkload {
             },
             empty(numbers),
             empty(self.row::<u64>(COUNTS, UNITS * bands * ranks).extent()),
-            empty(numbers),
         ]
     }
 
@@ -319,65 +292,132 @@ impl ClusterWorkload for SortWorkload {
     }
 
     fn check(&self) -> Check<'_> {
-        Check::Whole(vec![RESULT], Box::new(|spaces, _| self.compare(&spaces[0])))
+        let compare = |spaces: &[Vec<u8>], _| compare(self.numbers, &self.keys, &spaces[0]);
+        Check::Whole(vec![RESULT], Box::new(compare))
+    }
+}
+
+/// Numbers that one machine sorts by itself, in one subtask that all workers share.
+#[derive(Clone)]
+pub struct SortAlone {
+    pub numbers: u64,
+    /// Makes the numbers, a row.
+    pub keys: Fill,
+}
+
+impl SortAlone {
+    fn row(&self) -> Extent {
+        Space::<f32>::at(KEYS, 1, self.numbers).extent()
+    }
+}
+
+impl ClusterWorkload for SortAlone {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let keys = Arc::clone(&self.keys);
+        [Some(Contents::placed(Placement::Rows, keys)), None]
+            .map(|contents| NewSpace {
+                extent: self.row(),
+                contents,
+            })
+            .to_vec()
+    }
+
+    fn tasks(&self) -> u64 {
+        1
+    }
+
+    fn task(&self, _number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        let part = |space: usize| Part {
+            space: spaces[space],
+            block: self.row().whole(),
+        };
+        Arc::new(SortTask {
+            sort: Sort {
+                numbers: self.numbers,
+            },
+            given: part(KEYS),
+            sorted: part(RESULT),
+        })
+    }
+
+    fn result(&self) -> usize {
+        RESULT
+    }
+
+    fn check(&self) -> Check<'_> {
+        let compare = |spaces: &[Vec<u8>], _| compare(self.numbers, &self.keys, &spaces[0]);
+        Check::Whole(vec![RESULT], Box::new(compare))
+    }
+}
+
+/// All numbers in one subtask.
+struct SortTask {
+    sort: Sort,
+    given: Part,
+    sorted: Part,
+}
+
+impl Task for SortTask {
+    fn name(&self) -> &str {
+        "sort"
+    }
+
+    fn count(&self) -> u64 {
+        1
+    }
+
+    fn reads(&self, _subtask: u64) -> Vec<Part> {
+        vec![self.given.clone()]
+    }
+
+    fn writes(&self, _subtask: u64) -> Vec<Part> {
+        vec![self.sorted.clone()]
+    }
+
+    fn cost(&self, _subtask: u64) -> Cost {
+        self.sort.cost()
+    }
+}
+
+impl Computed for SortTask {
+    fn launch(&self, _subtask: u64) -> SubtaskLaunch {
+        SubtaskLaunch {
+            codelet: Arc::new(Sort::codelet()),
+            units: 0..self.sort.units(),
+            values: self.sort.values().map(SubtaskValue::from).to_vec(),
+        }
     }
 }
 
 /// Numbers that are read at once for a comparison.
 const READ: u64 = 1 << 22;
 
-impl SortWorkload {
-    /// Checks that numbers are sorted, and are the given ones.
-    fn compare(&self, bytes: &[u8]) -> Checked {
-        let mut checked = Checked::default();
-        let numbers = bytes.as_chunks().0.iter().map(|of| f32::from_ne_bytes(*of));
-        let (mut found, mut before) = (MultisetHash::default(), f32::NEG_INFINITY);
-        for number in numbers {
-            found.add(number.to_bits().into());
-            checked.exactly(ascends(before, number));
-            before = number;
-        }
-        let mut given = MultisetHash::default();
-        for begin in (0..self.numbers).step_by(READ as usize) {
-            let part = Block::new(0..1, begin..(begin + READ).min(self.numbers));
-            let mut keys = vec![0; 4 * part.elements() as usize];
-            Contents::again(&self.keys, &part, &mut keys);
-            let keys = keys.as_chunks().0.iter();
-            keys.for_each(|key| given.add(u32::from_ne_bytes(*key).into()));
-        }
-        if found != given {
-            // Nobody knows which.
-            checked.wrong = checked.numbers;
-            checked.worst = f64::MAX;
-        }
-        checked
+/// Checks that numbers are sorted, and are the given ones.
+fn compare(numbers: u64, keys: &Fill, bytes: &[u8]) -> Checked {
+    let mut checked = Checked::default();
+    let sorted = bytes.as_chunks().0.iter().map(|of| f32::from_ne_bytes(*of));
+    let (mut found, mut before) = (MultisetHash::default(), f32::NEG_INFINITY);
+    for number in sorted {
+        found.add(number.to_bits().into());
+        checked.exactly(ascends(before, number));
+        before = number;
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Numbers of each kind, in their order.
-    #[test]
-    fn keys_ascend_with_the_order_of_numbers() {
-        let small = f32::from_bits(1);
-        let some = [f32::MIN, -1.0, -f32::MIN_POSITIVE, -small, -0.0, 0.0, small];
-        let others = [f32::MIN_POSITIVE, 1.0, f32::MAX, f32::INFINITY];
-        let none = [0x7f80_0001, 0x7fff_ffff, 0xff80_0001, 0xffff_ffff].map(f32::from_bits);
-        let all = [&[f32::NEG_INFINITY], &some[..], &others, &none[..1]].concat();
-        for pair in all.windows(2) {
-            assert_eq!(order(&pair[0], &pair[1]), Ordering::Less, "{pair:?}");
-            assert_eq!(order(&pair[1], &pair[0]), Ordering::Greater, "{pair:?}");
-        }
-        for number in all[..all.len() - 1].iter() {
-            for none in &none {
-                assert_eq!(order(number, none), Ordering::Less, "{number} {none}");
-            }
-        }
-        let mut sorted = [&none[..], &all].concat();
-        radsort::sort_by_key(&mut sorted, key);
-        assert!(sorted.is_sorted_by(|one, other| order(one, other) != Ordering::Greater));
-        assert_eq!(key(&f32::NEG_INFINITY), 0);
+    let mut given = MultisetHash::default();
+    for begin in (0..numbers).step_by(READ as usize) {
+        let part = Block::new(0..1, begin..(begin + READ).min(numbers));
+        let mut some = vec![0; 4 * part.elements() as usize];
+        Contents::again(keys, &part, &mut some);
+        let some = some.as_chunks().0.iter();
+        some.for_each(|key| given.add(u32::from_ne_bytes(*key).into()));
     }
+    if found != given {
+        // Nobody knows which.
+        checked.wrong = checked.numbers;
+        checked.worst = f64::MAX;
+    }
+    checked
 }

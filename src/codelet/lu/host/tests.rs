@@ -177,7 +177,7 @@ fn a_panel_on_threads_solves_its_system() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    for (m, n) in [(700, 403), (517, 517)] {
+    for (m, n) in [(700, 403), (517, 517), (3500, 37)] {
         let first = 7;
         let a: Vec<f64> = (0..m * n).map(|_| 2.0 * random.f64() - 1.0).collect();
         let of_a = (11, n + 3);
@@ -204,6 +204,35 @@ fn a_panel_on_threads_solves_its_system() {
             }
         }
     }
+}
+
+/// The first of equal numbers is the pivot, whichever thread has it; a column of zeros has
+/// none.
+#[test]
+fn threads_find_the_first_of_equal_pivots() {
+    const THREADS: usize = 3;
+    let rows = 4000;
+    for (row, later, told) in [(0, 3999, 0), (2500, 3999, 2500), (1, 1400, 1), (7, 7, 7)] {
+        let mut a = vec![0.5; rows];
+        (a[row], a[later]) = (-2.0, 2.0);
+        assert_eq!(pivots_on(THREADS, &mut a), [told], "{row} {later}");
+        assert!(a[1..].iter().all(|number: &f64| number.abs() <= 1.0));
+    }
+    assert_eq!(pivots_on(THREADS, &mut vec![0.0; rows]), [NO_PIVOT]);
+    let mut late = vec![0.0; rows];
+    late[rows - 1] = f64::NAN;
+    assert_eq!(pivots_on(THREADS, &mut late), [NOT_FINITE]);
+}
+
+/// The pivot of a panel of one column.
+fn pivots_on(threads: usize, a: &mut [f64]) -> Vec<u32> {
+    let (rows, mut pivots) = (a.len(), vec![7; 1]);
+    let args = [memory(a), memory(&mut pivots)];
+    let sizes = [rows, 1, 0].map(number);
+    let places = [&place(0, 1)[..], &[HostValue::U64(0)]].concat();
+    let args = [&args[..], &sizes, &places].concat();
+    run_on_threads(panel::<f64>, &args, 1, threads);
+    pivots
 }
 
 /// What a column far from the first has instead of a pivot; the columns before it have

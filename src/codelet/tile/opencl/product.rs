@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_launch_covers_the_tile() {
-        let global = |size: &Size| kernel(size).shape.sizes(&(0..4), &[]).global;
+        let global = |size: &Size| kernel(size).steps(&(0..4), &[]).remove(0).1.global;
         let mut size = size(Precision::F64, 100);
         assert_eq!(global(&size), [2 * 128, 2]);
         (size.symmetric, size.transposed) = (true, true);
