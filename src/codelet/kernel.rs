@@ -88,11 +88,17 @@ pub enum Shape {
 pub struct KernelSeries {
     /// Each kernel once.
     pub kernels: Vec<KernelSource>,
-    /// The steps of a launch: the index of a kernel, and its sizes.
-    pub steps: fn(&Range<u64>, &[Value]) -> Vec<(usize, NdRange)>,
+    pub steps: StepsFn,
     /// Bytes of the memory of their own, for launches with these arguments.
     pub scratch: fn(&[Value]) -> u64,
 }
+
+/// Computes the steps of a launch from its units and arguments: the index of a kernel, and its
+/// sizes.
+pub type StepsFn = fn(&Range<u64>, &[Value]) -> Vec<(usize, NdRange)>;
+
+/// A kernel of a launch, and its sizes.
+pub type Step<'a> = (&'a KernelSource, NdRange);
 
 /// A shape that captures values.
 pub type ShapeFn = Arc<dyn Fn(&Range<u64>, &[Value]) -> NdRange + Send + Sync>;
@@ -222,7 +228,7 @@ impl OpenClKernel {
 
     /// The kernels of a launch over these units with these arguments, in order, and their
     /// sizes.
-    pub fn steps(&self, units: &Range<u64>, args: &[Value]) -> Vec<(&KernelSource, NdRange)> {
+    pub fn steps(&self, units: &Range<u64>, args: &[Value]) -> Vec<Step<'_>> {
         match &self.shape {
             Shape::Of(sizes) => vec![(&self.source, sizes(units, args))],
             Shape::With(sizes) => vec![(&self.source, sizes(units, args))],

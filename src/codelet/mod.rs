@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 pub use kernel::{
     AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
-    Shape, ShapeFn,
+    Shape, ShapeFn, Step, StepsFn,
 };
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;

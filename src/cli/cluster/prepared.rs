@@ -25,10 +25,13 @@ pub struct PreparedWorkload {
     pub alone: Option<LonePart>,
 }
 
+/// Makes a workload for the devices of one machine.
+pub type OnDevices = Box<dyn Fn(&[Device]) -> LoneWorkload>;
+
 /// How one machine computes a workload by itself.
 pub struct LonePart {
     /// The workload for its devices.
-    pub on: Box<dyn Fn(&[Device]) -> LoneWorkload>,
+    pub on: OnDevices,
     /// Whether it computes with doubles.
     pub fp64: bool,
 }

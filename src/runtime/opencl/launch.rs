@@ -18,7 +18,9 @@ use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
 use super::queue_program::ProgramNumber;
 use super::shape::{fit, refusal};
 use super::without_event::enqueue;
-use crate::codelet::{HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Value};
+use crate::codelet::{
+    HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Step, Value,
+};
 use crate::machine::DeviceKind;
 use crate::runtime::{Launch, RuntimeError};
 
@@ -354,7 +356,7 @@ fn same(one: &Value, other: &Value) -> bool {
 pub(super) fn steps<'l>(
     launch: &'l Launch,
     device: &OpenDevice,
-) -> Result<(&'l OpenClKernel, Vec<(&'l KernelSource, NdRange)>), RuntimeError> {
+) -> Result<(&'l OpenClKernel, Vec<Step<'l>>), RuntimeError> {
     let Some(kernel) = &launch.codelet.opencl else {
         return Err(RuntimeError::NoImplementation {
             device: device.info.name.clone(),
