@@ -89,9 +89,9 @@ impl<B: Copy, A: Copy> Residency<B, A> {
         let slots: Vec<usize> = data.iter().map(|(datum, _)| self.slots[*datum]).collect();
         let bytes: Vec<u64> = data.iter().map(|(_, bytes)| *bytes).collect();
         for (versions, space) in self.versions.iter_mut().zip(&mut self.spaces) {
-            let there = |number: usize| match versions[slots[number]] {
-                Some((version, State::Valid)) if version == data[number].0 => true,
-                _ => false,
+            let there = |number: usize| {
+                let version = versions[slots[number]];
+                matches!(version, Some((version, State::Valid)) if version == data[number].0)
             };
             let kept: Vec<Option<usize>> = (0..data.len())
                 .map(|number| there(number).then_some(slots[number]))
