@@ -182,7 +182,7 @@ fn speed_ups_count_from_the_best_run_on_one_machine() {
         ("spmv --matrix uniform:20000,9 --steps 20", "--strategy"),
         ("matmul --size 4096", "one"),
         ("lu --size 2048", "one"),
-        ("sort --size 1000000", "one node"),
+        ("sort --size 1000000", "one k40"),
     ] {
         let report = json(&format!("predict {workload} --cluster four --nodes 2,4"));
         let reference = &report["reference"];
