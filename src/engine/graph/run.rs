@@ -16,7 +16,9 @@ use crate::engine::in_flight::{InFlight, span};
 use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{Finished, Policy};
 use crate::residency::State;
-use crate::runtime::{Completion, EventId, Notice, QueueId, Runtime, RuntimeError, Status};
+use crate::runtime::{
+    CommandKind, Completion, EventId, Notice, QueueId, Runtime, RuntimeError, Status,
+};
 use crate::time::Nanos;
 use crate::trace::{Trace, intervals};
 
@@ -383,7 +385,11 @@ impl<'a> GraphRun<'a> {
                         kernel: *kernel,
                         device,
                         queue: submission.queue,
-                        kind: completion.kind,
+                        kind: match submission.purpose {
+                            // Launches that copy what the kernel reads.
+                            Purpose::Together(_) | Purpose::Piece(_) => CommandKind::Copy,
+                            _ => completion.kind,
+                        },
                         bytes: completion.bytes,
                         queued: completion.queued,
                         started: completion.started,
