@@ -132,7 +132,8 @@ pub fn dense(
 }
 
 /// The seconds of a workload over spaces, as it is made for the devices of a machine that
-/// computes it by itself, under a policy; none if the machine's memory has no room for it. Nothing is computed.
+/// computes it by itself, under a policy; none if the machine's memory has no room for it.
+/// Nothing is computed.
 ///
 /// # Errors
 /// What the simulator and the engine refuse.

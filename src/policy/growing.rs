@@ -18,8 +18,8 @@ pub struct Growing {
     options: PolicyOptions,
     devices: Vec<DeviceModel>,
     links: Links,
-    /// By number: what is known of a task, until it is forgotten.
-    tasks: Vec<Option<Task>>,
+    /// By number.
+    tasks: Vec<Task>,
     /// By number: the bytes of a datum.
     bytes: Vec<u64>,
     /// The tasks that are ready and that no device has.
@@ -76,7 +76,7 @@ impl Growing {
     /// There is a task more, with the next number. Its predecessors do not matter, as it is
     /// told when it is ready.
     pub fn task(&mut self, task: Task) {
-        self.tasks.push(Some(task));
+        self.tasks.push(task);
     }
 
     /// A task is not to run.
@@ -117,26 +117,26 @@ impl Growing {
             })
         };
         let of_task = |number: &usize| {
-            let task = self.tasks[*number].as_ref()?;
+            let task = &self.tasks[*number];
             let mut map = |data: &[usize]| {
                 let mut all: Vec<usize> = data.iter().map(&mut numbered).collect();
                 all.sort_unstable();
                 all
             };
-            Some(Task {
+            Task {
                 level: 0,
                 predecessors: Vec::new(),
                 inputs: map(&task.inputs),
                 outputs: map(&task.outputs),
                 ..task.clone()
-            })
+            }
         };
-        let known: Option<Vec<Task>> = tasks.iter().map(of_task).collect();
+        let known: Vec<Task> = tasks.iter().map(of_task).collect();
         let bytes = |datum: &usize| Datum {
             bytes: self.bytes[*datum],
         };
         let problem = Problem {
-            tasks: known?,
+            tasks: known,
             data: data.iter().map(bytes).collect(),
             devices: self.devices.clone(),
             links: self.links.clone(),
@@ -174,7 +174,7 @@ impl Policy for Growing {
     }
 
     fn may_run(&self, component: usize, device: usize) -> bool {
-        let task = self.tasks.get(component).and_then(Option::as_ref);
+        let task = self.tasks.get(component);
         task.is_some_and(|task| task.seconds[device].is_some())
     }
 

@@ -3,11 +3,13 @@
 use std::thread;
 use std::time::Duration;
 
+use pdawl::cluster::wire::Wire;
 use pdawl::engine::cluster::ClusterError;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
 use crate::cluster::{Case, Ran, sparse, workloads};
+use crate::shuffled_runtime::{Fault, ShuffledRuntime, device};
 
 /// The first rank has the right result, unless ranks were lost before all had joined.
 pub fn right_or_never_begun(case: &Case, mut ran: Vec<Ran>) {
@@ -46,6 +48,61 @@ fn a_lost_node_does_not_change_the_result() {
         });
         right_or_never_begun(&case, ran);
     }
+}
+
+/// A node loses a device at some moment, with blocks that only this device has. It computes
+/// them again, or all tasks begin anew.
+#[test]
+fn a_lost_device_does_not_change_the_result() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut losses, mut restarts) = (0, 0);
+    for _ in 0..4 {
+        for (workload, tile) in workloads(Placement::Rows, random.u64(..1 << 40)) {
+            let case = Case {
+                workload,
+                tile,
+                spread: NamedSpread::default(),
+                prefetch: 2,
+                nodes: 2,
+                seed: random.u64(..),
+            };
+            let after = random.u64(..60);
+            let own = Some(1 << 30);
+            let ran = case.run_as(
+                |wire, stop| {
+                    let devices = vec![device("host", None), device("gpu", own)];
+                    let is_unlucky = wire.rank() == 1;
+                    let fault = is_unlucky.then_some(Fault { device: 1, after });
+                    case.on(
+                        &mut ShuffledRuntime::new(devices, case.seed, fault),
+                        wire,
+                        stop,
+                    )
+                },
+                |_| {},
+            );
+            let name = case.workload.name();
+            let mut ran = ran.into_iter();
+            let first = ran
+                .next()
+                .expect("a rank")
+                .unwrap_or_else(|why| panic!("{name}: {why}"));
+            let outcome = first.expect("the first rank has the outcome");
+            for other in ran {
+                other.unwrap_or_else(|why| panic!("{name}: {why}"));
+            }
+            let checked = outcome.checked().expect("the result was compared");
+            assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
+            losses += usize::from(!outcome.nodes[1].notes.is_empty());
+            restarts += outcome.restarts;
+        }
+    }
+    assert!(
+        losses > 10 && restarts > 0,
+        "{losses} losses, {restarts} restarts"
+    );
 }
 
 /// Several nodes are lost at about the same time, which the others may be told at once.

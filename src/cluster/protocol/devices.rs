@@ -136,9 +136,14 @@ impl Devices {
 
     /// A device has ended a subtask, for which it or another one was chosen: which of them
     /// computes it is decided when it begins. `None` if none was.
-    pub fn done(&mut self, device: DeviceIndex, subtask: u64, now: Nanos) -> Option<Running> {
+    pub fn done(
+        &mut self,
+        device: DeviceIndex,
+        subtask: (TaskId, u64),
+        now: Nanos,
+    ) -> Option<Running> {
         let own = self.devices.get(device.0 as usize)?;
-        let is_it = |running: &Running| running.subtask == subtask;
+        let is_it = |running: &Running| (running.task, running.subtask) == subtask;
         let which = match own.running.iter().any(is_it) {
             true => device.0 as usize,
             false => (self.devices.iter()).position(|other| other.running.iter().any(is_it))?,
@@ -256,7 +261,18 @@ mod tests {
         assert_eq!(devices.next(TASK, 1, 0), Some(1));
         devices.start(1, TASK, 1, 0);
         assert_eq!(devices.next(TASK, 1, 0), None, "both are full");
-        assert!(devices.done(DeviceIndex(0), 0, 5).is_some());
-        assert_eq!(devices.done(DeviceIndex(0), 0, 5), None);
+        assert!(devices.done(DeviceIndex(0), (TASK, 0), 5).is_some());
+        assert_eq!(devices.done(DeviceIndex(0), (TASK, 0), 5), None);
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_subtask_is_not_that_of_one_with_its_number() {
+        let mut devices = devices(&[1.0, 1.0]);
+        devices.start(0, TASK, 3, 0);
+        let next = TaskId(2);
+        devices.start(1, next, 3, 1);
+        let done = devices.done(DeviceIndex(1), (TASK, 3), 5);
+        assert_eq!(done.map(|running| running.task), Some(TASK));
+        assert!(devices.runs(next, 3));
     }
 }

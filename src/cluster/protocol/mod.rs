@@ -26,6 +26,7 @@ pub use work::Counts;
 
 use super::NodeId;
 use super::space::Part;
+use super::task::TaskId;
 use crate::time::Nanos;
 
 /// Of the messages and what nodes do with them. It grows with each change after which nodes
@@ -50,6 +51,8 @@ pub enum Event {
     /// A device has ended a subtask.
     Done {
         device: DeviceIndex,
+        /// A device may end a subtask of an earlier task, which could not be stopped.
+        task: TaskId,
         subtask: u64,
         /// From its first command's start to its last one's end.
         took: Nanos,

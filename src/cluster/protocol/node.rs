@@ -208,9 +208,10 @@ impl NodeMachine {
             },
             Event::Done {
                 device,
+                task,
                 subtask,
                 took,
-            } => self.done(device, subtask, took, (now, spaces), actions),
+            } => self.done(device, (task, subtask), took, (now, spaces), actions),
             Event::DeviceLost { device, .. } => {
                 let lost = self.devices.lost(device);
                 let message = Message::DeviceLost { device: device.0 };
@@ -260,12 +261,12 @@ impl NodeMachine {
     fn done(
         &mut self,
         device: DeviceIndex,
-        subtask: u64,
+        (task, subtask): (TaskId, u64),
         took: Nanos,
         (now, spaces): (Nanos, &Spaces),
         actions: &mut Vec<Action>,
     ) {
-        let Some(running) = self.devices.done(device, subtask, now) else {
+        let Some(running) = self.devices.done(device, (task, subtask), now) else {
             return;
         };
         // Where its task has ended, nothing of it is wanted.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::encode::{decode, encode};
 use super::error::ClusterError;
-use super::node::PAUSE;
+use super::turn::PAUSE;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
 use crate::cluster::wire::{Arrived, Wire, WireError};

@@ -108,6 +108,7 @@ impl Node<'_> {
             // It had ended when it was taken for lost with a device.
             return self.tell(Event::Done {
                 device,
+                task: id,
                 subtask,
                 took,
             });

@@ -52,28 +52,11 @@ impl Node<'_> {
     /// Sends what host memory has, and has the rest copied there.
     pub(super) fn answer(&mut self) -> Result<(), ClusterError> {
         for answer in std::mem::take(&mut self.answers) {
-            let Subtasks {
-                graph,
-                store,
-                changed,
-                ..
-            } = &mut self.subtasks;
-            let mut is_there = true;
-            let mut is_known = true;
-            for part in &answer.parts {
-                match store.want(graph, &self.spaces, part) {
-                    Ok((there, asked)) => {
-                        is_there &= there;
-                        *changed |= asked;
-                    }
-                    Err(_) => is_known = false,
-                }
-            }
-            match (is_known, is_there) {
-                (true, true) => self.send_answer(answer)?,
-                (true, false) => self.answers.push(answer),
+            match self.subtasks.want(&self.spaces, &answer.parts) {
+                Ok(true) => self.send_answer(answer)?,
+                Ok(false) => self.answers.push(answer),
                 // The other node knows already that this one answers for a lost one.
-                (false, _) => self.unserved.push(answer),
+                Err(_) => self.unserved.push(answer),
             }
         }
         Ok(())
@@ -84,25 +67,11 @@ impl Node<'_> {
     /// # Errors
     /// When the tasks begin anew, and what a run refuses.
     pub(super) fn until_here(&mut self, parts: Vec<Part>) -> Result<(), Interruption> {
-        loop {
-            let Subtasks {
-                graph,
-                store,
-                changed,
-                ..
-            } = &mut self.subtasks;
-            let mut is_there = true;
-            for part in &parts {
-                let (there, asked) = store.want(graph, &self.spaces, part)?;
-                is_there &= there;
-                *changed |= asked;
-            }
-            if is_there {
-                return Ok(());
-            }
+        while !self.subtasks.want(&self.spaces, &parts)? {
             self.turn()?;
             self.check_restart()?;
         }
+        Ok(())
     }
 
     fn send_answer(&mut self, answer: Answer) -> Result<(), ClusterError> {

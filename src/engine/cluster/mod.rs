@@ -6,7 +6,7 @@
 //! open graph (`crate::engine::graph`), and `subtasks` makes kernels of it; threads of
 //! `copying` copy what travels, `answers` are for other nodes, `encode` makes bytes of messages, `run` takes a workload from its
 //! spaces to its report, `common` gives all nodes what one has computed, `ending` ends its
-//! tasks early, `alone` computes on one machine without messages, `abandon` ends a run before it begins, `traced` notes what a trace shows, and `gather` brings its result to the
+//! tasks early, `alone` computes on one machine without messages, `abandon` ends a run before it begins, `traced` notes what a trace shows, `turn` is what it does again and again, `gather` brings its result to the
 //! first node. [`measure`] measures a cluster for its cluster file, and [`simulate`] drives
 //! the same protocol in a simulated cluster.
 
@@ -28,6 +28,7 @@ pub mod simulate;
 mod store;
 mod subtasks;
 mod traced;
+mod turn;
 
 pub use abandon::{abandon, heard};
 pub use alone::{Alone, AloneOptions};

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use super::abandon::abandon;
 use super::answers::Answer;
 use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
-use super::subtasks::{EndedSubtask, Happened, Subtasks, Written};
+use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::{DeviceInfo, NodeInfo};
@@ -22,29 +22,10 @@ use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId, check};
 use crate::cluster::wire::{Arrived, Wire};
-use crate::engine::graph::GraphRunError;
-use crate::runtime::{Completion, Notice, Runtime};
+use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
-
-/// How long a node polls without a pause after something has happened. An answer over a
-/// fast network comes within this time.
-pub(super) const AWAKE: Duration = Duration::from_micros(100);
-
-/// The shortest pause. It leaves its core to the workers.
-pub(super) const PAUSE: Duration = Duration::from_micros(20);
-
-/// The longest pause of a node that may get messages, as not every wire ends one.
-const LONGEST: Duration = Duration::from_micros(800);
-
-/// The longest pause of the only node, which a completion ends, and what sets `stop` does
-/// not.
-const LONGEST_ALONE: Duration = Duration::from_millis(5);
-
-/// Pauses get longer with the time in which nothing has happened, and are this part of it:
-/// what is waited for comes later by no more.
-const PART: u32 = 16;
 
 /// The results of a reduction, as bytes.
 pub(super) type Combined = Vec<(Part, Vec<u8>)>;
@@ -89,12 +70,12 @@ pub struct Node<'a> {
     pub(super) answers: Vec<Answer>,
     /// Whether data are gone, so that the tasks begin anew.
     pub(super) has_gaps: bool,
-    stop: &'a AtomicBool,
+    pub(super) stop: &'a AtomicBool,
     began: Instant,
     /// Until when it polls without pauses.
-    awake_until: Instant,
+    pub(super) awake_until: Instant,
     /// Since when nothing has happened.
-    quiet_since: Instant,
+    pub(super) quiet_since: Instant,
     /// Whether other nodes send data that this one has asked for beside its requests.
     pub(super) collects: bool,
     /// Messages to this node itself.
@@ -113,8 +94,8 @@ pub struct Node<'a> {
     pub(super) restarts: bool,
     pub(super) wake_at: Option<Nanos>,
     /// Since when devices compute.
-    busy_since: Option<Instant>,
-    lost_devices: Vec<DeviceIndex>,
+    pub(super) busy_since: Option<Instant>,
+    pub(super) lost_devices: Vec<DeviceIndex>,
     /// By rank: the nodes that are lost.
     pub(super) lost: Vec<bool>,
     pub(super) record: NodeRecord,
@@ -346,69 +327,7 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// Looks once at everything that can happen, and pauses if nothing did.
-    pub(super) fn turn(&mut self) -> Result<(), ClusterError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(ClusterError::Interrupted);
-        }
-        let mut happened = false;
-        while let Some(message) = self.own.pop_front() {
-            self.message(self.me(), message)?;
-            happened = true;
-        }
-        while let Some(arrived) = self.wire.poll()? {
-            self.take_in(arrived)?;
-            happened = true;
-        }
-        if self.wake_at.is_some_and(|at| at <= self.now()) {
-            self.wake_at = None;
-            self.tell(Event::Woken)?;
-        }
-        let mut completions = Vec::new();
-        while let Some(completion) = self.runtime.wait(Some(Duration::ZERO))? {
-            completions.push(completion);
-        }
-        happened |= !completions.is_empty();
-        self.advance(completions)?;
-        self.answer()?;
-        self.pause(happened || self.subtasks.changed)
-    }
-
-    fn pause(&mut self, happened: bool) -> Result<(), ClusterError> {
-        let now = Instant::now();
-        if happened {
-            self.awake_until = now + AWAKE;
-            self.quiet_since = now;
-        }
-        if happened || now < self.awake_until {
-            std::thread::yield_now();
-            return Ok(());
-        }
-        let longest = self.longest_pause();
-        let mut pause = ((now - self.quiet_since) / PART).clamp(PAUSE, longest);
-        if let Some(at) = self.wake_at {
-            pause = pause.min(Duration::from_nanos(at.saturating_sub(self.now())));
-        }
-        if self.subtasks.is_quiet() {
-            self.wire.rest(pause)?;
-        } else if let Some(completion) = self.runtime.wait(Some(pause))? {
-            self.advance(vec![completion])?;
-            self.quiet_since = Instant::now();
-        }
-        Ok(())
-    }
-
-    fn longest_pause(&self) -> Duration {
-        // Some wires move data only when they are polled.
-        let moves = self.collects || !self.requests.is_empty() || self.wire.is_sending();
-        match self.size() {
-            1 => LONGEST_ALONE,
-            _ if moves => PAUSE,
-            _ => LONGEST,
-        }
-    }
-
-    fn take_in(&mut self, arrived: Arrived) -> Result<(), ClusterError> {
+    pub(super) fn take_in(&mut self, arrived: Arrived) -> Result<(), ClusterError> {
         let (from, bytes) = match arrived {
             Arrived::Lost { rank, .. } => {
                 // Whether the run goes on without it, or begins anew, node 0 says.
@@ -459,7 +378,7 @@ impl<'a> Node<'a> {
     }
 
     /// Takes a message without data.
-    fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
+    pub(super) fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
             Message::Verdict { task, is_last } => {
@@ -486,98 +405,5 @@ impl<'a> Node<'a> {
         let now = self.now();
         self.machine.on(event, now, &self.spaces, &mut actions);
         self.act(actions)
-    }
-
-    /// Gives the devices what they can do, and tells the protocol what they have done.
-    fn advance(&mut self, completions: Vec<Completion>) -> Result<(), ClusterError> {
-        if self.has_gaps || completions.is_empty() && !self.subtasks.changed {
-            return Ok(());
-        }
-        let happened = match self.subtasks.turn(self.runtime, completions) {
-            Ok(happened) => happened,
-            Err(ClusterError::Graph(error @ GraphRunError::Gone(_))) => {
-                self.has_gaps = true;
-                let why = format!("{}: {error}", self.me());
-                return self.tell(Event::Gone { why });
-            }
-            Err(error) => return Err(error),
-        };
-        if self.subtasks.is_idle() {
-            self.busy(false);
-        }
-        let Happened {
-            ended,
-            lost,
-            unplaced,
-        } = happened;
-        for ended in ended {
-            self.ended_subtask(ended)?;
-        }
-        for (device, why) in lost {
-            self.lose_device(device, why)?;
-        }
-        match unplaced.is_empty() {
-            true => Ok(()),
-            false => self.lose_all("no device is left that can compute the task's subtasks"),
-        }
-    }
-
-    fn ended_subtask(&mut self, ended: EndedSubtask) -> Result<(), ClusterError> {
-        let EndedSubtask {
-            device,
-            task,
-            subtask,
-            took,
-            written,
-        } = ended;
-        if self.machine.is_of_attempt(task) {
-            let part = &mut self.record.devices[device.0 as usize];
-            part.subtasks += 1;
-            part.seconds += took as f64 / 1e9;
-        }
-        if task == self.machine.task() && self.task.is_some() {
-            self.held.insert(subtask, written);
-            self.told.insert(subtask, (device, took));
-        } else {
-            self.subtasks.discard(written);
-        }
-        self.tell(Event::Done {
-            device,
-            subtask,
-            took,
-        })
-    }
-
-    /// No device can do what is asked for: other nodes must.
-    pub(super) fn lose_all(&mut self, why: &str) -> Result<(), ClusterError> {
-        let devices = 0..self.record.devices.len() as u32;
-        devices
-            .map(DeviceIndex)
-            .try_for_each(|device| self.lose_device(device, why.to_owned()))
-    }
-
-    pub(super) fn lose_device(
-        &mut self,
-        device: DeviceIndex,
-        why: String,
-    ) -> Result<(), ClusterError> {
-        if self.lost_devices.contains(&device) {
-            return Ok(());
-        }
-        self.lost_devices.push(device);
-        let name = &self.record.devices[device.0 as usize].name;
-        self.record.notes.push(format!("{name} was lost: {why}"));
-        self.tell(Event::DeviceLost { device, why })
-    }
-
-    pub(super) fn busy(&mut self, computes: bool) {
-        match (self.busy_since, computes) {
-            (None, true) => self.busy_since = Some(Instant::now()),
-            (Some(since), false) => {
-                self.record.busy_seconds += since.elapsed().as_secs_f64();
-                self.busy_since = None;
-            }
-            _ => {}
-        }
     }
 }

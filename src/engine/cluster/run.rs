@@ -9,7 +9,7 @@ use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
+use crate::cluster::protocol::{DeviceIndex, Event, Message};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::cluster::wire::Wire;
@@ -264,7 +264,16 @@ impl Node<'_> {
         while !self.subtasks.is_quiet() {
             self.turn()?;
         }
-        self.subtasks.clear(self.runtime)?;
+        for (task, subtask) in self.subtasks.clear(self.runtime)? {
+            // It is no longer on the device that was chosen for it, whichever that was.
+            let (device, took) = (DeviceIndex(0), 0);
+            self.tell(Event::Done {
+                device,
+                task,
+                subtask,
+                took,
+            })?;
+        }
         self.has_gaps = false;
         self.answers.clear();
         self.spaces = Spaces::default();

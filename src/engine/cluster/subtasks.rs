@@ -45,10 +45,8 @@ pub(super) struct EndedSubtask {
 #[derive(Default)]
 pub(super) struct Happened {
     pub ended: Vec<EndedSubtask>,
-    /// Devices that were lost, and why.
-    pub lost: Vec<(DeviceIndex, String)>,
-    /// Subtasks that no device is left for.
-    pub unplaced: Vec<(TaskId, u64)>,
+    /// Whether no device is left for some subtasks.
+    pub has_unplaced: bool,
 }
 
 /// A subtask that has begun.
@@ -68,7 +66,6 @@ pub(super) struct Subtasks {
     pub graph: OpenGraph,
     pub store: Store,
     devices: Vec<DeviceInfo>,
-    able: HashMap<*const Codelet, (Arc<Codelet>, Vec<bool>)>,
     /// By device.
     lost: Vec<bool>,
     running: HashMap<KernelId, Running>,
@@ -96,11 +93,10 @@ impl Subtasks {
         (input_bytes, traced): (u64, Option<Traced>),
     ) -> Result<Self, GraphRunError> {
         Ok(Self {
-            graph: open_graph(runtime, traced.is_some())?,
+            graph: open_graph(runtime, (traced.is_some(), &[]))?,
             store: Store::new(me, copying, input_bytes),
             lost: vec![false; devices.len()],
             devices,
-            able: HashMap::new(),
             running: HashMap::new(),
             ending: Vec::new(),
             learned: HashMap::new(),
@@ -251,23 +247,20 @@ impl Subtasks {
 
     /// The seconds that a kernel is expected to take on each device that can run it.
     fn seconds(
-        &mut self,
+        &self,
         runtime: &dyn Runtime,
-        codelet: &Arc<Codelet>,
+        codelet: &Codelet,
         expected: &[f64],
     ) -> Vec<Option<f64>> {
-        let (_, able) = self.able.entry(Arc::as_ptr(codelet)).or_insert_with(|| {
-            let able = abilities_of(codelet, runtime.devices());
-            (Arc::clone(codelet), able)
-        });
         let learned = |device: usize| {
             let learned = self.learned.get(&(codelet.name.to_string(), device));
             learned.copied().unwrap_or(1.0)
         };
+        let able = abilities_of(codelet, runtime.devices());
         let seconds = expected.iter().enumerate().zip(able);
         seconds
             .map(|((device, seconds), able)| {
-                let can = *able && !self.lost[device];
+                let can = able && !self.lost[device];
                 can.then(|| (seconds * learned(device)).max(1e-9))
             })
             .collect()
@@ -327,17 +320,22 @@ impl Subtasks {
         for kernel in turned.unplaced {
             if let Some(running) = self.running.remove(&kernel) {
                 self.discard(running.written);
-                happened.unplaced.push((running.task, running.subtask));
+                happened.has_unplaced = true;
             }
         }
-        for (device, _) in &turned.lost {
+        Ok(happened)
+    }
+
+    /// The devices that were lost since the last call, and why.
+    pub fn take_losses(&mut self) -> Vec<(DeviceIndex, String)> {
+        let losses = self.graph.take_losses();
+        for (device, _) in &losses {
             self.lost[*device] = true;
         }
-        let lost = turned.lost.into_iter();
-        happened.lost = lost
+        let losses = losses.into_iter();
+        losses
             .map(|(device, why)| (DeviceIndex(device as u32), why))
-            .collect();
-        Ok(happened)
+            .collect()
     }
 
     fn learn(&mut self, running: &Running, ended: &Ended) {
@@ -350,6 +348,20 @@ impl Subtasks {
         }
     }
 
+    /// Has parts copied to host memory. The result is whether all are there.
+    ///
+    /// # Errors
+    /// Elements that are not here.
+    pub fn want(&mut self, spaces: &Spaces, parts: &[Part]) -> Result<bool, ClusterError> {
+        let mut are_there = true;
+        for part in parts {
+            let (is_there, is_asked) = self.store.want(&mut self.graph, spaces, part)?;
+            are_there &= is_there;
+            self.changed |= is_asked;
+        }
+        Ok(are_there)
+    }
+
     /// Forgets results.
     pub fn discard(&mut self, written: Written) {
         for (_, kept) in written {
@@ -357,30 +369,33 @@ impl Subtasks {
         }
     }
 
-    /// Takes back the subtasks that no device has.
+    /// Takes back the subtasks that no device has. They stay among those that run until all
+    /// are [forgotten](Self::clear).
     pub fn revoke_all(&mut self) {
-        let kernels: Vec<KernelId> = self.running.keys().copied().collect();
-        for kernel in kernels {
-            if self.graph.revoke(kernel) {
-                self.running.remove(&kernel);
-            }
+        for kernel in self.running.keys() {
+            self.graph.revoke(*kernel);
         }
         self.changed = true;
     }
 
-    /// Forgets all blocks and subtasks. No command is in flight.
+    /// Forgets all blocks and subtasks. No command is in flight. Returns the subtasks whose
+    /// end was not told.
     ///
     /// # Errors
     /// What the runtime refuses.
-    pub fn clear(&mut self, runtime: &mut dyn Runtime) -> Result<(), GraphRunError> {
-        let fresh = open_graph(runtime, self.traced.is_some())?;
+    pub fn clear(
+        &mut self,
+        runtime: &mut dyn Runtime,
+    ) -> Result<Vec<(TaskId, u64)>, GraphRunError> {
+        let fresh = open_graph(runtime, (self.traced.is_some(), &self.lost))?;
         std::mem::replace(&mut self.graph, fresh).release(runtime);
         self.store.clear();
-        self.running.clear();
-        self.ending.clear();
+        let running = (self.running.drain()).map(|(_, running)| (running.task, running.subtask));
+        let ending = (self.ending.drain(..)).map(|ended| (ended.task, ended.subtask));
+        let untold = running.chain(ending).collect();
         self.begun.clear();
         self.traced = self.traced.take().map(|_| Traced::default());
-        Ok(())
+        Ok(untold)
     }
 
     /// Forgets what is done, if that is much. No task runs.
@@ -388,7 +403,6 @@ impl Subtasks {
         if self.graph.kernels() >= MANY && self.is_idle() && self.graph.is_idle() {
             let ids = self.graph.compact(runtime);
             self.store.renumber(&ids);
-            self.able.clear();
             self.begun.clear();
         }
     }
@@ -416,12 +430,15 @@ impl Subtasks {
     }
 }
 
-fn open_graph(runtime: &mut dyn Runtime, traces: bool) -> Result<OpenGraph, GraphRunError> {
+fn open_graph(
+    runtime: &mut dyn Runtime,
+    (traces, lost): (bool, &[bool]),
+) -> Result<OpenGraph, GraphRunError> {
     let options = PolicyOptions {
         window: Some(DEPTH as usize),
         ..PolicyOptions::default()
     };
-    OpenGraph::new(runtime, NamedPolicy::LOCALITY, options, traces)
+    OpenGraph::new(runtime, NamedPolicy::LOCALITY, options, (traces, lost))
 }
 
 /// The memory arguments that a subtask reads: the parts of each. What it changes is none of

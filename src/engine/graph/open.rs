@@ -37,8 +37,6 @@ pub struct Turned {
     pub ended: Vec<Ended>,
     /// Kernels that no device can run that is left. They will not run.
     pub unplaced: Vec<KernelId>,
-    /// The devices that were lost, and why.
-    pub lost: Vec<(usize, String)>,
     /// Of a graph with a trace.
     pub commands: Vec<TimedCommand>,
 }
@@ -70,7 +68,8 @@ pub struct OpenGraph {
 }
 
 impl OpenGraph {
-    /// An open graph without kernels. With a trace, each command is timed.
+    /// An open graph without kernels. With a trace, each command is timed. `lost` says of
+    /// each device whether it takes no part; of those without an entry all do.
     ///
     /// # Errors
     /// What the runtime refuses, and a runtime without devices.
@@ -78,11 +77,15 @@ impl OpenGraph {
         runtime: &mut dyn Runtime,
         policy: NamedPolicy,
         of_policy: PolicyOptions,
-        trace: bool,
+        (trace, lost): (bool, &[bool]),
     ) -> Result<Self, GraphRunError> {
         let (graph, components) = (Arc::new(TaskGraph::empty()), Arc::new(Components::none()));
         let mut prepared = PreparedGraph::new(runtime, graph, components)?;
         prepared.grows = true;
+        let lost = || (0..lost.len()).filter(|device| lost[*device]);
+        for device in lost() {
+            prepared.devices[device].lost = Some("it was lost before".to_owned());
+        }
         let (devices, links) = links(runtime);
         let mut policy = Growing::new(policy, of_policy, devices, links);
         let options = Options {
@@ -91,6 +94,7 @@ impl OpenGraph {
             ..Options::queues(vec![1; runtime.devices().len()])
         };
         let run = GraphRun::open(runtime, &mut prepared, &mut policy, &options)?.suspend();
+        lost().for_each(|device| policy.lost(device));
         Ok(Self {
             prepared,
             policy,
@@ -309,14 +313,17 @@ impl OpenGraph {
         let ended = ended.collect();
         let commands = std::mem::take(&mut run.commands);
         self.run = run.suspend();
-        let losses = std::mem::take(&mut self.prepared.losses).into_iter();
-        let turned = turned?;
         Ok(Turned {
             ended,
-            unplaced: turned,
-            lost: losses.map(|loss| (loss.device, loss.why)).collect(),
+            unplaced: turned?,
             commands,
         })
+    }
+
+    /// The devices that were lost since the last call, and why.
+    pub fn take_losses(&mut self) -> Vec<(usize, String)> {
+        let losses = std::mem::take(&mut self.prepared.losses).into_iter();
+        losses.map(|loss| (loss.device, loss.why)).collect()
     }
 
     /// How many kernels it has, those that are done among them.

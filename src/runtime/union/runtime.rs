@@ -1,6 +1,7 @@
 //! The union as a [`Runtime`].
 
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use super::staging::{OwnMemory, Role};
@@ -183,22 +184,14 @@ impl Runtime for Union {
         memory: HostMemoryId,
         range: Range<u64>,
     ) -> Result<&mut [u8], RuntimeError> {
-        self.drain();
-        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
-            what: "host memory",
-        })?;
-        let (begin, end) = (range.start, range.end.min(region.bytes));
-        let leased = HostSpan::new(memory, begin.min(end)..end);
+        let (first, leased) = self.leased(memory, range)?;
         if self.is_used(&leased) {
             return Err(RuntimeError::Busy);
         }
         // SAFETY: the region is mapped, initialised and this long; no
         // command that is in flight uses the range, and none can be submitted while
         // the slice borrows the runtime.
-        Ok(unsafe {
-            let first = region.address.add(leased.offset as usize);
-            std::slice::from_raw_parts_mut(first.as_ptr(), leased.bytes as usize)
-        })
+        Ok(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), leased.bytes as usize) })
     }
 
     fn host_read(
@@ -206,12 +199,7 @@ impl Runtime for Union {
         memory: HostMemoryId,
         range: Range<u64>,
     ) -> Result<&[u8], RuntimeError> {
-        self.drain();
-        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
-            what: "host memory",
-        })?;
-        let (begin, end) = (range.start, range.end.min(region.bytes));
-        let leased = HostSpan::new(memory, begin.min(end)..end);
+        let (first, leased) = self.leased(memory, range)?;
         let mut uses = self.uses();
         if uses.any(|span| span.is_written && span.overlaps(&leased)) {
             return Err(RuntimeError::Busy);
@@ -219,10 +207,7 @@ impl Runtime for Union {
         // SAFETY: the region is mapped, initialised and this long; no command that is in
         // flight writes the range, and none can be submitted while the slice borrows the
         // runtime.
-        Ok(unsafe {
-            let first = region.address.add(leased.offset as usize);
-            std::slice::from_raw_parts(first.as_ptr(), leased.bytes as usize)
-        })
+        Ok(unsafe { std::slice::from_raw_parts(first.as_ptr(), leased.bytes as usize) })
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {
@@ -238,6 +223,24 @@ impl Runtime for Union {
 }
 
 impl Union {
+    /// The first byte of a range of host memory that is to be read or filled, and the range
+    /// without what lies behind the memory. What has ended is known.
+    fn leased(
+        &mut self,
+        memory: HostMemoryId,
+        range: Range<u64>,
+    ) -> Result<(NonNull<u8>, HostSpan), RuntimeError> {
+        self.drain();
+        let region = self.regions.get(&memory).ok_or(RuntimeError::Unknown {
+            what: "host memory",
+        })?;
+        let end = range.end.min(region.bytes);
+        let leased = HostSpan::new(memory, range.start.min(end)..end);
+        // SAFETY: the offset lies within the region or at its end.
+        let first = unsafe { region.address.add(leased.offset as usize) };
+        Ok((first, leased))
+    }
+
     /// Submits a command to its backend, or holds it back.
     pub(super) fn submit_as(
         &mut self,

@@ -311,7 +311,7 @@ proptest! {
         let mut runtime = ShuffledRuntime::new(devices, seed, fault);
         let named: NamedPolicy = POLICIES[policy].parse().expect("a policy");
         let of_policy = PolicyOptions { window: Some(window), seed, ..PolicyOptions::default() };
-        let mut graph = OpenGraph::new(&mut runtime, named, of_policy, false).expect("a graph");
+        let mut graph = OpenGraph::new(&mut runtime, named, of_policy, (false, &[])).expect("a graph");
         if let Some(memory) = memory {
             graph.limit_memory(memory);
         }

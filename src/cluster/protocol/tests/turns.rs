@@ -158,6 +158,7 @@ impl World {
                 }
                 Event::Done {
                     device,
+                    task,
                     subtask,
                     took,
                 }

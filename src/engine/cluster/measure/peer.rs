@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::encode::{decode, encode};
-use super::super::node::{AWAKE, PAUSE};
+use super::super::turn::{AWAKE, PAUSE};
 use super::talk::Talk;
 use super::{ClusterError, ThisMachine};
 use crate::cluster::NodeId;

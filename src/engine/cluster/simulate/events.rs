@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use super::network::End;
 use crate::cluster::protocol::{DeviceIndex, Event};
+use crate::cluster::task::TaskId;
 use crate::time::Nanos;
 
 /// What happens at a node.
@@ -12,6 +13,7 @@ pub enum Happens {
     Event(Event),
     Done {
         device: DeviceIndex,
+        task: TaskId,
         subtask: u64,
         began: Nanos,
     },

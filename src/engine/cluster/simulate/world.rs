@@ -195,6 +195,7 @@ impl<'a> World<'a> {
             Happens::Event(event) => event,
             Happens::Done {
                 device,
+                task,
                 subtask,
                 began,
             } => {
@@ -202,6 +203,7 @@ impl<'a> World<'a> {
                 let took = now - began;
                 Event::Done {
                     device,
+                    task,
                     subtask,
                     took,
                 }
@@ -387,6 +389,7 @@ impl<'a> World<'a> {
         let now = self.now;
         let node = &mut self.nodes[index];
         node.starts(now);
+        let task = node.machine.task();
         let place = device.0 as usize;
         let stages = node.devices[place].start(cost, copied, slower, &node.speed, now);
         let end = stages
@@ -414,6 +417,7 @@ impl<'a> World<'a> {
         let began = now;
         let happens = Happens::Done {
             device,
+            task,
             subtask,
             began,
         };

@@ -1,0 +1,125 @@
+use super::*;
+use crate::machine::MachineStore;
+use crate::policy::{NamedPolicy, PolicyOptions};
+use crate::runtime::sim::{Sim, SimOptions};
+
+fn random_block(random: &mut fastrand::Rng, side: u64) -> Block {
+    let mut range = || {
+        let begin = random.u64(..side);
+        begin..random.u64(begin..side) + 1
+    };
+    Block::new(range(), range())
+}
+
+/// A node's store, with the graph of its blocks.
+struct Node {
+    store: Store,
+    graph: OpenGraph,
+}
+
+impl Node {
+    fn new(runtime: &mut Sim, me: NodeId) -> Self {
+        let options = PolicyOptions::default();
+        let graph = OpenGraph::new(runtime, NamedPolicy::EAGER, options, (false, &[]));
+        Self {
+            store: Store::new(me, Arc::new(Copying::start()), 1 << 20),
+            graph: graph.expect("a graph"),
+        }
+    }
+
+    fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[Part]) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let appended = (self.store).append(&self.graph, runtime, spaces, parts, &mut bytes);
+        appended.ok().map(|()| bytes)
+    }
+}
+
+/// Two nodes write blocks in turns. Whoever has a part of a block sends it to the
+/// other one, and the block then has the numbers of an array.
+#[test]
+fn a_part_has_the_newest_numbers() {
+    const SIDE: u64 = 9;
+    let machine = MachineStore::at("/nonexistent").find("k40");
+    let options = SimOptions {
+        data: true,
+        ..SimOptions::default()
+    };
+    let mut sim = Sim::new(&machine.expect("a machine"), options).expect("a simulator");
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..100 {
+        let mut spaces = Spaces::default();
+        let extent = Extent {
+            rows: SIDE,
+            columns: SIDE,
+            element: 2,
+        };
+        let ids = [NodeId(0), NodeId(1)];
+        let space = spaces.add(extent, [(extent.whole(), ids[0])]);
+        let mut nodes = ids.map(|id| Node::new(&mut sim, id));
+        let whole = extent.whole();
+        let part = |block: &Block| Part {
+            space,
+            block: block.clone(),
+        };
+        let insert =
+            |node: &mut Node, sim: &mut Sim, spaces: &Spaces, block: &Block, data: &[u8]| {
+                let Node { store, graph } = node;
+                let inserted = store.insert_bytes(graph, sim, spaces, part(block), data);
+                inserted.expect("memory");
+            };
+        let zeros = vec![0; 2 * whole.elements() as usize];
+        insert(&mut nodes[0], &mut sim, &spaces, &whole, &zeros);
+        let mut array = vec![0u16; whole.elements() as usize];
+        for number in 1..12u16 {
+            let block = random_block(&mut random, SIDE);
+            let which = random.usize(..2);
+            let cells = block.rows.clone().flat_map(|row| {
+                let columns = block.columns.clone();
+                columns.map(move |column| (row * SIDE + column) as usize)
+            });
+            let mut data = Vec::new();
+            for (at, cell) in cells.enumerate() {
+                array[cell] = number * 100 + at as u16;
+                data.extend(array[cell].to_le_bytes());
+            }
+            spaces.written(&part(&block), ids[which]);
+            insert(&mut nodes[which], &mut sim, &spaces, &block, &data);
+            for (node, id) in nodes.iter_mut().zip(ids) {
+                let Node { store, graph } = node;
+                store.forget_within(graph, &part(&block), |other| {
+                    let mut holders = spaces.directory(space).holders(other);
+                    holders.any(|(_, holder)| holder.node == id)
+                });
+            }
+
+            let block = random_block(&mut random, SIDE);
+            let to = random.usize(..2);
+            let other = 1 - to;
+            let holders = spaces.directory(space).holders(&block);
+            let foreign = holders.filter(|(_, holder)| holder.node == ids[other]);
+            let foreign: Vec<Part> = foreign.map(|(block, _)| part(&block)).collect();
+            let message = nodes[other].bytes(&mut sim, &spaces, &foreign);
+            let message = message.expect("the other node has them");
+            let early = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
+            assert_eq!(early.is_none(), !message.is_empty());
+            let request = RequestId(number.into());
+            let Node { store, graph } = &mut nodes[to];
+            let received = store.receive(graph, &mut sim, &spaces, request, foreign, &message);
+            assert!(matches!(received, Ok(true)));
+            let bytes = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
+            let bytes = bytes.expect("everything is there");
+            let found = bytes.chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+            let cells = block.rows.clone().flat_map(|row| {
+                let columns = block.columns.clone();
+                columns.map(move |column| (row * SIDE + column) as usize)
+            });
+            let right: Vec<u16> = cells.map(|cell| array[cell]).collect();
+            assert_eq!(found.collect::<Vec<_>>(), right);
+            let Node { store, graph } = &mut nodes[to];
+            store.release(graph, request);
+        }
+        for node in nodes {
+            node.graph.release(&mut sim);
+        }
+    }
+}
