@@ -9,8 +9,9 @@
 //
 // `restrict` and `const` allow loads of x through the read-only cache.
 //
-// src/codelet/spmv/opencl.rs defines REAL, LANES (the size of a work-group) and
-// WEIGHT (the most entries and rows of a unit together).
+// src/codelet/spmv/opencl.rs defines REAL, LANES (the size of a work-group), WEIGHT
+// (the most entries and rows of a unit together), END (the bits of a row's end without
+// its mark), and SQUARES and RANKS (what units sum).
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -41,7 +42,8 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
           __global const ushort *restrict ends,
           __global const ulong *restrict unit_entries, __global const uint *restrict unit_rows,
           __global REAL *restrict sums,
-          ulong entries, uint rows, uint pieces, uint first, REAL scale, uint squares)
+          ulong entries, uint rows, uint pieces, uint first, REAL scale, REAL shift,
+          uint sums_kind)
 {
     __local REAL products[PADDED(WEIGHT)];
     __local REAL scratch[LANES];
@@ -74,7 +76,7 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
                 own += product[k];
         const REAL sum = sum_of_group(own, lane, scratch);
         if (lane == 0)
-            sums[unit] = scale * sum;
+            sums[sums_kind == RANKS ? 2 * unit : unit] = scale * sum;
         return;
     }
 
@@ -89,28 +91,34 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
     const uint first_row = unit_rows[unit];
     const uint own_rows = unit_rows[unit + 1] - first_row;
     __global const ushort *end = ends + (first_row < rows ? first_row : first_row % rows);
-    REAL square = 0;
+    REAL first_sum = 0;
+    REAL second_sum = 0;
     // Work-items per row.
     uint width = 1;
     while (width < 32 && 2 * width * own_rows <= LANES)
         width *= 2;
     if (width == 1) {
         for (uint row = lane; row < own_rows; row += LANES) {
-            const uint stop = end[row];
+            const uint stop = end[row] & END;
             REAL sum = 0;
-            for (uint i = row == 0 ? 0 : end[row - 1]; i < stop; i++)
+            for (uint i = row == 0 ? 0 : end[row - 1] & END; i < stop; i++)
                 sum += products[PADDED(i)];
-            sum *= scale;
+            sum = scale * sum + shift;
             y[first_row + row] = sum;
-            square += sum * sum;
+            if (sums_kind == RANKS) {
+                first_sum += end[row] > END ? sum : 0;
+                second_sum += fabs(sum - x[first_row + row]);
+            } else {
+                first_sum += sum * sum;
+            }
         }
     } else {
         const uint row = lane / width;
         const uint part = lane % width;
         REAL sum = 0;
         if (row < own_rows) {
-            const uint stop = end[row];
-            for (uint i = (row == 0 ? 0 : end[row - 1]) + part; i < stop; i += width)
+            const uint stop = end[row] & END;
+            for (uint i = (row == 0 ? 0 : end[row - 1] & END) + part; i < stop; i += width)
                 sum += products[PADDED(i)];
         }
         scratch[lane] = sum;
@@ -118,15 +126,28 @@ void spmv(__global const REAL *restrict x, __global REAL *restrict y,
         if (row < own_rows && part == 0) {
             for (uint i = 1; i < width; i++)
                 sum += scratch[lane + i];
-            sum *= scale;
+            sum = scale * sum + shift;
             y[first_row + row] = sum;
-            square = sum * sum;
+            if (sums_kind == RANKS) {
+                first_sum = end[row] > END ? sum : 0;
+                second_sum = fabs(sum - x[first_row + row]);
+            } else {
+                first_sum = sum * sum;
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (squares) {
-        const REAL sum = sum_of_group(square, lane, scratch);
+    if (sums_kind == SQUARES) {
+        const REAL sum = sum_of_group(first_sum, lane, scratch);
         if (lane == 0)
             sums[unit] = sum;
+    } else if (sums_kind == RANKS) {
+        const REAL marked = sum_of_group(first_sum, lane, scratch);
+        if (lane == 0)
+            sums[2 * unit] = marked;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const REAL changes = sum_of_group(second_sum, lane, scratch);
+        if (lane == 0)
+            sums[2 * unit + 1] = changes;
     }
 }

@@ -41,6 +41,7 @@ mod product;
 mod profile;
 mod run;
 mod saved_report;
+mod saves;
 mod schema;
 mod session;
 mod size;

@@ -2,8 +2,8 @@
 //! they give.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use pdawl::codelet::Precision;
@@ -12,7 +12,8 @@ use pdawl::quantity::Bytes;
 use pdawl::report::run::workload::SpmvParameters;
 use pdawl::report::{Parameters, Workload};
 use pdawl::workload::Divisible;
-use pdawl::workload::spmv::{Form, Options, Spmv, SpmvError, arrange};
+use pdawl::workload::kernel::Sink;
+use pdawl::workload::spmv::{DAMPING, Form, Options, Spmv, SpmvError, arrange};
 
 use super::args::Format;
 use super::failure::Failure;
@@ -54,6 +55,20 @@ pub struct Product {
     /// Neither use nor keep a binary copy beside a matrix's file
     #[arg(long)]
     no_cache: bool,
+
+    /// The ranks of the graph, instead of a product.
+    #[arg(skip)]
+    ranks: Option<Ranks>,
+}
+
+/// How the vertices of a graph are ranked.
+#[derive(Clone, Debug)]
+pub struct Ranks {
+    pub damping: f64,
+    /// The sum of all changes in a step that ends the run.
+    pub tolerance: Option<f64>,
+    /// Takes the ranks, if they are wanted.
+    pub result: Option<Arc<Mutex<Vec<u8>>>>,
 }
 
 /// A loaded matrix.
@@ -75,6 +90,30 @@ pub fn fraction(text: &str) -> Result<f64, String> {
 }
 
 impl Product {
+    /// The ranks of a graph, as a product.
+    pub fn of_ranks(
+        ranks: Ranks,
+        (matrix, no_cache): (MatrixSource, bool),
+        (steps, precision): (u32, PrecisionArg),
+        seed: u64,
+    ) -> Self {
+        Self {
+            matrix,
+            iterate: false,
+            steps,
+            precision,
+            irregular: None,
+            seed,
+            no_cache,
+            ranks: Some(ranks),
+        }
+    }
+
+    /// How vertices are ranked, if they are.
+    pub fn ranks(&self) -> Option<&Ranks> {
+        self.ranks.as_ref()
+    }
+
     /// The path of the matrix's file, if it comes from a file.
     pub fn path(&self) -> Option<&Path> {
         match &self.matrix.origin {
@@ -110,9 +149,10 @@ impl Product {
 
     /// What each step computes.
     pub fn form(&self) -> Form {
-        match self.iterate {
-            true => Form::Iteration,
-            false => Form::Product,
+        match (&self.ranks, self.iterate) {
+            (Some(_), _) => Form::Ranks,
+            (None, true) => Form::Iteration,
+            (None, false) => Form::Product,
         }
     }
 
@@ -129,12 +169,19 @@ impl Product {
         let options = Options {
             form: self.form(),
             precision: self.precision(),
+            damping: self.ranks.as_ref().map_or(DAMPING, |ranks| ranks.damping),
             seed: self.seed,
             irregular: self.irregular.unwrap_or(arrange::IRREGULAR),
             unit_weight: None,
         };
         let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);
-        let spmv = spmv.map_err(unsuitable)?;
+        let mut spmv = spmv.map_err(unsuitable)?;
+        if let Some(result) = self.ranks.as_ref().and_then(|ranks| ranks.result.clone()) {
+            spmv = spmv.with_sink(Sink::new(move |_, bytes| {
+                let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+                *result = bytes.to_vec();
+            }));
+        }
         let copies = budget.grids.div_ceil(2);
         let needed = needed(&spmv).saturating_mul(copies);
         if needed > budget.memory.0 {
@@ -165,7 +212,10 @@ impl Product {
                 form: match options.form {
                     Form::Product => "product",
                     Form::Iteration => "iteration",
+                    Form::Ranks => "ranks",
                 },
+                damping: (options.form == Form::Ranks).then_some(options.damping),
+                tolerance: self.ranks.as_ref().and_then(|ranks| ranks.tolerance),
                 irregular: options.irregular,
                 precision: options.precision.name(),
                 steps: self.steps,
@@ -185,7 +235,8 @@ impl Matrix {
 /// The failure of a matrix that does not suit.
 pub fn unsuitable(error: SpmvError) -> Failure {
     let remedy = match error {
-        SpmvError::NotSquare { .. } => "the same without --iterate, which computes y = A x",
+        SpmvError::NotSquare { .. } => "`pdawl run spmv` without --iterate, which computes y = A x",
+        SpmvError::Ranks => "`pdawl run pagerank`",
         SpmvError::Empty { .. } => "a matrix with rows and columns",
     };
     Failure::usage(error, remedy)

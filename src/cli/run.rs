@@ -1,6 +1,6 @@
 //! `pdawl run`: runs a workload once and reports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
@@ -9,16 +9,19 @@ use pdawl::engine::Outcome;
 use pdawl::report::Report;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
+use super::cluster::sparse::Ranking;
 use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget};
+use super::integer::integer;
 use super::paths::Paths;
 use super::product::Product;
+use super::saves::Saves;
 use super::session::Session;
 use super::size::ByteSize;
 use super::spec::dag;
-use super::spec::kernel::{KernelArgs, Saves};
+use super::spec::kernel::KernelArgs;
 use super::workload::WorkloadRequest;
 use super::{cluster, dense, interrupt, terminal, transformer};
 
@@ -55,8 +58,8 @@ enum Workload {
     Fft(Box<cluster::fft::Args>),
     /// Numbers in ascending order, over the nodes of a cluster
     Sort(Box<cluster::sort::Args>),
-    /// The page ranks of a graph, over the nodes of a cluster
-    Pagerank(Box<cluster::sparse::Args>),
+    /// The page ranks of a graph
+    Pagerank(Box<Pagerank>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -116,6 +119,42 @@ struct Kernel {
 
     #[command(flatten)]
     sharing: KernelSharing,
+
+    #[command(flatten)]
+    options: Options,
+
+    #[command(flatten)]
+    nodes: NodeOptions,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
+                  pdawl run pagerank --matrix web.mtx.gz --tolerance 1e-8 --steps 200\n  \
+                  pdawl run pagerank --matrix rmat:20,16 --machine k40 --strategy fixed:0.2\n  \
+                  pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy\n  \
+                  mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
+                  pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16"
+)]
+struct Pagerank {
+    #[command(flatten)]
+    ranking: Ranking,
+
+    /// End when all changes in a step sum to at most this, such as 1e-6; --steps is then
+    /// the greatest number of steps
+    #[arg(long, value_name = "SUM", value_parser = cluster::sparse::tolerance)]
+    tolerance: Option<f64>,
+
+    /// Seed of a generated graph, of random placements, and of a simulation's noise
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    seed: u64,
+
+    /// Write the ranks to this file, an array in NPY format
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    sharing: Sharing,
 
     #[command(flatten)]
     options: Options,
@@ -235,6 +274,51 @@ impl Spmv {
     }
 }
 
+impl Pagerank {
+    /// Runs it, on one node or over several.
+    fn run(&self) -> Result<(), Failure> {
+        if self.nodes.several() {
+            return self.over_nodes();
+        }
+        self.nodes.refuse_alone()?;
+        let (options, ranking) = (&self.options, &self.ranking);
+        let choice = self.sharing.choice()?;
+        let mut paths = options.reading(&[self.sharing.model.path(), ranking.path()]);
+        let output = self.output.as_deref();
+        let output = output.map(|path| paths.output(path)).transpose()?;
+        let stop = interrupt::listen()?;
+        let product = ranking.product(self.tolerance, self.seed, output.is_some());
+        let saves = output.map(|output| Saves::array(output, ranking.precision()));
+        options.run(choice, paths, stop, saves, || {
+            let memory = options.machine.host_memory.map(|size| size.0);
+            let matrix = product.load(memory, options.format, stop)?;
+            Ok(WorkloadRequest::Spmv(&product, matrix))
+        })
+    }
+
+    /// Runs it over several nodes.
+    fn over_nodes(&self) -> Result<(), Failure> {
+        let (nodes, options) = (&self.nodes, &self.options);
+        let purpose = "page ranks on one node";
+        self.sharing.refuse_over_nodes(purpose)?;
+        options.refuse_over_nodes(purpose)?;
+        nodes.refuse_simulated([("--output", self.output.is_some())])?;
+        if nodes.cluster.is_some() && self.tolerance.is_some() {
+            return Err(Failure::usage(
+                "--tolerance is for runs that compute, and --cluster simulates one, without ranks",
+                "--steps N, for a number of steps",
+            ));
+        }
+        nodes.spread.refuse_placement(cluster::sparse::RANKS)?;
+        options.run_over_nodes(nodes, self.seed, || {
+            let of = (self.tolerance, self.seed);
+            let output = self.output.as_deref();
+            let format = options.format;
+            cluster::sparse::prepared_pagerank(&self.ranking, of, &nodes.spread, output, format)
+        })
+    }
+}
+
 impl Kernel {
     /// Runs it, on one node or over several.
     fn run(&self) -> Result<(), Failure> {
@@ -330,7 +414,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Lu(args) => cluster::lu::run(args),
         Workload::Fft(args) => cluster::fft::run(args),
         Workload::Sort(args) => cluster::sort::run(args),
-        Workload::Pagerank(args) => cluster::sparse::run_pagerank(args),
+        Workload::Pagerank(args) => args.run(),
         Workload::Spmv(args) if args.nodes.several() => args.over_nodes(),
         Workload::Spmv(args) => {
             args.nodes.refuse_alone()?;

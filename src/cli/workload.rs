@@ -1,6 +1,9 @@
 //! The workload of a run: what the user requests, and what is prepared from it once
 //! the machine's memory is known.
 
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
 use pdawl::model::StepWork;
 use pdawl::report::Workload;
 use pdawl::workload::stencil::Stencil;
@@ -73,6 +76,39 @@ impl PreparedWorkload {
             Self::Stencil(_, stencil) => stencil,
             Self::Spmv(_, spmv) => spmv.as_ref(),
             Self::Kernel(kernel) => &kernel.user,
+        }
+    }
+
+    /// The sum of all changes in a step that ends the run.
+    pub fn tolerance(&self) -> Option<f64> {
+        match self {
+            Self::Spmv(product, _) => product.ranks()?.tolerance,
+            Self::Stencil(..) | Self::Kernel(_) => None,
+        }
+    }
+
+    /// Whether a simulation needs numbers, though nothing is compared.
+    pub fn needs_numbers(&self) -> bool {
+        match self {
+            Self::Spmv(product, _) => (product.ranks())
+                .is_some_and(|ranks| ranks.tolerance.is_some() || ranks.result.is_some()),
+            Self::Stencil(..) | Self::Kernel(_) => false,
+        }
+    }
+
+    /// Takes the results of the last run that the user wants to save, by position.
+    pub fn results(&self) -> BTreeMap<usize, Vec<u8>> {
+        match self {
+            Self::Stencil(..) => BTreeMap::new(),
+            Self::Spmv(product, _) => {
+                let result = product.ranks().and_then(|ranks| ranks.result.as_ref());
+                let taken = result.map(|result| {
+                    let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
+                    (0, std::mem::take(&mut *result))
+                });
+                taken.into_iter().collect()
+            }
+            Self::Kernel(kernel) => kernel.results(),
         }
     }
 

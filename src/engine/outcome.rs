@@ -101,6 +101,9 @@ pub struct Outcome {
     /// The estimate of the largest eigenvalue's magnitude, if the run was an
     /// iteration that finds one.
     pub eigenvalue: Option<f64>,
+    /// The sum of all absolute changes in the last step, if the run was an iteration
+    /// that sums them.
+    pub change: Option<f64>,
     /// What the user should know of the run.
     pub notes: Vec<String>,
     /// What the balancer tells of its cost model, if it works with one.

@@ -188,6 +188,7 @@ mod tests {
         let machine = MachineStore::at("/nonexistent").find("k40").unwrap();
         let stencil = Stencil::new(2048, 2048, None, Precision::F32, 1).unwrap();
         let options = Options {
+            tolerance: None,
             steps: 20,
             gpu_memory: None,
             stream: Stream::default(),

@@ -65,3 +65,35 @@ impl Sum {
         if is_right { 0.0 } else { f64::INFINITY }
     }
 }
+
+/// The sum of finite numbers, of which every addition's rounding error is added, too.
+///
+/// Source: Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher
+/// Summen", ZAMM 1974, algorithm IV.
+pub fn compensated(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0_f64, 0.0);
+    for number in numbers {
+        let next = sum + number;
+        lost += match sum.abs() >= number.abs() {
+            true => (sum - next) + number,
+            false => (number - next) + sum,
+        };
+        sum = next;
+    }
+    sum + lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compensated_sum_loses_nothing() {
+        // A plain sum loses each of the small ones.
+        let small = 1e-17;
+        let numbers = std::iter::once(1.0).chain(std::iter::repeat_n(small, 1000));
+        assert_eq!(numbers.clone().sum::<f64>(), 1.0);
+        assert_eq!(compensated(numbers), 1.0 + 1000.0 * small);
+        assert_eq!(compensated([1.0, 1e100, 1.0, -1e100]), 2.0);
+    }
+}

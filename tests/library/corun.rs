@@ -22,6 +22,7 @@ fn corun(
     stream: Stream,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
+        tolerance: None,
         steps: STEPS,
         gpu_memory: None,
         stream,
@@ -176,6 +177,7 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
         ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
     let stop = AtomicBool::new(false);
     let options = Options {
+        tolerance: None,
         steps: 1000,
         gpu_memory: None,
         stream: Stream::default(),

@@ -36,6 +36,7 @@ fn run(
     };
     let mut sim = Sim::new(&file.expect("a shipped machine"), options).expect("a simulator");
     let options = Options {
+        tolerance: None,
         steps: STEPS,
         gpu_memory: None,
         stream: Stream::default(),
@@ -72,6 +73,7 @@ fn product(form: Form) -> Spmv {
     let options = spmv::Options {
         form,
         precision: Precision::F64,
+        damping: 0.85,
         seed: 3,
         irregular: 0.1,
         unit_weight: Some(16),
@@ -86,6 +88,7 @@ fn workloads() -> Vec<(&'static str, Box<dyn Divisible>)> {
         ("3-D", Box::new(stencil(Some(12), Precision::F64))),
         ("product", Box::new(product(Form::Product))),
         ("iteration", Box::new(product(Form::Iteration))),
+        ("ranks", Box::new(product(Form::Ranks))),
     ]
 }
 

@@ -26,6 +26,7 @@ fn corun(
 ) -> Result<Outcome, CorunError> {
     let options = Options {
         steps: STEPS,
+        tolerance: None,
         gpu_memory: None,
         stream,
         verify: true,
@@ -76,7 +77,7 @@ fn case() -> impl Strategy<Value = Case> {
             prop_oneof![6 => 0u32..9, 2 => 0u32..60, 1 => 100u32..700],
             1..400,
         ),
-        (any::<bool>(), any::<bool>(), 0.0f64..1.0),
+        (0..3usize, any::<bool>(), 0.0f64..1.0),
         proptest::collection::vec(proptest::option::of(0u64..90), 1..5),
         (
             proptest::option::of(0u64..70),
@@ -88,12 +89,12 @@ fn case() -> impl Strategy<Value = Case> {
             |(
                 (columns, square),
                 mut lengths,
-                (iterate, single, irregular),
+                (form, single, irregular),
                 memories,
                 stream,
                 seed,
             )| {
-                let columns = match iterate || square {
+                let columns = match form > 0 || square {
                     true => lengths.len() as u32,
                     false => columns,
                 };
@@ -103,11 +104,7 @@ fn case() -> impl Strategy<Value = Case> {
                 Case {
                     columns,
                     lengths,
-                    form: if iterate {
-                        Form::Iteration
-                    } else {
-                        Form::Product
-                    },
+                    form: [Form::Product, Form::Iteration, Form::Ranks][form],
                     precision: if single {
                         Precision::F32
                     } else {
@@ -131,6 +128,7 @@ impl Case {
         let options = spmv::Options {
             form: self.form,
             precision: self.precision,
+            damping: 0.7,
             seed: self.seed,
             irregular: self.irregular,
             unit_weight: Some(32),
@@ -145,7 +143,7 @@ impl Case {
         // A unit has at most 32 entries or rows.
         let unit = 32 * (4 + number + 2);
         let vectors = u64::from(spmv.matrix().columns()) + u64::from(spmv.matrix().rows());
-        let fixed = (vectors + spmv.units()) * number + (spmv.units() + 1) * 12;
+        let fixed = (vectors + 2 * spmv.units()) * number + (spmv.units() + 1) * 12;
         fixed + (2 * queues + 1 + units) * unit
     }
 
@@ -170,6 +168,7 @@ proptest! {
         prop_assert_eq!(outcome.verified, Some(true), "{:?}", outcome.max_abs_error);
         prop_assert_eq!(outcome.steps.len() as u32, STEPS);
         prop_assert_eq!(outcome.eigenvalue.is_some(), case.form == Form::Iteration);
+        prop_assert_eq!(outcome.change.is_some(), case.form == Form::Ranks);
         prop_assert!(runtime.is_bare(), "a run leaves nothing behind");
         once_a_step(&runtime, spmv.units());
         for (memory, used) in case.memories.iter().zip(&runtime.most_allocated) {
@@ -217,7 +216,7 @@ fn awkward_matrices_under_every_strategy_and_split() {
     ];
     for (name, matrix) in crate::matrices::awkward() {
         let matrix = Arc::new(matrix);
-        for form in [Form::Product, Form::Iteration] {
+        for form in [Form::Product, Form::Iteration, Form::Ranks] {
             let options = spmv::Options {
                 form,
                 unit_weight: Some(64),
@@ -310,5 +309,73 @@ fn only_what_the_other_side_reads_moves() {
         let down = gpu.bytes_d2h - 8 * gpu.units;
         assert!(gpu.bytes_h2d > 0 && down > 0, "{step:?}");
         assert_eq!(gpu.bytes_h2d + down, page, "{step:?}");
+    }
+}
+
+/// Ranks of a graph on two devices: those of a plain loop, with its changes, and no step more
+/// than the tolerance asks for.
+#[test]
+fn page_ranks_end_where_a_plain_loop_does() {
+    let (vertices, damping, tolerance) = (700, 0.85, 1e-3);
+    let lengths: Vec<u32> = (0..vertices).map(|vertex| vertex * 7 % 6).collect();
+    let graph = crate::matrices::matrix(vertices, &lengths, 11);
+    let mut ranks = vec![1.0 / f64::from(vertices); vertices as usize];
+    let (mut steps, mut change) = (0, f64::INFINITY);
+    while change > tolerance {
+        let mut next = vec![0.0; ranks.len()];
+        let mut loose = 0.0;
+        for (vertex, rank) in (0..vertices).zip(&ranks) {
+            let (links, _) = graph.row(vertex);
+            for to in links {
+                next[*to as usize] += damping * rank / links.len() as f64;
+            }
+            loose += if links.is_empty() { *rank } else { 0.0 };
+        }
+        for next in &mut next {
+            *next += (1.0 - damping + damping * loose) / f64::from(vertices);
+        }
+        change = next.iter().zip(&ranks).map(|(n, r)| (n - r).abs()).sum();
+        (ranks, steps) = (next, steps + 1);
+    }
+    let options = spmv::Options {
+        form: Form::Ranks,
+        damping,
+        unit_weight: Some(32),
+        ..spmv::Options::default()
+    };
+    let result = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let to = Arc::clone(&result);
+    let sink = pdawl::workload::kernel::Sink::new(move |_, bytes| {
+        *to.lock().expect("no panic") = bytemuck::pod_collect_to_vec::<u8, f64>(bytes);
+    });
+    let spmv = Spmv::new("graph", Arc::new(graph), options)
+        .unwrap()
+        .with_sink(sink);
+    for share in ["fixed:0", "fixed:0.4", "fixed:1", "dawl"] {
+        let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
+        let mut runtime = ShuffledRuntime::new(devices, 5, None);
+        let options = Options {
+            steps: 1000,
+            tolerance: Some(tolerance),
+            gpu_memory: None,
+            stream: Stream::default(),
+            verify: true,
+            trace: Tracing::None,
+        };
+        let corun = Corun::open(&mut runtime, &spmv, &options).unwrap();
+        let sharing: Sharing = share.parse().unwrap();
+        let balancer = sharing.build(corun.setup()).expect("it suits");
+        let mut control = corun::Control {
+            stop: &AtomicBool::new(false),
+            progress: &mut |_, _| {},
+        };
+        let outcome = corun.run(balancer, &mut control).unwrap();
+        assert_eq!(outcome.verified, Some(true), "{share}");
+        assert_eq!(outcome.steps.len(), steps, "{share}");
+        let found = outcome.change.expect("a change");
+        assert!((found - change).abs() < 1e-12, "{share}: {found} {change}");
+        for (found, right) in result.lock().unwrap().iter().zip(&ranks) {
+            assert!((found - right).abs() < 1e-14, "{share}: {found} {right}");
+        }
     }
 }

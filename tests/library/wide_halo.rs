@@ -170,6 +170,7 @@ proptest! {
             .collect();
         let mut runtime = ShuffledRuntime::new(devices, seed, None);
         let options = Options {
+ tolerance: None,
             steps: STEPS,
             gpu_memory: None,
             stream: Stream { chunk, queues },

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use predicates::str::contains;
+use serde_json::Value;
 
 use crate::command::{Home, json, pdawl};
 
@@ -118,8 +119,9 @@ fn page_ranks_are_right_and_written() {
     let report = home.json(&format!("{line} --no-cache --verify --devices host:1"));
     assert_eq!(report["verification"]["right"], true);
     assert_eq!(report["workload"]["name"], "pagerank");
-    assert_eq!(report["details"]["figure"]["name"], "change");
-    assert!(report["details"]["figure"]["value"].as_f64().unwrap() < 1e-15);
+    assert!(report["details"]["change"].as_f64().unwrap() < 1e-15);
+    assert_eq!(report["workload"]["parameters"]["form"], "ranks");
+    assert_eq!(report["workload"]["parameters"]["damping"], 0.5);
     let (header, numbers) = read::<8>(&home.path("r.npy"));
     assert!(
         header.contains("<f8") && header.contains("(3, "),
@@ -137,24 +139,33 @@ fn a_tolerance_ends_a_page_rank_and_the_steps_are_told() {
     let home = Home::new();
     let ranks = "run pagerank --matrix rmat:9,8 --verify --devices host:1 --output r.npy";
     let long = home.json(&format!("{ranks} --tolerance 1e-4 --steps 100"));
-    let steps = &long["details"]["steps"];
-    let done = steps["done"].as_u64().unwrap();
-    assert!((2..100).contains(&done), "{steps}");
-    assert_eq!(
-        (&steps["most"], &steps["reached"]),
-        (&100.into(), &true.into())
-    );
-    assert!(long["details"]["figure"]["value"].as_f64().unwrap() <= 1e-4);
-    assert_eq!(long["workload"]["parameters"]["tasks"], 2 * done);
+    let steps = |report: &Value| report["details"]["steps"].as_array().map(Vec::len);
+    let done = steps(&long).expect("steps");
+    assert!((2..100).contains(&done), "{done}");
+    assert!(long["details"]["change"].as_f64().unwrap() <= 1e-4);
+    let parameters = &long["workload"]["parameters"];
+    assert_eq!(parameters["steps"], 100);
+    assert_eq!(parameters["tolerance"], 1e-4);
     assert_eq!(long["verification"]["right"], true);
     let (_, early) = read::<8>(&home.path("r.npy"));
     // As many steps without a tolerance have the same ranks.
     let same = home.json(&format!("{ranks} --steps {done}"));
-    assert!(same["details"]["steps"].is_null());
+    assert_eq!(steps(&same), Some(done));
     assert_eq!(read::<8>(&home.path("r.npy")).1, early);
     let short = home.json(&format!("{ranks} --tolerance 1e-4 --steps {}", done - 1));
-    assert_eq!(short["details"]["steps"]["reached"], false);
-    assert_eq!(short["details"]["steps"]["done"], done - 1);
+    assert_eq!(steps(&short), Some(done - 1));
+    assert!(short["details"]["change"].as_f64().unwrap() > 1e-4);
+    let mut text = home.pdawl(&format!("{ranks} --tolerance 1e-4 --steps 100"));
+    let text = text.output().expect("it runs").stdout;
+    let text = String::from_utf8(text).expect("text");
+    assert!(
+        text.contains(&format!("{done} of 100, tolerance 1e-4")),
+        "{text}"
+    );
+    // A simulated machine computes ranks where they are needed.
+    let simulated =
+        home.json("run pagerank --matrix rmat:9,8 --machine k40 --tolerance 1e-4 --steps 100");
+    assert_eq!(steps(&simulated), Some(done));
 }
 
 /// As `mpirun` starts it. What the command line tells is refused before processes join.

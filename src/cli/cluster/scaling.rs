@@ -246,6 +246,7 @@ pub fn alone(
 ) -> Result<Alone, Failure> {
     let run = corun::Options {
         steps: workload.steps(),
+        tolerance: None,
         gpu_memory: None,
         stream: Stream::default(),
         verify: false,

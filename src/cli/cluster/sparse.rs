@@ -1,5 +1,6 @@
-//! Sparse products over several nodes, and `pdawl run pagerank`.
+//! Sparse products and page ranks over several nodes.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pdawl::codelet::Precision;
@@ -11,9 +12,9 @@ use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
 use pdawl::workload::spmv::Form;
 
 use super::files::{ResultArray, ResultFile};
-use super::options::{ClusterOptions, SpreadOptions, is_first};
+use super::options::{SpreadOptions, is_first};
 use super::prepared::PreparedWorkload;
-use super::run::{ClusterJob, Prepared, run_job};
+use super::run::Prepared;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::grid::PrecisionArg;
@@ -21,14 +22,14 @@ use crate::cli::integer::integer;
 use crate::cli::interrupt;
 use crate::cli::matrix::load;
 use crate::cli::paths::Paths;
-use crate::cli::product::{Product, unsuitable};
+use crate::cli::product::{Product, Ranks, unsuitable};
 
 /// Blocks of spaces have no common height and width.
 const NO_TILE: u64 = 1;
 
 /// What has bands of rows whatever the placement of blocks is.
 pub const PRODUCT: &str = "a sparse product, whose nodes have bands of rows";
-const RANKS: &str = "a page rank, whose nodes have bands of vertices";
+pub const RANKS: &str = "a page rank, whose nodes have bands of vertices";
 
 /// A product. Every node reads or generates the matrix.
 ///
@@ -41,7 +42,7 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
     let (form, precision) = (product.form(), product.precision());
     let what = match form {
         Form::Product => "y = A x",
-        Form::Iteration => "x = A x / |A x|",
+        Form::Iteration | Form::Ranks => "x = A x / |A x|",
     };
     let size = format!(
         "{}, {what}, {} steps, {}, seed {}",
@@ -62,12 +63,6 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
         alone: None,
     })
 }
-
-const EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
-                        mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
-                        pdawl run pagerank --matrix web.mtx.gz --tolerance 1e-8 --steps 200\n  \
-                        pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16\n  \
-                        pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy";
 
 /// A graph, and how its vertices are ranked.
 #[derive(Debug, clap::Args)]
@@ -93,21 +88,6 @@ pub struct Ranking {
     no_cache: bool,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Args {
-    #[command(flatten)]
-    ranking: Ranking,
-
-    /// End when all changes in a step sum to at most this, such as 1e-6; --steps is then
-    /// the greatest number of steps
-    #[arg(long, value_name = "SUM", value_parser = tolerance)]
-    tolerance: Option<f64>,
-
-    #[command(flatten)]
-    options: ClusterOptions,
-}
-
 fn long_help() -> String {
     format!(
         "The links: an entry of the matrix is a link from its row's vertex to its column's, \
@@ -122,47 +102,63 @@ fn part(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "this is a probability from 0 to less than 1, such as 0.85".to_owned())
 }
 
-fn tolerance(text: &str) -> Result<f64, String> {
+/// Parses a sum of changes.
+///
+/// # Errors
+/// When the text is no finite number of at least 0.
+pub fn tolerance(text: &str) -> Result<f64, String> {
     (text.parse().ok())
         .filter(|sum: &f64| sum.is_finite() && *sum >= 0.0)
         .ok_or_else(|| "this is a sum of changes of ranks, at least 0, such as 1e-6".to_owned())
 }
 
-/// Runs `pdawl run pagerank`.
-///
-/// # Errors
-/// As [`prepare_pagerank`] and [`run_job`].
-pub fn run_pagerank(args: &Args) -> Result<(), Failure> {
-    let options = &args.options;
-    let nodes = &options.nodes;
-    nodes.refuse_simulated([("--output", options.output.is_some())])?;
-    if nodes.cluster.is_some() && args.tolerance.is_some() {
-        return Err(Failure::usage(
-            "--tolerance is for runs that compute, and --cluster simulates one, without ranks",
-            "--steps N, for a number of steps",
-        ));
+impl Ranking {
+    /// The path of the graph's file, if it comes from a file.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.matrix.origin {
+            Origin::File(path) => Some(path),
+            _ => None,
+        }
     }
-    nodes.spread.refuse_placement(RANKS)?;
-    let job = ClusterJob::new(options);
-    run_job(&job, || prepared_pagerank(args))
+
+    /// The ranks as a product on one machine.
+    pub fn product(&self, tolerance: Option<f64>, seed: u64, keeps: bool) -> Product {
+        let ranks = Ranks {
+            damping: self.damping,
+            tolerance,
+            result: keeps.then(Arc::default),
+        };
+        let matrix = (self.matrix.clone(), self.no_cache);
+        Product::of_ranks(ranks, matrix, (self.steps, self.precision), seed)
+    }
+
+    /// The precision of a rank.
+    pub fn precision(&self) -> Precision {
+        self.precision.into()
+    }
 }
 
-fn prepared_pagerank(args: &Args) -> Result<Prepared, Failure> {
-    let (ranking, options) = (&args.ranking, &args.options);
-    let (seed, spread) = (options.seed, &options.nodes.spread);
-    let workload = prepare(ranking, args.tolerance, spread, seed, options.format)?;
-    let inputs = match &ranking.matrix.origin {
-        Origin::File(path) => Some(path.as_path()),
-        _ => None,
-    };
+/// The page ranks of a graph over nodes, and the file of the result.
+///
+/// # Errors
+/// A placement, and when there is no such matrix, or it is not square, or the file cannot be
+/// written.
+pub fn prepared_pagerank(
+    ranking: &Ranking,
+    (tolerance, seed): (Option<f64>, u64),
+    spread: &SpreadOptions,
+    output: Option<&Path>,
+    format: Format,
+) -> Result<Prepared, Failure> {
+    let workload = prepare(ranking, tolerance, spread, seed, format)?;
     let space = workload.workload.result();
     let array = ResultArray {
         space,
         shape: &[workload.workload.spaces()[space].extent.columns],
-        element: ElementType::Real(ranking.precision.into()),
+        element: ElementType::Real(ranking.precision()),
     };
-    let mut paths = Paths::reading(inputs);
-    let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
+    let mut paths = Paths::reading(ranking.path());
+    let result = ResultFile::prepare(output, &mut paths, &array)?;
     Ok(Prepared::new(workload, result, paths))
 }
 

@@ -211,12 +211,9 @@ impl Session {
         asked.cloned().unwrap_or_else(|| self.adaptive())
     }
 
-    /// The results of a kernel's last run that the user wants to save.
+    /// Takes the results of the last run that the user wants to save, by position.
     pub fn results(&self) -> std::collections::BTreeMap<usize, Vec<u8>> {
-        self.workload
-            .kernel()
-            .map(|kernel| kernel.results())
-            .unwrap_or_default()
+        self.workload.results()
     }
 
     /// Whether the session has a cost model.

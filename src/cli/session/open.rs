@@ -38,7 +38,7 @@ impl Session {
         let mut workload = request.prepare(budget(args, named.as_ref(), verify)?)?;
         let needs = Needs {
             fp64: workload.divisible().fp64(),
-            data: verify,
+            data: verify || workload.needs_numbers(),
             seed,
         };
         let mut machine = MachineSession::open(args, named, needs)?;
@@ -73,6 +73,7 @@ impl Session {
             machine,
             options: corun::Options {
                 steps: workload.steps(),
+                tolerance: workload.tolerance(),
                 gpu_memory: args.gpu_memory.map(|size| size.0),
                 stream: corun::Stream::default(),
                 verify,

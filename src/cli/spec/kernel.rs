@@ -2,7 +2,6 @@
 
 mod task;
 
-use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -23,9 +22,8 @@ use super::first_launch::{FirstLaunch, Tried, launch_kernel, survivors};
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
-use crate::cli::output::Output;
 use crate::cli::paths::Paths;
-use crate::cli::terminal;
+use crate::cli::saves::Saves;
 
 /// The options of a kernel: its file, symbols, steps and data.
 #[derive(Clone, Debug, Args)]
@@ -60,9 +58,6 @@ pub struct KernelArgs {
     pub first: FirstLaunch,
 }
 
-/// The files of results.
-pub struct Saves(Vec<(usize, Output)>);
-
 fn at(text: &str) -> Result<(usize, PathBuf), String> {
     let wrong = || "write POS=FILE, such as 2=result.bin".to_owned();
     let (position, file) = text.split_once('=').ok_or_else(wrong)?;
@@ -86,7 +81,7 @@ impl KernelArgs {
         stop: &'static AtomicBool,
     ) -> Result<(KernelTask, Saves), Failure> {
         let mut task = self.read(asked, machine, paths, stop)?;
-        let saves = Saves(self.saves(&task.user, |file| paths.output(file))?);
+        let saves = Saves::raw(self.saves(&task.user, |file| paths.output(file))?);
         if !self.save.is_empty() {
             let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
             let taken = Arc::clone(&task.results);
@@ -281,26 +276,4 @@ fn load(
         _ => user.with_value(position, &bytes),
     };
     loaded.map_err(|_| other(&given.to_string()))
-}
-
-impl Saves {
-    /// Leaves the files unchanged, and says so.
-    pub fn drop_unwritten(self) {
-        if !self.0.is_empty() {
-            terminal::warn("interrupted before the last step: --save wrote nothing");
-        }
-    }
-
-    /// Writes the results of the last run.
-    ///
-    /// # Errors
-    /// As [`Output::write`].
-    pub fn write(self, results: &BTreeMap<usize, Vec<u8>>) -> Result<(), Failure> {
-        for (position, output) in self.0 {
-            if let Some(bytes) = results.get(&position) {
-                output.write(|out| out.write_all(bytes))?;
-            }
-        }
-        Ok(())
-    }
 }

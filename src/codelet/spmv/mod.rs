@@ -1,4 +1,4 @@
-//! Sparse matrix times vector, `y = scale * A x`, double or single.
+//! Sparse matrix times vector, `y = scale * A x + shift`, double or single.
 //!
 //! The matrix is stored as *units* of about equal work, which devices share: a unit
 //! is a run of whole rows, or a piece of one row that is too long for a unit. So a
@@ -7,8 +7,8 @@
 //!
 //! A row's sum is written to `y`. The sum of a piece is written to `sums`, and the
 //! host adds a row's pieces in their order when all have been computed, since they
-//! may be on different devices. For the other units, `sums` gets the unit's part of
-//! `|y|^2`, if requested.
+//! may be on different devices. For the other units, `sums` gets what the next step needs
+//! of the unit's results ([`UnitSums`]).
 //!
 //! Source: compressed sparse rows, and the division of irregular rows from
 //! regular ones, from the PDAWL paper, sections 3.1 and 4.1; entries staged by
@@ -31,16 +31,17 @@
 //! | 1 | `y` | memory | the result, a number a row; does not overlap `x` |
 //! | 2 | `columns` | memory | u32: an entry's column |
 //! | 3 | `values` | memory | an entry's value |
-//! | 4 | `ends` | memory | u16: where a row ends, from its unit's first entry |
+//! | 4 | `ends` | memory | u16: where a row ends, from its unit's first entry; [`MARK`] is set on marked rows |
 //! | 5 | `unit_entries` | memory | u64: a unit's first entry; one more at the end |
 //! | 6 | `unit_rows` | memory | u32: a unit's first row; one more at the end |
-//! | 7 | `sums` | memory | a number a unit, see above |
+//! | 7 | `sums` | memory | one or two numbers a unit, see above |
 //! | 8 | `entries` | u64 | entries of the ring, at least 1 |
 //! | 9 | `rows` | u32 | rows of the ring, at least 1 |
 //! | 10 | `pieces` | u32 | units that are pieces of a row |
 //! | 11 | `first` | u32 | the launch's first unit |
 //! | 12 | `scale` | f64 or f32 | a factor of every sum |
-//! | 13 | `squares` | u32 | 1 if `sums` is to have squares, else 0 |
+//! | 13 | `shift` | f64 or f32 | what is added to every row's sum |
+//! | 14 | `sums` | u32 | [`UnitSums`] |
 
 pub mod band;
 pub mod host;
@@ -51,6 +52,31 @@ use super::{Codelet, HostCode, Precision};
 /// The heaviest unit: its entries and its rows together. They fit a
 /// work-group's local memory, and a row's end 16 bits.
 pub const UNIT_WEIGHT: u64 = 2048;
+
+/// A bit of a row's end: the row is marked. [`UNIT_WEIGHT`] leaves it free.
+pub const MARK: u16 = 1 << 15;
+
+/// What a unit sums of its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitSums {
+    /// Nothing.
+    None = 0,
+    /// The squares.
+    Squares = 1,
+    /// The results of marked rows, and the absolute changes `|y - x|` of all rows of a square
+    /// matrix.
+    Ranks = 2,
+}
+
+impl UnitSums {
+    /// Numbers of `sums` that each unit has.
+    pub fn numbers(self) -> u64 {
+        match self {
+            Self::None | Self::Squares => 1,
+            Self::Ranks => 2,
+        }
+    }
+}
 
 /// The codelet of a product.
 pub fn codelet(precision: Precision) -> Codelet {

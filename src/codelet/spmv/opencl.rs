@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::{Precision, UNIT_WEIGHT};
+use super::{MARK, Precision, UNIT_WEIGHT, UnitSums};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// Work-items of a group: every GPU has as many, and each has eight loads in flight.
@@ -21,8 +21,11 @@ pub fn kernel(precision: Precision) -> OpenClKernel {
             "kernels/spmv.cl",
             "spmv",
             format!(
-                "-DREAL={} -DLANES={LANES} -DWEIGHT={UNIT_WEIGHT}",
-                precision.c_type()
+                "-DREAL={} -DLANES={LANES} -DWEIGHT={UNIT_WEIGHT} -DEND={} -DSQUARES={} -DRANKS={}",
+                precision.c_type(),
+                MARK - 1,
+                UnitSums::Squares as u32,
+                UnitSums::Ranks as u32
             ),
         ),
         fp64: precision == Precision::F64,
@@ -45,7 +48,7 @@ mod tests {
         assert_eq!(
             kernel(Precision::F32).source.options(),
             format!(
-                "-DREAL=float -DLANES=256 -DWEIGHT={}",
+                "-DREAL=float -DLANES=256 -DWEIGHT={} -DEND=32767 -DSQUARES=1 -DRANKS=2",
                 crate::codelet::spmv::UNIT_WEIGHT
             )
         );

@@ -70,6 +70,8 @@ pub const PROBE: &str = "probe";
 pub struct Options {
     /// Steps to compute, at least 1.
     pub steps: u32,
+    /// End when all changes in a step sum to at most this, where the workload sums them.
+    pub tolerance: Option<f64>,
     /// Most bytes to use of a device's own memory; `None`: what it has.
     pub gpu_memory: Option<u64>,
     /// How devices with memory of their own stream what they do not hold.

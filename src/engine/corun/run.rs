@@ -103,6 +103,9 @@ impl<'a> RunState<'a> {
                     }
                 }
                 (control.progress)(step, steps);
+                if step > 0 && self.has_converged() {
+                    steps = step;
+                }
                 if control.stop.load(Ordering::Relaxed) && step < steps {
                     self.outcome.interrupted = true;
                     steps = step;
@@ -115,6 +118,12 @@ impl<'a> RunState<'a> {
             self.restart(step)?;
             step = 0;
         }
+    }
+
+    /// Whether all changes in the last step sum to what is tolerated.
+    fn has_converged(&self) -> bool {
+        let both = self.options.tolerance.zip(self.form.change());
+        both.is_some_and(|(tolerance, change)| change <= tolerance)
     }
 
     /// Runs each device's kernel once on a few units, into memory that the
@@ -387,6 +396,7 @@ impl<'a> RunState<'a> {
             outcome.verified = verified.map(|(_, right)| right);
         }
         outcome.eigenvalue = form.eigenvalue();
+        outcome.change = form.change();
         outcome.notes = form.notes();
         outcome.losses = std::mem::take(&mut context.losses);
         outcome.model = self.balancer.account();

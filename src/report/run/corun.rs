@@ -38,6 +38,8 @@ pub struct CoRun {
     /// Of an iteration with data: the estimated magnitude of the largest eigenvalue, |A x| of
     /// the last step with |x| = 1.
     pub eigenvalue: Option<f64>,
+    /// Of page ranks with data: the sum of all absolute changes in the last step.
+    pub change: Option<f64>,
     /// The device that computed all of the last step, if an adaptive strategy chose it.
     pub alone: Option<String>,
     /// The throughput of single devices on the same workload and machine, if known.
@@ -118,6 +120,7 @@ pub fn report(outcome: &Outcome, context: Context, comparison: Vec<Single>) -> R
         engine_seconds: outcome.steps.iter().map(|s| s.engine_seconds).sum(),
         enqueue_seconds: outcome.steps.iter().map(|s| s.enqueue_seconds).sum(),
         eigenvalue: outcome.eigenvalue,
+        change: outcome.change,
         alone: alone(outcome, &context.policy),
         comparison,
         model: (outcome.model.as_ref()).map(|account| model(outcome, account)),

@@ -41,7 +41,8 @@ pub struct StencilParameters {
     pub seed: u64,
 }
 
-/// The parameters of `spmv`, a product with a sparse matrix.
+/// The parameters of `spmv`, a product with a sparse matrix, and of `pagerank` on one
+/// machine.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SpmvParameters {
     /// Name of the matrix, which says so if it is a look-alike.
@@ -49,8 +50,12 @@ pub struct SpmvParameters {
     pub rows: u64,
     pub columns: u64,
     pub nonzeros: u64,
-    /// `product` (y = A x) or `iteration` (x = A x / |A x|).
+    /// `product` (y = A x), `iteration` (x = A x / |A x|) or `ranks`.
     pub form: &'static str,
+    /// Of `ranks`: the probability that a visitor follows a link.
+    pub damping: Option<f64>,
+    /// Of `ranks`: the sum of all changes in a step with which the run ends, if it was given.
+    pub tolerance: Option<f64>,
     /// Fraction of the rows that may count as irregular, at most.
     pub irregular: f64,
     /// `f64` or `f32`.

@@ -108,8 +108,8 @@ impl UserKernel {
 
     /// Passes the final contents of a written buffer to the sink.
     pub fn deliver(&self, position: usize, bytes: &[u8]) {
-        if let Some(Sink(take)) = &self.sink {
-            take(position, bytes);
+        if let Some(sink) = &self.sink {
+            sink.take(position, bytes);
         }
     }
 

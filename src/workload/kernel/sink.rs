@@ -1,11 +1,11 @@
-//! The receiver of a user's kernel's results.
+//! The receiver of the results of a kernel or a product.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// Receives the final contents of each written buffer, with its position.
 #[derive(Clone)]
-pub struct Sink(pub(super) Arc<Take>);
+pub struct Sink(Arc<Take>);
 
 type Take = dyn Fn(usize, &[u8]) + Send + Sync;
 
@@ -13,6 +13,11 @@ impl Sink {
     /// A sink that calls this function.
     pub fn new(take: impl Fn(usize, &[u8]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
+    }
+
+    /// Passes it the contents of a buffer.
+    pub(crate) fn take(&self, position: usize, bytes: &[u8]) {
+        (self.0)(position, bytes);
     }
 }
 

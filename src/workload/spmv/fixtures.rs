@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::factors::Factors;
 use super::{Options, Spmv};
 use crate::codelet::{HostValue, Precision};
 use crate::matrix::Csr;
@@ -36,7 +37,7 @@ impl Plain {
             columns: vec![0; matrix.nonzeros() as usize],
             values: words(matrix.nonzeros(), number),
             ends: vec![0; matrix.rows() as usize],
-            sums: words(all.end, number),
+            sums: words(2 * all.end, number),
             spmv: spmv.clone(),
         };
         let columns = 0..u64::from(matrix.columns());
@@ -51,7 +52,7 @@ impl Plain {
     }
 
     /// A host kernel's arguments.
-    pub fn args(&mut self, scale: f64) -> Vec<HostValue> {
+    pub fn args(&mut self, factors: Factors) -> Vec<HostValue> {
         fn memory<T>(of: &mut [T]) -> HostValue {
             HostValue::Memory {
                 address: of.as_mut_ptr().cast(),
@@ -62,6 +63,11 @@ impl Plain {
         let table = |address: *const u8, bytes| HostValue::Memory {
             address: address.cast_mut(),
             bytes,
+        };
+        let precision = self.spmv.options().precision;
+        let real = |value: f64| match precision {
+            Precision::F64 => HostValue::F64(value),
+            Precision::F32 => HostValue::F32(value as f32),
         };
         let arrangement = self.spmv.arrangement();
         let (entries, rows) = (arrangement.unit_entries(), arrangement.unit_rows());
@@ -78,11 +84,9 @@ impl Plain {
             HostValue::U32(self.spmv.matrix().rows().max(1)),
             HostValue::U32(arrangement.pieces()),
             HostValue::U32(0),
-            match self.spmv.options().precision {
-                Precision::F64 => HostValue::F64(scale),
-                Precision::F32 => HostValue::F32(scale as f32),
-            },
-            HostValue::U32(self.spmv.iterates().into()),
+            real(factors.scale),
+            real(factors.shift),
+            HostValue::U32(self.spmv.unit_sums() as u32),
         ]
     }
 
@@ -113,16 +117,32 @@ impl Plain {
         self.spmv.verify(1, &bytemuck::cast_slice(&self.y)[..bytes])
     }
 
-    /// The sum of each unit, and the sum of squares of its results, which it must equal.
-    pub fn squares(&self) -> Vec<(f64, f64)> {
-        let sums = self.numbers(&self.sums, self.spmv.arrangement().units());
+    /// The sums of each unit, and those of its results, which they must equal: squares, or
+    /// marked results and changes.
+    pub fn unit_sums(&self) -> Vec<([f64; 2], [f64; 2])> {
+        let each = self.spmv.unit_sums().numbers();
+        let sums = self.numbers(&self.sums, each * self.spmv.arrangement().units());
+        let x = self.numbers(&self.x, self.spmv.matrix().columns().into());
         let y = self.numbers(&self.y, self.spmv.matrix().rows().into());
         let arrangement = self.spmv.arrangement();
         (u64::from(arrangement.pieces())..arrangement.units())
             .map(|unit| {
                 let rows = arrangement.rows(&(unit..unit + 1));
-                let own = &y[rows.start as usize..rows.end as usize];
-                (sums[unit as usize], own.iter().map(|y| y * y).sum())
+                let own = || rows.clone().map(|row| (row, y[row as usize]));
+                let found = &sums[(each * unit) as usize..(each * (unit + 1)) as usize];
+                if each == 1 {
+                    let squares = own().map(|(_, y)| y * y).sum();
+                    return ([found[0], 0.0], [squares, 0.0]);
+                }
+                let marked = own().filter(|(row, _)| {
+                    let row = self.spmv.row_at(*row);
+                    self.spmv.is_dangling(row)
+                });
+                let changes = own().map(|(row, y)| (y - x[row as usize]).abs()).sum();
+                (
+                    [found[0], found[1]],
+                    [marked.map(|(_, y)| y).sum(), changes],
+                )
             })
             .collect()
     }

@@ -1,18 +1,22 @@
-//! The sparse matrix-vector product: `y = A x`, or the power iteration
-//! `x = A x / |A x|`.
+//! The sparse matrix-vector product: `y = A x`, the power iteration `x = A x / |A x|`, or
+//! the page ranks of a graph.
 //!
 //! [`arrange`] determines the order of the rows and divides them into units.
 //! [`readers`] records the units that read each part of the vector. `write` converts
-//! the matrix and the first vector to the codelet's form. `reference` is the
-//! sequential product.
+//! the matrix and the first vector to the codelet's form. [`factors`] connects the steps of
+//! an iteration. `reference` is the sequential product, `rank_reference` the sequential
+//! page rank of a graph's [`links`].
 //!
 //! A row's new number is its place in the order. The columns of a square matrix get
 //! the same numbers, so that a result is the next step's vector without conversion,
 //! and neighbouring units use neighbouring memory.
 
 pub mod arrange;
+pub mod factors;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod links;
+pub(crate) mod rank_reference;
 pub mod readers;
 pub(crate) mod reference;
 mod write;
@@ -23,12 +27,18 @@ use std::time::Instant;
 
 use thiserror::Error;
 
+use super::kernel::Sink;
 use super::{Data, Divisible};
+use crate::codelet::spmv::UNIT_WEIGHT;
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
 use crate::random::uniform;
+use crate::verify::sum::compensated;
 use arrange::Arrangement;
+use factors::Factors;
+use links::Links;
 use readers::Readers;
+use reference::Expected;
 
 /// The computation of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,6 +48,14 @@ pub enum Form {
     Product,
     /// `x = A x / |A x|`, from one step to the next.
     Iteration,
+    /// The part of its time that a visitor spends at each vertex of a graph who follows a
+    /// link with the probability `damping`, and goes anywhere otherwise and where there is
+    /// no link. Ranks are equal at first, and sum to 1.
+    ///
+    /// Source: Brin and Page, "The anatomy of a large-scale hypertextual Web search engine",
+    /// WWW 1998, section 2.1.1; vertices without links as in Langville and Meyer, "Deeper
+    /// inside PageRank", Internet Mathematics 2004, section 3.
+    Ranks,
 }
 
 /// The options of a product.
@@ -45,6 +63,8 @@ pub enum Form {
 pub struct Options {
     pub form: Form,
     pub precision: Precision,
+    /// Of page ranks; from 0 to less than 1.
+    pub damping: f64,
     /// The seed of the first vector.
     pub seed: u64,
     /// The part of the rows that may count as irregular; see [`arrange`].
@@ -59,6 +79,7 @@ impl Default for Options {
         Self {
             form: Form::Product,
             precision: Precision::F64,
+            damping: DAMPING,
             seed: 1,
             irregular: arrange::IRREGULAR,
             unit_weight: None,
@@ -66,21 +87,28 @@ impl Default for Options {
     }
 }
 
+/// The usual damping of page ranks.
+pub const DAMPING: f64 = 0.85;
+
 /// Why a product is not possible.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SpmvError {
-    #[error("the matrix has {rows} rows and {columns} columns; only a square one can be iterated")]
+    #[error(
+        "the matrix has {rows} rows and {columns} columns; only a square one can be iterated, or has links"
+    )]
     NotSquare { rows: u32, columns: u32 },
     #[error(
         "the matrix has {rows} rows and {columns} columns; without either there is nothing to compute"
     )]
     Empty { rows: u32, columns: u32 },
+    #[error("page ranks over nodes are another workload than products")]
+    Ranks,
 }
 
 /// A matrix with its arrangement, and the vector that it is multiplied with.
 ///
 /// The numbers of the first vector are uniform in [0, 1), by a hash of the seed and
-/// the column.
+/// the column. Of page ranks, the matrix is that of the graph's links.
 #[derive(Clone, Debug)]
 pub struct Spmv {
     matrix_name: String,
@@ -89,8 +117,11 @@ pub struct Spmv {
     /// The place of each row and column, if the matrix is square.
     place_of: Option<Vec<u32>>,
     options: Options,
+    /// Of page ranks only.
+    links: Option<Links>,
     codelet: Arc<Codelet>,
     readers: OnceLock<Readers>,
+    sink: Option<Sink>,
 }
 
 /// The memory of a device's part of a product; see [`crate::codelet::spmv`].
@@ -113,20 +144,27 @@ impl Spmv {
     /// Arranges a matrix, called `name` in reports.
     ///
     /// # Errors
-    /// When the iteration of a matrix is requested that is not square.
+    /// When the iteration of a matrix, or the page ranks of a graph are requested and it is
+    /// not square.
     pub fn new(
         name: impl Into<String>,
         matrix: Arc<Csr>,
         options: Options,
     ) -> Result<Self, SpmvError> {
         let (rows, columns) = (matrix.rows(), matrix.columns());
-        if options.form == Form::Iteration && rows != columns {
+        if options.form != Form::Product && rows != columns {
             return Err(SpmvError::NotSquare { rows, columns });
         }
-        Ok(Self::arranged(name.into(), matrix, options))
+        let links = (options.form == Form::Ranks).then(|| Links::of(&matrix));
+        let matrix = (links.as_ref()).map_or(matrix, |links| Arc::clone(&links.matrix));
+        Ok(Self::arranged(name.into(), (matrix, links), options))
     }
 
-    fn arranged(matrix_name: String, matrix: Arc<Csr>, options: Options) -> Self {
+    fn arranged(
+        matrix_name: String,
+        (matrix, links): (Arc<Csr>, Option<Links>),
+        options: Options,
+    ) -> Self {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         let arrangement =
             Arrangement::of(matrix.row_starts(), options.irregular, options.unit_weight);
@@ -143,8 +181,10 @@ impl Spmv {
             arrangement,
             place_of,
             options,
+            links,
             codelet: Arc::new(spmv::codelet(options.precision)),
             readers: OnceLock::new(),
+            sink: None,
         }
     }
 
@@ -154,7 +194,34 @@ impl Spmv {
             irregular,
             ..self.options
         };
-        Self::arranged(self.matrix_name.clone(), Arc::clone(&self.matrix), options)
+        let data = (Arc::clone(&self.matrix), self.links.clone());
+        Self {
+            sink: self.sink.clone(),
+            ..Self::arranged(self.matrix_name.clone(), data, options)
+        }
+    }
+
+    /// The same product, which passes its result to `sink`.
+    pub fn with_sink(self, sink: Sink) -> Self {
+        Self {
+            sink: Some(sink),
+            ..self
+        }
+    }
+
+    /// Passes the result, a number a row in the order of places, to the sink in the matrix's
+    /// order.
+    pub fn deliver(&self, bytes: &[u8]) {
+        let Some(sink) = &self.sink else {
+            return;
+        };
+        let number = self.number() as usize;
+        let mut result = vec![0; bytes.len()];
+        for (row, from) in (self.arrangement.row_of().iter()).zip(bytes.chunks_exact(number)) {
+            let at = *row as usize * number;
+            result[at..at + number].copy_from_slice(from);
+        }
+        sink.take(0, &result);
     }
 
     /// The matrix's name.
@@ -186,7 +253,7 @@ impl Spmv {
 
     /// Whether a step's result is the next one's vector.
     pub fn iterates(&self) -> bool {
-        self.options.form == Form::Iteration
+        self.options.form != Form::Product
     }
 
     /// Bytes of an entry: its column and its value.
@@ -194,8 +261,8 @@ impl Spmv {
         4 + self.number()
     }
 
-    /// The codelet's arguments for computing `units`, each sum times `scale`.
-    pub fn args(&self, units: &Range<u64>, placed: &Placed, scale: f64) -> Vec<Value> {
+    /// The codelet's arguments for computing `units`.
+    pub fn args(&self, units: &Range<u64>, placed: &Placed, factors: Factors) -> Vec<Value> {
         let memories = [
             placed.x,
             placed.y,
@@ -207,27 +274,35 @@ impl Spmv {
             placed.sums,
         ];
         let mut args: Vec<Value> = memories.map(Value::Memory).into();
+        let real = |value: f64| match self.options.precision {
+            Precision::F64 => Value::F64(value),
+            Precision::F32 => Value::F32(value as f32),
+        };
         args.extend([
             Value::U64(placed.entries),
             Value::U32(placed.rows),
             Value::U32(self.arrangement.pieces()),
             Value::U32(units.start as u32),
-            match self.options.precision {
-                Precision::F64 => Value::F64(scale),
-                Precision::F32 => Value::F32(scale as f32),
-            },
-            Value::U32(self.iterates().into()),
+            real(factors.scale),
+            real(factors.shift),
+            Value::U32(self.unit_sums() as u32),
         ]);
         args
     }
 
-    /// The factor that gives a vector with this sum of squares the length 1; 1 if there
-    /// is no such factor.
-    pub fn scale_of(&self, squares: f64) -> f64 {
-        reference::scale_of(squares.sqrt())
+    /// The links of the graph, if its page ranks are computed.
+    pub fn links(&self) -> Option<&Links> {
+        self.links.as_ref()
     }
 
-    fn row_at(&self, place: u32) -> u32 {
+    /// Whether a row is that of a vertex without links; false unless ranks are computed.
+    pub fn is_dangling(&self, row: u32) -> bool {
+        let links = self.links.as_ref();
+        links.is_some_and(|links| links.is_dangling[row as usize])
+    }
+
+    /// The row at a place.
+    pub fn row_at(&self, place: u32) -> u32 {
         self.arrangement.row_of()[place as usize]
     }
 
@@ -243,7 +318,7 @@ impl Spmv {
     /// sequential reference. An iteration's result is first scaled to the length 1.
     /// Returns the largest absolute difference, and whether each row's difference is
     /// allowed: 1e-12 of the sum of its products' magnitudes in double precision, and
-    /// the propagated error in an iteration.
+    /// the propagated error in an iteration. Page ranks must sum to 1, too.
     pub fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
         let columns = 0..u64::from(self.matrix.columns());
         let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
@@ -251,15 +326,34 @@ impl Spmv {
         let expected = match self.options.form {
             Form::Product => reference::product(&self.matrix, &x, precision),
             Form::Iteration => reference::iterate(&self.matrix, &x, steps, precision).0,
+            Form::Ranks => self.expected_ranks(steps),
         };
         let mut found = vec![0.0; self.matrix.rows() as usize];
         for (row, number) in self.arrangement.row_of().iter().zip(self.read(result)) {
             found[*row as usize] = number;
         }
-        if self.iterates() {
+        if self.options.form == Form::Iteration {
             reference::normalise(&mut found);
         }
-        reference::compare(found.into_iter(), &expected)
+        let sum = compensated(found.iter().copied());
+        let may: f64 = expected.errors.iter().sum();
+        let (error, right) = reference::compare(found.into_iter(), &expected);
+        let has_ranks = self.options.form == Form::Ranks && self.matrix.rows() > 0;
+        let sums_to_one = !has_ranks || (sum - 1.0).abs() <= may;
+        (error, right && sums_to_one)
+    }
+
+    fn expected_ranks(&self, steps: u32) -> Expected {
+        let is_dangling = (self.links.as_ref()).map_or(&[][..], |links| &links.is_dangling);
+        // Additions one after the other: the rows of a unit, and the units in eight chains.
+        let additions = (UNIT_WEIGHT + self.units() / 8 + 8) as f64;
+        let (damping, precision) = (self.options.damping, self.options.precision);
+        rank_reference::ranks(
+            &self.matrix,
+            is_dangling,
+            (damping, steps.into()),
+            (precision, additions),
+        )
     }
 
     /// Seconds of the product on one core, in a plain loop over the rows in the matrix's
@@ -289,7 +383,10 @@ impl Spmv {
 
 impl Divisible for Spmv {
     fn name(&self) -> &'static str {
-        "spmv"
+        match self.options.form {
+            Form::Product | Form::Iteration => "spmv",
+            Form::Ranks => "pagerank",
+        }
     }
 
     fn units(&self) -> u64 {

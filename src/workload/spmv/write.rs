@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use super::Spmv;
+use super::{Form, Spmv};
 use crate::codelet::Precision;
+use crate::codelet::spmv::MARK;
 use crate::random::uniform;
 
 impl Spmv {
@@ -81,7 +82,8 @@ impl Spmv {
         }
     }
 
-    /// Writes the positions at which the rows of `units` end; 0 for the rows of pieces.
+    /// Writes the positions at which the rows of `units` end; 0 for the rows of pieces. The
+    /// rows of vertices without links are marked.
     pub fn write_ends(&self, units: Range<u64>, ends: &mut [u16]) {
         let first = self.arrangement.rows(&units).start;
         for unit in units {
@@ -93,18 +95,24 @@ impl Spmv {
             }
             let mut end = 0;
             for (place, target) in rows.zip(own) {
-                end += self
-                    .matrix
-                    .row_length(self.arrangement.row_of()[place as usize]);
-                // It fits 16 bits: a unit's weight bounds it.
+                let row = self.row_at(place);
+                end += self.matrix.row_length(row);
+                // It fits 15 bits: a unit's weight bounds it.
                 *target = end as u16;
+                if self.is_dangling(row) {
+                    *target |= MARK;
+                }
             }
         }
     }
 
     /// Writes the first vector's numbers at these places.
     pub fn write_first(&self, places: Range<u64>, bytes: &mut [u8]) {
-        let value = |place: u64| uniform(self.options.seed, self.column_at(place));
+        let equal = 1.0 / f64::from(self.matrix.columns());
+        let value = |place: u64| match self.options.form {
+            Form::Product | Form::Iteration => uniform(self.options.seed, self.column_at(place)),
+            Form::Ranks => equal,
+        };
         match self.options.precision {
             Precision::F64 => {
                 let numbers = bytemuck::cast_slice_mut::<u8, f64>(bytes);

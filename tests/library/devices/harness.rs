@@ -50,6 +50,7 @@ pub fn corun(
     make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
+        tolerance: None,
         steps: STEPS,
         gpu_memory,
         stream: Stream::default(),

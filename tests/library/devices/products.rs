@@ -53,6 +53,8 @@ fn every_run_is_right(devices: &str) {
         for (form, precision) in [
             (Form::Product, Precision::F64),
             (Form::Iteration, Precision::F64),
+            (Form::Ranks, Precision::F64),
+            (Form::Ranks, Precision::F32),
             (Form::Product, Precision::F32),
         ] {
             let Ok(spmv) = Spmv::new(name, Arc::clone(&matrix), options(form, precision)) else {
@@ -88,7 +90,7 @@ fn with_room_for_a_part_of_the_matrix() {
     let device = runtime.devices()[apart.expect("one with memory of its own")].clone();
     let mut lengths: Vec<u32> = (0..9000).map(|row| 3 + row % 11).collect();
     lengths[4000] = 8000;
-    for form in [Form::Product, Form::Iteration] {
+    for form in [Form::Product, Form::Iteration, Form::Ranks] {
         let whole = matrix(9000, &lengths, 5);
         let spmv =
             Spmv::new("", Arc::new(whole), options(form, Precision::F64)).expect("a product");

@@ -99,6 +99,7 @@ pub fn run(
             .push((position, bytes.to_vec()));
     }));
     let options = Options {
+        tolerance: None,
         steps,
         gpu_memory: None,
         stream: Stream::default(),

@@ -8,6 +8,7 @@ use pdawl::codelet::{Memory, Precision};
 use pdawl::matrix::Csr;
 use pdawl::runtime::{Command, Devices, Launch};
 use pdawl::workload::Divisible;
+use pdawl::workload::spmv::factors::Factors;
 use pdawl::workload::spmv::{Form, Options, Placed, Spmv};
 
 use super::harness::{Bench, contents, read, write};
@@ -114,7 +115,7 @@ impl<'a> DeviceBuffers<'a> {
         }
         let launch = Command::Launch(Launch {
             codelet: self.spmv.codelet(),
-            args: self.spmv.args(&units, &self.placed, 1.0),
+            args: self.spmv.args(&units, &self.placed, Factors::NONE),
             cost: self.spmv.cost(&units),
             units,
         });

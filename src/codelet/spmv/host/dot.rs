@@ -16,6 +16,9 @@ pub(super) trait Number:
 
     const ZERO: Self;
 
+    /// The absolute difference.
+    fn distance(self, other: Self) -> Self;
+
     /// Writes it past the caches, where the processor can. A fence must follow.
     ///
     /// # Safety
@@ -30,6 +33,11 @@ impl Number for f64 {
     type Avx512 = super::avx512::F64x8;
 
     const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn distance(self, other: Self) -> Self {
+        (self - other).abs()
+    }
 
     #[inline(always)]
     unsafe fn stream(self, to: *mut Self) {
@@ -50,6 +58,11 @@ impl Number for f32 {
     type Avx512 = super::avx512::F32x16;
 
     const ZERO: Self = 0.0;
+
+    #[inline(always)]
+    fn distance(self, other: Self) -> Self {
+        (self - other).abs()
+    }
 
     #[inline(always)]
     unsafe fn stream(self, to: *mut Self) {

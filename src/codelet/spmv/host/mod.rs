@@ -24,7 +24,7 @@ mod tests;
 
 use std::ops::Range;
 
-use super::{Precision, UNIT_WEIGHT};
+use super::{MARK, Precision, UNIT_WEIGHT, UnitSums};
 use crate::codelet::host::{Level, Stores};
 use crate::codelet::{HostKernel, HostValue};
 use dot::{Gather, Number, OneByOne};
@@ -79,6 +79,7 @@ unsafe fn run_at<T: Number>(level: Level, product: &Product<T>, units: Range<u64
 #[inline(always)]
 unsafe fn walk<G: Gather>(product: &Product<G::Number>, units: Range<u64>) {
     let mut products = [G::Number::ZERO; UNIT_WEIGHT as usize];
+    let numbers = product.sums_kind.numbers() as usize;
     for unit in units {
         // SAFETY: the caller's contract: the unit is one of the launch's, so
         // its entries and rows are where the tables say.
@@ -86,10 +87,10 @@ unsafe fn walk<G: Gather>(product: &Product<G::Number>, units: Range<u64>) {
             let part = product.unit(unit);
             if unit < product.pieces {
                 let sum = dot::dot::<G>(part.columns, part.values, part.entries, product.x);
-                *product.sums.add(unit as usize) = product.scale * sum;
+                *product.sums.add(numbers * unit as usize) = product.scale * sum;
                 continue;
             }
-            let square = match part.equal_length(FEW) {
+            let sums = match part.equal_length(FEW) {
                 Some(length) => equal(product, &part, length),
                 None if G::LANES > 1 && part.is_irregular() => {
                     staged::<G>(product, &part, &mut products)
@@ -99,8 +100,12 @@ unsafe fn walk<G: Gather>(product: &Product<G::Number>, units: Range<u64>) {
                     dot::dot::<G>(columns, values, end - begin, product.x)
                 }),
             };
-            if product.squares {
-                *product.sums.add(unit as usize) = square;
+            if product.sums_kind != UnitSums::None {
+                let to = product.sums.add(numbers * unit as usize);
+                sums[..numbers]
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, sum)| *to.add(i) = *sum);
             }
         }
     }
@@ -115,7 +120,7 @@ const FEW: usize = 8;
 /// # Safety
 /// As for [`walk`].
 #[inline(always)]
-unsafe fn equal<T: Number>(product: &Product<T>, part: &Unit<T>, length: usize) -> T {
+unsafe fn equal<T: Number>(product: &Product<T>, part: &Unit<T>, length: usize) -> [T; 2] {
     // SAFETY: the caller's contract.
     unsafe {
         match length {
@@ -136,7 +141,10 @@ unsafe fn equal<T: Number>(product: &Product<T>, part: &Unit<T>, length: usize) 
 /// # Safety
 /// As for [`walk`], and all rows have `LENGTH` entries.
 #[inline(always)]
-unsafe fn equal_rows<T: Number, const LENGTH: usize>(product: &Product<T>, part: &Unit<T>) -> T {
+unsafe fn equal_rows<T: Number, const LENGTH: usize>(
+    product: &Product<T>,
+    part: &Unit<T>,
+) -> [T; 2] {
     // SAFETY: the caller's contract.
     unsafe {
         write_rows(product, part, |row| {
@@ -161,7 +169,7 @@ unsafe fn staged<G: Gather>(
     product: &Product<G::Number>,
     part: &Unit<G::Number>,
     products: &mut [G::Number; UNIT_WEIGHT as usize],
-) -> G::Number {
+) -> [G::Number; 2] {
     // SAFETY: the caller's contract.
     unsafe {
         for (i, target) in products.iter_mut().take(part.entries).enumerate() {
@@ -176,7 +184,7 @@ unsafe fn staged<G: Gather>(
     }
 }
 
-/// Writes the rows' sums, and sums their squares.
+/// Writes the rows' sums, and sums what the launch asks for.
 ///
 /// # Safety
 /// As for [`walk`].
@@ -185,12 +193,12 @@ unsafe fn rows<T: Number>(
     product: &Product<T>,
     part: &Unit<T>,
     sum: impl Fn(usize, usize) -> T,
-) -> T {
+) -> [T; 2] {
     let mut begin = 0;
     // SAFETY: the caller's contract.
     unsafe {
         write_rows(product, part, |row| {
-            let end = usize::from(*part.ends.add(row));
+            let end = usize::from(part.end(row));
             let sum = sum(begin, end);
             begin = end;
             sum
@@ -198,7 +206,8 @@ unsafe fn rows<T: Number>(
     }
 }
 
-/// Writes each row's sum, scaled, and sums the squares of what is written.
+/// Writes each row's sum, scaled and shifted, and sums what the launch asks for of what is
+/// written.
 ///
 /// # Safety
 /// As for [`walk`].
@@ -207,19 +216,26 @@ unsafe fn write_rows<T: Number>(
     product: &Product<T>,
     part: &Unit<T>,
     mut sum: impl FnMut(usize) -> T,
-) -> T {
-    let mut square = T::ZERO;
+) -> [T; 2] {
+    let mut sums = [T::ZERO; 2];
     for row in 0..part.rows {
-        let sum = product.scale * sum(row);
-        // SAFETY: the caller's contract.
+        let number = product.scale * sum(row) + product.shift;
+        // SAFETY: the caller's contract; where ranks are summed, the matrix is square.
         unsafe {
             let y = part.y.add(row);
             match product.stores {
-                Stores::Plain => *y = sum,
-                Stores::Stream => sum.stream(y),
+                Stores::Plain => *y = number,
+                Stores::Stream => number.stream(y),
+            }
+            if product.sums_kind == UnitSums::Ranks {
+                if *part.ends.add(row) & MARK != 0 {
+                    sums[0] = sums[0] + number;
+                }
+                sums[1] = sums[1] + number.distance(*part.old.add(row));
+            } else {
+                sums[0] = sums[0] + number * number;
             }
         }
-        square = square + sum * sum;
     }
-    square
+    sums
 }

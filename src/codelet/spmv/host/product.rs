@@ -3,6 +3,7 @@
 use super::dot::Number;
 use crate::codelet::HostValue;
 use crate::codelet::host::{Arguments, Stores};
+use crate::codelet::spmv::{MARK, UnitSums};
 
 /// A launch's arguments.
 pub(super) struct Product<T> {
@@ -20,7 +21,8 @@ pub(super) struct Product<T> {
     /// Units that are pieces of a row.
     pub(super) pieces: u64,
     pub(super) scale: T,
-    pub(super) squares: bool,
+    pub(super) shift: T,
+    pub(super) sums_kind: UnitSums,
     /// How results are written.
     pub(super) stores: Stores,
 }
@@ -31,11 +33,23 @@ pub(super) struct Unit<T> {
     pub(super) values: *const T,
     pub(super) ends: *const u16,
     pub(super) y: *mut T,
+    /// The numbers of the vector at the places of its rows, where the matrix is square.
+    pub(super) old: *const T,
     pub(super) entries: usize,
     pub(super) rows: usize,
 }
 
 impl<T> Unit<T> {
+    /// Where a row ends.
+    ///
+    /// # Safety
+    /// The unit has the row.
+    #[inline(always)]
+    pub(super) unsafe fn end(&self, row: usize) -> u16 {
+        // SAFETY: the caller's contract.
+        unsafe { *self.ends.add(row) & !MARK }
+    }
+
     /// The length of its rows, if all have the same and it is at most `most`.
     ///
     /// # Safety
@@ -52,7 +66,7 @@ impl<T> Unit<T> {
             // A unit's weight bounds it.
             end = end.wrapping_add(length as u16);
             // SAFETY: the caller's contract.
-            apart |= end ^ unsafe { *self.ends.add(row) };
+            apart |= end ^ unsafe { self.end(row) };
         }
         (apart == 0).then_some(length)
     }
@@ -70,7 +84,7 @@ impl<T> Unit<T> {
         let places = [0, self.rows / 3, self.rows / 2, self.rows - 2];
         self.entries != length * self.rows
             // SAFETY: the caller's contract.
-            || places.iter().any(|row| usize::from(unsafe { *self.ends.add(*row) }) != length * (row + 1))
+            || places.iter().any(|row| usize::from(unsafe { self.end(*row) }) != length * (row + 1))
     }
 }
 
@@ -99,7 +113,12 @@ impl<T: Number> Product<T> {
             rows: args.u32(9) as u32,
             pieces: args.u32(10) as u64,
             scale: args.real(12),
-            squares: args.u32(13) != 0,
+            shift: args.real(13),
+            sums_kind: match args.u32(14) {
+                0 => UnitSums::None,
+                1 => UnitSums::Squares,
+                _ => UnitSums::Ranks,
+            },
             // Other processes use the last-level cache, too, so half of it counts:
             // in a cache of 300 MiB, shared with other virtual machines, products of
             // 200 MB found no data of the step before.
@@ -128,6 +147,7 @@ impl<T: Number> Product<T> {
                 values: self.values.add(at),
                 ends: self.ends.add((row % self.rows) as usize),
                 y: self.y.add(row as usize),
+                old: self.x.wrapping_add(row as usize),
                 entries: (entry_end - entry) as usize,
                 rows: (row_end - row) as usize,
             }

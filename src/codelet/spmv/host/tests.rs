@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::matrices::{awkward, matrix};
+use crate::workload::spmv::factors::Factors;
 use crate::workload::spmv::fixtures::Plain;
 use crate::workload::spmv::{Form, Options};
 
@@ -15,7 +16,8 @@ fn options(precision: Precision, form: Form, unit_weight: u64) -> Options {
 }
 
 fn compute<T: Number>(level: Level, stores: Stores, plain: &mut Plain) {
-    let args = plain.args(1.0);
+    let factors = plain.spmv.factors(0.25);
+    let args = plain.args(factors);
     let units = plain.spmv.arrangement().units();
     let mut product = Product::<T>::decode(&args);
     product.stores = stores;
@@ -127,31 +129,44 @@ fn agree(level: Level, matrix: &crate::matrix::Csr, weight: u64, name: &str) {
 }
 
 #[test]
-fn units_know_their_part_of_the_length() {
+fn units_sum_what_the_next_step_needs() {
     for level in Level::available() {
         let square = |(_, matrix): &(&str, crate::matrix::Csr)| matrix.rows() == matrix.columns();
         for (name, matrix) in awkward().into_iter().filter(square) {
-            let mut plain = Plain::new(matrix, options(Precision::F64, Form::Iteration, 64));
-            compute::<f64>(level, Stores::Plain, &mut plain);
-            for (sum, right) in plain.squares() {
-                let near = (sum - right).abs() <= 1e-12 * right.abs();
-                assert!(near || right.is_nan(), "{name} {level:?}: {sum} {right}");
+            for form in [Form::Iteration, Form::Ranks] {
+                let mut plain = Plain::new(matrix.clone(), options(Precision::F64, form, 64));
+                compute::<f64>(level, Stores::Plain, &mut plain);
+                for (sums, right) in plain.unit_sums() {
+                    for (sum, right) in sums.into_iter().zip(right) {
+                        let near = (sum - right).abs() <= 1e-12 * right.abs();
+                        let what = format!("{name} {form:?} {level:?}");
+                        assert!(near || right.is_nan(), "{what}: {sum} {right}");
+                    }
+                }
             }
         }
     }
 }
 
 #[test]
-fn a_sum_is_scaled() {
+fn a_sum_is_scaled_and_shifted() {
     let matrix = matrix(40, &[17; 40], 3);
     let compute = |scale: f64| {
         let mut plain = Plain::new(matrix.clone(), options(Precision::F64, Form::Product, 64));
-        let args = plain.args(scale);
+        let args = plain.args(Factors { scale, shift: 3.0 });
         let units = plain.spmv.arrangement().units();
         // SAFETY: the data are whole.
         unsafe { kernel(Precision::F64)(&args, 0, 0..units) };
         plain.y.into_iter().map(f64::from_bits).collect::<Vec<_>>()
     };
-    let doubled: Vec<f64> = compute(1.0).into_iter().map(|y| 2.0 * y).collect();
-    assert_eq!(compute(2.0), doubled);
+    let doubled: Vec<f64> = compute(1.0)
+        .into_iter()
+        .map(|y| 2.0 * (y - 3.0) + 3.0)
+        .collect();
+    for (found, right) in compute(2.0).into_iter().zip(doubled) {
+        assert!(
+            (found - right).abs() <= 1e-13 * (right.abs() + 3.0),
+            "{found} {right}"
+        );
+    }
 }

@@ -109,6 +109,11 @@ pub trait Form {
         None
     }
 
+    /// The sum of all absolute changes in the last step, if the workload sums them.
+    fn change(&self) -> Option<f64> {
+        None
+    }
+
     /// What the user should know of the run.
     fn notes(&self) -> Vec<String> {
         Vec::new()

@@ -6,8 +6,9 @@ use anstyle::AnsiColor;
 
 use super::super::super::style::{MAIN, STRONG, cell, line, origin, styled};
 use super::super::super::{bars, table};
-use super::super::Report;
 use super::super::corun::{CoRun, Model, Step};
+use super::super::workload::SpmvParameters;
+use super::super::{Parameters, Report};
 use super::{place, rate, verified};
 use crate::machine::DeviceKind;
 use crate::quantity::{Bytes, Count, Percent, Seconds};
@@ -40,6 +41,21 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
             Seconds(own.gather_seconds)
         ),
     )?;
+    if let Parameters::Spmv(SpmvParameters {
+        tolerance: Some(tolerance),
+        steps,
+        ..
+    }) = &report.workload.parameters
+    {
+        let is_reached = own.change.is_some_and(|change| change <= *tolerance);
+        let reached = if is_reached { "" } else { " not reached" };
+        let done = own.steps.len();
+        line(
+            out,
+            "Steps",
+            format!("{done} of {steps}, tolerance {tolerance:e}{reached}"),
+        )?;
+    }
     if let Some((least, median, most)) = spread(&own.steps) {
         let (least, median, most) = (Seconds(least), Seconds(median), Seconds(most));
         line(out, "Step", format!("{median} median, {least} to {most}"))?;
@@ -73,6 +89,10 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
         let eigenvalue = styled(MAIN, format!("{eigenvalue:.9}"));
         let estimate = format!("{eigenvalue} in magnitude, the estimate after the last step");
         line(out, "Eigenvalue", estimate)?;
+    }
+    if let Some(change) = own.change {
+        let change = format!("{change:.3e}, the sum of all ranks' in the last step");
+        line(out, "Change", change)?;
     }
     let own_rate = report.throughput.as_ref().map_or(0.0, |rate| rate.value);
     for single in &own.comparison {

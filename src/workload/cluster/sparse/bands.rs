@@ -54,14 +54,14 @@ impl Bands {
         let rows = u64::from(matrix.rows());
         let all = matrix.nonzeros() + rows;
         let count = (all / LIGHT).clamp(LEAST, MOST).max(all / HEAVIEST);
-        Self::cut(matrix.clone(), precision, cuts(starts, count.min(rows)))
+        Self::cut(&matrix, precision, cuts(starts, count.min(rows)))
     }
 
-    fn cut(matrix: Arc<Csr>, precision: Precision, rows: Vec<u64>) -> Arc<Self> {
+    fn cut(matrix: &Arc<Csr>, precision: Precision, rows: Vec<u64>) -> Arc<Self> {
         let bands = rows.windows(2).map(|cut| cut[0]..cut[1]).collect();
-        let reads = parallel::map(bands, |band| read_by(&matrix, band));
+        let reads = parallel::map(bands, |band| read_by(matrix, band));
         Arc::new(Self {
-            matrix,
+            matrix: Arc::clone(matrix),
             precision,
             rows: rows.into(),
             reads,
@@ -159,17 +159,45 @@ impl Bands {
         ]
     }
 
-    /// The band of an entry; the last one of an entry that there is not.
-    fn band_of(&self, entry: u64) -> usize {
-        let starts = self.matrix.row_starts();
-        let begins = |row: &u64| starts[*row as usize] <= entry;
-        let bands = &self.rows[..self.reads.len()];
-        bands.partition_point(begins).saturating_sub(1)
+    /// Calls `write` with the part of a block that each band has. `cut` is where a band
+    /// begins.
+    fn by_bands(
+        &self,
+        block: &Block,
+        to: &mut [u8],
+        cut: impl Fn(u64) -> u64,
+        write: impl Fn(u64, &Block, &mut [u8]),
+    ) {
+        let each = to.len() / (block.width().max(1) as usize);
+        let (mut rest, mut begin) = (to, block.columns.start);
+        for band in 0..self.count() {
+            let end = match band + 1 < self.count() {
+                true => cut(band + 1).min(block.columns.end),
+                false => block.columns.end,
+            };
+            if begin < end {
+                let (own, behind) = rest.split_at_mut((end - begin) as usize * each);
+                write(band, &Block::new(0..1, begin..end), own);
+                (rest, begin) = (behind, end);
+            }
+        }
+    }
+
+    /// The first entry of a band.
+    fn first_entry(&self, band: u64) -> u64 {
+        self.matrix.row_starts()[self.rows[band as usize] as usize]
     }
 
     /// Writes where the numbers of entries are in what their band reads.
     fn write_columns(&self, block: &Block, to: &mut [u8]) {
-        let reads = &self.reads[self.band_of(block.columns.start)];
+        let first = |band| self.first_entry(band);
+        self.by_bands(block, to, first, |band, block, to| {
+            self.write_band(band, block, to);
+        });
+    }
+
+    fn write_band(&self, band: u64, block: &Block, to: &mut [u8]) {
+        let reads = self.reads(band);
         let pages = u64::from(self.matrix.columns()).div_ceil(PAGE);
         // For each page, by how many its numbers have moved to the front.
         let mut moved = vec![0; pages as usize];
@@ -198,12 +226,15 @@ impl Bands {
         }
     }
 
-    /// Writes where rows end, from the first entry of the block's first row.
+    /// Writes where rows end, from the first entry of their band.
     fn write_ends(&self, block: &Block, to: &mut [u8]) {
         let starts = self.matrix.row_starts();
-        let first = starts[block.columns.start as usize];
-        // `HEAVIEST` bounds them.
-        write(block, to, |row| (starts[row as usize + 1] - first) as u32);
+        let cut = |band: u64| self.rows[band as usize];
+        self.by_bands(block, to, cut, |band, block, to| {
+            let first = self.first_entry(band);
+            // `HEAVIEST` bounds them.
+            write(block, to, |row| (starts[row as usize + 1] - first) as u32);
+        });
     }
 }
 
@@ -284,7 +315,7 @@ mod tests {
             ] {
                 assert_eq!((cuts[0], cuts[cuts.len() - 1]), (0, rows), "{name}");
                 assert!(cuts.is_sorted_by(|a, b| a < b), "{name}: {cuts:?}");
-                let bands = Bands::cut(Arc::clone(&matrix), Precision::F64, cuts);
+                let bands = Bands::cut(&matrix, Precision::F64, cuts);
                 for band in 0..bands.count() {
                     check(&bands, band, name);
                 }
@@ -297,11 +328,20 @@ mod tests {
         assert!(!x.is_empty() && x.is_sorted_by(|a, b| a < b));
         let [columns, values, ends] = bands.spaces();
         let read = |space: &NewSpace, columns: Range<u64>| {
-            let block = Block::new(0..1, columns);
-            assert!(space.extent.whole().contains(&block));
-            let mut bytes = vec![0; space.extent.bytes(&block) as usize];
             let contents = space.contents.as_ref().expect("it has contents");
-            (contents.fill)(&block, &mut bytes).expect("it is in memory");
+            let fill = |columns| {
+                let block = Block::new(0..1, columns);
+                assert!(space.extent.whole().contains(&block));
+                let mut bytes = vec![0; space.extent.bytes(&block) as usize];
+                (contents.fill)(&block, &mut bytes).expect("it is in memory");
+                bytes
+            };
+            // Bytes are the same whatever blocks they are asked for in.
+            let all = fill(0..space.extent.columns);
+            let element = space.extent.element as usize;
+            let own = &all[columns.start as usize * element..columns.end as usize * element];
+            let bytes = fill(columns.clone());
+            assert!(columns.end - columns.start == 1 || own == bytes);
             bytes
         };
         let columns: Vec<u32> = bytemuck::pod_collect_to_vec(&read(&columns, bands.entries(band)));

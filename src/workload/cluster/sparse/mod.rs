@@ -6,7 +6,6 @@
 
 mod bands;
 mod pagerank;
-mod rank_reference;
 mod reduce;
 mod spmv;
 mod step;

@@ -11,16 +11,19 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::bands::Bands;
-use super::rank_reference::{Ranks, ranks};
 use super::{Iteration, Spaces, TOTALS, numbers, read};
 use crate::cluster::space::{Extent, SpaceId};
 use crate::cluster::task::Computed;
 use crate::codelet::Precision;
 use crate::codelet::spmv::band::Affine;
-use crate::codelet::sums::{Sums, totals};
+use crate::codelet::sums::{SLOTS, Sums, totals};
 use crate::matrix::Csr;
 use crate::verify::Checked;
+use crate::verify::sum::compensated;
 use crate::workload::cluster::{Check, ClusterWorkload, Contents, Ending, Figure, NewSpace};
+use crate::workload::spmv::links::Links;
+use crate::workload::spmv::rank_reference::ranks;
+use crate::workload::spmv::reference::Expected;
 
 /// Why there are no ranks.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub enum RankError {
 #[derive(Clone)]
 pub struct PagerankWorkload {
     iteration: Iteration,
-    is_dangling: Arc<[bool]>,
+    links: Links,
     damping: f64,
     steps: u64,
     /// The sum of the changes in a step with which it ends before its last step.
@@ -61,11 +64,11 @@ impl PagerankWorkload {
         if rows == 0 {
             return Err(RankError::Empty);
         }
-        let is_dangling = (0..rows).map(|row| matrix.row_length(row) == 0).collect();
-        let links = matrix.transposed(|row, _| 1.0 / matrix.row_length(row) as f64);
+        let links = Links::of(matrix);
+        let bands = Bands::of(Arc::clone(&links.matrix), precision);
         Ok(Self {
-            iteration: Iteration::new(Bands::of(Arc::new(links), precision), Sums::Ranks),
-            is_dangling,
+            iteration: Iteration::new(bands, Sums::Ranks),
+            links,
             damping,
             steps,
             tolerance: None,
@@ -82,7 +85,7 @@ impl PagerankWorkload {
     }
 
     fn vertices(&self) -> u64 {
-        self.is_dangling.len() as u64
+        self.links.vertices()
     }
 
     fn precision(&self) -> Precision {
@@ -91,12 +94,15 @@ impl PagerankWorkload {
 
     fn compare(&self, bytes: &[u8]) -> Checked {
         let bands = &self.iteration.bands;
-        let Ranks { values, errors } = ranks(
+        // Additions one after the other: those of a slot, if one band has nearly all vertices,
+        // the bands, and the slots.
+        let slots = f64::from(SLOTS);
+        let additions = self.vertices() as f64 / slots + bands.count() as f64 + slots;
+        let Expected { values, errors } = ranks(
             bands.matrix(),
-            &self.is_dangling,
-            self.damping,
-            self.steps,
-            (self.precision(), bands.count()),
+            &self.links.is_dangling,
+            (self.damping, self.steps),
+            (self.precision(), additions),
         );
         let found = read(bytes, self.precision());
         let mut checked = Checked::default();
@@ -104,7 +110,8 @@ impl PagerankWorkload {
             checked.number(*found, value, *error);
         }
         // The ranks sum to 1.
-        checked.number(found.iter().sum(), 1.0, errors.iter().sum());
+        let sum = compensated(found.iter().copied());
+        checked.number(sum, 1.0, errors.iter().sum());
         checked
     }
 }
@@ -123,9 +130,9 @@ impl ClusterWorkload for PagerankWorkload {
     fn spaces(&self) -> Vec<NewSpace> {
         let (vertices, precision) = (self.vertices(), self.precision());
         let equal = 1.0 / vertices as f64;
-        let without = self.is_dangling.iter().filter(|is| **is).count();
-        let mut spaces = (self.iteration).spaces(move |_| equal, without as f64 * equal);
-        let is_dangling = Arc::clone(&self.is_dangling);
+        let first = self.links.first_dangling();
+        let mut spaces = (self.iteration).spaces(move |_| equal, first);
+        let is_dangling = Arc::clone(&self.links.is_dangling);
         let factor = move |vertex| f64::from(u8::from(is_dangling[vertex as usize]));
         let layout = self.iteration.bands.vector_layout(vertices);
         spaces.push(NewSpace {

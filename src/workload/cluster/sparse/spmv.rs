@@ -23,7 +23,8 @@ use crate::workload::spmv::{Form, SpmvError};
 #[derive(Clone)]
 pub struct SpmvWorkload {
     iteration: Iteration,
-    form: Form,
+    /// Whether a step's result is the next one's vector.
+    iterates: bool,
     steps: u64,
     seed: u64,
     /// The squared length of the first vector.
@@ -35,7 +36,8 @@ impl SpmvWorkload {
     ///
     /// # Errors
     /// When the matrix has no rows or columns, or the iteration of one is asked for that is
-    /// not square.
+    /// not square; and page ranks, which are
+    /// [`PagerankWorkload`](super::PagerankWorkload).
     pub fn new(
         matrix: Arc<Csr>,
         form: Form,
@@ -47,14 +49,19 @@ impl SpmvWorkload {
         if rows == 0 || columns == 0 {
             return Err(SpmvError::Empty { rows, columns });
         }
-        if form == Form::Iteration && rows != columns {
+        let iterates = match form {
+            Form::Product => false,
+            Form::Iteration => true,
+            Form::Ranks => return Err(SpmvError::Ranks),
+        };
+        if iterates && rows != columns {
             return Err(SpmvError::NotSquare { rows, columns });
         }
         let numbers = (0..columns.into()).map(|column| uniform(seed, column));
         Ok(Self {
             squares: numbers.map(|number| number * number).sum(),
             iteration: Iteration::new(Bands::of(matrix, precision), Sums::Squares),
-            form,
+            iterates,
             steps,
             seed,
         })
@@ -116,16 +123,16 @@ impl ClusterWorkload for SpmvWorkload {
 
     /// An iteration's sums follow each product.
     fn tasks(&self) -> u64 {
-        match self.form {
-            Form::Product => self.steps,
-            Form::Iteration => 2 * self.steps,
+        match self.iterates {
+            false => self.steps,
+            true => 2 * self.steps,
         }
     }
 
     fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
         let spaces = Spaces::of(spaces);
         let [one, other] = spaces.vectors;
-        if self.form == Form::Product {
+        if !self.iterates {
             return self
                 .iteration
                 .product(Affine::PRODUCT, spaces, [one, other]);
@@ -145,18 +152,18 @@ impl ClusterWorkload for SpmvWorkload {
     }
 
     fn result(&self) -> usize {
-        match self.form {
-            Form::Product => 1,
-            Form::Iteration => (self.steps % 2) as usize,
+        match self.iterates {
+            false => 1,
+            true => (self.steps % 2) as usize,
         }
     }
 
     fn check(&self) -> Check<'_> {
-        match self.form {
-            Form::Product => Check::Blocks(Box::new(|block, bytes, seed| {
+        match self.iterates {
+            false => Check::Blocks(Box::new(|block, bytes, seed| {
                 self.compare(block, bytes, seed)
             })),
-            Form::Iteration => Check::Whole(
+            true => Check::Whole(
                 vec![self.result(), 1 - self.result()],
                 Box::new(|spaces, _| self.compare_all(&spaces[0], &spaces[1])),
             ),
@@ -165,7 +172,7 @@ impl ClusterWorkload for SpmvWorkload {
 
     fn figure(&self) -> Option<Figure> {
         let precision = self.precision();
-        (self.form == Form::Iteration).then(|| Figure {
+        self.iterates.then(|| Figure {
             name: "eigenvalue",
             title: "Eigenvalue",
             space: TOTALS,

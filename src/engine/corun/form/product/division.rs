@@ -169,9 +169,12 @@ fn chunks(stream: Stream, limit: u64, free: u64, (units, unit_bytes): (u64, u64)
     }
 }
 
-/// Bytes that a product's vectors and tables take of a device's memory.
+/// The most numbers that a unit sums.
+pub const MOST_SUMS: u64 = 2;
+
+/// Bytes that a product's vectors, sums and tables take of a device's memory.
 pub fn fixed_bytes(units: u64, rows: u64, columns: u64, number: u64) -> u64 {
-    (columns + rows + units) * number + (units + 1) * 12
+    (columns + rows + MOST_SUMS * units) * number + (units + 1) * 12
 }
 
 /// The greatest number up to `most` that fits, if fewer always fit, too; or 0.

@@ -3,16 +3,20 @@
 
 use std::ops::Range;
 
+use super::division::MOST_SUMS;
 use super::store::{Slots, Store, runs};
 use super::sums::{by_units, squares, total};
 use crate::codelet::Precision;
+use crate::codelet::spmv::UnitSums;
 use crate::engine::corun::context::{Context, MAIN, Purpose};
 use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
 use crate::engine::corun::{CorunError, VECTOR};
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, Command, HostMemoryId, Memory, Runtime, Value};
 use crate::workload::Divisible;
-use crate::workload::spmv::{ENDS, Placed, Spmv};
+use crate::workload::spmv::factors::Factors;
+use crate::workload::spmv::links::Links;
+use crate::workload::spmv::{ENDS, Form, Placed, Spmv};
 
 /// A matrix and its vectors in host memory.
 pub struct HostProduct<'a> {
@@ -30,11 +34,9 @@ pub struct HostProduct<'a> {
     long_rows: u64,
     /// Whether the matrix has been written.
     filled: bool,
-    /// The factor that gives the present vector the length 1; 1 where results
-    /// are no vectors.
-    scale: f64,
-    /// Length of the last result, in a run with data.
-    pub length: Option<f64>,
+    factors: Factors,
+    /// The sums of the last result of an iteration, in a run with data.
+    pub last: Option<[f64; 2]>,
 }
 
 impl<'a> HostProduct<'a> {
@@ -59,11 +61,11 @@ impl<'a> HostProduct<'a> {
             ends: alloc(rows, ENDS)?,
             unit_entries: alloc(units + 1, 8)?,
             unit_rows: alloc(units + 1, 4)?,
-            sums: alloc(units, spmv.number())?,
+            sums: alloc(MOST_SUMS * units, spmv.number())?,
             long_rows: arrangement.long_rows().count() as u64,
             filled: false,
-            scale: 1.0,
-            length: None,
+            factors: Factors::NONE,
+            last: None,
         })
     }
 
@@ -104,7 +106,7 @@ impl<'a> HostProduct<'a> {
 
     /// A launch's arguments for units that lie there.
     pub fn args(&self, units: &Range<u64>, placed: &Placed) -> Vec<Value> {
-        self.spmv.args(units, placed, self.scale)
+        self.spmv.args(units, placed, self.factors)
     }
 
     /// The rows of `units` that whoever computes them has whole.
@@ -154,7 +156,8 @@ impl<'a> HostProduct<'a> {
 
     /// The read of what units add up to.
     pub fn read_sums(&self, units: &Range<u64>, from: BufferId) -> Command {
-        self.read_numbers(units, from, self.sums)
+        let each = self.spmv.unit_sums().numbers();
+        self.read_numbers(&(each * units.start..each * units.end), from, self.sums)
     }
 
     /// Writes the first vector and, the first time, the matrix. A simulation
@@ -171,11 +174,12 @@ impl<'a> HostProduct<'a> {
             let first = i as u64 * PIECE / number;
             spmv.write_first(first..first + piece.len() as u64 / number, piece);
         });
-        self.length = None;
-        self.scale = match spmv.iterates() {
-            true => spmv.scale_of(squares(spmv, x)),
-            false => 1.0,
-        };
+        self.last = None;
+        self.factors = spmv.factors(match spmv.options().form {
+            Form::Product => 0.0,
+            Form::Iteration => squares(spmv, x),
+            Form::Ranks => spmv.links().map_or(0.0, Links::first_dangling),
+        });
         for memory in [self.y(), self.sums] {
             poison(runtime, memory)?;
         }
@@ -242,41 +246,57 @@ impl<'a> HostProduct<'a> {
         Ok(())
     }
 
-    /// After a step of an iteration: the long rows of the vector, and its length.
+    /// After a step of an iteration: the long rows of the vector, and its sums.
     pub fn end_iteration(&mut self, runtime: &mut dyn Runtime) -> Result<(), CorunError> {
-        if let Some(squares) = self.add_pieces(runtime)? {
-            self.length = Some(squares.sqrt());
-            self.scale = self.spmv.scale_of(squares);
+        if let Some(sums) = self.add_pieces(runtime)? {
+            self.factors = self.spmv.factors(sums[0]);
+            self.last = Some(sums);
         }
         Ok(())
     }
 
-    /// Adds the pieces of long rows, and writes them into the result. Returns the
-    /// sum of the squares of the whole vector; without meaning where nobody has
-    /// computed squares, and `None` in a simulation without data.
-    pub fn add_pieces(&self, runtime: &mut dyn Runtime) -> Result<Option<f64>, CorunError> {
+    /// Adds the pieces of long rows, and writes them into the result. Returns what all units
+    /// sum; without meaning where they sum nothing, and `None` in a simulation without data.
+    pub fn add_pieces(&self, runtime: &mut dyn Runtime) -> Result<Option<[f64; 2]>, CorunError> {
         let (spmv, number) = (self.spmv, self.spmv.number() as usize);
         let arrangement = spmv.arrangement();
+        let each = spmv.unit_sums().numbers() as usize;
         let Some(sums) = data(runtime, self.sums)? else {
             return Ok(None);
         };
-        let sums = &sums[..arrangement.units() as usize * number];
-        let (pieces, units) = sums.split_at(arrangement.pieces() as usize * number);
+        let sums = &sums[..arrangement.units() as usize * each * number];
+        let (pieces, units) = sums.split_at(arrangement.pieces() as usize * each * number);
         let mut long: Vec<f64> = Vec::new();
         for (_, own) in arrangement.long_rows() {
-            let own = &pieces[own.start as usize * number..own.end as usize * number];
-            long.push(total(spmv, own, |sum| sum));
+            let own = own.start as usize * each * number..own.end as usize * each * number;
+            let [sum, _] = total(spmv, &pieces[own], each);
+            long.push(sum + self.factors.shift);
         }
-        let mut whole = total(spmv, units, |squares| squares);
-        let long_bytes = &mut runtime.host_bytes(self.result())?[..long.len() * number];
+        let mut whole = total(spmv, units, each);
+        let long_bytes = long.len() * number;
+        let to = &mut runtime.host_bytes(self.result())?[..long_bytes];
         match spmv.options().precision {
-            Precision::F64 => long_bytes.copy_from_slice(bytemuck::cast_slice(&long)),
+            Precision::F64 => to.copy_from_slice(bytemuck::cast_slice(&long)),
             Precision::F32 => {
                 let long: Vec<f32> = long.iter().map(|sum| *sum as f32).collect();
-                long_bytes.copy_from_slice(bytemuck::cast_slice(&long));
+                to.copy_from_slice(bytemuck::cast_slice(&long));
             }
         }
-        whole += squares(spmv, long_bytes);
+        let new: Vec<f64> = spmv.read(to).collect();
+        match spmv.unit_sums() {
+            UnitSums::None => {}
+            UnitSums::Squares => whole[0] += new.iter().map(|new| new * new).sum::<f64>(),
+            UnitSums::Ranks => {
+                // What was multiplied with.
+                let old = runtime.host_bytes(self.y())?;
+                for ((place, new), old) in (0..).zip(new).zip(spmv.read(&old[..long_bytes])) {
+                    if spmv.is_dangling(spmv.row_at(place)) {
+                        whole[0] += new;
+                    }
+                    whole[1] += (new - old).abs();
+                }
+            }
+        }
         Ok(Some(whole))
     }
 }

@@ -26,12 +26,13 @@ pub use division::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
 
 use super::{Arrivals, Form, OnDevices, Space, too_small};
 use crate::engine::corun::context::{Context, HELD_QUEUES, Purpose, READS};
+use crate::engine::corun::host_memory::data;
 use crate::engine::corun::layout::Layout;
 use crate::engine::corun::memory::memory_limit;
 use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::DeviceId;
-use crate::workload::spmv::Spmv;
+use crate::workload::spmv::{self, Spmv};
 use host::HostProduct;
 use store::Store;
 
@@ -69,6 +70,12 @@ impl<'a> ProductForm<'a> {
             Ok((store, space))
         })?;
         Ok((Self { host, stores }, spaces))
+    }
+}
+
+impl ProductForm<'_> {
+    fn is_of(&self, form: spmv::Form) -> bool {
+        self.host.spmv.options().form == form
     }
 }
 
@@ -241,7 +248,24 @@ impl Form for ProductForm<'_> {
     }
 
     fn eigenvalue(&self) -> Option<f64> {
-        self.host.length.filter(|_| self.host.spmv.iterates())
+        let last = self
+            .host
+            .last
+            .filter(|_| self.is_of(spmv::Form::Iteration))?;
+        Some(last[0].sqrt())
+    }
+
+    fn change(&self) -> Option<f64> {
+        let last = self.host.last.filter(|_| self.is_of(spmv::Form::Ranks))?;
+        Some(last[1])
+    }
+
+    fn deliver(&mut self, context: &mut Context) -> Result<(), CorunError> {
+        let spmv = self.host.spmv;
+        if let Some(result) = data(&mut *context.runtime, self.host.result())? {
+            spmv.deliver(&result[..(u64::from(spmv.matrix().rows()) * spmv.number()) as usize]);
+        }
+        Ok(())
     }
 
     /// Some of the last units, where a device of this kind begins and where they

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::division::{ProductDivision, UnitRoom};
+use super::division::{MOST_SUMS, ProductDivision, UnitRoom};
 use crate::engine::corun::CorunError;
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, DeviceId, EventId, Memory};
@@ -88,7 +88,7 @@ impl Store {
             division,
             unit_entries: alloc(units + 1, 8)?,
             unit_rows: alloc(units + 1, 4)?,
-            sums: alloc(units, number)?,
+            sums: alloc(MOST_SUMS * units, number)?,
             vectors: [
                 alloc(matrix.columns().into(), number)?,
                 alloc(matrix.rows().into(), number)?,

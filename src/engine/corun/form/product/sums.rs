@@ -31,29 +31,46 @@ pub fn by_units(
 
 /// The sum of the squares of numbers.
 pub fn squares(spmv: &Spmv, bytes: &[u8]) -> f64 {
-    total(spmv, bytes, |number| number * number)
-}
-
-/// The sum of what `of` makes of numbers, which are aligned.
-pub fn total(spmv: &Spmv, bytes: &[u8], of: impl Fn(f64) -> f64) -> f64 {
-    if bytes.is_empty() {
-        return 0.0;
-    }
     match spmv.options().precision {
-        Precision::F64 => in_chains(bytemuck::cast_slice(bytes), of),
-        Precision::F32 => in_chains(bytemuck::cast_slice(bytes), |n: f32| of(n.into())),
+        Precision::F64 => both(in_chains(bytemuck::cast_slice(bytes), |n: f64| n * n)),
+        Precision::F32 => {
+            let square = |n: f32| f64::from(n) * f64::from(n);
+            both(in_chains(bytemuck::cast_slice(bytes), square))
+        }
     }
 }
 
-/// Sums in several chains, whose additions need not wait for each other.
-fn in_chains<T: Copy>(numbers: &[T], of: impl Fn(T) -> f64) -> f64 {
+fn both([even, odd]: [f64; 2]) -> f64 {
+    even + odd
+}
+
+/// The sums of the first and, where there are two of `each`, the second numbers of units.
+/// Bytes are aligned.
+pub fn total(spmv: &Spmv, bytes: &[u8], each: usize) -> [f64; 2] {
+    let chains = match spmv.options().precision {
+        Precision::F64 => in_chains(bytemuck::cast_slice(bytes), |n: f64| n),
+        Precision::F32 => in_chains(bytemuck::cast_slice(bytes), |n: f32| f64::from(n)),
+    };
+    match each {
+        1 => [both(chains), 0.0],
+        _ => chains,
+    }
+}
+
+/// Sums in several chains, whose additions need not wait for each other: the sums of the
+/// numbers at even and at odd places.
+fn in_chains<T: Copy>(numbers: &[T], of: impl Fn(T) -> f64) -> [f64; 2] {
     let mut sums = [0.0; 8];
     let chunks = numbers.chunks_exact(sums.len());
-    let rest: f64 = chunks.remainder().iter().map(|n| of(*n)).sum();
+    let rest = chunks.remainder();
     for chunk in chunks {
         for (sum, number) in sums.iter_mut().zip(chunk) {
             *sum += of(*number);
         }
     }
-    sums.iter().sum::<f64>() + rest
+    for (sum, number) in sums.iter_mut().zip(rest) {
+        *sum += of(*number);
+    }
+    let of_parity = |parity: usize| sums[parity..].iter().step_by(2).sum();
+    [of_parity(0), of_parity(1)]
 }

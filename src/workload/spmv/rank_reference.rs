@@ -1,27 +1,20 @@
 //! The sequential page rank in double precision, with the errors that rounding may cause.
 
+use super::reference::Expected;
 use crate::codelet::Precision;
-use crate::codelet::sums::SLOTS;
 use crate::matrix::Csr;
 use crate::verify::Rounding;
-
-/// Ranks, and the allowed error of each.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ranks {
-    pub values: Vec<f64>,
-    pub errors: Vec<f64>,
-}
+use crate::verify::sum::compensated;
 
 /// `steps` steps from equal ranks. `links` has a row for each vertex, with the vertices that
 /// link to it and the part of their ranks that they give; `is_dangling` tells vertices
-/// without links.
-pub(super) fn ranks(
+/// without links. Sums over all vertices take at most `additions` one after the other.
+pub(crate) fn ranks(
     links: &Csr,
     is_dangling: &[bool],
-    damping: f64,
-    steps: u64,
-    (precision, bands): (Precision, u64),
-) -> Ranks {
+    (damping, steps): (f64, u64),
+    (precision, additions): (Precision, f64),
+) -> Expected {
     let count = is_dangling.len() as f64;
     // Twice the unit roundoff, so that the reference's own rounding counts, too.
     let rounding = match precision {
@@ -29,23 +22,19 @@ pub(super) fn ranks(
         Precision::F32 => f64::from(f32::EPSILON),
     };
     let least = Rounding::from(precision).least;
-    // Additions, one after the other, in the sum over all vertices: those of a slot, if one
-    // band has nearly all vertices, the bands, and the slots (Higham, Accuracy and Stability of Numerical
-    // Algorithms, section 4.2).
-    let longest = count / f64::from(SLOTS) + bands as f64 + f64::from(SLOTS);
-    let mut ranks = Ranks {
+    let mut ranks = Expected {
         values: vec![1.0 / count; is_dangling.len()],
         errors: vec![rounding / count; is_dangling.len()],
     };
     for _ in 0..steps {
         let dangling = |of: &[f64]| {
             let of = of.iter().zip(is_dangling);
-            of.map(|(number, is)| if *is { *number } else { 0.0 })
-                .sum::<f64>()
+            compensated(of.map(|(number, is)| if *is { *number } else { 0.0 }))
         };
         let (loose, loose_error) = (dangling(&ranks.values), dangling(&ranks.errors));
-        let loose_error = loose_error + rounding * longest * loose;
-        let mut next = Ranks {
+        // Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
+        let loose_error = loose_error + rounding * additions * loose;
+        let mut next = Expected {
             values: Vec::with_capacity(is_dangling.len()),
             errors: Vec::with_capacity(is_dangling.len()),
         };
@@ -77,7 +66,12 @@ mod tests {
     #[test]
     fn a_star_has_the_ranks_of_a_manual_computation() {
         let links = Csr::new(3, 3, vec![0, 0, 0, 2], vec![0, 1], vec![1.0, 1.0]).expect("a matrix");
-        let found = ranks(&links, &[false, false, true], 0.5, 200, (Precision::F64, 1));
+        let found = ranks(
+            &links,
+            &[false, false, true],
+            (0.5, 200),
+            (Precision::F64, 3.0),
+        );
         // a = 1/6 + c/6, c = 1/6 + c/6 + (a + a)/2.
         let (a, c) = (1.0 / 4.0, 1.0 / 2.0);
         for (value, right) in found.values.iter().zip([a, a, c]) {
