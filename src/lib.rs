@@ -28,7 +28,7 @@
 //!
 //! use pdawl::balance::Strategy;
 //! use pdawl::codelet::stencil::Precision;
-//! use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
+//! use pdawl::engine::corun::{Control, Corun, Options};
 //! use pdawl::machine::MachineStore;
 //! use pdawl::runtime::sim::{Sim, SimOptions};
 //! use pdawl::workload::stencil::Stencil;
@@ -40,13 +40,7 @@
 //!
 //! // A grid of 300 rows of 200 points. A unit is a row.
 //! let stencil = Stencil::new(200, 300, None, Precision::F64, 1)?;
-//! let options = Options {
-//!     steps: 5,
-//!     gpu_memory: None,
-//!     stream: Stream::default(),
-//!     verify: true,
-//!     trace: Tracing::None,
-//! };
+//! let options = Options { verify: true, ..Options::of_steps(5) };
 //! let stop = AtomicBool::new(false);
 //! let mut control = Control { stop: &stop, progress: &mut |_done, _steps| {} };
 //!

@@ -82,6 +82,20 @@ pub struct Options {
     pub trace: Tracing,
 }
 
+impl Options {
+    /// All of so many steps, in all of the memory, neither compared nor traced.
+    pub fn of_steps(steps: u32) -> Self {
+        Self {
+            steps,
+            tolerance: None,
+            gpu_memory: None,
+            stream: Stream::default(),
+            verify: false,
+            trace: Tracing::None,
+        }
+    }
+}
+
 /// What a run keeps of the times of its commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracing {
