@@ -24,7 +24,11 @@ const MOST: u64 = 256;
 
 /// Entries and rows of a band that is worth a subtask: it takes about as long as the
 /// messages of one.
-const LIGHT: u64 = 1 << 16;
+const LIGHT: u64 = 1 << 18;
+
+/// Where bands read more than this part of the vector on average, all read all of it: one
+/// copy serves all bands of a node.
+const MUCH: f64 = 0.25;
 
 /// Bands of a small matrix, so that several nodes have some.
 const LEAST: u64 = 16;
@@ -59,7 +63,16 @@ impl Bands {
 
     fn cut(matrix: &Arc<Csr>, precision: Precision, rows: Vec<u64>) -> Arc<Self> {
         let bands = rows.windows(2).map(|cut| cut[0]..cut[1]).collect();
-        let reads = parallel::map(bands, |band| read_by(matrix, band));
+        let mut reads = parallel::map(bands, |band| read_by(matrix, band));
+        let columns = u64::from(matrix.columns());
+        let read: u64 = reads
+            .iter()
+            .flatten()
+            .map(|read| read.end - read.start)
+            .sum();
+        if read as f64 > MUCH * columns as f64 * reads.len() as f64 {
+            reads.fill(vec![0..columns]);
+        }
         Arc::new(Self {
             matrix: Arc::clone(matrix),
             precision,
