@@ -27,6 +27,7 @@ mod cluster;
 mod cluster_functions;
 mod cluster_kernels;
 mod cluster_losses;
+mod cluster_programs;
 mod cluster_tolerance;
 mod corun;
 mod devices;

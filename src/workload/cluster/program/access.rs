@@ -77,6 +77,11 @@ impl<T: Pod> Space<T> {
         }
     }
 
+    /// Its place in its program's list.
+    pub fn number(self) -> usize {
+        self.index
+    }
+
     pub fn extent(self) -> Extent {
         Extent {
             rows: self.rows,

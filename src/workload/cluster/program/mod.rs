@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use pdawl::cluster::space::Block;
-//! use pdawl::workload::cluster::program::{FunctionTask, Program};
+//! use pdawl::workload::cluster::program::{ProgramTask, Program};
 //!
 //! // The mean of each number and its neighbours in the row, in bands of 16 rows.
 //! let mut program = Program::new("smooth");
@@ -14,7 +14,7 @@
 //! let result = program.space::<f32>(64, 100);
 //! let band = |subtask: u64| Block::new(16 * subtask..16 * (subtask + 1), 0..100);
 //! let accesses = (image.read(band), result.write(band));
-//! program.add_task(FunctionTask::new("smooth", 4, accesses, |_, (image, mut result)| {
+//! program.add_task(ProgramTask::new("smooth", 4, accesses, |_, (image, mut result)| {
 //!     for row in result.block().rows.clone() {
 //!         for column in 0..100_u64 {
 //!             let near = column.saturating_sub(1)..(column + 2).min(100);
@@ -28,13 +28,14 @@
 //! # assert_eq!((program.tasks(), program.spaces().len()), (1, 2));
 //! ```
 //!
-//! [`engine::cluster::Node`] runs it, and [`simulate_workload`] simulates it.
+//! [`engine::cluster::Cluster`] runs it, and [`simulate_workload`] simulates it.
 //!
-//! [`engine::cluster::Node`]: crate::engine::cluster::Node
+//! [`engine::cluster::Cluster`]: crate::engine::cluster::Cluster
 //! [`simulate_workload`]: crate::engine::cluster::simulate::simulate_workload
 
 mod access;
-mod function_task;
+mod error;
+mod task;
 mod view;
 
 use std::sync::Arc;
@@ -42,7 +43,8 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 pub use access::{Access, Bytes, Gather, Read, Space, Subscription, Write};
-pub use function_task::{FunctionTask, Unit};
+pub use error::ProgramError;
+pub use task::{ProgramTask, Unit};
 pub use view::{Gathered, View, ViewMut};
 
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
@@ -51,14 +53,14 @@ use crate::cluster::task::Computed;
 use crate::verify::Checked;
 
 /// Makes a task from the bytes of a space.
-type Make = Box<dyn Fn(&[u8]) -> FunctionTask + Send + Sync>;
+type Make = Box<dyn Fn(&[u8]) -> ProgramTask + Send + Sync>;
 
 /// Compares the bytes of a block of the result; as [`CheckBlock`](super::CheckBlock).
 type Compare = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Sync>;
 
 /// A task, and the space that it depends on with the way to make it from its bytes.
 struct Step {
-    task: FunctionTask,
+    task: ProgramTask,
     depends: Option<(usize, Make)>,
 }
 
@@ -66,8 +68,12 @@ struct Step {
 pub struct Program {
     name: &'static str,
     spaces: Vec<NewSpace>,
+    /// By space, the name of its elements' type.
+    elements: Vec<&'static str>,
     steps: Vec<Step>,
     result: usize,
+    /// Other spaces that are brought to the first node.
+    also: Vec<usize>,
     compare: Option<Compare>,
 }
 
@@ -77,8 +83,10 @@ impl Program {
         Self {
             name,
             spaces: Vec::new(),
+            elements: Vec::new(),
             steps: Vec::new(),
             result: 0,
+            also: Vec::new(),
             compare: None,
         }
     }
@@ -116,11 +124,12 @@ impl Program {
         let space = Space::at(self.spaces.len(), rows, columns);
         let extent = space.extent();
         self.spaces.push(NewSpace { extent, contents });
+        self.elements.push(std::any::type_name::<T>());
         space
     }
 
     /// Adds a task. It begins when the one before it has ended.
-    pub fn add_task(&mut self, task: FunctionTask) {
+    pub fn add_task(&mut self, task: ProgramTask) {
         let depends = None;
         self.steps.push(Step { task, depends });
     }
@@ -130,8 +139,8 @@ impl Program {
     pub fn add_task_by<T: Pod>(
         &mut self,
         space: Space<T>,
-        expected: FunctionTask,
-        make: impl Fn(&[T]) -> FunctionTask + Send + Sync + 'static,
+        expected: ProgramTask,
+        make: impl Fn(&[T]) -> ProgramTask + Send + Sync + 'static,
     ) {
         let make = move |bytes: &[u8]| make(&bytemuck::pod_collect_to_vec::<u8, T>(bytes));
         self.steps.push(Step {
@@ -143,6 +152,48 @@ impl Program {
     /// Says which space is the result; the first one by default.
     pub fn set_result<T>(&mut self, space: Space<T>) {
         self.result = space.index;
+    }
+
+    /// Has another space brought to the first node, beside the result.
+    pub fn add_result<T>(&mut self, space: Space<T>) {
+        self.also.push(space.index);
+    }
+
+    /// The spaces that are brought to the first node, the result first.
+    pub(crate) fn results(&self) -> impl Iterator<Item = usize> {
+        [self.result].into_iter().chain(self.also.iter().copied())
+    }
+
+    /// The name of the type of a space's elements.
+    pub(crate) fn element_type(&self, space: usize) -> &'static str {
+        self.elements[space]
+    }
+
+    /// Checks what can be known before it runs. What tasks read and write is checked when each
+    /// begins.
+    ///
+    /// # Errors
+    /// A program without tasks or spaces, and results that are none of its spaces.
+    pub fn check(&self) -> Result<(), ProgramError> {
+        let program = || self.name.to_owned();
+        if self.steps.is_empty() {
+            return Err(ProgramError::NoTask { program: program() });
+        }
+        if self.spaces.is_empty() {
+            return Err(ProgramError::NoSpace { program: program() });
+        }
+        let depends = self.steps.iter().filter_map(|step| step.depends.as_ref());
+        let depends = depends.map(|(space, _)| *space);
+        match depends
+            .chain(self.results())
+            .find(|of| *of >= self.spaces.len())
+        {
+            Some(space) => Err(ProgramError::OtherSpace {
+                program: program(),
+                space,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Says how blocks of the result are compared with a reference.

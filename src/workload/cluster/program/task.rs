@@ -25,7 +25,7 @@ type CostOf = Arc<dyn Fn(u64) -> Cost + Send + Sync>;
 /// `u`-th of `n` parts of each block that the subtask writes, some of its rows, or of its
 /// columns if it has one row.
 #[derive(Clone)]
-pub struct FunctionTask {
+pub struct ProgramTask {
     name: Name,
     count: u64,
     subscribe: Subscribe,
@@ -42,7 +42,7 @@ pub struct Unit {
     pub number: u64,
 }
 
-impl FunctionTask {
+impl ProgramTask {
     /// A task of `count` subtasks, which use spaces as `accesses` says: one access, or a tuple
     /// of up to six. The function gets a view for each.
     pub fn new<A: Access>(
@@ -106,14 +106,15 @@ impl FunctionTask {
 }
 
 struct OnSpaces {
-    task: FunctionTask,
+    task: ProgramTask,
     spaces: Arc<[SpaceId]>,
 }
 
 impl OnSpaces {
     fn part(&self, space: usize, block: &Block) -> Part {
         Part {
-            space: self.spaces[space],
+            // One that does not exist is refused when the task begins.
+            space: *self.spaces.get(space).unwrap_or(&SpaceId(u32::MAX)),
             block: block.clone(),
         }
     }
