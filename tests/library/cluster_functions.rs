@@ -103,7 +103,7 @@ fn program() -> Program {
             sums[(0, row)] += squares.row(row).iter().sum::<i64>();
         }
     });
-    program.add_task(sum.reduce::<i64>(|sum, other| *sum += other));
+    program.add_task(sum.reduce(0_i64, |sum, other| *sum += other));
     let accesses = (
         squares.read(band),
         sums.read(move |_| sums.whole()),

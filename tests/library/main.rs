@@ -28,6 +28,7 @@ mod cluster_functions;
 mod cluster_kernels;
 mod cluster_losses;
 mod cluster_programs;
+mod cluster_tasks;
 mod cluster_tolerance;
 mod corun;
 mod devices;

@@ -27,6 +27,12 @@ pub enum TaskError {
          uses its own spaces"
     )]
     NoSpace { task: String, subtask: u64 },
+    #[error("subtask {subtask} of {task} cannot be computed: {why}")]
+    Fault {
+        task: String,
+        subtask: u64,
+        why: String,
+    },
     #[error(
         "subtasks {one} and {other} of {task} both write rows {rows:?} and columns {columns:?} of \
          space {space}; let each write blocks of its own, or reduce",
@@ -54,6 +60,13 @@ pub fn check(task: &dyn Task, spaces: &Spaces) -> Result<(), TaskError> {
     // By space: who writes which block.
     let mut writers: HashMap<SpaceId, Directory<u64>> = HashMap::new();
     for subtask in 0..task.count() {
+        if let Some(why) = task.fault(subtask) {
+            return Err(TaskError::Fault {
+                task: name(),
+                subtask,
+                why,
+            });
+        }
         let writes = task.writes(subtask);
         for part in task.reads(subtask).iter().chain(&writes) {
             if !spaces.has(part.space) {

@@ -162,6 +162,8 @@ impl Cluster {
     /// # Errors
     /// The loss of the first node.
     pub fn leave(mut self) -> Result<(), ClusterError> {
+        // A node leaves when all others do.
+        self.drivers.iter_mut().for_each(Driver::end);
         let left: Vec<_> = self.drivers.iter_mut().map(Driver::leave).collect();
         left.into_iter().collect()
     }

@@ -124,9 +124,9 @@ pub struct Node<'a> {
     pub(super) unserved: Vec<Answer>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
-    /// What the first node has said of tasks that may be the last one: whether they are.
-    /// Where others did all the work, it may be several tasks ahead of this node.
-    pub(super) verdicts: BTreeMap<TaskId, bool>,
+    /// What the first node has said of conditions after tasks: whether they are met, one after
+    /// the other. Where others did all the work, it may be several tasks ahead of this node.
+    pub(super) verdicts: BTreeMap<TaskId, VecDeque<bool>>,
     /// What the first node has given to all after a task.
     pub(super) common: BTreeMap<TaskId, Vec<u8>>,
     /// Whether the first node has said that all is done.
@@ -403,8 +403,8 @@ impl<'a> Node<'a> {
     pub(super) fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
-            Message::Verdict { task, is_last } => {
-                self.verdicts.insert(task, is_last);
+            Message::Verdict { task, is_met } => {
+                self.verdicts.entry(task).or_default().push_back(is_met);
             }
             Message::Collect { attempt, part } => {
                 if attempt == self.machine.restarts() {

@@ -15,7 +15,7 @@ use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::cluster::wire::Wire;
 use crate::parallel;
 use crate::verify::Checked;
-use crate::workload::cluster::{Check, ClusterWorkload, NewSpace};
+use crate::workload::cluster::{Check, ClusterWorkload, Condition, NewSpace, Turn};
 
 /// What a run is to do beside computing.
 pub struct Control<'a> {
@@ -149,7 +149,8 @@ impl Node<'_> {
         }
         let began = Instant::now();
         let planned = workload;
-        let shortened = self.run_tasks(planned, &ids, control)?;
+        let ended = self.run_tasks(planned, &ids, control)?;
+        let shortened = planned.shortened(ended);
         let workload = shortened.as_deref().unwrap_or(planned);
         let seconds = began.elapsed().as_secs_f64();
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
@@ -215,39 +216,47 @@ impl Node<'_> {
                 true => workload.result(),
                 false => *space,
             };
-            self.gather(ids[space], |bytes| output.next(bytes))?;
+            let blocks = match workload.found(space) {
+                Some(found) => (found.blocks)(&self.whole(ids[found.counts])?),
+                None => vec![self.spaces.extent(ids[space]).whole()],
+            };
+            for block in blocks {
+                self.gather(ids[space], &block, |bytes| output.next(bytes))?;
+            }
         }
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;
         }
-        let outcome = self.outcome(seconds, workload.tasks());
+        let outcome = self.outcome(seconds, ended);
         Ok(Some(ClusterOutcome { figure, ..outcome }))
     }
 
-    /// Runs the tasks. If they end before the last one, the result is the workload that has
-    /// these alone.
+    /// Runs the tasks. The result is how many have ended.
     fn run_tasks(
         &mut self,
         workload: &dyn ClusterWorkload,
         ids: &[SpaceId],
         control: &mut Control,
-    ) -> Result<Option<Box<dyn ClusterWorkload>>, Interruption> {
-        let count = workload.tasks();
-        for number in 0..count {
-            let task = match workload.depends(number) {
-                Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
-                None => workload.task(number, ids),
-            };
-            self.run(task)?;
-            let ended = number + 1;
-            (control.progress)(ended);
-            if let Some(ending) = workload.ending(ended).filter(|_| ended < count)
-                && self.is_last(ids[ending.space], &ending.is_met)?
-            {
-                return Ok(Some(ending.shortened));
+    ) -> Result<u64, Interruption> {
+        let mut course = workload.course();
+        let mut ended = 0;
+        loop {
+            match course.next() {
+                Turn::Task(number) => {
+                    let task = match workload.depends(number) {
+                        Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
+                        None => workload.task(number, ids),
+                    };
+                    self.run(task)?;
+                    ended += 1;
+                    (control.progress)(ended);
+                }
+                Turn::Decide(Condition { space, is_met }) => {
+                    course.decided(self.decide(ids[space], &is_met)?);
+                }
+                Turn::End => return Ok(ended),
             }
         }
-        Ok(None)
     }
 
     /// What this node tells of the run.

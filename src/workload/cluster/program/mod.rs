@@ -34,20 +34,30 @@
 //! [`simulate_workload`]: crate::engine::cluster::simulate::simulate_workload
 
 mod access;
+mod collect;
 mod error;
+mod kernel;
+mod order;
+mod repeated;
 mod task;
 mod view;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytemuck::Pod;
 
 pub use access::{Access, Bytes, Gather, Read, Space, Subscription, Write};
+pub use collect::{Collected, Yielded};
 pub use error::ProgramError;
+pub use kernel::SubtaskKernel;
 pub use task::{ProgramTask, Unit};
 pub use view::{Gathered, View, ViewMut};
 
-use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
+use self::repeated::{ProgramCourse, Repeated};
+use super::{
+    Check, ClusterWorkload, Condition, Contents, Course, Fill, Found, NewSpace, Placement,
+};
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::Computed;
 use crate::verify::Checked;
@@ -74,6 +84,12 @@ pub struct Program {
     result: usize,
     /// Other spaces that are brought to the first node.
     also: Vec<usize>,
+    /// Steps that are repeated, inner ones before those that they are in.
+    repeated: Vec<Repeated>,
+    /// By space of what was collected: the space of the counts, and where parts begin.
+    collected: HashMap<usize, (usize, Arc<[u64]>)>,
+    /// What was found wrong while it was made.
+    refused: Vec<ProgramError>,
     compare: Option<Compare>,
 }
 
@@ -87,6 +103,9 @@ impl Program {
             steps: Vec::new(),
             result: 0,
             also: Vec::new(),
+            repeated: Vec::new(),
+            collected: HashMap::new(),
+            refused: Vec::new(),
             compare: None,
         }
     }
@@ -134,6 +153,127 @@ impl Program {
         self.steps.push(Step { task, depends });
     }
 
+    /// Adds tasks in any order, which follows from what they read and write: a task comes after
+    /// those that write what it reads. No two of them write the same elements.
+    pub fn add_tasks(&mut self, tasks: impl IntoIterator<Item = ProgramTask>) {
+        let mut tasks: Vec<Option<ProgramTask>> = tasks.into_iter().map(Some).collect();
+        let given: Vec<ProgramTask> = tasks.iter().flatten().cloned().collect();
+        match order::ordered(&given, self.spaces.len()) {
+            Ok(order) => {
+                let ordered = order.into_iter().filter_map(|number| tasks[number].take());
+                ordered.for_each(|task| self.add_task(task));
+            }
+            Err(error) => self.refuse(error),
+        }
+    }
+
+    /// The tasks before a task, in the order of the program, that must have ended before it
+    /// begins, because one of the two writes what the other reads or writes. Repetitions are not
+    /// regarded, and a task of [`Self::add_task_by`] uses what is expected of it.
+    pub fn dependencies(&self, number: u64) -> Vec<u64> {
+        let ids: Vec<SpaceId> = (0..self.spaces.len() as u32).map(SpaceId).collect();
+        let on = |number: u64| self.steps[number as usize].task.on(&ids);
+        let task = on(number);
+        let before = 0..number;
+        before
+            .filter(|before| order::depends(&*task, &*on(*before)))
+            .collect()
+    }
+
+    /// Repeats the tasks that `tasks` adds so often.
+    pub fn repeat(&mut self, rounds: u64, tasks: impl FnOnce(&mut Self)) {
+        self.add_repeated(Some(rounds), None, tasks);
+    }
+
+    /// Repeats the tasks that `tasks` adds, once at least, until a condition is met: after each
+    /// round the first node gets the elements of a space, which should be small, and which tasks
+    /// of the round write. With `most` there are so many rounds at most; without, the
+    /// condition alone ends them. A simulation runs one round.
+    pub fn repeat_until<T: Pod>(
+        &mut self,
+        space: Space<T>,
+        is_met: impl Fn(&[T]) -> bool + Send + Sync + 'static,
+        most: Option<u64>,
+        tasks: impl FnOnce(&mut Self),
+    ) {
+        let is_met = move |bytes: &[u8]| is_met(&bytemuck::pod_collect_to_vec::<u8, T>(bytes));
+        let condition = Condition {
+            space: space.index,
+            is_met: Arc::new(is_met),
+        };
+        self.add_repeated(most, Some(condition), tasks);
+    }
+
+    fn add_repeated(
+        &mut self,
+        most: Option<u64>,
+        until: Option<Condition>,
+        tasks: impl FnOnce(&mut Self),
+    ) {
+        let first = self.steps.len();
+        tasks(self);
+        let end = self.steps.len();
+        if first == end {
+            let program = self.name.to_owned();
+            return self.refuse(ProgramError::NothingRepeated { program });
+        }
+        if most == Some(0) {
+            let task = self.steps[first].task.name.to_string();
+            return self.refuse(ProgramError::NoRound { task });
+        }
+        self.repeated.push(Repeated {
+            first,
+            end,
+            most,
+            until,
+        });
+    }
+
+    /// Notes an error, which [`Self::check`] tells.
+    fn refuse(&mut self, error: ProgramError) {
+        self.refused.push(error);
+    }
+
+    /// Checks that tasks of a repetition write the space of its condition: nothing would ever
+    /// meet it otherwise, and the space might be lost without them.
+    fn check_condition(&self, repeated: &Repeated) -> Result<(), ProgramError> {
+        let Some(condition) = &repeated.until else {
+            return Ok(());
+        };
+        let steps = &self.steps[repeated.first..repeated.end];
+        if steps.iter().any(|step| step.depends.is_some()) {
+            // What they write is not known yet.
+            return Ok(());
+        }
+        let Some(space) = self.spaces.get(condition.space) else {
+            return Err(ProgramError::OtherSpace {
+                program: self.name.to_owned(),
+                space: condition.space,
+            });
+        };
+        let ids: Vec<SpaceId> = (0..self.spaces.len() as u32).map(SpaceId).collect();
+        let mut rest = vec![space.extent.whole()];
+        for step in steps {
+            let task = step.task.on(&ids);
+            for part in (0..task.count()).flat_map(|subtask| task.writes(subtask)) {
+                if part.space == ids[condition.space] {
+                    rest = rest
+                        .iter()
+                        .flat_map(|rest| rest.without(&part.block))
+                        .collect();
+                }
+            }
+        }
+        match rest.into_iter().next() {
+            Some(block) => Err(ProgramError::Condition {
+                task: steps[0].task.name.to_string(),
+                space: condition.space,
+                block,
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Adds a task whose blocks depend on the elements of a space, which all nodes get: it
     /// should be small. `expected` is what simulations run.
     pub fn add_task_by<T: Pod>(
@@ -173,8 +313,12 @@ impl Program {
     /// begins.
     ///
     /// # Errors
-    /// A program without tasks or spaces, and results that are none of its spaces.
+    /// A program without tasks or spaces, results that are none of its spaces, conditions that
+    /// no task can meet, and what was wrong when something was added.
     pub fn check(&self) -> Result<(), ProgramError> {
+        if let Some(error) = self.refused.first() {
+            return Err(error.clone());
+        }
         let program = || self.name.to_owned();
         if self.steps.is_empty() {
             return Err(ProgramError::NoTask { program: program() });
@@ -192,7 +336,7 @@ impl Program {
                 program: program(),
                 space,
             }),
-            None => Ok(()),
+            None => (self.repeated.iter()).try_for_each(|repeated| self.check_condition(repeated)),
         }
     }
 
@@ -233,6 +377,21 @@ impl ClusterWorkload for Program {
             Some((_, make)) => make(bytes).on(spaces),
             None => step.task.on(spaces),
         }
+    }
+
+    fn course(&self) -> Box<dyn Course + '_> {
+        Box::new(ProgramCourse::new(self.steps.len(), &self.repeated))
+    }
+
+    fn found(&self, space: usize) -> Option<Found> {
+        let (counts, begins) = self.collected.get(&space)?.clone();
+        let blocks = move |bytes: &[u8]| {
+            collect::blocks(&begins, &bytemuck::pod_collect_to_vec::<u8, u64>(bytes))
+        };
+        Some(Found {
+            counts,
+            blocks: Box::new(blocks),
+        })
     }
 
     fn result(&self) -> usize {
