@@ -32,6 +32,7 @@ mod cluster_tasks;
 mod cluster_tolerance;
 mod corun;
 mod devices;
+mod examples;
 mod graph;
 mod kernels;
 mod lu;
