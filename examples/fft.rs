@@ -17,7 +17,7 @@ pub fn fft() -> Result<Program, Box<dyn std::error::Error>> {
     let input = program.given(ROWS, COLUMNS, number);
     let output = program.space::<[f32; 2]>(ROWS, COLUMNS);
     // A subtask subscribes to its row of both. OpenCL devices run the kernel, hosts the function.
-    let row = |subtask| Block::new(subtask..subtask + 1, 0..COLUMNS);
+    let row = |subtask: u64| Block::new(subtask..subtask + 1, 0..COLUMNS);
     let accesses = (input.read(row), output.write(row).full().undivided());
     let launch = |_| NdRange::new(vec![256]).exactly(vec![256]);
     let kernel = SubtaskKernel::new(include_str!("fft.cl"), "fft_ocl", launch)?;

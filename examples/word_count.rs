@@ -18,8 +18,8 @@ pub fn word_count() -> Program {
     let length = TEXT.len() as u64;
     let text = program.given(1, length, |_, place| TEXT[place as usize]);
     let counts = program.space::<u64>(1, WORDS.len() as u64);
-    let part = move |subtask| length * subtask / SUBTASKS..length * (subtask + 1) / SUBTASKS;
-    let around = move |subtask| {
+    let part = move |subtask: u64| length * subtask / SUBTASKS..length * (subtask + 1) / SUBTASKS;
+    let around = move |subtask: u64| {
         let part = part(subtask);
         let end = (part.end + AROUND).min(length);
         Block::new(0..1, part.start.saturating_sub(1)..end)
@@ -55,6 +55,7 @@ pub fn word_count() -> Program {
 
 pub fn main() -> Result<(), Box<dyn Error>> {
     let counts = Cluster::join()?.run(word_count())?.to_vec::<u64>()?;
+    // Only the first node has them.
     for (word, count) in WORDS.iter().zip(counts.into_iter().flatten()) {
         println!("{word}: {count}");
     }

@@ -125,7 +125,8 @@ impl Node<'_> {
                     _ => "hosts and OpenCL devices",
                 };
                 let why = format!(
-                    "no device is left that can compute {}, which {computing} compute",
+                    "no device is left that can compute {}, which {computing} compute; --devices or \
+                     ClusterOptions::devices names others",
                     codelet.name
                 );
                 self.lose_all(&why)

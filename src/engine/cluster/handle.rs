@@ -59,8 +59,9 @@ pub struct Cluster {
 /// How nodes join, and what they use.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterOptions {
-    /// The library that carries messages; by default that of MPI, where a launcher has
-    /// started several processes.
+    /// The library that carries messages; by default the one that `$PDAWL_WIRE` names, and
+    /// otherwise that of MPI near the executable, where a launcher has started several
+    /// processes.
     pub wire: Option<PathBuf>,
     /// The devices of this node; by default the host and all OpenCL devices that are no CPUs.
     pub devices: Option<Selection>,
@@ -88,7 +89,9 @@ impl Cluster {
     /// # Errors
     /// As [`Self::join`].
     pub fn join_with(options: ClusterOptions) -> Result<Self, ClusterError> {
-        let wire: Box<dyn Wire> = match join(options.wire.as_deref(), Pulse::default())? {
+        let named = options.wire.clone();
+        let named = named.or_else(|| std::env::var_os("PDAWL_WIRE").map(PathBuf::from));
+        let wire: Box<dyn Wire> = match join(named.as_deref(), Pulse::default())? {
             Some(mut wire) => {
                 agree(&mut wire, &asked(&options)?, &options.stop)?;
                 Box::new(wire)

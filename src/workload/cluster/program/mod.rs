@@ -170,6 +170,9 @@ impl Program {
     /// The tasks before a task, in the order of the program, that must have ended before it
     /// begins, because one of the two writes what the other reads or writes. Repetitions are not
     /// regarded, and a task of [`Self::add_task_by`] uses what is expected of it.
+    ///
+    /// # Panics
+    /// When the program has fewer tasks.
     pub fn dependencies(&self, number: u64) -> Vec<u64> {
         let ids: Vec<SpaceId> = (0..self.spaces.len() as u32).map(SpaceId).collect();
         let on = |number: u64| self.steps[number as usize].task.on(&ids);
