@@ -228,27 +228,42 @@ fn what_is_collected_follows_one_another() {
         assert_eq!(results.to_vec().expect("integers"), Some(right.clone()));
 
         // Sums of every three of them.
-        let (mut program, found) = made();
-        let sums = program.space::<i64>(1, right.len().div_ceil(3).max(1) as u64);
-        let of = found.clone();
-        let task = move |counts: &[u64]| {
-            let total: u64 = counts.iter().sum();
-            let places = move |subtask: u64| 3 * subtask..(3 * subtask + 3).min(total);
-            let accesses = (
-                of.read(counts, places),
-                sums.write(|subtask| Block::new(0..1, subtask..subtask + 1)),
-            );
-            let count = total.div_ceil(3);
-            ProgramTask::new("sum", count, accesses, |_, (some, mut sum)| {
-                sum.slice()[0] = some.slice().iter().sum::<i64>();
-            })
+        let length = right.len().div_ceil(3).max(1) as u64;
+        let summing = || {
+            let (mut program, found) = made();
+            let sums = program.space::<i64>(1, length);
+            let of = found.clone();
+            let task = move |counts: &[u64]| {
+                let total: u64 = counts.iter().sum();
+                let places = move |subtask: u64| 3 * subtask..(3 * subtask + 3).min(total);
+                let accesses = (
+                    of.read(counts, places),
+                    sums.write(|subtask| Block::new(0..1, subtask..subtask + 1)),
+                );
+                let count = total.div_ceil(3);
+                ProgramTask::new("sum", count, accesses, |_, (some, mut sum)| {
+                    sum.slice()[0] = some.slice().iter().sum::<i64>();
+                })
+            };
+            let nothing = sums.write(|_| Block::new(0..1, 0..1));
+            let none = ProgramTask::new("sum", 0, nothing, |_, _| {});
+            program.add_task_by(found.counts, none, task);
+            program.set_result(sums);
+            program
         };
-        let none = ProgramTask::new("sum", 0, sums.write(|_| Block::new(0..1, 0..1)), |_, _| {});
-        program.add_task_by(found.counts, none, task);
-        program.set_result(sums);
         let right: Vec<i64> = right.chunks(3).map(|some| some.iter().sum()).collect();
-        if !right.is_empty() {
-            check(program, right, nodes, random.u64(..));
+        if right.is_empty() {
+            continue;
+        }
+        check(summing(), right.clone(), nodes, random.u64(..));
+        if nodes > 1 {
+            let after = Duration::from_micros(random.u64(..5_000));
+            let case = case(summing(), right, nodes, random.u64(..));
+            let ran = case.run(move |faults| {
+                thread::sleep(after);
+                faults.kill(nodes - 1);
+            });
+            right_or_never_begun(&case, ran);
         }
     }
 }
