@@ -15,6 +15,9 @@
 //! [`report`] and [`trace`] make reports and charts. A cost [`model`], trained on the
 //! measured runs of a [`profile`], can predict the first division.
 //!
+//! Over several machines, [`engine::cluster::Cluster`] runs programs: tasks over shared
+//! spaces, computed by functions and OpenCL kernels of the user's.
+//!
 //! ARCHITECTURE.md in the repository describes the parts and their dependencies.
 //!
 //! # Example

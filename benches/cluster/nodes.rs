@@ -14,7 +14,7 @@ use pdawl::engine::cluster::{Control, Node, Options, expected};
 use pdawl::machine::host::allowed_cores;
 use pdawl::runtime::{Runtime, select};
 use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::program::{FunctionTask, Program};
+use pdawl::workload::cluster::program::{Program, ProgramTask};
 use pdawl::workload::cluster::{
     ClusterWorkload, LuWorkload, Placement, SortWorkload, StencilWorkload, generated,
 };
@@ -101,7 +101,7 @@ fn sleeping() -> Program {
     let mut program = Program::new("sleep");
     let space = program.space::<f32>(1, 1);
     let write = space.write(move |_| space.whole()).full();
-    program.add_task(FunctionTask::new("sleep", 1, write, |_, mut to| {
+    program.add_task(ProgramTask::new("sleep", 1, write, |_, mut to| {
         thread::sleep(Duration::from_secs(1));
         to.slice().fill(1.0);
     }));

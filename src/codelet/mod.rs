@@ -78,6 +78,9 @@ pub type SharedKernel =
 /// [`HostKernel`].
 pub type HostFunction = Arc<dyn Fn(&[HostValue], u64, Range<u64>) + Send + Sync>;
 
+/// A [`SharedKernel`] with what it has captured.
+pub type SharedFunction = Arc<dyn Fn(&[HostValue], u64, Range<u64>, usize) + Send + Sync>;
+
 /// A codelet's native implementation.
 #[derive(Clone)]
 pub enum HostCode {
@@ -87,6 +90,8 @@ pub enum HostCode {
     Shared(SharedKernel),
     /// A function of the user's.
     Function(HostFunction),
+    /// A function of the user's that gets all units at once.
+    SharedFunction(SharedFunction),
 }
 
 impl HostCode {
@@ -96,12 +101,37 @@ impl HostCode {
     /// # Safety
     /// That of [`HostKernel`].
     pub unsafe fn run(&self, args: &[HostValue], first: u64, units: Range<u64>) {
+        // SAFETY: the caller's.
+        unsafe { self.run_with(args, first, units, 1) }
+    }
+
+    /// The same, on so many threads of the `rayon` pool that calls it if it
+    /// [is shared](Self::is_shared).
+    ///
+    /// # Safety
+    /// That of [`HostKernel`].
+    pub unsafe fn run_with(
+        &self,
+        args: &[HostValue],
+        first: u64,
+        units: Range<u64>,
+        threads: usize,
+    ) {
         match self {
             // SAFETY: the caller's.
             Self::Kernel(kernel) => unsafe { kernel(args, first, units) },
             // SAFETY: the caller's.
-            Self::Shared(kernel) => unsafe { kernel(args, first, units, 1) },
+            Self::Shared(kernel) => unsafe { kernel(args, first, units, threads) },
             Self::Function(function) => function(args, first, units),
+            Self::SharedFunction(function) => function(args, first, units, threads),
+        }
+    }
+
+    /// Whether it divides its units among threads by itself.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Shared(_) | Self::SharedFunction(_) => true,
+            Self::Kernel(_) | Self::Function(_) => false,
         }
     }
 }
@@ -112,6 +142,7 @@ impl fmt::Debug for HostCode {
             Self::Kernel(_) => "Kernel",
             Self::Shared(_) => "Shared",
             Self::Function(_) => "Function",
+            Self::SharedFunction(_) => "SharedFunction",
         })
     }
 }

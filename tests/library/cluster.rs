@@ -1,7 +1,6 @@
 //! Workloads over nodes that are threads of this process: every workload, policy and
 //! placement, on simulated devices that carry data, with messages in an order of chance.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -37,22 +36,6 @@ pub struct Case {
     pub seed: u64,
 }
 
-/// A result, as a file would have it.
-#[derive(Default)]
-pub struct Gathered(pub Vec<u8>);
-
-impl Sink for Gathered {
-    fn begin(&mut self) -> io::Result<()> {
-        self.0.clear();
-        Ok(())
-    }
-
-    fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-}
-
 pub type Ran = Result<Option<ClusterOutcome>, ClusterError>;
 
 impl Case {
@@ -83,7 +66,7 @@ impl Case {
         };
         let spread = is_first.then(|| self.spread.spread(self.seed));
         let node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
-        let mut gathered = Gathered::default();
+        let mut gathered = Vec::new();
         let sink: &mut dyn Sink = &mut gathered;
         let control = Control {
             tile: self.tile,
@@ -93,7 +76,7 @@ impl Case {
         };
         let ran = node.run_workload(&*self.workload, control)?;
         if let Some(outcome) = &ran {
-            self.check(outcome.tasks, gathered.0);
+            self.check(outcome.tasks, gathered);
             check_trace(outcome);
         }
         Ok(ran)
@@ -101,13 +84,8 @@ impl Case {
 
     /// Checks a result that was brought to the first node after so many tasks.
     fn check(&self, tasks: u64, bytes: Vec<u8>) {
-        let early = tasks < self.workload.tasks();
-        let ending = early.then(|| self.workload.ending(tasks).expect("it may end here"));
-        let workload = match &ending {
-            Some(ending) => &*ending.shortened,
-            None => &*self.workload,
-        };
-        assert_eq!(workload.tasks(), tasks);
+        let shortened = self.workload.shortened(tasks);
+        let workload = shortened.as_deref().unwrap_or(&*self.workload);
         let result = workload.result();
         let extent = workload.spaces()[result].extent;
         assert_eq!(bytes.len() as u64, extent.bytes(&extent.whole()));

@@ -8,7 +8,7 @@ use pdawl::spread::NamedSpread;
 use pdawl::verify::Checked;
 use pdawl::workload::cluster::{
     ClusterWorkload, Fill, SortWorkload, generated,
-    program::{FunctionTask, Program},
+    program::{Program, ProgramTask},
 };
 
 use crate::cluster::Case;
@@ -83,7 +83,7 @@ fn program() -> Program {
     let band = |subtask: u64| Block::new(6 * subtask..(6 * subtask + 6).min(ROWS), 0..COLUMNS);
     let half = |subtask: u64| Block::new(0..ROWS, 5 * subtask..5 * subtask + 5);
     let accesses = (numbers.read(band), squares.write(band).full());
-    program.add_task(FunctionTask::new(
+    program.add_task(ProgramTask::new(
         "square",
         4,
         accesses,
@@ -98,18 +98,18 @@ fn program() -> Program {
     ));
     // Each subtask sums its half of all rows.
     let accesses = (squares.read(half), sums.write(move |_| sums.whole()));
-    let sum = FunctionTask::new("sum", 2, accesses, |_, (squares, mut sums)| {
+    let sum = ProgramTask::new("sum", 2, accesses, |_, (squares, mut sums)| {
         for row in sums.block().columns.clone() {
             sums[(0, row)] += squares.row(row).iter().sum::<i64>();
         }
     });
-    program.add_task(sum.reduce::<i64>(|sum, other| *sum += other));
+    program.add_task(sum.reduce(0_i64, |sum, other| *sum += other));
     let accesses = (
         squares.read(band),
         sums.read(move |_| sums.whole()),
         squares.update(band),
     );
-    program.add_task(FunctionTask::new(
+    program.add_task(ProgramTask::new(
         "add",
         4,
         accesses,
@@ -144,7 +144,7 @@ fn blocks_that_two_subtasks_write_are_refused() {
     let mut program = Program::new("overlap");
     let rows = program.space::<f32>(10, 4);
     let band = |subtask: u64| Block::new(4 * subtask..4 * subtask + 5, 0..4);
-    let one = FunctionTask::new("rows", 2, rows.write(band), |_, mut rows| {
+    let one = ProgramTask::new("rows", 2, rows.write(band), |_, mut rows| {
         rows.slice().fill(1.0);
     });
     program.add_task(one);

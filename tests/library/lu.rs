@@ -17,7 +17,6 @@ use pdawl::runtime::{Devices, Runtime};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::{ClusterWorkload, Fill, LuWorkload, Placement};
 
-use crate::cluster::Gathered;
 use crate::pocl;
 
 /// Numbers of a matrix, by row and column.
@@ -104,7 +103,7 @@ fn rank(
     };
     let spread = is_first.then(|| NamedSpread::default().spread(1));
     let node = Node::join(Box::new(wire), runtime, options, spread, &stop)?;
-    let (mut factors, mut pivots) = (Gathered::default(), Gathered::default());
+    let (mut factors, mut pivots) = (Vec::new(), Vec::new());
     let outputs: Vec<(usize, &mut dyn Sink)> = vec![
         (workload.result(), &mut factors),
         (LuWorkload::PIVOTS, &mut pivots),
@@ -116,7 +115,7 @@ fn rank(
         progress: &mut |_| {},
     };
     let outcome = node.run_workload(workload, control)?;
-    Ok(outcome.map(|outcome| (factors.0, pivots.0, outcome)))
+    Ok(outcome.map(|outcome| (factors, pivots, outcome)))
 }
 
 /// Runs it over nodes with a host and a GPU each.

@@ -269,3 +269,40 @@ fn a_trace_has_the_devices_of_all_three_processes() {
         assert_eq!(kernels.count(), 48, "node {node}");
     }
 }
+
+/// The word count of `examples/`: node 0 alone has the result, which is that of one process.
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn a_program_of_a_user_runs_over_three_processes() {
+    let folder = cargo_bin("pdawl");
+    let folder = folder.parent().expect("the program is in a folder");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "build",
+        "--quiet",
+        "--example",
+        "word_count",
+        "--target-dir",
+    ]);
+    cargo.arg(folder.parent().expect("a profile is in the target folder"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().expect("cargo starts").success());
+    let example = folder.join("examples/word_count");
+    let alone = Command::new(&example).output().expect("the example starts");
+    let counts = String::from_utf8_lossy(&alone.stdout).into_owned();
+    assert!(counts.contains("node: "), "{alone:?}");
+
+    let mut command = Command::new("timeout");
+    command.args(["120", "mpirun", "-n", "3", "--oversubscribe"]);
+    command.args(["--bind-to", "none", "--mca", "btl", "vader,self"]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("PDAWL_WIRE", &*WIRE);
+    let nodes = command.arg(&example).output().expect("`timeout` starts");
+    let errors = String::from_utf8_lossy(&nodes.stderr);
+    assert!(nodes.status.success(), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&nodes.stdout), counts);
+}

@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 
 use clap::{ArgMatches, Command};
-use pdawl::cluster::protocol;
 use pdawl::cluster::wire::agreement::Agreement;
+use pdawl::engine::cluster::build_agreement;
 
 use super::options::SpreadOptions;
 use crate::cli;
@@ -30,10 +30,7 @@ const OWN: [&str; 12] = [
 /// What this process is and is asked for. `spread` has values that the command line need not
 /// name.
 pub fn asked(spread: Option<(&SpreadOptions, u64)>) -> Agreement {
-    let mut agreement = Agreement::default();
-    agreement.add("the version", env!("CARGO_PKG_VERSION"));
-    agreement.add("the build", env!("PDAWL_SOURCES"));
-    agreement.add("the protocol", protocol::VERSION.to_string());
+    let mut agreement = build_agreement();
     // What has been parsed once is parsed again.
     let (command, matches) = cli::parsed();
     if let Ok(matches) = matches {

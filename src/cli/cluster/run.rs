@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected, heard};
+use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, heard};
 use pdawl::machine::host::Host;
 use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Machine, Report};
@@ -25,9 +25,6 @@ use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::files::{PreparedFiles, TraceFiles};
 use crate::cli::paths::Paths;
 use crate::cli::{graph, interrupt, terminal};
-
-/// The part of the host's memory that may have what subtasks read.
-const INPUT_MEMORY: f64 = 0.3;
 
 /// How something is to be computed.
 pub struct ClusterJob<'a> {
@@ -132,7 +129,7 @@ pub fn run_job(
             interrupt::go_on();
             Box::new(wire)
         }
-        None => wire_of_one()?,
+        None => Box::new(LocalWire::alone()),
     };
     let rank = wire.rank();
     let opened = match opened.map_err(at_rank) {
@@ -258,14 +255,6 @@ fn check_memory(job: &ClusterJob, prepared: &PreparedWorkload, nodes: u64) -> Re
     graph::host_memory(&title, (needed, here), "", remedy)
 }
 
-/// The wire of a run with one node.
-fn wire_of_one() -> Result<Box<dyn Wire>, Failure> {
-    let wire = LocalWire::cluster(1).pop();
-    let wire =
-        wire.ok_or_else(|| Failure::failed("a run has no node", "a report of this fault"))?;
-    Ok(Box::new(wire))
-}
-
 /// What the first node has to report.
 type Reported = Option<(Report, ClusterOutcome)>;
 
@@ -287,7 +276,6 @@ impl JobOf<'_> {
     ) -> Result<(Reported, Box<dyn Wire>), ClusterError> {
         let job = self.job;
         let is_first = wire.rank() == 0;
-        let memory = Host::detect().memory.obtainable(0);
         let PreparedWorkload {
             workload,
             size,
@@ -295,15 +283,14 @@ impl JobOf<'_> {
             ..
         } = &self.workload;
         let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
+        let program = format!("pdawl {version} run {name} {size}{}", self.inputs);
         let options = Options {
-            program: format!("pdawl {version} run {name} {size}{}", self.inputs),
-            devices: runtime.devices().iter().map(expected).collect(),
             settings: Settings {
                 prefetch: job.nodes.spread.prefetch(),
                 ..Settings::default()
             },
-            input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
             traces: job.files.wanted(),
+            ..Options::on(runtime, program)
         };
         let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
         let devices = runtime.devices().to_vec();

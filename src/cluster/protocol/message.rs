@@ -91,9 +91,9 @@ pub enum Message {
     /// To the coordinator: data of tasks that have ended are gone at this node. `attempt`
     /// says how often the tasks have begun.
     Gone { attempt: u64, why: String },
-    /// From the first node, to all, when a task has ended that may be the last one: whether
-    /// it is.
-    Verdict { task: TaskId, is_last: bool },
+    /// From the first node, to all, when a task has ended after which a condition says how
+    /// tasks go on: whether it is met.
+    Verdict { task: TaskId, is_met: bool },
     /// From the first node, to all, after a task: the bytes of a space, which follow.
     Common { task: TaskId },
     /// From the first node, after the last task: asks for a part. `attempt` says how often

@@ -119,6 +119,12 @@ impl Spaces {
         id
     }
 
+    /// Whether there is such a space.
+    pub fn has(&self, space: SpaceId) -> bool {
+        let entry = self.all.get(space.0 as usize);
+        entry.is_some_and(Option::is_some)
+    }
+
     /// Forgets a space.
     pub fn remove(&mut self, space: SpaceId) {
         if let Some(entry) = self.all.get_mut(space.0 as usize) {

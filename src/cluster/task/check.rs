@@ -23,6 +23,17 @@ pub enum TaskError {
         width: u64,
     },
     #[error(
+        "subtask {subtask} of {task} uses a space that another program has made; each program \
+         uses its own spaces"
+    )]
+    NoSpace { task: String, subtask: u64 },
+    #[error("subtask {subtask} of {task} cannot be computed: {why}")]
+    Fault {
+        task: String,
+        subtask: u64,
+        why: String,
+    },
+    #[error(
         "subtasks {one} and {other} of {task} both write rows {rows:?} and columns {columns:?} of \
          space {space}; let each write blocks of its own, or reduce",
         rows = block.rows, columns = block.columns, space = space.0
@@ -49,8 +60,19 @@ pub fn check(task: &dyn Task, spaces: &Spaces) -> Result<(), TaskError> {
     // By space: who writes which block.
     let mut writers: HashMap<SpaceId, Directory<u64>> = HashMap::new();
     for subtask in 0..task.count() {
+        if let Some(why) = task.fault(subtask) {
+            return Err(TaskError::Fault {
+                task: name(),
+                subtask,
+                why,
+            });
+        }
         let writes = task.writes(subtask);
         for part in task.reads(subtask).iter().chain(&writes) {
+            if !spaces.has(part.space) {
+                let task = name();
+                return Err(TaskError::NoSpace { task, subtask });
+            }
             let extent = spaces.extent(part.space);
             if !extent.whole().contains(&part.block) {
                 return Err(TaskError::Outside {

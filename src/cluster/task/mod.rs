@@ -54,6 +54,43 @@ pub trait Task: Send + Sync {
     fn reduces(&self) -> bool {
         false
     }
+
+    /// Why a subtask cannot be computed, such as a kernel that wants other arguments.
+    fn fault(&self, subtask: u64) -> Option<String> {
+        let _ = subtask;
+        None
+    }
+}
+
+/// A memory argument that a subtask reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReadArgument {
+    /// Parts of one space.
+    pub parts: Vec<Part>,
+    /// Whether the memory is as long as the space, and the parts have their places there (the
+    /// paper's natural view). Otherwise they follow one another without gaps (the compact
+    /// view).
+    pub keeps_places: bool,
+}
+
+impl ReadArgument {
+    /// Parts that follow one another without gaps.
+    pub fn compact(parts: Vec<Part>) -> Self {
+        Self {
+            parts,
+            keeps_places: false,
+        }
+    }
+}
+
+/// What a part that a subtask writes without reading it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// Anything: the subtask writes all of its elements.
+    Anything,
+    Zeros,
+    /// What [`Computed::begin`] writes.
+    Made,
 }
 
 /// How a subtask is computed: a codelet, whose first arguments are memory with the blocks
@@ -143,25 +180,38 @@ pub type Combine = Arc<dyn Fn(&mut [u8], &[u8]) + Send + Sync>;
 
 /// A task that can be computed.
 pub trait Computed: Task {
-    /// Whether the parts of one space that a subtask reads, where they follow one another,
-    /// are one argument, a part after the other. Otherwise each part is one.
-    fn gathers(&self) -> bool {
+    /// Whether its codelet takes blocks only without gaps between their rows.
+    fn is_compact(&self) -> bool {
         false
     }
 
-    /// Whether what a subtask writes lies in memory as long as its whole space, at the place
-    /// that it has there, as for a kernel whose work-items find their elements by their
-    /// numbers in the whole range. Such a part is of one row, or has all columns. Otherwise
-    /// the memory has the part alone.
-    fn keeps_places(&self) -> bool {
-        false
+    /// The memory that a subtask reads: by default an argument for each part, but for those
+    /// that it changes.
+    fn read_arguments(&self, subtask: u64) -> Vec<ReadArgument> {
+        let mut reads = self.reads(subtask);
+        let written = self.writes(subtask);
+        let changes = written.iter().zip(self.changes(subtask));
+        for (part, _) in changes.filter(|(_, changed)| *changed) {
+            if let Some(at) = reads.iter().rposition(|read| read == part) {
+                reads.remove(at);
+            }
+        }
+        let one_by_one = reads.into_iter().map(|part| vec![part]);
+        one_by_one.map(ReadArgument::compact).collect()
     }
 
-    /// Whether a part that a subtask writes without reading it begins with some contents.
-    /// Otherwise the subtask writes all of its elements, whatever they were.
-    fn begins(&self, part: &Part) -> bool {
+    /// By part that a subtask writes: whether it lies in memory as long as its whole space, at
+    /// the place that it has there, as for a kernel whose work-items find their elements by
+    /// their numbers in the whole range. Such a part is of one row, or has all columns.
+    /// Otherwise the memory has the part alone.
+    fn keeps_places(&self, subtask: u64) -> Vec<bool> {
+        vec![false; self.writes(subtask).len()]
+    }
+
+    /// What a part begins with that a subtask writes without reading it.
+    fn begins(&self, part: &Part) -> Beginning {
         let _ = part;
-        false
+        Beginning::Anything
     }
 
     /// Writes what such a part begins with.
@@ -174,7 +224,8 @@ pub trait Computed: Task {
 
     /// The codelet's arguments: by default the memory, in the order of [`SubtaskLaunch`],
     /// and then the launch's values.
-    fn arguments(&self, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
+    fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
+        let _ = subtask;
         let memories = memories.into_iter().map(Value::Memory);
         memories.chain(values).collect()
     }

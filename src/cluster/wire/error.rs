@@ -56,7 +56,8 @@ pub enum WireError {
     /// No library is installed that joins a run.
     #[error(
         "{0}, so this program cannot join a run of several processes; `cargo build --release -p \
-         pdawl-wire-mpi` builds it, or --wire names another file"
+         pdawl-wire-mpi` builds it, or --wire (or $PDAWL_WIRE, for a program over the library) names \
+         another file"
     )]
     Absent(NotInstalled),
     /// The file that the user names is none.

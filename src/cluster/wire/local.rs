@@ -42,6 +42,11 @@ impl LocalWire {
             .collect()
     }
 
+    /// The wire of a run with one rank.
+    pub fn alone() -> Self {
+        Self::cluster(1).swap_remove(0)
+    }
+
     /// What tests do to the ranks.
     pub fn faults(&self) -> Faults {
         Faults(self.transport().hub.clone())

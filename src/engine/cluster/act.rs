@@ -117,7 +117,20 @@ impl Node<'_> {
         let task = (id, &*task);
         match (self.subtasks).start(self.runtime, &self.spaces, task, subtask) {
             Ok(true) => Ok(()),
-            Ok(false) => self.lose_all("no device is left that can compute the task's subtasks"),
+            Ok(false) => {
+                let codelet = task.1.launch(subtask).codelet;
+                let computing = match (&codelet.host, &codelet.opencl) {
+                    (Some(_), None) => "hosts",
+                    (None, Some(_)) => "OpenCL devices",
+                    _ => "hosts and OpenCL devices",
+                };
+                let why = format!(
+                    "no device is left that can compute {}, which {computing} compute; --devices or \
+                     ClusterOptions::devices names others",
+                    codelet.name
+                );
+                self.lose_all(&why)
+            }
             Err(error) => Err(error),
         }
     }

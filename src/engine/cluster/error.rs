@@ -10,6 +10,7 @@ use crate::engine::graph::GraphRunError;
 use crate::runtime::RuntimeError;
 use crate::workload::cluster::FillError;
 use crate::workload::cluster::graph::WorkloadGraphError;
+use crate::workload::cluster::program::ProgramError;
 
 /// An error of a run over a cluster.
 #[derive(Debug, Error)]
@@ -60,6 +61,29 @@ pub enum ClusterError {
 
     #[error("{from} sent what is no message of this program; start the same program everywhere")]
     NoMessage { from: String },
+
+    /// A program of a user that cannot run.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+
+    #[error(
+        "the spaces of {program} need {needed} of this node's memory, and it has {has}; smaller \
+         spaces, or more nodes"
+    )]
+    Memory {
+        program: String,
+        needed: String,
+        has: String,
+    },
+
+    #[error("the file of this program cannot be read, so nodes cannot compare theirs: {0}")]
+    Executable(std::io::Error),
+
+    #[error(
+        "the system cannot start a thread for a node: {0}; raise the limit of processes \
+         (`ulimit -u`), or end some"
+    )]
+    Thread(std::io::Error),
 
     #[error("a message cannot be written: {0}")]
     Message(#[from] serde_json::Error),

@@ -14,17 +14,18 @@ use crate::cluster::space::{Block, Part, SpaceId, pieces};
 const PIECE: u64 = 16 << 20;
 
 impl Node<'_> {
-    /// Gives all bytes of a space to `take`, by rows.
+    /// Gives all bytes of a block of a space to `take`, by rows.
     ///
     /// # Errors
     /// What `take` refuses, and elements that no task has written.
     pub(super) fn gather(
         &mut self,
         space: SpaceId,
+        block: &Block,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Interruption> {
         let extent = self.spaces.extent(space);
-        let pieces = pieces(extent, &extent.whole(), PIECE);
+        let pieces = pieces(extent, block, PIECE);
         let mut bytes = Vec::new();
         let mut asked = match pieces.first() {
             Some(first) => self.collect(space, first)?,
@@ -51,7 +52,8 @@ impl Node<'_> {
     /// All bytes of a space.
     pub(super) fn whole(&mut self, space: SpaceId) -> Result<Vec<u8>, Interruption> {
         let mut all = Vec::new();
-        self.gather(space, |bytes| {
+        let whole = self.spaces.extent(space).whole();
+        self.gather(space, &whole, |bytes| {
             all.extend_from_slice(bytes);
             Ok(())
         })?;

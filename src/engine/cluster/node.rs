@@ -11,17 +11,19 @@ use super::answers::Answer;
 use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
+use super::expected::expected;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::{DeviceInfo, NodeInfo};
 use crate::cluster::protocol::{
-    DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
+    Counts, DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId, check};
 use crate::cluster::wire::{Arrived, Wire};
+use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
 use crate::time::Nanos;
@@ -42,6 +44,23 @@ pub struct Options {
     pub input_bytes: u64,
     /// Whether nodes note what their devices do, for a trace.
     pub traces: bool,
+}
+
+/// The part of the host's memory that may have what subtasks read.
+const INPUT_MEMORY: f64 = 0.3;
+
+impl Options {
+    /// The options of a node with these devices, which runs `program`, without a trace.
+    pub fn on(runtime: &dyn Runtime, program: String) -> Self {
+        let memory = Host::detect().memory.obtainable(0);
+        Self {
+            program,
+            devices: runtime.devices().iter().map(expected).collect(),
+            settings: Settings::default(),
+            input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
+            traces: false,
+        }
+    }
 }
 
 /// Why a task has no result.
@@ -105,13 +124,15 @@ pub struct Node<'a> {
     pub(super) unserved: Vec<Answer>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
     pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
-    /// What the first node has said of tasks that may be the last one: whether they are.
-    /// Where others did all the work, it may be several tasks ahead of this node.
-    pub(super) verdicts: BTreeMap<TaskId, bool>,
+    /// What the first node has said of conditions after tasks: whether they are met, one after
+    /// the other. Where others did all the work, it may be several tasks ahead of this node.
+    pub(super) verdicts: BTreeMap<TaskId, VecDeque<bool>>,
     /// What the first node has given to all after a task.
     pub(super) common: BTreeMap<TaskId, Vec<u8>>,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
+    /// What became of the subtasks of earlier workloads, which the machine still counts.
+    pub(super) earlier: Counts,
 }
 
 impl<'a> Node<'a> {
@@ -185,6 +206,7 @@ impl<'a> Node<'a> {
             verdicts: BTreeMap::new(),
             common: BTreeMap::new(),
             is_finished: false,
+            earlier: Counts::default(),
         };
         node.runtime.notify(Notice::DrivingBegins);
         let mut actions = Vec::new();
@@ -381,8 +403,8 @@ impl<'a> Node<'a> {
     pub(super) fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
         match message {
             Message::Finish => self.is_finished = true,
-            Message::Verdict { task, is_last } => {
-                self.verdicts.insert(task, is_last);
+            Message::Verdict { task, is_met } => {
+                self.verdicts.entry(task).or_default().push_back(is_met);
             }
             Message::Collect { attempt, part } => {
                 if attempt == self.machine.restarts() {

@@ -9,13 +9,13 @@ use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
-use crate::cluster::protocol::{DeviceIndex, Event, Message};
+use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::cluster::wire::Wire;
 use crate::parallel;
 use crate::verify::Checked;
-use crate::workload::cluster::{Check, ClusterWorkload, NewSpace};
+use crate::workload::cluster::{Check, ClusterWorkload, Condition, NewSpace, Turn};
 
 /// What a run is to do beside computing.
 pub struct Control<'a> {
@@ -45,6 +45,20 @@ pub trait Sink {
     fn next(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
+/// Keeps a result in memory.
+impl Sink for Vec<u8> {
+    fn begin(&mut self) -> io::Result<()> {
+        self.clear();
+        Ok(())
+    }
+
+    fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.try_reserve(bytes.len())?;
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
 impl Node<'_> {
     /// Runs a workload. The first node gets the outcome.
     ///
@@ -71,10 +85,23 @@ impl Node<'_> {
         workload: &dyn ClusterWorkload,
         mut control: Control,
     ) -> Result<(Option<ClusterOutcome>, Box<dyn Wire>), ClusterError> {
-        match self.until_done(workload, &mut control) {
-            Ok(outcome) => self.settle().map(|wire| (outcome, wire)),
-            Err(error) => Err(self.explained(error)),
-        }
+        let outcome = self.run_next(workload, &mut control)?;
+        self.settle().map(|wire| (outcome, wire))
+    }
+
+    /// Runs a workload, after which others may follow. The first node gets the outcome. Every
+    /// workload has a task.
+    ///
+    /// # Errors
+    /// As [`Self::run_until_settled`]. The node cannot run anything any more.
+    pub(super) fn run_next(
+        &mut self,
+        workload: &dyn ClusterWorkload,
+        control: &mut Control,
+    ) -> Result<Option<ClusterOutcome>, ClusterError> {
+        self.earlier = self.machine.counts();
+        let ran = self.until_done(workload, control);
+        ran.map_err(|error| self.explained(error))
     }
 
     /// Tells the others of an error, and adds what happened to this node's devices.
@@ -102,7 +129,10 @@ impl Node<'_> {
                     }));
                 }
                 Err(Interruption::Error(error)) => return Err(error),
-                Err(Interruption::Restart) => restarts += 1,
+                Err(Interruption::Restart) => {
+                    restarts += 1;
+                    self.earlier = Counts::default();
+                }
             }
         }
     }
@@ -119,7 +149,8 @@ impl Node<'_> {
         }
         let began = Instant::now();
         let planned = workload;
-        let shortened = self.run_tasks(planned, &ids, control)?;
+        let ended = self.run_tasks(planned, &ids, control)?;
+        let shortened = planned.shortened(ended);
         let workload = shortened.as_deref().unwrap_or(planned);
         let seconds = began.elapsed().as_secs_f64();
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
@@ -135,7 +166,11 @@ impl Node<'_> {
         let attempt = self.machine.restarts();
         self.send(NodeId::FIRST, Message::Summary { attempt, record })?;
         if self.me() != NodeId::FIRST {
-            self.until(|node| node.is_finished)?;
+            // The first node may have begun the next workload anew since.
+            while !std::mem::take(&mut self.is_finished) {
+                self.check_restart()?;
+                self.turn()?;
+            }
             return Ok(None);
         }
         self.until(|node| node.has_all_records())?;
@@ -181,48 +216,61 @@ impl Node<'_> {
                 true => workload.result(),
                 false => *space,
             };
-            self.gather(ids[space], |bytes| output.next(bytes))?;
+            let blocks = match workload.found(space) {
+                Some(found) => (found.blocks)(&self.whole(ids[found.counts])?),
+                None => vec![self.spaces.extent(ids[space]).whole()],
+            };
+            for block in blocks {
+                self.gather(ids[space], &block, |bytes| output.next(bytes))?;
+            }
         }
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;
         }
-        let outcome = self.outcome(seconds, workload.tasks());
+        let outcome = self.outcome(seconds, ended);
         Ok(Some(ClusterOutcome { figure, ..outcome }))
     }
 
-    /// Runs the tasks. If they end before the last one, the result is the workload that has
-    /// these alone.
+    /// Runs the tasks. The result is how many have ended.
     fn run_tasks(
         &mut self,
         workload: &dyn ClusterWorkload,
         ids: &[SpaceId],
         control: &mut Control,
-    ) -> Result<Option<Box<dyn ClusterWorkload>>, Interruption> {
-        let count = workload.tasks();
-        for number in 0..count {
-            let task = match workload.depends(number) {
-                Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
-                None => workload.task(number, ids),
-            };
-            self.run(task)?;
-            let ended = number + 1;
-            (control.progress)(ended);
-            if let Some(ending) = workload.ending(ended).filter(|_| ended < count)
-                && self.is_last(ids[ending.space], &ending.is_met)?
-            {
-                return Ok(Some(ending.shortened));
+    ) -> Result<u64, Interruption> {
+        let mut course = workload.course();
+        let mut ended = 0;
+        loop {
+            match course.next() {
+                Turn::Task(number) => {
+                    let task = match workload.depends(number) {
+                        Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
+                        None => workload.task(number, ids),
+                    };
+                    self.run(task)?;
+                    ended += 1;
+                    (control.progress)(ended);
+                }
+                Turn::Decide(Condition { space, is_met }) => {
+                    course.decided(self.decide(ids[space], &is_met)?);
+                }
+                Turn::End => return Ok(ended),
             }
         }
-        Ok(None)
     }
 
     /// What this node tells of the run.
     fn told(&self) -> NodeRecord {
         let mut record = self.record.clone();
         let counts = self.machine.counts();
-        record.subtasks = counts.subtasks;
-        record.copied = counts.copied;
-        record.given_back = counts.given_back;
+        let Counts {
+            subtasks,
+            copied,
+            given_back,
+        } = self.earlier;
+        record.subtasks = counts.subtasks.saturating_sub(subtasks);
+        record.copied = counts.copied.saturating_sub(copied);
+        record.given_back = counts.given_back.saturating_sub(given_back);
         if let Some(traced) = &self.subtasks.traced {
             let own = self.now().cast_signed() - self.runtime.now().cast_signed();
             let shift = own + self.wire.clock_offset(self.wire.rank());

@@ -2,6 +2,7 @@
 //! They are where they were made or have arrived: in host memory, or on a device.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::copying::Copying;
@@ -9,6 +10,7 @@ use super::error::ClusterError;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
 use crate::cluster::space::{Block, Extent, Part, Rectangles, SpaceId, Spaces, pieces};
+use crate::cluster::task::ReadArgument;
 use crate::codelet::rows::Lines;
 use crate::engine::graph::OpenGraph;
 use crate::graph::{Datum, DatumId, Piece};
@@ -31,7 +33,7 @@ pub(super) struct Store {
     /// What others have sent, for the present task, by the numbers of requests.
     fetched: BTreeMap<SpaceId, Rectangles<Kept>>,
     requests: BTreeMap<RequestId, Vec<(Part, DatumId)>>,
-    inputs: HashMap<Vec<Part>, Input>,
+    inputs: HashMap<ReadArgument, Input>,
     /// Bytes of what was put together or made for inputs, and how many are kept at most.
     input_bytes: u64,
     most: u64,
@@ -52,13 +54,6 @@ struct Input {
     datum: DatumId,
     bytes: u64,
     used: u64,
-}
-
-/// Memory as long as a whole space, in which a part has its place.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    pub first: u64,
-    pub length: u64,
 }
 
 impl Store {
@@ -219,8 +214,8 @@ impl Store {
     /// Forgets what was put together for inputs with parts of which `is_old` is true.
     pub fn forget_inputs(&mut self, graph: &mut OpenGraph, is_old: impl Fn(&Part) -> bool) {
         let bytes = &mut self.input_bytes;
-        self.inputs.retain(|parts, input| {
-            let stays = !parts.iter().any(&is_old);
+        self.inputs.retain(|read, input| {
+            let stays = !read.parts.iter().any(&is_old);
             if !stays {
                 *bytes -= input.bytes;
                 graph.forget(input.datum);
@@ -229,8 +224,7 @@ impl Store {
         });
     }
 
-    /// What a subtask reads as one argument: parts, one after the other. A part that a datum
-    /// has whole is that datum.
+    /// What a subtask reads as one argument. A part that a datum has whole is that datum.
     ///
     /// # Errors
     /// Elements that are not here, and contents that cannot be made.
@@ -239,14 +233,17 @@ impl Store {
         graph: &mut OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        parts: &[Part],
+        read: &ReadArgument,
     ) -> Result<DatumId, ClusterError> {
         self.clock += 1;
-        if let Some(input) = self.inputs.get_mut(parts) {
+        if let Some(input) = self.inputs.get_mut(read) {
             input.used = self.clock;
             return Ok(input.datum);
         }
-        if let [part] = parts
+        let parts = &read.parts;
+        let whole = |part: &Part| part.block == spaces.extent(part.space).whole();
+        if let [part] = &parts[..]
+            && (!read.keeps_places || whole(part))
             && !self.makes.contains_key(&part.space)
             && let [(block, from, kept)] = &self.sources(spaces, part)?[..]
             && (block, from) == (&part.block, &part.block)
@@ -254,30 +251,31 @@ impl Store {
         {
             return Ok(kept.datum);
         }
-        let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
+        let places = Places::new(spaces, read);
+        let bytes = places.bytes;
         while self.input_bytes + bytes > self.most {
             let oldest = self.inputs.iter().min_by_key(|(_, input)| input.used);
-            let Some(parts) = oldest.map(|(parts, _)| parts.clone()) else {
+            let Some(oldest) = oldest.map(|(read, _)| read.clone()) else {
                 break;
             };
-            if let Some(input) = self.inputs.remove(&parts) {
+            if let Some(input) = self.inputs.remove(&oldest) {
                 self.input_bytes -= input.bytes;
                 graph.forget(input.datum);
             }
         }
         let datum = match parts.iter().find_map(|part| self.makes.get(&part.space)) {
-            Some(fill) => made(graph, runtime, spaces, parts, fill)?,
-            None => self.view(graph, spaces, parts, None)?,
+            Some(fill) => made(graph, runtime, spaces, parts, &places, fill)?,
+            None => self.view(graph, spaces, parts, read.keeps_places)?,
         };
         self.input_bytes += bytes;
         let used = self.clock;
         self.inputs
-            .insert(parts.to_vec(), Input { datum, bytes, used });
+            .insert(read.clone(), Input { datum, bytes, used });
         Ok(datum)
     }
 
-    /// A datum that is made of parts, one after the other, of what is here, with some room
-    /// around it.
+    /// A datum that is made of parts of what is here: one after the other, or at their places
+    /// in memory as long as their space.
     ///
     /// # Errors
     /// Elements that are not here.
@@ -286,33 +284,34 @@ impl Store {
         graph: &mut OpenGraph,
         spaces: &Spaces,
         parts: &[Part],
-        room: Option<Room>,
+        keeps_places: bool,
     ) -> Result<DatumId, ClusterError> {
+        let places = Places::of(spaces, parts, keeps_places);
         let mut copies = Vec::new();
-        let begin = room.map_or(0, |room| room.first);
-        let mut first = begin;
         let mut row = 0;
-        for part in parts {
+        for (part, at) in parts.iter().zip(&places.lines) {
             let element = spaces.extent(part.space).element;
             for (block, from, kept) in self.sources(spaces, part)? {
-                let lines = |within: &Block, first: u64| Lines {
-                    first: first + within.offset_of(&block) * element,
-                    pitch: within.width() * element,
-                };
                 copies.push(Piece {
                     datum: kept.datum,
                     rows: block.height(),
                     row: block.width() * element,
-                    from: lines(&from, kept.first),
-                    to: lines(&part.block, first),
+                    from: Lines {
+                        first: kept.first + from.offset_of(&block) * element,
+                        pitch: from.width() * element,
+                    },
+                    to: Lines {
+                        first: at.first
+                            + (block.rows.start - part.block.rows.start) * at.pitch
+                            + (block.columns.start - part.block.columns.start) * element,
+                        pitch: at.pitch,
+                    },
                 });
             }
-            first += spaces.bytes(part);
             row = part.block.width() * element;
         }
-        let bytes = room.map_or(first, |room| room.length);
-        let mut view = Datum::gathered("view", bytes, copies).by_rows(row);
-        view.used = room.map(|_| begin..first);
+        let mut view = Datum::gathered("view", places.bytes, copies).by_rows(row);
+        view.used = keeps_places.then_some(places.used);
         Ok(graph.datum(view))
     }
 
@@ -482,22 +481,71 @@ fn given<E: From<RuntimeError>>(
     Ok(datum)
 }
 
-/// A datum with parts of a space that every node makes, one after the other.
+/// Where parts are in the memory of an argument.
+struct Places {
+    /// By part, its rows.
+    lines: Vec<Lines>,
+    /// Of the whole memory.
+    bytes: u64,
+    /// From the first byte of a part to the last one.
+    used: Range<u64>,
+}
+
+impl Places {
+    fn new(spaces: &Spaces, read: &ReadArgument) -> Self {
+        Self::of(spaces, &read.parts, read.keeps_places)
+    }
+
+    fn of(spaces: &Spaces, parts: &[Part], keeps_places: bool) -> Self {
+        let mut lines = Vec::with_capacity(parts.len());
+        let (mut end, mut begin, mut length) = (0, u64::MAX, 0);
+        for part in parts {
+            let extent = spaces.extent(part.space);
+            let width = part.block.width() * extent.element;
+            let (first, pitch) = match keeps_places {
+                true => (extent.offset(&part.block), extent.columns * extent.element),
+                false => (end, width),
+            };
+            lines.push(Lines { first, pitch });
+            begin = begin.min(first);
+            end = end.max(first + part.block.height().saturating_sub(1) * pitch + width);
+            length = extent.bytes(&extent.whole());
+        }
+        Self {
+            lines,
+            bytes: if keeps_places { length } else { end },
+            used: begin.min(end)..end,
+        }
+    }
+}
+
+/// A datum with parts of a space that every node makes.
 fn made(
     graph: &mut OpenGraph,
     runtime: &mut dyn Runtime,
     spaces: &Spaces,
     parts: &[Part],
+    places: &Places,
     fill: &Fill,
 ) -> Result<DatumId, ClusterError> {
-    let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
-    let datum = graph.datum(Datum::new("made", bytes));
+    let datum = graph.datum(Datum::new("made", places.bytes));
     let memory = graph.host_memory(runtime, datum)?;
-    let mut rest = runtime.host_range(memory, 0..bytes)?;
-    for part in parts {
-        let (to, behind) = rest.split_at_mut(spaces.bytes(part) as usize);
-        filled(fill, spaces.extent(part.space), &part.block, to)?;
-        rest = behind;
+    let all = runtime.host_range(memory, 0..places.bytes)?;
+    for (part, lines) in parts.iter().zip(&places.lines) {
+        let (extent, block) = (spaces.extent(part.space), &part.block);
+        let row = block.width() * extent.element;
+        // Rows without gaps between them are made together.
+        let runs = match lines.pitch == row || block.height() == 1 {
+            true => vec![block.clone()],
+            false => (block.rows.clone())
+                .map(|row| Block::new(row..row + 1, block.columns.clone()))
+                .collect(),
+        };
+        for run in runs {
+            let first = lines.first + (run.rows.start - block.rows.start) * lines.pitch;
+            let range = first as usize..(first + extent.bytes(&run)) as usize;
+            filled(fill, extent, &run, &mut all[range])?;
+        }
     }
     graph.given(datum);
     Ok(datum)

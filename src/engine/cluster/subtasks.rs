@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::copying::Copying;
 use super::error::ClusterError;
-use super::store::{Kept, Room, Store};
+use super::store::{Kept, Store};
 use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::DeviceInfo;
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::{Computed, TaskId};
+use crate::cluster::task::{Beginning, Computed, TaskId};
 use crate::codelet::{Codelet, Memory, Name, Value};
 use crate::engine::graph::{Ended, GraphRunError, OpenGraph, abilities_of};
 use crate::graph::{Argument, Datum, Kernel, KernelId};
@@ -147,30 +147,30 @@ impl Subtasks {
         let mut arguments = Vec::new();
         let mut blocks = Vec::new();
         let one = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
-        for parts in read_arguments(task, subtask, &writes, &changed) {
-            let datum = self.store.input(&mut self.graph, runtime, spaces, &parts)?;
+        for read in task.read_arguments(subtask) {
+            let datum = self.store.input(&mut self.graph, runtime, spaces, &read)?;
             data.push(datum);
             arguments.push(Argument::Input(datum));
-            blocks.extend(parts.first().map(one));
+            blocks.extend(read.parts.first().map(one));
         }
         let (mut written, mut private) = (Vec::new(), Vec::new());
         let name = Name::from(task.name().to_owned());
-        for (part, is_changed) in writes.into_iter().zip(changed) {
+        let at_places = task.keeps_places(subtask);
+        for ((part, is_changed), keeps_place) in writes.into_iter().zip(changed).zip(at_places) {
             blocks.push(one(&part));
             let extent = spaces.extent(part.space);
             let bytes = spaces.bytes(&part);
-            let room = task.keeps_places().then(|| Room {
-                first: extent.offset(&part.block),
-                length: extent.bytes(&extent.whole()),
-            });
-            let first = room.map_or(0, |room| room.first);
-            let length = room.map_or(bytes, |room| room.length);
+            let (first, length) = match keeps_place {
+                true => (extent.offset(&part.block), extent.bytes(&extent.whole())),
+                false => (0, bytes),
+            };
+            let begins = task.begins(&part);
             let from = match is_changed {
                 true => {
                     let parts = std::slice::from_ref(&part);
-                    Some((self.store).view(&mut self.graph, spaces, parts, room)?)
+                    Some((self.store).view(&mut self.graph, spaces, parts, keeps_place)?)
                 }
-                false if task.begins(&part) => {
+                false if begins == Beginning::Made => {
                     let datum = self.graph.datum(Datum::new("begin", length));
                     let memory = self.graph.host_memory(runtime, datum)?;
                     let to = runtime.host_range(memory, first..first + bytes)?;
@@ -182,7 +182,7 @@ impl Subtasks {
             };
             let row = part.block.width() * extent.element;
             let mut made = Datum::new(name.clone(), length).by_rows(row);
-            made.used = room.map(|room| room.first..room.first + bytes);
+            made.used = keeps_place.then(|| first..first + bytes);
             let to = match from {
                 Some(from) => self.graph.version(from, made),
                 None => self.graph.datum(made),
@@ -190,6 +190,7 @@ impl Subtasks {
             data.push(to);
             arguments.push(match from {
                 Some(from) => Argument::InOut { from, to },
+                None if begins == Beginning::Zeros => Argument::Output(to),
                 None => Argument::FullOutput(to),
             });
             private.extend(from);
@@ -203,16 +204,19 @@ impl Subtasks {
             .map(|value| value.compact(&memories, &blocks))
             .collect();
         let mut seen = vec![false; arguments.len()];
-        let all = task.arguments(memories, values).into_iter().map(|value| {
-            let Value::Memory(Memory::Host(memory)) = value else {
-                return Argument::Value(value);
-            };
-            let number = ids.iter().position(|id| *id == memory).unwrap_or(0);
-            match std::mem::replace(&mut seen[number], true) {
-                false => arguments[number],
-                true => Argument::Again(data[number]),
-            }
-        });
+        let all = task
+            .arguments(subtask, memories, values)
+            .into_iter()
+            .map(|value| {
+                let Value::Memory(Memory::Host(memory)) = value else {
+                    return Argument::Value(value);
+                };
+                let number = ids.iter().position(|id| *id == memory).unwrap_or(0);
+                match std::mem::replace(&mut seen[number], true) {
+                    false => arguments[number],
+                    true => Argument::Again(data[number]),
+                }
+            });
         let all = all.collect();
         let codelet = launch.codelet.name.to_string();
         let kernel = Kernel {
@@ -439,28 +443,4 @@ fn open_graph(
         ..PolicyOptions::default()
     };
     OpenGraph::new(runtime, NamedPolicy::LOCALITY, options, (traces, lost))
-}
-
-/// The memory arguments that a subtask reads: the parts of each. What it changes is none of
-/// them.
-fn read_arguments(
-    task: &dyn Computed,
-    subtask: u64,
-    writes: &[Part],
-    changed: &[bool],
-) -> Vec<Vec<Part>> {
-    let mut reads = task.reads(subtask);
-    let changes = writes.iter().zip(changed).filter(|(_, changed)| **changed);
-    for (part, _) in changes {
-        if let Some(at) = reads.iter().rposition(|read| read == part) {
-            reads.remove(at);
-        }
-    }
-    match task.gathers() {
-        true => reads
-            .chunk_by(|a, b| a.space == b.space)
-            .map(<[Part]>::to_vec)
-            .collect(),
-        false => reads.into_iter().map(|part| vec![part]).collect(),
-    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::codelet::{HostCode, HostValue, SharedKernel};
+use crate::codelet::{HostCode, HostValue};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{Completion, EventId, Nanos, QueueId, Status, Workers};
 
@@ -26,7 +26,7 @@ pub enum Work {
     },
     /// Computes all units at once, on as many workers as there are parts of tiles.
     Shared {
-        kernel: SharedKernel,
+        code: HostCode,
         args: Vec<HostValue>,
         units: Range<u64>,
     },
@@ -201,11 +201,7 @@ impl Job {
                 // parts of the launch's units.
                 unsafe { code.run(args, first, part) }
             }
-            Work::Shared {
-                kernel,
-                args,
-                units,
-            } => self.share(*kernel, args, units),
+            Work::Shared { code, args, units } => self.share(code, args, units),
             Work::Copy { from, to } => {
                 let length = tile.end - tile.start;
                 // SAFETY: both ranges were checked against their memory when
@@ -223,7 +219,7 @@ impl Job {
     /// Computes shared work on the first worker that comes; the others compute the pieces
     /// that it leaves to them, until it is done. Then it claims the parts of workers that
     /// never came.
-    fn share(&self, kernel: SharedKernel, args: &[HostValue], units: &Range<u64>) {
+    fn share(&self, code: &HostCode, args: &[HostValue], units: &Range<u64>) {
         if self.begun.swap(true, Ordering::AcqRel) {
             let mut idle_since = Instant::now();
             while !self.done.load(Ordering::Acquire) {
@@ -239,7 +235,7 @@ impl Job {
         let threads = self.tiles.all_parts() as usize;
         // SAFETY: the submitter of the launch guarantees its arguments and the order of
         // commands on the same memory; only this call computes its units.
-        unsafe { kernel(args, units.start, units.clone(), threads) }
+        unsafe { code.run_with(args, units.start, units.clone(), threads) }
     }
 
     /// Whether a tile failed; settled once the job has ended.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::job::{Prepared, Work};
-use crate::codelet::{HostCode, HostValue, Memory};
+use crate::codelet::{HostValue, Memory};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{BufferId, HostMemoryId, HostRegion, Launch, Location, Rows, RuntimeError};
 
@@ -60,20 +60,16 @@ impl MemoryTable {
             args.extend(arg.plain());
         }
         let units = launch.units.clone();
-        let count = match &code {
+        let count = match code.is_shared() {
             // A tile is a worker's part in it.
-            HostCode::Shared(_) => pool.workers as u64,
-            _ => units.end.saturating_sub(units.start),
+            true => pool.workers as u64,
+            false => units.end.saturating_sub(units.start),
         };
         Ok(Prepared {
             tiles: Tiles::of(count, launch.cost, pool.workers),
-            work: match code {
-                HostCode::Shared(kernel) => Work::Shared {
-                    kernel,
-                    args,
-                    units,
-                },
-                code => Work::Kernel { code, args, units },
+            work: match code.is_shared() {
+                true => Work::Shared { code, args, units },
+                false => Work::Kernel { code, args, units },
             },
             keep,
         })

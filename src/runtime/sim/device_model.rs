@@ -218,10 +218,15 @@ pub(super) fn pool_name(machine: &MachineFile, cores: u32) -> String {
 
 /// How many of a pool's cores a launch occupies, at most all of them.
 fn busy_cores(launch: &Launch, cores: u32) -> u32 {
-    let units = match &launch.codelet.host {
+    let units = match launch
+        .codelet
+        .host
+        .as_ref()
+        .is_some_and(HostCode::is_shared)
+    {
         // Workers share it, whatever its units are.
-        Some(HostCode::Shared(_)) => u64::from(cores),
-        _ => launch.units.end.saturating_sub(launch.units.start),
+        true => u64::from(cores),
+        false => launch.units.end.saturating_sub(launch.units.start),
     };
     let tiles = Tiles::of(units, launch.cost, cores as usize);
     tiles.busy(cores as usize) as u32

@@ -203,7 +203,7 @@ impl Making {
                 });
             }
             let launch = task.launch(subtask);
-            if task.gathers() || task.keeps_places() {
+            if task.is_compact() || task.keeps_places(subtask).contains(&true) {
                 return Err(unsuited("takes blocks without gaps"));
             }
             let values = launch.values.into_iter().map(|value| match value {

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{Check, ClusterWorkload, Contents, Fill, Layout, NewSpace};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::cluster::task::{Beginning, Computed, SubtaskLaunch, Task};
 use crate::codelet::{Cost, Memory, Value};
 use crate::graph::spec::Buffer;
 use crate::parallel;
@@ -253,14 +253,14 @@ impl Task for Step {
 }
 
 impl Computed for Step {
-    fn keeps_places(&self) -> bool {
-        true
+    fn keeps_places(&self, subtask: u64) -> Vec<bool> {
+        vec![true; self.writes(subtask).len()]
     }
 
     /// A kernel may leave elements of an output as they are, so it begins a step as on one
     /// machine: with zeros, or with what the user gives.
-    fn begins(&self, _part: &Part) -> bool {
-        true
+    fn begins(&self, _part: &Part) -> Beginning {
+        Beginning::Made
     }
 
     fn begin(&self, part: &Part, bytes: &mut [u8]) {
@@ -282,7 +282,7 @@ impl Computed for Step {
 
     /// Each buffer's memory at its position: the memories come by what is only read, and
     /// then by what is written.
-    fn arguments(&self, memories: Vec<Memory>, _values: Vec<Value>) -> Vec<Value> {
+    fn arguments(&self, _: u64, memories: Vec<Memory>, _values: Vec<Value>) -> Vec<Value> {
         let only_read = self
             .buffers()
             .filter(|(_, _, buffer)| !buffer.direction.writes());

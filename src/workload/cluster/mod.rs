@@ -3,6 +3,7 @@
 
 mod contents;
 mod convolution;
+mod course;
 mod fft;
 mod file;
 mod generated;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
+pub use course::{Condition, Course, InOrder, IsMet, Turn, UntilMet};
 pub use fft::FftWorkload;
 pub use file::of_file;
 pub use generated::{generated, generated_as};
@@ -89,25 +91,34 @@ pub trait ClusterWorkload: Send + Sync {
         None
     }
 
-    /// What may end it when so many of its tasks have ended; none if nothing may.
-    fn ending(&self, tasks: u64) -> Option<Ending> {
+    /// The order of its tasks: by default that of their numbers.
+    fn course(&self) -> Box<dyn Course + '_> {
+        Box::new(InOrder::new(self.tasks()))
+    }
+
+    /// The same workload, of which only so many tasks have run, if they make its result another
+    /// one.
+    fn shortened(&self, tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
         let _ = tasks;
+        None
+    }
+
+    /// Which blocks a space has at the end, where that depends on what was computed.
+    fn found(&self, space: usize) -> Option<Found> {
+        let _ = space;
         None
     }
 }
 
-/// A condition that ends a workload before its last task.
-pub struct Ending {
-    /// The space whose bytes tell. The task that has ended wrote all of it, so that it is
-    /// lost only together with that task.
-    pub space: usize,
-    pub is_met: IsMet,
-    /// The same workload, with only the tasks that have ended.
-    pub shortened: Box<dyn ClusterWorkload>,
+/// Blocks of a space that are known when they were computed.
+pub struct Found {
+    /// The space whose bytes tell.
+    pub counts: usize,
+    pub blocks: BlocksOf,
 }
 
-/// Whether a condition is met, by the bytes of a space.
-pub type IsMet = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
+/// Blocks, in the order of a result, by the bytes of a space.
+pub type BlocksOf = Box<dyn Fn(&[u8]) -> Vec<Block> + Send + Sync>;
 
 /// Why a workload has no result although all tasks ended.
 pub struct Refusal {

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::program::{FunctionTask, Gathered, Space, Unit, View, ViewMut};
+use super::program::{Gathered, ProgramTask, Space, Unit, View, ViewMut};
 use super::{Check, ClusterWorkload, Contents, Fill, FillError, Layout, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::ranked::Ranked;
@@ -106,7 +106,7 @@ impl SortWorkload {
     }
 
     /// Sorts the runs of bands, and counts their numbers of each rank.
-    fn sort_runs(&self) -> FunctionTask {
+    fn sort_runs(&self) -> ProgramTask {
         let (bands, ranks) = (self.bands(), self.ranks());
         let of = self.clone();
         let band = move |subtask: u64| Block::new(0..1, of.band(subtask));
@@ -151,7 +151,7 @@ impl SortWorkload {
             }
         };
         let of = self.clone();
-        let task = FunctionTask::new("sort-runs", bands, accesses, function);
+        let task = ProgramTask::new("sort-runs", bands, accesses, function);
         task.cost(move |subtask| {
             let Range { start, end } = of.band(subtask);
             cost(end - start)
@@ -159,7 +159,7 @@ impl SortWorkload {
     }
 
     /// Sorts the ranks, of which each run has so many numbers.
-    fn sort_ranks(&self, counts: &[u64]) -> FunctionTask {
+    fn sort_ranks(&self, counts: &[u64]) -> ProgramTask {
         let runs: Vec<u64> = (0..self.bands())
             .flat_map(|band| self.runs(band).into_iter().take(UNITS as usize))
             .collect();
@@ -215,7 +215,7 @@ impl SortWorkload {
             // Faster than to merge so many runs.
             radsort::sort_by_key(to.slice(), key);
         };
-        let task = FunctionTask::new("sort-ranks", self.bands(), accesses, function);
+        let task = ProgramTask::new("sort-ranks", self.bands(), accesses, function);
         task.cost(move |subtask| {
             let place = of.place(ranks(subtask));
             cost(place.end - place.start)

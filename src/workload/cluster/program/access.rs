@@ -38,20 +38,32 @@ type BlockOf = Box<dyn Fn(u64) -> Block + Send + Sync>;
 pub struct Read<T> {
     space: Space<T>,
     block: BlockOf,
+    is_natural: bool,
 }
 
 /// Blocks that a subtask reads, as one argument.
 pub struct Gather<T> {
     space: Space<T>,
     blocks: Box<dyn Fn(u64) -> Vec<Block> + Send + Sync>,
+    is_natural: bool,
 }
 
 /// A block that a subtask writes.
 pub struct Write<T> {
     space: Space<T>,
     block: BlockOf,
-    cuts: Option<Box<dyn Fn(u64) -> Vec<u64> + Send + Sync>>,
+    cuts: Cuts,
     begin: Begin,
+    is_natural: bool,
+}
+
+/// How the units of a subtask divide what is written.
+enum Cuts {
+    /// As evenly as possible.
+    Even,
+    /// A single unit has all of it.
+    Undivided,
+    At(Box<dyn Fn(u64) -> Vec<u64> + Send + Sync>),
 }
 
 /// What a written block begins with.
@@ -77,6 +89,11 @@ impl<T: Pod> Space<T> {
         }
     }
 
+    /// Its place in its program's list.
+    pub fn number(self) -> usize {
+        self.index
+    }
+
     pub fn extent(self) -> Extent {
         Extent {
             rows: self.rows,
@@ -95,6 +112,7 @@ impl<T: Pod> Space<T> {
         Read {
             space: self,
             block: Box::new(block),
+            is_natural: false,
         }
     }
 
@@ -103,6 +121,7 @@ impl<T: Pod> Space<T> {
         Gather {
             space: self,
             blocks: Box::new(blocks),
+            is_natural: false,
         }
     }
 
@@ -111,8 +130,9 @@ impl<T: Pod> Space<T> {
         Write {
             space: self,
             block: Box::new(block),
-            cuts: None,
+            cuts: Cuts::Even,
             begin: Begin::Zeros,
+            is_natural: false,
         }
     }
 
@@ -125,8 +145,33 @@ impl<T: Pod> Space<T> {
     }
 }
 
+impl<T> Read<T> {
+    /// The block lies in memory as long as the whole space, where it has its place there (the
+    /// paper's natural view): a kernel finds its elements as in the space. The other elements
+    /// are not there, and may be anything. By default the memory has the block alone, by rows
+    /// without gaps (the compact view).
+    pub fn natural(self) -> Self {
+        let is_natural = true;
+        Self { is_natural, ..self }
+    }
+}
+
+impl<T> Gather<T> {
+    /// As [`Read::natural`], for all blocks. By default they follow one another.
+    pub fn natural(self) -> Self {
+        let is_natural = true;
+        Self { is_natural, ..self }
+    }
+}
+
 impl<T> Write<T> {
-    /// The function writes all elements, which therefore need not begin with zeros.
+    /// As [`Read::natural`]. Blocks have all columns then, or one row.
+    pub fn natural(self) -> Self {
+        let is_natural = true;
+        Self { is_natural, ..self }
+    }
+
+    /// The function or the kernel writes all elements, which therefore need not begin with zeros.
     pub fn full(self) -> Self {
         let begin = match self.begin {
             Begin::Contents => Begin::Contents,
@@ -139,7 +184,15 @@ impl<T> Write<T> {
     /// columns if the block has one row.
     pub fn cut(self, cuts: impl Fn(u64) -> Vec<u64> + Send + Sync + 'static) -> Self {
         Self {
-            cuts: Some(Box::new(cuts)),
+            cuts: Cuts::At(Box::new(cuts)),
+            ..self
+        }
+    }
+
+    /// A subtask is a single unit, which one core computes.
+    pub fn undivided(self) -> Self {
+        Self {
+            cuts: Cuts::Undivided,
             ..self
         }
     }
@@ -148,24 +201,31 @@ impl<T> Write<T> {
 /// What a subtask uses, in the order of its accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
-    pub(super) reads: Vec<ReadOf>,
-    pub(super) writes: Vec<WriteOf>,
+    pub(super) uses: Vec<Use>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Use {
+    Read(ReadOf),
+    Write(WriteOf),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct ReadOf {
     pub space: usize,
-    pub element: u64,
+    pub extent: Extent,
     pub blocks: Vec<Block>,
+    pub is_natural: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct WriteOf {
     pub space: usize,
-    pub element: u64,
+    pub extent: Extent,
     pub block: Block,
     pub cuts: Option<Vec<u64>>,
     pub begin: Begin,
+    pub is_natural: bool,
 }
 
 impl ReadOf {
@@ -174,9 +234,13 @@ impl ReadOf {
     }
 }
 
+/// Where a block that is read begins in its memory, and from one of its rows to the next, in
+/// elements.
+type Place = (Block, usize, usize);
+
 /// The bytes of what a unit uses, in the order of the accesses.
 pub struct Bytes<'a> {
-    pub(super) reads: std::vec::IntoIter<(Vec<Block>, &'a [u8])>,
+    pub(super) reads: std::vec::IntoIter<(Vec<Place>, &'a [u8])>,
     pub(super) writes: std::vec::IntoIter<(Block, &'a mut [u8])>,
 }
 
@@ -198,6 +262,16 @@ fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
     one.unwrap_or_else(|| unreachable!("each access has added what it takes"))
 }
 
+/// A block of some memory.
+fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
+    let length = match block.is_empty() {
+        true => 0,
+        false => (block.height() as usize - 1) * pitch + block.width() as usize,
+    };
+    let own = elements.get(first..first + length).unwrap_or_default();
+    View::new(block, own, pitch)
+}
+
 /// The elements of bytes. Nothing has no address that suits elements.
 fn elements<T: Pod>(bytes: &[u8]) -> &[T] {
     match bytes.is_empty() {
@@ -210,16 +284,17 @@ impl<T: Pod> Access for Read<T> {
     type View<'a> = View<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
-        to.reads.push(ReadOf {
+        to.uses.push(Use::Read(ReadOf {
             space: self.space.index,
-            element: size_of::<T>() as u64,
+            extent: self.space.extent(),
             blocks: vec![(self.block)(subtask)],
-        });
+            is_natural: self.is_natural,
+        }));
     }
 
     fn view<'a>(&self, from: &mut Bytes<'a>) -> View<'a, T> {
-        let (mut blocks, bytes) = next(&mut from.reads);
-        View::new(blocks.remove(0), elements(bytes))
+        let (mut places, bytes) = next(&mut from.reads);
+        view(places.remove(0), elements(bytes))
     }
 }
 
@@ -227,22 +302,18 @@ impl<T: Pod> Access for Gather<T> {
     type View<'a> = Gathered<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
-        to.reads.push(ReadOf {
+        to.uses.push(Use::Read(ReadOf {
             space: self.space.index,
-            element: size_of::<T>() as u64,
+            extent: self.space.extent(),
             blocks: (self.blocks)(subtask),
-        });
+            is_natural: self.is_natural,
+        }));
     }
 
     fn view<'a>(&self, from: &mut Bytes<'a>) -> Gathered<'a, T> {
-        let (blocks, bytes) = next(&mut from.reads);
+        let (places, bytes) = next(&mut from.reads);
         let elements: &[T] = elements(bytes);
-        let mut rest = elements;
-        let views = blocks.into_iter().map(|block| {
-            let (own, behind) = rest.split_at(block.elements() as usize);
-            rest = behind;
-            View::new(block, own)
-        });
+        let views = places.into_iter().map(|place| view(place, elements));
         let views = views.collect();
         Gathered { views, elements }
     }
@@ -252,13 +323,20 @@ impl<T: Pod> Access for Write<T> {
     type View<'a> = ViewMut<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
-        to.writes.push(WriteOf {
+        let mut of = WriteOf {
             space: self.space.index,
-            element: size_of::<T>() as u64,
+            extent: self.space.extent(),
             block: (self.block)(subtask),
-            cuts: self.cuts.as_ref().map(|cuts| cuts(subtask)),
+            cuts: None,
             begin: self.begin,
-        });
+            is_natural: self.is_natural,
+        };
+        of.cuts = match &self.cuts {
+            Cuts::Even => None,
+            Cuts::Undivided => Some(of.ends()),
+            Cuts::At(cuts) => Some(cuts(subtask)),
+        };
+        to.uses.push(Use::Write(of));
     }
 
     fn view<'a>(&self, from: &mut Bytes<'a>) -> ViewMut<'a, T> {

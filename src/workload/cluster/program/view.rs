@@ -9,6 +9,8 @@ use crate::cluster::space::Block;
 pub struct View<'a, T> {
     block: Block,
     elements: &'a [T],
+    /// Elements from the begin of a row to that of the next one.
+    pitch: usize,
 }
 
 /// A block that a unit of a subtask writes: the unit's rows or columns of it.
@@ -25,31 +27,35 @@ pub struct Gathered<'a, T> {
     pub(super) elements: &'a [T],
 }
 
-/// The place of an element in the slice of a block.
-fn place(block: &Block, row: u64, column: u64) -> usize {
+/// The place of an element in the slice of a block, whose rows begin so many elements apart.
+fn place(block: &Block, pitch: usize, row: u64, column: u64) -> usize {
     assert!(
         block.rows.contains(&row) && block.columns.contains(&column),
         "row {row}, column {column} is not in rows {:?} and columns {:?}",
         block.rows,
         block.columns
     );
-    ((row - block.rows.start) * block.width() + column - block.columns.start) as usize
+    (row - block.rows.start) as usize * pitch + (column - block.columns.start) as usize
 }
 
 /// The places of a row in the slice of a block.
-fn row(block: &Block, row: u64) -> std::ops::Range<usize> {
+fn row(block: &Block, pitch: usize, row: u64) -> std::ops::Range<usize> {
     match block.width() {
         0 => 0..0,
         width => {
-            let begin = place(block, row, block.columns.start);
+            let begin = place(block, pitch, row, block.columns.start);
             begin..begin + width as usize
         }
     }
 }
 
 impl<'a, T> View<'a, T> {
-    pub(super) fn new(block: Block, elements: &'a [T]) -> Self {
-        Self { block, elements }
+    pub(super) fn new(block: Block, elements: &'a [T], pitch: usize) -> Self {
+        Self {
+            block,
+            elements,
+            pitch,
+        }
     }
 
     /// The rows and columns of the space that it has.
@@ -58,7 +64,15 @@ impl<'a, T> View<'a, T> {
     }
 
     /// The elements, by rows without gaps (the paper's compact view).
+    ///
+    /// # Panics
+    /// When there are gaps, as in a natural view of some columns of several rows.
     pub fn slice(&self) -> &'a [T] {
+        assert!(
+            self.block.height() <= 1 || self.pitch as u64 == self.block.width(),
+            "the rows of {:?} have gaps between them in its natural view; ask for one row",
+            self.block
+        );
         self.elements
     }
 
@@ -67,18 +81,18 @@ impl<'a, T> View<'a, T> {
     /// # Panics
     /// When the block does not have it.
     pub fn row(&self, number: u64) -> &'a [T] {
-        &self.elements[row(&self.block, number)]
+        &self.elements[row(&self.block, self.pitch, number)]
     }
 }
 
-/// The element at a row and a column of the space (the paper's natural view).
+/// The element at a row and a column of the space.
 impl<T> Index<(u64, u64)> for View<'_, T> {
     type Output = T;
 
     /// # Panics
     /// When the block does not have it.
     fn index(&self, (row, column): (u64, u64)) -> &T {
-        &self.elements[place(&self.block, row, column)]
+        &self.elements[place(&self.block, self.pitch, row, column)]
     }
 }
 
@@ -102,7 +116,7 @@ impl<'a, T> ViewMut<'a, T> {
     /// # Panics
     /// When the block does not have it.
     pub fn row(&mut self, number: u64) -> &mut [T] {
-        &mut self.elements[row(&self.block, number)]
+        &mut self.elements[row(&self.block, self.block.width() as usize, number)]
     }
 }
 
@@ -112,7 +126,7 @@ impl<T> Index<(u64, u64)> for ViewMut<'_, T> {
     /// # Panics
     /// When the block does not have it.
     fn index(&self, (row, column): (u64, u64)) -> &T {
-        &self.elements[place(&self.block, row, column)]
+        &self.elements[place(&self.block, self.block.width() as usize, row, column)]
     }
 }
 
@@ -120,7 +134,7 @@ impl<T> IndexMut<(u64, u64)> for ViewMut<'_, T> {
     /// # Panics
     /// When the block does not have it.
     fn index_mut(&mut self, (row, column): (u64, u64)) -> &mut T {
-        &mut self.elements[place(&self.block, row, column)]
+        &mut self.elements[place(&self.block, self.block.width() as usize, row, column)]
     }
 }
 
@@ -130,7 +144,8 @@ impl<'a, T> Gathered<'a, T> {
         &self.views
     }
 
-    /// The elements of all blocks, one block after the other.
+    /// The elements of all blocks, one block after the other; in a natural view, the memory of
+    /// the whole space.
     pub fn slice(&self) -> &'a [T] {
         self.elements
     }

@@ -20,7 +20,9 @@ use crate::codelet::sums::{SLOTS, Sums, totals};
 use crate::matrix::Csr;
 use crate::verify::Checked;
 use crate::verify::sum::compensated;
-use crate::workload::cluster::{Check, ClusterWorkload, Contents, Ending, Figure, NewSpace};
+use crate::workload::cluster::{
+    Check, ClusterWorkload, Condition, Contents, Course, Figure, InOrder, NewSpace, UntilMet,
+};
 use crate::workload::spmv::links::Links;
 use crate::workload::spmv::rank_reference::ranks;
 use crate::workload::spmv::reference::Expected;
@@ -192,15 +194,24 @@ impl ClusterWorkload for PagerankWorkload {
     }
 
     /// The changes are known when a step's sums are.
-    fn ending(&self, tasks: u64) -> Option<Ending> {
-        let (tolerance, precision) = (self.tolerance?, self.precision());
-        tasks.is_multiple_of(TASKS_OF_STEP).then(|| Ending {
+    fn course(&self) -> Box<dyn Course + '_> {
+        let precision = self.precision();
+        let Some(tolerance) = self.tolerance else {
+            return Box::new(InOrder::new(self.tasks()));
+        };
+        let condition = Condition {
             space: TOTALS,
-            is_met: Box::new(move |bytes| totals(bytes, precision)[1] <= tolerance),
-            shortened: Box::new(Self {
-                steps: tasks / TASKS_OF_STEP,
-                ..self.clone()
-            }),
-        })
+            is_met: Arc::new(move |bytes| totals(bytes, precision)[1] <= tolerance),
+        };
+        Box::new(UntilMet::new(self.tasks(), TASKS_OF_STEP, condition))
+    }
+
+    fn shortened(&self, tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
+        let steps = tasks / TASKS_OF_STEP;
+        let shortened = || Self {
+            steps,
+            ..self.clone()
+        };
+        (steps < self.steps).then(|| Box::new(shortened()) as _)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Spaces;
 use super::bands::Bands;
 use crate::cluster::space::{Block, Part, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
+use crate::cluster::task::{Computed, ReadArgument, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::spmv::band::Affine;
 use crate::codelet::sums::SLOTS;
 use crate::codelet::{Codelet, Cost};
@@ -70,8 +70,17 @@ impl Task for Product {
 }
 
 impl Computed for Product {
-    fn gathers(&self) -> bool {
+    fn is_compact(&self) -> bool {
         true
+    }
+
+    /// The ranges of the vector are one argument.
+    fn read_arguments(&self, subtask: u64) -> Vec<ReadArgument> {
+        let reads = self.reads(subtask);
+        let arguments = reads.chunk_by(|a, b| a.space == b.space);
+        arguments
+            .map(|parts| ReadArgument::compact(parts.to_vec()))
+            .collect()
     }
 
     fn launch(&self, subtask: u64) -> SubtaskLaunch {

@@ -1,0 +1,208 @@
+//! A cluster as one object, which owns its wire and its devices: it joins, runs programs one
+//! after the other, and gives their results as values.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::driver::Driver;
+use super::error::ClusterError;
+use super::results::Results;
+use crate::cluster::protocol;
+use crate::cluster::wire::agreement::Agreement;
+use crate::cluster::wire::heartbeat::Pulse;
+use crate::cluster::wire::{LocalWire, Wire, agree, join};
+use crate::runtime::select::Selection;
+use crate::spread::NamedSpread;
+use crate::workload::cluster::program::Program;
+
+/// The nodes that run programs together.
+///
+/// Every process calls the same functions with the same programs in the same order (SPMD, as
+/// with mpi4py). The first node gets the results; at the others they are none.
+///
+/// ```
+/// use pdawl::cluster::space::Block;
+/// use pdawl::engine::cluster::{Cluster, ClusterOptions};
+/// use pdawl::workload::cluster::program::{Program, ProgramTask};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut program = Program::new("squares");
+/// let numbers = program.given(8, 100, |row, column| (row + column) as f32);
+/// let squares = program.space::<f32>(8, 100);
+/// let row = |subtask: u64| Block::new(subtask..subtask + 1, 0..100);
+/// let accesses = (numbers.read(row), squares.write(row));
+/// program.add_task(ProgramTask::new("square", 8, accesses, |_, (numbers, mut squares)| {
+///     let row = squares.block().rows.start;
+///     for column in squares.block().columns.clone() {
+///         squares[(row, column)] = numbers[(row, column)] * numbers[(row, column)];
+///     }
+/// }));
+/// program.set_result(squares);
+///
+/// // `Cluster::join()` joins the processes that `mpirun` has started, on all of their devices.
+/// let options = ClusterOptions { devices: Some("host:1".parse()?), ..ClusterOptions::default() };
+/// let result = Cluster::join_with(options)?.run(program)?.to_vec::<f32>()?;
+/// if let Some(squares) = result {
+///     assert_eq!(squares[7 * 100 + 5], 144.0);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cluster {
+    rank: usize,
+    size: usize,
+    /// This node, or all nodes of a cluster in threads, by rank.
+    drivers: Vec<Driver>,
+}
+
+/// How nodes join, and what they use.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterOptions {
+    /// The library that carries messages; by default the one that `$PDAWL_WIRE` names, and
+    /// otherwise that of MPI near the executable, where a launcher has started several
+    /// processes.
+    pub wire: Option<PathBuf>,
+    /// The devices of this node; by default the host and all OpenCL devices that are no CPUs.
+    pub devices: Option<Selection>,
+    /// How subtasks are spread over nodes.
+    pub spread: NamedSpread,
+    /// Of the policy's random choices.
+    pub seed: u64,
+    /// Ends the present run on all nodes when somebody sets it, such as a handler of Ctrl-C.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Cluster {
+    /// Joins the other processes that a launcher such as `mpirun` has started. A process that
+    /// was started by itself is the only node.
+    ///
+    /// # Errors
+    /// A wire that does not join, processes of other programs, lost nodes, and devices that
+    /// cannot be opened. All nodes end then.
+    pub fn join() -> Result<Self, ClusterError> {
+        Self::join_with(ClusterOptions::default())
+    }
+
+    /// As [`Self::join`], with options. All nodes have the same policy and seed.
+    ///
+    /// # Errors
+    /// As [`Self::join`].
+    pub fn join_with(options: ClusterOptions) -> Result<Self, ClusterError> {
+        let named = options.wire.clone();
+        let named = named.or_else(|| std::env::var_os("PDAWL_WIRE").map(PathBuf::from));
+        let wire: Box<dyn Wire> = match join(named.as_deref(), Pulse::default())? {
+            Some(mut wire) => {
+                agree(&mut wire, &asked(&options)?, &options.stop)?;
+                Box::new(wire)
+            }
+            None => Box::new(LocalWire::alone()),
+        };
+        Self::of(vec![wire], &options)
+    }
+
+    /// A cluster of so many nodes that are threads of this process, for trying a program. The
+    /// nodes share the machine's devices.
+    ///
+    /// # Errors
+    /// No nodes, and devices that cannot be opened.
+    pub fn in_threads(nodes: usize, options: ClusterOptions) -> Result<Self, ClusterError> {
+        if nodes == 0 {
+            let why = "a cluster of 0 nodes computes nothing; 1 or more are needed";
+            return Err(ClusterError::Refused(why.to_owned()));
+        }
+        let wires = LocalWire::cluster(nodes).into_iter();
+        Self::of(wires.map(|wire| Box::new(wire) as _).collect(), &options)
+    }
+
+    fn of(wires: Vec<Box<dyn Wire>>, options: &ClusterOptions) -> Result<Self, ClusterError> {
+        let (rank, size, here) = (wires[0].rank(), wires[0].size(), wires.len());
+        let drivers: Result<Vec<Driver>, ClusterError> = (wires.into_iter())
+            .map(|wire| Driver::start(wire, options.clone(), here))
+            .collect();
+        let mut drivers = drivers?;
+        let opened: Vec<_> = drivers.iter_mut().map(Driver::opened).collect();
+        opened.into_iter().collect::<Result<(), _>>()?;
+        Ok(Self {
+            rank,
+            size,
+            drivers,
+        })
+    }
+
+    /// The number of this node, from 0; 0 for nodes in threads.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many nodes there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Runs a program, and brings its results to the first node. Every node calls it.
+    ///
+    /// # Errors
+    /// A program that cannot run, or has no result; what devices and wires refuse; lost nodes,
+    /// and [`ClusterOptions::stop`]. All nodes end then, and run no further program.
+    pub fn run(&mut self, program: Program) -> Result<Results, ClusterError> {
+        let program = Arc::new(program);
+        for driver in &self.drivers {
+            driver.run(&program);
+        }
+        let ran: Vec<_> = self.drivers.iter().map(Driver::ran).collect();
+        // The first node has been told why others ended.
+        let mut results = ran.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
+        match results.next() {
+            Some(first) => Ok(first),
+            None => Err(ClusterError::Interrupted),
+        }
+    }
+
+    /// Waits until all nodes have come to this point, and leaves the cluster. What drops the
+    /// cluster does the same, and does not tell what goes wrong.
+    ///
+    /// # Errors
+    /// The loss of the first node.
+    pub fn leave(mut self) -> Result<(), ClusterError> {
+        // A node leaves when all others do.
+        self.drivers.iter_mut().for_each(Driver::end);
+        let left: Vec<_> = self.drivers.iter_mut().map(Driver::leave).collect();
+        left.into_iter().collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for driver in &mut self.drivers {
+            match std::thread::panicking() {
+                true => driver.abandon(),
+                false => driver.end(),
+            }
+        }
+        for driver in &mut self.drivers {
+            // Who wants to know it calls `leave`.
+            let _ = driver.leave();
+        }
+    }
+}
+
+/// What a process is, as far as the library knows it.
+pub fn build_agreement() -> Agreement {
+    let mut agreement = Agreement::default();
+    agreement.add("the version", env!("CARGO_PKG_VERSION"));
+    agreement.add("the build", env!("PDAWL_SOURCES"));
+    agreement.add("the protocol", protocol::VERSION.to_string());
+    agreement
+}
+
+/// What all nodes must have alike. Functions do not travel, so the executables are equal.
+fn asked(options: &ClusterOptions) -> Result<Agreement, ClusterError> {
+    let mut agreement = build_agreement();
+    let program = std::env::current_exe().and_then(std::fs::read);
+    let sum = twox_hash::xxhash3_128::Hasher::oneshot(&program.map_err(ClusterError::Executable)?);
+    agreement.add("the executable", format!("{sum:032x}"));
+    agreement.add("the policy", options.spread.to_string());
+    agreement.add("the seed", options.seed.to_string());
+    Ok(agreement)
+}

@@ -1,0 +1,632 @@
+//! Tasks whose subtasks are computed by safe functions on the host, by kernels on OpenCL
+//! devices, or by both.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::access::{Access, Begin, Bytes, ReadOf, Subscription, Use, WriteOf};
+use super::kernel::SubtaskKernel;
+use crate::cluster::space::{Block, Part, SpaceId};
+use crate::cluster::task::{
+    Beginning, Combine, Computed, ReadArgument, SubtaskLaunch, SubtaskValue, Task,
+};
+use crate::codelet::function::{
+    Accumulators, FunctionArgument, FunctionMemory, UnitMemory, codelet, reduction,
+};
+use crate::codelet::{Codelet, Cost, Memory, Name, Value};
+
+/// Most units of a subtask, unless it is cut otherwise: a few for each core of most machines.
+const UNITS: u64 = 64;
+
+type Subscribe = Arc<dyn Fn(u64) -> Subscription + Send + Sync>;
+type Run = Arc<dyn Fn(u64, u64, &mut Bytes<'_>) + Send + Sync>;
+type CostOf = Arc<dyn Fn(u64) -> Cost + Send + Sync>;
+
+/// Some numbers of each subtask.
+type ItemsOf = Arc<dyn Fn(u64) -> Range<u64> + Send + Sync>;
+
+/// A task that computes its subtasks with a function, a kernel, or both. They get views of the
+/// blocks that their subtask names, and no other data.
+///
+/// A subtask consists of *units*, each of which one core computes: unit `u` of `n` has the
+/// `u`-th of `n` parts of each block that the subtask writes, some of its rows, or of its
+/// columns if it has one row. A kernel computes a whole subtask.
+#[derive(Clone)]
+pub struct ProgramTask {
+    pub(super) name: Name,
+    pub(super) count: u64,
+    subscribe: Subscribe,
+    function: Option<Function>,
+    kernel: Option<SubtaskKernel>,
+    cost: Option<CostOf>,
+    reduction: Option<Accumulators>,
+}
+
+/// How the host computes a subtask.
+#[derive(Clone)]
+struct Function {
+    run: Run,
+    /// Where units have parts of these, and accumulators of their own.
+    items: Option<ItemsOf>,
+}
+
+/// Which unit of which subtask a function computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    pub subtask: u64,
+    /// Its number in the subtask.
+    pub number: u64,
+}
+
+impl ProgramTask {
+    /// A task of `count` subtasks, which use spaces as `accesses` says: one access, or a tuple
+    /// of up to six. The function gets a view for each.
+    pub fn new<A: Access>(
+        name: impl Into<Name>,
+        count: u64,
+        accesses: A,
+        function: impl Fn(Unit, A::View<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        let accesses = Arc::new(accesses);
+        let subscribing = Arc::clone(&accesses);
+        let run = move |subtask, number, bytes: &mut Bytes| {
+            function(Unit { subtask, number }, accesses.view(bytes));
+        };
+        let run = Function {
+            run: Arc::new(run),
+            items: None,
+        };
+        Self::of(name.into(), count, subscribing, Some(run))
+    }
+
+    /// A task whose subtasks a kernel computes, on OpenCL devices alone.
+    pub fn kernel(count: u64, accesses: impl Access, kernel: SubtaskKernel) -> Self {
+        let name = Name::from(kernel.name().to_owned());
+        Self::of(name, count, Arc::new(accesses), None).with_kernel(kernel)
+    }
+
+    /// A task that reduces: each subtask adds what it finds to blocks that all of them write,
+    /// and all are combined by an operation that is commutative and associative. The
+    /// accumulators begin with `identity`, to which the operation adds nothing.
+    ///
+    /// `items` are numbers of a subtask that its units share, such as the rows that it reads.
+    /// The function gets some of them, and adds what belongs to these to its views of what it
+    /// writes. Each core has accumulators of its own, so that the input is read once.
+    ///
+    /// ```
+    /// use pdawl::cluster::space::Block;
+    /// use pdawl::workload::cluster::program::{Program, ProgramTask};
+    ///
+    /// // How often each digit occurs.
+    /// let mut program = Program::new("digits");
+    /// let digits = program.given(1, 1000, |_, column| (column % 10) as u8);
+    /// let counts = program.space::<u64>(1, 10);
+    /// let part = |subtask: u64| 250 * subtask..250 * (subtask + 1);
+    /// let read = digits.read(move |subtask| Block::new(0..1, part(subtask)));
+    /// program.add_task(ProgramTask::reduction(
+    ///     "count",
+    ///     4,
+    ///     part,
+    ///     (read, counts.write(move |_| counts.whole())),
+    ///     (0_u64, |sum, other| *sum += other),
+    ///     |columns, (digits, mut counts)| {
+    ///         for column in columns {
+    ///             counts[(0, digits[(0, column)].into())] += 1;
+    ///         }
+    ///     },
+    /// ));
+    /// # program.set_result(counts);
+    /// # assert!(program.check().is_ok());
+    /// ```
+    pub fn reduction<A: Access, T: Pod + Send + Sync>(
+        name: impl Into<Name>,
+        count: u64,
+        items: impl Fn(u64) -> Range<u64> + Send + Sync + 'static,
+        accesses: A,
+        (identity, operation): (T, impl Fn(&mut T, T) + Send + Sync + 'static),
+        function: impl Fn(Range<u64>, A::View<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        let accesses = Arc::new(accesses);
+        let subscribing = Arc::clone(&accesses);
+        let items: ItemsOf = Arc::new(items);
+        let of = Arc::clone(&items);
+        let run = move |subtask, number, bytes: &mut Bytes| {
+            function(part(&of(subtask), number), accesses.view(bytes));
+        };
+        let function = Function {
+            run: Arc::new(run),
+            items: Some(items),
+        };
+        let task = Self::of(name.into(), count, subscribing, Some(function));
+        task.reduce(identity, operation)
+    }
+
+    fn of(name: Name, count: u64, accesses: Arc<impl Access>, function: Option<Function>) -> Self {
+        Self {
+            name,
+            count,
+            subscribe: Arc::new(move |subtask| {
+                let mut subscription = Subscription::default();
+                accesses.subscribe(subtask, &mut subscription);
+                subscription
+            }),
+            function,
+            kernel: None,
+            cost: None,
+            reduction: None,
+        }
+    }
+
+    /// OpenCL devices compute its subtasks with this kernel.
+    pub fn with_kernel(self, kernel: SubtaskKernel) -> Self {
+        let kernel = Some(kernel);
+        Self { kernel, ..self }
+    }
+
+    /// The operations and the memory traffic of a subtask. By default it reads and writes
+    /// each byte once, and computes nothing.
+    pub fn cost(self, cost: impl Fn(u64) -> Cost + Send + Sync + 'static) -> Self {
+        Self {
+            cost: Some(Arc::new(cost)),
+            ..self
+        }
+    }
+
+    /// All subtasks write the same blocks, of elements of type `T`, which begin with
+    /// `identity`. Their results are combined element by element, in any order. Units divide
+    /// what is written, so that each of them reads all that its subtask reads; in a
+    /// [`reduction`](Self::reduction) they divide what is read.
+    pub fn reduce<T: Pod + Send + Sync>(
+        self,
+        identity: T,
+        operation: impl Fn(&mut T, T) + Send + Sync + 'static,
+    ) -> Self {
+        let begin = move |sums: &mut [u8]| {
+            let sums = sums.chunks_exact_mut(size_of::<T>());
+            sums.for_each(|sum| sum.copy_from_slice(bytemuck::bytes_of(&identity)));
+        };
+        let combine = move |sums: &mut [u8], others: &[u8]| {
+            let length = size_of::<T>();
+            let pairs = sums.chunks_exact_mut(length);
+            for (to, other) in pairs.zip(others.chunks_exact(length)) {
+                let mut sum: T = bytemuck::pod_read_unaligned(to);
+                operation(&mut sum, bytemuck::pod_read_unaligned(other));
+                to.copy_from_slice(bytemuck::bytes_of(&sum));
+            }
+        };
+        let reduction = Some(Accumulators {
+            begin: Arc::new(begin),
+            combine: Arc::new(combine),
+        });
+        Self { reduction, ..self }
+    }
+
+    /// The task on a workload's spaces, by the ids that they have in a run.
+    pub fn on(&self, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        Arc::new(OnSpaces {
+            task: self.clone(),
+            spaces: spaces.into(),
+        })
+    }
+}
+
+/// The items of a unit.
+fn part(items: &Range<u64>, number: u64) -> Range<u64> {
+    let (count, units) = (items.end.saturating_sub(items.start), item_units(items));
+    let cut =
+        |number| items.start + (u128::from(count) * u128::from(number) / u128::from(units)) as u64;
+    cut(number)..cut(number + 1)
+}
+
+/// The units that share items.
+fn item_units(items: &Range<u64>) -> u64 {
+    items.end.saturating_sub(items.start).clamp(1, UNITS)
+}
+
+struct OnSpaces {
+    task: ProgramTask,
+    spaces: Arc<[SpaceId]>,
+}
+
+impl OnSpaces {
+    fn part(&self, space: usize, block: &Block) -> Part {
+        Part {
+            // One that does not exist is refused when the task begins.
+            space: *self.spaces.get(space).unwrap_or(&SpaceId(u32::MAX)),
+            block: block.clone(),
+        }
+    }
+
+    fn parts(&self, read: &ReadOf) -> Vec<Part> {
+        let blocks = read.blocks.iter().filter(|block| !block.is_empty());
+        blocks.map(|block| self.part(read.space, block)).collect()
+    }
+
+    /// How the host computes a subtask.
+    fn host(&self, subtask: u64) -> Option<(Codelet, u64)> {
+        let Function { run, items } = self.task.function.clone()?;
+        let subscription = (self.task.subscribe)(subtask);
+        let name = self.task.name.clone();
+        // Cuts that do not suit have been refused when the task began.
+        let even = || subscription.cuts().unwrap_or_else(|_| subscription.whole());
+        let cuts = match &items {
+            Some(_) => subscription.whole(),
+            None => even(),
+        };
+        let memory = subscription.memory(&cuts);
+        let units = match &items {
+            Some(items) => item_units(&items(subtask)),
+            None => memory.units().max(1),
+        };
+        let accumulates = items.is_some();
+        // What memory begins with for the device that computes is not written again.
+        let zeroes = self.task.kernel.is_none() && self.task.reduction.is_none();
+        let function = move |memory: UnitMemory| {
+            let unit = memory.unit;
+            let cut = if accumulates { 0 } else { unit as usize };
+            let mut bytes = subscription.of_unit(&cuts, cut, memory, zeroes);
+            run(subtask, unit, &mut bytes);
+        };
+        let codelet = match self.task.reduction.clone().filter(|_| accumulates) {
+            Some(accumulators) => reduction(name, memory, Arc::new(function), accumulators),
+            None => codelet(name, memory, Arc::new(function)),
+        };
+        Some((codelet, units))
+    }
+}
+
+impl Task for OnSpaces {
+    fn name(&self) -> &str {
+        &self.task.name
+    }
+
+    fn count(&self) -> u64 {
+        self.task.count
+    }
+
+    fn reads(&self, subtask: u64) -> Vec<Part> {
+        let subscription = (self.task.subscribe)(subtask);
+        let mut parts: Vec<Part> = subscription
+            .reads()
+            .flat_map(|read| self.parts(read))
+            .collect();
+        let changed = subscription.written();
+        let changed = changed.filter(|write| write.begin == Begin::Contents);
+        parts.extend(changed.map(|write| self.part(write.space, &write.block)));
+        parts
+    }
+
+    fn writes(&self, subtask: u64) -> Vec<Part> {
+        let subscription = (self.task.subscribe)(subtask);
+        let written = subscription.written();
+        written
+            .map(|write| self.part(write.space, &write.block))
+            .collect()
+    }
+
+    fn changes(&self, subtask: u64) -> Vec<bool> {
+        let subscription = (self.task.subscribe)(subtask);
+        let written = subscription.written();
+        written
+            .map(|write| write.begin == Begin::Contents)
+            .collect()
+    }
+
+    fn cost(&self, subtask: u64) -> Cost {
+        match &self.task.cost {
+            Some(cost) => cost(subtask),
+            None => Cost {
+                flops: 0.0,
+                bytes: (self.task.subscribe)(subtask).bytes() as f64,
+            },
+        }
+    }
+
+    fn reduces(&self) -> bool {
+        self.task.reduction.is_some()
+    }
+
+    fn fault(&self, subtask: u64) -> Option<String> {
+        let subscription = (self.task.subscribe)(subtask);
+        let kernel = self.task.kernel.as_ref();
+        let of_kernel = || kernel.and_then(|kernel| kernel.fault(subtask, &subscription));
+        let of_cuts = || subscription.cuts().err();
+        let has_function = self.task.function.is_some();
+        (subscription.fault().or_else(of_kernel)).or_else(|| of_cuts().filter(|_| has_function))
+    }
+}
+
+impl Computed for OnSpaces {
+    fn is_compact(&self) -> bool {
+        true
+    }
+
+    fn read_arguments(&self, subtask: u64) -> Vec<ReadArgument> {
+        let subscription = (self.task.subscribe)(subtask);
+        let reads = subscription.reads().filter(|read| read.elements() > 0);
+        reads
+            .map(|read| ReadArgument {
+                parts: self.parts(read),
+                keeps_places: read.is_natural,
+            })
+            .collect()
+    }
+
+    fn keeps_places(&self, subtask: u64) -> Vec<bool> {
+        let subscription = (self.task.subscribe)(subtask);
+        subscription
+            .written()
+            .map(|write| write.is_natural)
+            .collect()
+    }
+
+    /// A function makes zeros itself. A kernel does not, and a reduction's accumulators begin
+    /// with what adds nothing.
+    fn begins(&self, part: &Part) -> Beginning {
+        let accumulates = |function: &Function| function.items.is_some();
+        let is_own = self.task.function.as_ref().is_some_and(accumulates);
+        // All subtasks begin alike, so that the first one's accesses tell.
+        let index = self.spaces.iter().position(|space| *space == part.space);
+        let first = (self.task.subscribe)(0);
+        let mut of_space = first.writes().filter(|write| Some(write.space) == index);
+        let is_full = of_space.all(|write| write.begin == Begin::Anything);
+        match (&self.task.reduction, &self.task.kernel) {
+            _ if is_full => Beginning::Anything,
+            (Some(_), None) if is_own => Beginning::Anything,
+            (Some(_), _) => Beginning::Made,
+            (None, None) => Beginning::Anything,
+            (None, Some(_)) => Beginning::Zeros,
+        }
+    }
+
+    fn begin(&self, _part: &Part, bytes: &mut [u8]) {
+        if let Some(reduction) = &self.task.reduction {
+            (reduction.begin)(bytes);
+        }
+    }
+
+    fn launch(&self, subtask: u64) -> SubtaskLaunch {
+        let kernel = self.task.kernel.as_ref();
+        let (host, units) = match self.host(subtask) {
+            Some((codelet, units)) => (codelet.host, units),
+            None => (None, 1),
+        };
+        let values = kernel.map(|kernel| kernel.values_of(subtask));
+        let values = values.unwrap_or_default().into_iter();
+        SubtaskLaunch {
+            codelet: Arc::new(Codelet {
+                name: self.task.name.clone(),
+                host,
+                opencl: kernel.map(|kernel| kernel.implementation(subtask)),
+            }),
+            units: 0..units,
+            values: values.map(SubtaskValue::from).collect(),
+        }
+    }
+
+    /// In the order of the accesses.
+    fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
+        let subscription = (self.task.subscribe)(subtask);
+        let count = subscription.reads().filter(|read| read.elements() > 0);
+        let (reads, writes) = memories.split_at(count.count().min(memories.len()));
+        let (mut reads, mut writes) = (reads.iter(), writes.iter());
+        let memories = subscription.uses.iter().filter_map(|one| match one {
+            Use::Read(read) if read.elements() > 0 => reads.next(),
+            Use::Write(write) if !write.block.is_empty() => writes.next(),
+            _ => None,
+        });
+        let memories = memories.copied().map(Value::Memory);
+        memories.chain(values).collect()
+    }
+
+    fn combine(&self) -> Option<Combine> {
+        let reduction = self.task.reduction.as_ref();
+        reduction.map(|reduction| Arc::clone(&reduction.combine))
+    }
+}
+
+impl Subscription {
+    fn reads(&self) -> impl Iterator<Item = &ReadOf> {
+        self.uses.iter().filter_map(|one| match one {
+            Use::Read(read) => Some(read),
+            Use::Write(_) => None,
+        })
+    }
+
+    fn writes(&self) -> impl Iterator<Item = &WriteOf> {
+        self.uses.iter().filter_map(|one| match one {
+            Use::Read(_) => None,
+            Use::Write(write) => Some(write),
+        })
+    }
+
+    /// What is written, but for blocks without elements.
+    fn written(&self) -> impl Iterator<Item = &WriteOf> {
+        self.writes().filter(|write| !write.block.is_empty())
+    }
+
+    fn bytes(&self) -> u64 {
+        let reads = self
+            .reads()
+            .map(|read| read.elements() * read.extent.element);
+        let writes = self.writes().map(|write| write.extent.bytes(&write.block));
+        reads.sum::<u64>() + writes.sum::<u64>()
+    }
+
+    /// Why no memory can be as the accesses say.
+    fn fault(&self) -> Option<String> {
+        let mut natural = self.written().filter(|write| write.is_natural);
+        let one = natural.find(|write| {
+            write.block.height() > 1 && write.block.width() != write.extent.columns
+        })?;
+        Some(format!(
+            "its natural view of space {} is of columns {:?} of several rows, and a natural view \
+             that is written has all columns or one row; use the compact view",
+            one.space, one.block.columns
+        ))
+    }
+
+    /// The memory of a function's launch.
+    fn memory(&self, cuts: &[Vec<u64>]) -> FunctionMemory {
+        let mut cuts = cuts.iter();
+        let arguments = self.uses.iter().filter_map(|one| match one {
+            Use::Read(read) if read.elements() > 0 => Some(FunctionArgument::Read {
+                first: 0,
+                bytes: read.bytes(),
+            }),
+            Use::Write(write) if !write.block.is_empty() => {
+                let cuts = cuts.next()?;
+                Some(FunctionArgument::Written(write.bytes(cuts)))
+            }
+            _ => None,
+        });
+        FunctionMemory(arguments.collect())
+    }
+
+    /// The lines at which the units of each written block begin, and the end.
+    fn cuts(&self) -> Result<Vec<Vec<u64>>, String> {
+        let mut given = self.written().filter_map(|write| write.cuts.as_ref());
+        let lines = |write: &WriteOf| write.lines().end - write.lines().start;
+        let units = match given.next() {
+            Some(cuts) => cuts.len().saturating_sub(1) as u64,
+            None => self.written().map(lines).min().unwrap_or(1).min(UNITS),
+        };
+        self.written().map(|write| write.cut(units)).collect()
+    }
+
+    /// A single unit.
+    fn whole(&self) -> Vec<Vec<u64>> {
+        self.written().map(WriteOf::ends).collect()
+    }
+
+    /// The bytes of a unit, in the order of the accesses. Of what is written it has the part
+    /// of this number.
+    fn of_unit<'a>(
+        &self,
+        cuts: &[Vec<u64>],
+        number: usize,
+        memory: UnitMemory<'a>,
+        zeroes: bool,
+    ) -> Bytes<'a> {
+        let mut found = memory.reads.into_iter();
+        let reads = self.reads().map(|read| {
+            let bytes = match read.elements() {
+                0 => None,
+                _ => found.next(),
+            };
+            (read.places(), bytes.unwrap_or_default())
+        });
+        let reads: Vec<_> = reads.collect();
+        let mut written = memory.writes.into_iter().zip(cuts);
+        let writes = self.writes().map(|write| {
+            let own = match write.block.is_empty() {
+                true => None,
+                false => written.next(),
+            };
+            match own {
+                None => (write.block.clone(), &mut [][..]),
+                Some((bytes, cuts)) => {
+                    if zeroes && write.begin == Begin::Zeros {
+                        bytes.fill(0);
+                    }
+                    (write.part(cuts[number]..cuts[number + 1]), bytes)
+                }
+            }
+        });
+        let writes: Vec<_> = writes.collect();
+        Bytes {
+            reads: reads.into_iter(),
+            writes: writes.into_iter(),
+        }
+    }
+}
+
+impl ReadOf {
+    /// The bytes of its memory.
+    fn bytes(&self) -> u64 {
+        match self.is_natural {
+            true => self.extent.bytes(&self.extent.whole()),
+            false => self.elements() * self.extent.element,
+        }
+    }
+
+    /// Where its blocks are in the memory: their first elements, and those from row to row.
+    fn places(&self) -> Vec<(Block, usize, usize)> {
+        let mut end = 0;
+        let places = self.blocks.iter().map(|block| {
+            let begin = end;
+            end += block.elements();
+            let (first, pitch) = match self.is_natural && !block.is_empty() {
+                true => (self.extent.whole().offset_of(block), self.extent.columns),
+                false => (begin, block.width()),
+            };
+            (block.clone(), first as usize, pitch as usize)
+        });
+        places.collect()
+    }
+}
+
+impl WriteOf {
+    fn has_rows(&self) -> bool {
+        self.block.height() > 1
+    }
+
+    /// The rows of the block, or its columns if it has one row.
+    fn lines(&self) -> Range<u64> {
+        match self.has_rows() {
+            true => self.block.rows.clone(),
+            false => self.block.columns.clone(),
+        }
+    }
+
+    /// The cuts of a single unit.
+    pub(super) fn ends(&self) -> Vec<u64> {
+        vec![self.lines().start, self.lines().end]
+    }
+
+    /// Some lines of the block.
+    fn part(&self, lines: Range<u64>) -> Block {
+        match self.has_rows() {
+            true => Block::new(lines, self.block.columns.clone()),
+            false => Block::new(self.block.rows.clone(), lines),
+        }
+    }
+
+    /// The lines where so many units begin, and the end.
+    fn cut(&self, units: u64) -> Result<Vec<u64>, String> {
+        let lines = self.lines();
+        let Some(cuts) = &self.cuts else {
+            let cut = |unit| lines.start + (lines.end - lines.start) * unit / units;
+            return Ok((0..=units).map(cut).collect());
+        };
+        let is_whole = cuts.is_sorted()
+            && cuts.first() == Some(&lines.start)
+            && cuts.last() == Some(&lines.end);
+        match is_whole && cuts.len() as u64 == units + 1 {
+            true => Ok(cuts.clone()),
+            false => Err(format!(
+                "lines {lines:?} of space {} are cut at {cuts:?}; cuts ascend from the first line \
+                 to the end, and are as many for all blocks of a subtask",
+                self.space
+            )),
+        }
+    }
+
+    /// The bytes of its memory at which lines begin.
+    fn bytes(&self, cuts: &[u64]) -> Vec<u64> {
+        let line = match self.has_rows() {
+            true => self.block.width() * self.extent.element,
+            false => self.extent.element,
+        };
+        let first = match self.is_natural {
+            true => self.extent.offset(&self.block),
+            false => 0,
+        };
+        let begin = self.lines().start;
+        cuts.iter()
+            .map(|cut| first + (cut - begin) * line)
+            .collect()
+    }
+}

@@ -1,0 +1,55 @@
+//! The programs in `examples/`, on nodes that are threads, compared with sequential ones.
+
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
+
+use crate::cluster_programs::cluster;
+use crate::pocl::cpu_device;
+
+#[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/fft.rs"]
+mod fft;
+#[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/word_count.rs"]
+mod word_count;
+
+#[test]
+fn the_example_transforms_rows() {
+    let cpu = format!("{}:1", cpu_device().info.name);
+    // The function alone, the kernel alone on memory of its own, and both.
+    for devices in ["host:1", &format!("{cpu}=own"), &format!("host:1,{cpu}")] {
+        let program = fft::fft().expect("the kernel is there");
+        let results = cluster(2, devices).run(program).expect("it runs");
+        let found = results.to_vec::<[f32; 2]>().expect("complex numbers");
+        let found = found.expect("this is the first node");
+        assert_eq!(found.len() as u64, fft::ROWS * fft::COLUMNS);
+        let plan = FftPlanner::new().plan_fft_forward(fft::COLUMNS as usize);
+        for (row, found) in (0..).zip(found.chunks(fft::COLUMNS as usize)) {
+            let numbers = (0..fft::COLUMNS).map(|column| fft::number(row, column));
+            let mut right: Vec<Complex<f64>> = numbers
+                .map(|[re, im]| Complex::new(re.into(), im.into()))
+                .collect();
+            let norm = right.iter().map(Complex::norm_sqr).sum::<f64>().sqrt();
+            plan.process(&mut right);
+            for (found, right) in found.iter().zip(&right) {
+                let [re, im] = found.map(f64::from);
+                let error = (Complex::new(re, im) - right).norm();
+                assert!(error < 1e-4 * norm, "{devices}: {found:?}, {right}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_example_counts_words() {
+    let text = String::from_utf8_lossy(word_count::TEXT);
+    let words = text.split(|letter: char| !letter.is_ascii_alphabetic());
+    let count = |word| words.clone().filter(|found| *found == word).count() as u64;
+    let right = word_count::WORDS.map(count);
+    assert!(right.iter().all(|count| *count > 0));
+    for nodes in 1..=3 {
+        let results = cluster(nodes, "host:2").run(word_count::word_count());
+        let counts = results.expect("it runs").to_vec::<u64>().expect("counts");
+        assert_eq!(counts.expect("this is the first node"), right);
+    }
+}
