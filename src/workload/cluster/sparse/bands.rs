@@ -71,7 +71,8 @@ impl Bands {
             .map(|read| read.end - read.start)
             .sum();
         if read as f64 > MUCH * columns as f64 * reads.len() as f64 {
-            reads.fill(vec![0..columns]);
+            let whole: Vec<_> = std::iter::once(0..columns).collect();
+            reads.fill(whole);
         }
         Arc::new(Self {
             matrix: Arc::clone(matrix),
