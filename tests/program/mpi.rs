@@ -277,13 +277,15 @@ fn a_program_of_a_user_runs_over_three_processes() {
     let folder = cargo_bin("pdawl");
     let folder = folder.parent().expect("the program is in a folder");
     let mut cargo = Command::new(env!("CARGO"));
+    // The features of the tests' own build, so that the library is not compiled again.
     cargo.args([
         "build",
         "--quiet",
-        "--example",
-        "word_count",
-        "--target-dir",
+        "--workspace",
+        "--exclude",
+        "pdawl-wire-mpi",
     ]);
+    cargo.args(["--example", "word_count", "--target-dir"]);
     cargo.arg(folder.parent().expect("a profile is in the target folder"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     if folder.ends_with("release") {
