@@ -250,7 +250,11 @@ impl Work {
             let ahead = prefetch as usize * devices.working();
             let window = devices.free_slots(self.id) + ahead;
             match self.queue.next_unasked() {
-                Some(subtask) if self.queue.fetched() < window => {
+                // Where it is still on a device, though its result was not wanted, the end of
+                // that run leaves what it reads.
+                Some(subtask)
+                    if self.queue.fetched() < window && !devices.runs(self.id, subtask) =>
+                {
                     let needs = self.fetches.fetch(subtask, &self.task, spaces, actions);
                     self.queue.asked(needs);
                 }
