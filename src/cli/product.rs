@@ -174,6 +174,10 @@ impl Product {
             irregular: self.irregular.unwrap_or(arrange::IRREGULAR),
             unit_weight: None,
         };
+        let (rows, columns) = (matrix.csr.rows(), matrix.csr.columns());
+        if self.ranks.is_some() && rows == 0 {
+            return Err(unsuitable(SpmvError::Empty { rows, columns }));
+        }
         let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);
         let mut spmv = spmv.map_err(unsuitable)?;
         if let Some(result) = self.ranks.as_ref().and_then(|ranks| ranks.result.clone()) {

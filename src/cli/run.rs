@@ -523,7 +523,12 @@ impl Options {
         bar.finish_and_clear();
         let outcome = outcome?;
         match saves {
-            Some(saves) if outcome.interrupted => saves.drop_unwritten(),
+            Some(saves) if outcome.interrupted => {
+                saves.drop_unwritten("interrupted before the last step");
+            }
+            Some(saves) if outcome.verified == Some(false) => {
+                saves.drop_unwritten("the result is wrong");
+            }
             Some(saves) => saves.write(&session.results())?,
             None => {}
         }

@@ -41,10 +41,10 @@ impl Saves {
         }])
     }
 
-    /// Leaves the files unchanged, and says so.
-    pub fn drop_unwritten(self) {
+    /// Leaves the files unchanged, and says why.
+    pub fn drop_unwritten(self, why: &str) {
         if !self.0.is_empty() {
-            terminal::warn("interrupted before the last step: no result was written");
+            terminal::warn(&format!("{why}: no result was written"));
         }
     }
 

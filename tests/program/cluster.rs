@@ -190,6 +190,10 @@ fn wrong_files_and_options_are_told() {
     write(&home.path("a.npy"), "<f4", "(2, 3)", &[1.0; 6]);
     write(&home.path("even.npy"), "<f4", "(2, 2)", &[1.0; 4]);
     write(&home.path("d.npy"), "<f8", "(2, 1)", &[1.0; 4]);
+    let pattern = "%%MatrixMarket matrix coordinate pattern general\n";
+    for (name, rest) in [("empty.mtx", "0 0 0\n"), ("wide.mtx", "2 3 1\n1 3\n")] {
+        fs::write(home.path(name), format!("{pattern}{rest}")).unwrap();
+    }
     for (line, status, part) in [
         ("lu --input a.npy", 1, "a.npy: has 2 rows and 3 columns"),
         ("lu --input d.npy", 1, "d.npy: has 2 rows and 1 columns"),
@@ -220,6 +224,16 @@ fn wrong_files_and_options_are_told() {
             "convolution --image even.npy --filter-file even.npy",
             2,
             "without a middle",
+        ),
+        (
+            "pagerank --matrix empty.mtx --no-cache",
+            2,
+            "nothing to compute",
+        ),
+        (
+            "pagerank --matrix wide.mtx --no-cache",
+            2,
+            "only a square one",
         ),
         (
             "pagerank --matrix uniform:9,2 --damping 1",

@@ -42,7 +42,8 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
     let (form, precision) = (product.form(), product.precision());
     let what = match form {
         Form::Product => "y = A x",
-        Form::Iteration | Form::Ranks => "x = A x / |A x|",
+        Form::Iteration => "x = A x / |A x|",
+        Form::Ranks => "page ranks",
     };
     let size = format!(
         "{}, {what}, {} steps, {}, seed {}",
