@@ -59,6 +59,7 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
         tile: NO_TILE,
         tolerance: None,
         notes,
+        fits: None,
         alone: None,
     })
 }
@@ -222,6 +223,7 @@ fn prepare(
         size,
         tile: NO_TILE,
         notes: loaded.notes,
+        fits: None,
         alone: None,
     })
 }

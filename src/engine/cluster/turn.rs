@@ -124,10 +124,8 @@ impl Node<'_> {
     }
 
     fn tell_losses(&mut self) -> Result<(), ClusterError> {
-        let losses = self.subtasks.take_losses().into_iter();
-        losses
-            .map(|(device, why)| self.lose_device(device, why))
-            .collect()
+        let mut losses = self.subtasks.take_losses().into_iter();
+        losses.try_for_each(|(device, why)| self.lose_device(device, why))
     }
 
     fn ended_subtask(&mut self, ended: EndedSubtask) -> Result<(), ClusterError> {
