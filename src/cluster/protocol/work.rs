@@ -331,7 +331,9 @@ impl Work {
                 _ => self.fetches.has_room(prefetch),
             };
             match self.queue.next_unasked() {
-                Some(subtask) if may_ask => {
+                // Where it is still on a device, though its result was not wanted, the end of
+                // that run leaves what it reads.
+                Some(subtask) if may_ask && !devices.runs(self.id, subtask) => {
                     let needs = self.fetches.fetch(subtask, &self.task, spaces, actions);
                     self.queue.asked(needs);
                 }
