@@ -76,12 +76,12 @@ impl Stencil {
             grids: 2,
         })?;
         let seed = stencil.seed();
-        let prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        let mut prepared = cluster::stencil::prepare(stencil, self.grid.steps);
         let alone = |machine: &MachineFile| {
             let workload = WorkloadRequest::Stencil(&self.grid).prepare(of_host(machine))?;
             scaling::alone(machine, &workload, &self.scaling, seed)
         };
-        scaling::predict(&prepared, &self.scaling, seed, self.place.format, alone)
+        scaling::predict(&mut prepared, &self.scaling, seed, self.place.format, alone)
     }
 }
 
@@ -113,7 +113,7 @@ impl Spmv {
         self.scaling
             .spread
             .refuse_placement(cluster::sparse::PRODUCT)?;
-        let prepared = cluster::sparse::prepare_spmv(product, format)?;
+        let mut prepared = cluster::sparse::prepare_spmv(product, format)?;
         let seed = product.seed;
         let alone = |machine: &MachineFile| {
             let matrix = product.load(None, format, interrupt::listen()?)?;
@@ -121,7 +121,7 @@ impl Spmv {
             let workload = request.prepare(of_host(machine))?;
             scaling::alone(machine, &workload, &self.scaling, seed)
         };
-        scaling::predict(&prepared, &self.scaling, seed, format, alone)
+        scaling::predict(&mut prepared, &self.scaling, seed, format, alone)
     }
 }
 

@@ -16,6 +16,17 @@ pub struct NodeInfo {
     pub devices: Vec<DeviceInfo>,
 }
 
+/// How fast nodes are to each other: by the operations a second of their devices. Where these
+/// are not known, all are alike.
+pub fn speeds(nodes: &[NodeInfo]) -> Vec<f64> {
+    let flops = |node: &NodeInfo| node.devices.iter().map(|device| device.flops).sum();
+    let flops: Vec<f64> = nodes.iter().map(flops).collect();
+    match flops.iter().all(|&speed| speed > 0.0 && speed.is_finite()) {
+        true => flops,
+        false => vec![1.0; nodes.len()],
+    }
+}
+
 /// What scheduling knows of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
@@ -31,12 +42,13 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// The seconds that a subtask is expected to take when others follow it: computing
-    /// and memory overlap, and with a depth of two its copies overlap them, too.
-    pub fn seconds(&self, cost: Cost) -> f64 {
+    /// The seconds that a subtask is expected to take when others follow it, which copies so
+    /// many bytes to the device or from it: computing and memory overlap, and with a depth of
+    /// two its copies overlap them, too.
+    pub fn seconds(&self, cost: Cost, copied: f64) -> f64 {
         let time = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
         let compute = time(cost.flops, self.flops).max(time(cost.bytes, self.memory_bandwidth));
-        let copies = time(cost.bytes, self.link_bandwidth);
+        let copies = time(copied, self.link_bandwidth);
         match self.depth {
             0 | 1 => compute + copies,
             _ => compute.max(copies),

@@ -34,9 +34,27 @@ pub struct Data {
     /// The blocks that each subtask reads are `reads[begins[s]..begins[s + 1]]`.
     reads: Vec<u32>,
     begins: Vec<usize>,
+    /// The places in `reads` of blocks that their subtask also writes.
+    changed: Bits,
+    /// The node that has most of what each subtask reads.
+    homes: Vec<Option<NodeId>>,
     /// Blocks of others that each node has or will have, because subtasks there read them.
     fetched: Vec<Bits>,
+    /// Those of them that any node has, which may send them on.
+    copied: Bits,
 }
+
+/// A block that a node lacks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Missing {
+    pub bytes: u64,
+    /// The node that must send it; none where several may.
+    pub holder: Option<NodeId>,
+}
+
+/// Nodes that have almost as much of what a subtask reads as the one that has most, as where
+/// bands differ by a row, are homes as well.
+const ALMOST: f64 = 0.95;
 
 /// Most bytes that this takes: a small part of a node's memory.
 const MOST_BYTES: usize = 1 << 29;
@@ -58,16 +76,24 @@ impl Data {
             blocks: Vec::new(),
             reads: Vec::new(),
             begins: vec![0],
+            changed: Bits::default(),
+            homes: Vec::new(),
             fetched: vec![Bits::default(); nodes],
+            copied: Bits::default(),
         };
         for subtask in 0..task.count() {
+            let written = task.writes(subtask);
             for part in task.reads(subtask) {
+                let is_changed = written.contains(&part);
                 let directory = spaces.directory(part.space);
                 for (block, holder) in directory.holders(&part.block) {
                     let part = Part {
                         space: part.space,
                         block,
                     };
+                    if is_changed {
+                        data.changed.insert(data.reads.len() as u32);
+                    }
                     let blocks = &mut data.blocks;
                     let bytes = spaces.bytes(&part);
                     data.reads.push(*numbers.entry(part).or_insert_with(|| {
@@ -81,6 +107,7 @@ impl Data {
             }
             data.begins.push(data.reads.len());
         }
+        data.find_homes();
         Some(data)
     }
 
@@ -94,14 +121,32 @@ impl Data {
         &self.reads[self.begins[subtask]..self.begins[subtask + 1]]
     }
 
-    /// The bytes and holders of the blocks that a subtask reads and a node neither has nor
-    /// fetches for another one.
-    pub fn missing(&self, subtask: u64, node: NodeId) -> impl Iterator<Item = (u64, NodeId)> + '_ {
+    /// The blocks that a subtask reads and a node neither has nor fetches for another one.
+    pub fn missing(&self, subtask: u64, node: NodeId) -> impl Iterator<Item = Missing> + '_ {
         let fetched = &self.fetched[node.index()];
         let blocks = self.reads(subtask).iter();
         let lacked = blocks.filter(|&&block| !fetched.contains(block));
-        let lacked = lacked.map(|&block| self.blocks[block as usize]);
-        lacked.filter(move |&(_, holder)| holder != node)
+        let lacked = lacked.map(|&block| (block, self.blocks[block as usize]));
+        let lacked = lacked.filter(move |(_, (_, holder))| *holder != node);
+        lacked.map(|(block, (bytes, holder))| Missing {
+            bytes,
+            holder: (!self.copied.contains(block)).then_some(holder),
+        })
+    }
+
+    /// The bytes of blocks that a subtask changes, and who has them, if that is not this node:
+    /// they will want them back.
+    pub fn returns(&self, subtask: u64, node: NodeId) -> impl Iterator<Item = (u64, NodeId)> + '_ {
+        let begin = self.begins[subtask as usize] as u32;
+        let read = (begin..).zip(self.reads(subtask));
+        let changed = read.filter(|(place, _)| self.changed.contains(*place));
+        let blocks = changed.map(|(_, &block)| self.blocks[block as usize]);
+        blocks.filter(move |(_, holder)| *holder != node)
+    }
+
+    /// The number of blocks that a subtask reads.
+    pub fn count(&self, subtask: u64) -> usize {
+        self.reads(subtask).len()
     }
 
     /// The bytes that a subtask reads.
@@ -112,18 +157,34 @@ impl Data {
 
     /// The node that has most of the bytes that a subtask reads.
     pub fn home(&self, subtask: u64) -> Option<NodeId> {
-        let mut bytes: Vec<(NodeId, u64)> = Vec::new();
-        for &block in self.reads(subtask) {
-            let (more, node) = self.blocks[block as usize];
-            match bytes.iter_mut().find(|(other, _)| *other == node) {
-                Some((_, sum)) => *sum += more,
-                None => bytes.push((node, more)),
+        self.homes[subtask as usize]
+    }
+
+    /// Finds the home of each subtask. Where several nodes have most, their subtasks are
+    /// divided among them in the order of both.
+    fn find_homes(&mut self) {
+        let count = self.begins.len() as u64 - 1;
+        let mut sums = vec![0; self.fetched.len()];
+        let mut homes = Vec::with_capacity(count as usize);
+        for subtask in 0..count {
+            let mut having: Vec<NodeId> = Vec::new();
+            for &block in self.reads(subtask) {
+                let (bytes, node) = self.blocks[block as usize];
+                if bytes > 0 && sums[node.index()] == 0 {
+                    having.push(node);
+                }
+                sums[node.index()] += bytes;
             }
+            let sum = |node: &NodeId| sums[node.index()] as f64;
+            let most = having.iter().map(sum).fold(0.0, f64::max);
+            let mut best: Vec<NodeId> = having.clone();
+            best.retain(|node| sum(node) >= ALMOST * most);
+            best.sort_unstable();
+            let place = subtask as usize * best.len() / count as usize;
+            homes.push(best.get(place).copied());
+            having.iter().for_each(|node| sums[node.index()] = 0);
         }
-        let most = bytes
-            .into_iter()
-            .max_by_key(|&(node, sum)| (sum, std::cmp::Reverse(node)));
-        most.map(|(node, _)| node)
+        self.homes = homes;
     }
 
     /// A node will fetch what a subtask reads.
@@ -132,6 +193,7 @@ impl Data {
         {
             if self.blocks[block as usize].1 != node {
                 self.fetched[node.index()].insert(block);
+                self.copied.insert(block);
             }
         }
     }
@@ -141,6 +203,7 @@ impl Data {
         for (_, holder) in self.blocks.iter_mut().filter(|(_, holder)| *holder == node) {
             *holder = heir;
         }
+        self.find_homes();
     }
 }
 
@@ -199,7 +262,7 @@ mod tests {
         let data = Data::of(&task, &spaces, 2).unwrap();
         assert_eq!(data.home(7), Some(NodeId(1)));
         let missing = data.missing(7, NodeId(1));
-        assert_eq!(missing.map(|(bytes, _)| bytes).sum::<u64>(), SIDE / 4 * 8);
+        assert_eq!(missing.map(|block| block.bytes).sum::<u64>(), SIDE / 4 * 8);
         assert_eq!(data.memory(), (SIDE * SIDE) as usize * (4 + BLOCK_BYTES));
         assert!(Data::within(data.memory(), &task, &spaces, 2).is_some());
         assert!(Data::within(data.memory() - 1, &task, &spaces, 2).is_none());

@@ -2,6 +2,7 @@
 
 use crate::cluster::NodeId;
 
+use super::data::Missing;
 use super::state::Network;
 use crate::time::Nanos;
 
@@ -12,7 +13,12 @@ pub struct Links {
     network: Network,
     receives: Vec<Nanos>,
     sends: Vec<Nanos>,
+    /// The time that the greatest block of all takes.
+    longest: Nanos,
 }
+
+/// Blocks that a node should know to ask for: what it is given next takes some time to come.
+const ON_THEIR_WAY: Nanos = 8;
 
 impl Links {
     pub fn new(nodes: usize, network: Network) -> Self {
@@ -20,6 +26,7 @@ impl Links {
             network,
             receives: vec![0; nodes],
             sends: vec![0; nodes],
+            longest: 0,
         }
     }
 
@@ -27,19 +34,15 @@ impl Links {
         at.saturating_sub(now) as f64 * 1e-9
     }
 
-    /// Seconds until a node has received blocks of these bytes from these holders, beside
-    /// what it asked for before; 0 if there are none.
-    pub fn arrival(
-        &self,
-        node: NodeId,
-        blocks: impl Iterator<Item = (u64, NodeId)>,
-        now: Nanos,
-    ) -> f64 {
+    /// Seconds until a node has received these blocks, beside what it asked for before; 0 if
+    /// there are none.
+    pub fn arrival(&self, node: NodeId, blocks: impl Iterator<Item = Missing>, now: Nanos) -> f64 {
         let mut bytes = 0;
         let mut free = self.receives[node.index()];
-        for (more, holder) in blocks {
-            bytes += more;
-            free = free.max(self.sends[holder.index()]);
+        for block in blocks {
+            bytes += block.bytes;
+            let sends = block.holder.map(|holder| self.sends[holder.index()]);
+            free = free.max(sends.unwrap_or(0));
         }
         if bytes == 0 {
             return 0.0;
@@ -47,14 +50,53 @@ impl Links {
         self.seconds_left(free, now) + bytes as f64 / self.network.bandwidth
     }
 
-    /// A node asks for blocks of these bytes from these holders.
-    pub fn fetch(&mut self, node: NodeId, blocks: impl Iterator<Item = (u64, NodeId)>, now: Nanos) {
-        for (bytes, holder) in blocks {
+    /// Seconds until nodes have got back blocks of these bytes, which a node has in so many
+    /// seconds.
+    pub fn back(
+        &self,
+        node: NodeId,
+        blocks: impl Iterator<Item = (u64, NodeId)>,
+        seconds: f64,
+        now: Nanos,
+    ) -> f64 {
+        let sends = self.seconds_left(self.sends[node.index()], now);
+        blocks.fold(seconds, |end, (bytes, to)| {
+            let receives = self.seconds_left(self.receives[to.index()], now);
+            end.max(sends).max(receives) + bytes as f64 / self.network.bandwidth
+        })
+    }
+
+    /// A node will send these blocks back.
+    pub fn send_back(
+        &mut self,
+        node: NodeId,
+        blocks: impl Iterator<Item = (u64, NodeId)>,
+        now: Nanos,
+    ) {
+        for (bytes, to) in blocks {
             let takes = (bytes as f64 / self.network.bandwidth * 1e9) as Nanos;
             for free in [
-                &mut self.receives[node.index()],
-                &mut self.sends[holder.index()],
+                &mut self.sends[node.index()],
+                &mut self.receives[to.index()],
             ] {
+                *free = (*free).max(now) + takes;
+            }
+        }
+    }
+
+    /// Whether a node receives something, and less than it should know of.
+    pub fn has_room(&self, node: NodeId, now: Nanos) -> bool {
+        let left = self.receives[node.index()].saturating_sub(now);
+        left > 0 && left < ON_THEIR_WAY * self.longest
+    }
+
+    /// A node asks for these blocks.
+    pub fn fetch(&mut self, node: NodeId, blocks: impl Iterator<Item = Missing>, now: Nanos) {
+        for block in blocks {
+            let takes = (block.bytes as f64 / self.network.bandwidth * 1e9) as Nanos;
+            self.longest = self.longest.max(takes);
+            let sends = block.holder.map(|holder| &mut self.sends[holder.index()]);
+            for free in sends.into_iter().chain([&mut self.receives[node.index()]]) {
                 *free = (*free).max(now) + takes;
             }
         }
@@ -76,8 +118,9 @@ mod tests {
         Links::new(4, network)
     }
 
-    fn block(bytes: u64, holder: u32) -> impl Iterator<Item = (u64, NodeId)> {
-        std::iter::once((bytes, NodeId(holder)))
+    fn block(bytes: u64, holder: u32) -> impl Iterator<Item = Missing> {
+        let holder = Some(NodeId(holder));
+        std::iter::once(Missing { bytes, holder })
     }
 
     #[test]
@@ -103,6 +146,42 @@ mod tests {
         let both = || block(1000, 2).chain(block(1000, 3));
         assert_eq!(links.arrival(NodeId(1), both(), SECOND), 6.0);
         assert_eq!(links.arrival(NodeId(1), block(1000, 2), SECOND), 1.0);
+    }
+
+    #[test]
+    fn what_is_changed_goes_back_when_both_links_are_free() {
+        let mut links = links();
+        let block = || std::iter::once((1000, NodeId(2)));
+        assert_eq!(links.back(NodeId(1), std::iter::empty(), 0.5, 0), 0.5);
+        assert_eq!(links.back(NodeId(1), block(), 0.5, 0), 1.5);
+        links.fetch(NodeId(2), self::block(3000, 3), 0);
+        assert_eq!(links.back(NodeId(1), block(), 0.5, 0), 4.0);
+        links.send_back(NodeId(1), block(), 0);
+        assert_eq!(links.back(NodeId(1), block(), 0.5, 0), 5.0);
+    }
+
+    #[test]
+    fn a_link_should_have_some_blocks_to_carry() {
+        let mut links = links();
+        let node = NodeId(0);
+        assert!(!links.has_room(node, 0), "the node lacks nothing");
+        for count in 0..ON_THEIR_WAY {
+            links.fetch(node, block(1000, 1), 0);
+            assert_eq!(links.has_room(node, 0), count + 1 < ON_THEIR_WAY);
+        }
+        assert!(links.has_room(node, SECOND));
+        assert!(!links.has_room(node, 8 * SECOND), "all has come");
+    }
+
+    #[test]
+    fn what_several_nodes_have_waits_for_none_of_them() {
+        let mut links = links();
+        links.fetch(NodeId(0), block(5000, 3), 0);
+        let copied = Missing {
+            bytes: 1000,
+            holder: None,
+        };
+        assert_eq!(links.arrival(NodeId(1), std::iter::once(copied), 0), 1.0);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use super::{Finished, Next, TaskState};
 /// their data arrive while it computes.
 const AHEAD: f64 = 2.0;
 
+/// How many times as much work as its devices need a node may have, so that its link is busy.
+const LINKED: f64 = 8.0;
+
 /// How many times as late a subtask will be as it is now. Times vary a little, so what is
 /// just late is expected soon; what is late by a third would better be done elsewhere.
 const LATER: f64 = 4.0;
@@ -193,6 +196,18 @@ impl Paces {
         self.slots(node, state) as f64 + ahead + pace * (slowest + self.round_trip(state))
     }
 
+    /// Whether a node has the work that it should have, in some proportion: its devices need
+    /// not wait, and its link is busy, if there is anything to fetch.
+    pub fn is_fed(&self, node: NodeId, proportion: f64, state: &TaskState) -> bool {
+        let (load, enough) = (state.ledger().load(node), self.enough(node, state));
+        let most = if state.link_has_room(node) {
+            LINKED
+        } else {
+            1.0
+        };
+        load >= proportion * enough * most
+    }
+
     /// Whether a node will soon have a device without work.
     pub fn is_hungry(&self, node: NodeId, state: &TaskState) -> bool {
         let waits = self.round_trip(state) * 2.0 * self.pace(node);
@@ -232,12 +247,12 @@ impl Paces {
         end * mean
     }
 
-    /// Seconds until a node would have fetched a subtask and computed it on a device of
-    /// mean speed, if it had nothing else to compute.
+    /// Seconds until a node would have fetched a subtask, computed it on a device of mean
+    /// speed, and sent back what it changes, if it had nothing else to compute.
     pub fn fetched(&self, subtask: u64, node: NodeId, state: &TaskState) -> f64 {
         let devices = state.devices(node).count() as f64;
         let compute = devices / self.pace(node) * state.ledger().weight(subtask);
-        state.arrival(subtask, node) + compute
+        state.back(subtask, node, state.arrival(subtask, node) + compute)
     }
 
     /// The time that the fastest device of all takes for a subtask.

@@ -1,6 +1,7 @@
 //! How fast a device is: first as its description says, then as measured.
 
 use crate::cluster::info::DeviceInfo;
+use crate::cluster::space::Spaces;
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
 use crate::time::Nanos;
@@ -13,17 +14,32 @@ const REMEMBERED: f64 = 0.75;
 /// Subtasks that are asked for the mean cost of a task.
 const SAMPLES: u64 = 64;
 
-/// The mean cost of a task's subtasks, from at most `SAMPLES` of them.
-pub fn mean_cost(task: &dyn Task) -> Cost {
-    let count = task.count();
-    let samples = count.min(SAMPLES);
-    let mut sum = Cost::default();
-    for sample in 0..samples {
-        let cost = task.cost(sample * count / samples);
-        sum.flops += cost.flops / samples as f64;
-        sum.bytes += cost.bytes / samples as f64;
+/// The mean of a task's subtasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mean {
+    pub cost: Cost,
+    /// Bytes of what they read and write, which a device with its own memory may have to copy.
+    pub copied: f64,
+}
+
+impl Mean {
+    /// The mean of a task, from at most `SAMPLES` subtasks. Where nothing is known of the
+    /// spaces, a device copies what it accesses.
+    pub fn of(task: &dyn Task, spaces: Option<&Spaces>) -> Self {
+        let count = task.count();
+        let samples = count.min(SAMPLES);
+        let mut mean = Self::default();
+        for subtask in (0..samples).map(|sample| sample * count / samples) {
+            let cost = task.cost(subtask);
+            let parts = || task.reads(subtask).into_iter().chain(task.writes(subtask));
+            let bytes = |spaces: &Spaces| parts().map(|part| spaces.bytes(&part) as f64).sum();
+            let copied: f64 = spaces.map_or(cost.bytes, bytes);
+            mean.cost.flops += cost.flops / samples as f64;
+            mean.cost.bytes += cost.bytes / samples as f64;
+            mean.copied += copied / samples as f64;
+        }
+        mean
     }
-    sum
 }
 
 /// How much work a subtask is, where the mean one is 1: the larger of its shares in
@@ -50,9 +66,9 @@ pub struct Rate {
 
 impl Rate {
     /// A device of which only its description is known.
-    pub fn new(device: &DeviceInfo, mean: Cost) -> Self {
+    pub fn new(device: &DeviceInfo, mean: Mean) -> Self {
         Self {
-            described: device.seconds(mean),
+            described: device.seconds(mean.cost, mean.copied),
             correction: 1.0,
             work: 0.0,
             seconds: 0.0,
@@ -135,7 +151,8 @@ mod tests {
             flops: 2e9,
             bytes: 1e9,
         };
-        Rate::new(&device, cost)
+        let copied = cost.bytes;
+        Rate::new(&device, Mean { cost, copied })
     }
 
     #[test]

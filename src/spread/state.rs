@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::data::Data;
+use super::data::{Data, Missing};
 use super::ledger::{BrokenRule, Completion, Ledger};
 use super::links::Links;
-use super::rate::{mean_cost, weight};
+use super::rate::{Mean, weight};
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::{Task, extend_runs};
-use crate::codelet::Cost;
 use crate::time::Nanos;
 
 /// What a policy wants to be done.
@@ -55,7 +54,7 @@ impl Default for Network {
 /// A running task, as the coordinator sees it.
 pub struct TaskState {
     task: Arc<dyn Task>,
-    mean: Cost,
+    mean: Mean,
     nodes: Nodes,
     /// Which devices of each node work; none of a lost node does.
     working: Vec<Vec<bool>>,
@@ -82,8 +81,9 @@ impl TaskState {
         network: Network,
         now: Nanos,
     ) -> Self {
-        let mean = mean_cost(&*task);
-        let weights = (0..task.count()).map(|subtask| weight(task.cost(subtask), mean) as f32);
+        let mean = Mean::of(&*task, spaces);
+        let subtasks = 0..task.count();
+        let weights = subtasks.map(|subtask| weight(task.cost(subtask), mean.cost) as f32);
         Self {
             mean,
             ledger: Ledger::new(weights.collect(), nodes.len()),
@@ -115,8 +115,8 @@ impl TaskState {
         self.task.count()
     }
 
-    /// The mean cost of a subtask.
-    pub fn mean(&self) -> Cost {
+    /// The mean of the subtasks.
+    pub fn mean(&self) -> Mean {
         self.mean
     }
 
@@ -150,7 +150,30 @@ impl TaskState {
     pub fn missing(&self, subtask: u64, node: NodeId) -> u64 {
         let data = self.data.iter();
         let blocks = data.flat_map(|data| data.missing(subtask, node));
-        blocks.map(|(bytes, _)| bytes).sum()
+        blocks.map(|block: Missing| block.bytes).sum()
+    }
+
+    /// Seconds for which links carry more if a node computes a subtask than if another one
+    /// does.
+    pub fn move_seconds(&self, subtask: u64, from: NodeId, to: NodeId) -> f64 {
+        let returns = |data: &Data| data.returns(subtask, to).map(|(bytes, _)| bytes).sum();
+        let back: u64 = self.data.as_ref().map_or(0, returns);
+        let moved = self.missing(subtask, to) + back;
+        moved.saturating_sub(self.missing(subtask, from)) as f64 / self.network.bandwidth
+    }
+
+    /// Whether a node's link carries what the node was given subtasks for, and too little to
+    /// stay busy.
+    pub fn link_has_room(&self, node: NodeId) -> bool {
+        self.links.has_room(node, self.now)
+    }
+
+    /// Seconds until what a subtask changes at a node would be back at the nodes that have it
+    /// now, if it is computed in so many seconds.
+    pub fn back(&self, subtask: u64, node: NodeId, computed: f64) -> f64 {
+        let data = self.data.iter();
+        let blocks = data.flat_map(|data| data.returns(subtask, node));
+        self.links.back(node, blocks, computed, self.now)
     }
 
     /// Seconds until a node would have what it lacks for a subtask, if it asked for it now;
@@ -164,6 +187,11 @@ impl TaskState {
     /// Bytes that a subtask reads; 0 where nothing is known.
     pub fn reads(&self, subtask: u64) -> u64 {
         self.data.as_ref().map_or(0, |data| data.bytes(subtask))
+    }
+
+    /// The number of blocks that a subtask reads; 0 where nothing is known.
+    pub fn blocks(&self, subtask: u64) -> usize {
+        self.data.as_ref().map_or(0, |data| data.count(subtask))
     }
 
     /// The node that has most of what a subtask reads.
@@ -219,6 +247,8 @@ impl TaskState {
         if let Some(data) = &mut self.data {
             let blocks = data.missing(subtask, node);
             self.links.fetch(node, blocks, self.now);
+            let returns = data.returns(subtask, node);
+            self.links.send_back(node, returns, self.now);
             data.fetch(subtask, node);
         }
     }

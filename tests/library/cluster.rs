@@ -291,8 +291,9 @@ pub fn sparse(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     all.into_iter().map(|workload| (workload, 1)).collect()
 }
 
-const PLACEMENTS: [Placement; 5] = [
+const PLACEMENTS: [Placement; 6] = [
     Placement::Rows,
+    Placement::Grid,
     Placement::Central,
     Placement::RowCyclic,
     Placement::ColumnCyclic,

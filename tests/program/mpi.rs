@@ -88,10 +88,10 @@ fn processes_that_are_started_unlike_all_end_and_say_why() {
         (
             "lu --size 200",
             "lu --size 200 --placement central",
-            "--placement is rows at node 0, and is central at node 2",
+            "--placement is the usual one at node 0, and is central at node 2",
         ),
         (
-            "fft --size 256 --prefetch 2 --seed 1",
+            "fft --size 256 --prefetch 1 --seed 1",
             "fft --size 256 --seed 3",
             "--seed is 1 at node 0, and is 3 at node 2",
         ),

@@ -7,12 +7,12 @@ use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{
-    ClusterWorkload, ConvolutionWorkload, Placement, generated, of_file,
+    ClusterWorkload, ConvolutionWorkload, Fit, Placement, generated, of_file,
 };
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -100,7 +100,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn given(args: &Args) -> Result<Prepared, Failure> {
     let options = &args.options;
     let files = [&args.image, &args.filter_file].map(Option::as_deref);
-    let workload = workload(&args.sizes, files, options.placement(), options.seed)?;
+    let workload = workload(
+        &args.sizes,
+        files,
+        options.placement(Placement::Grid),
+        options.seed,
+    )?;
     let ConvolutionWorkload {
         rows,
         columns,
@@ -115,7 +120,7 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
         element: ElementType::Real(Precision::F32),
     };
     let inputs: Vec<&Path> = files.into_iter().flatten().collect();
-    let workload = prepared(workload, &inputs, options.seed);
+    let workload = prepared(workload, args.sizes.tile, &inputs, options.seed);
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
     Ok(Prepared::new(workload, result, paths))
@@ -127,38 +132,48 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
 /// A filter without a middle, and blocks that it exceeds.
 pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> Result<PreparedWorkload, Failure> {
     let workload = workload(args, [None; 2], placement, seed)?;
-    Ok(prepared(workload, &[], seed))
+    Ok(prepared(workload, args.tile, &[], seed))
 }
 
-fn prepared(workload: ConvolutionWorkload, inputs: &[&Path], seed: u64) -> PreparedWorkload {
-    let ConvolutionWorkload {
-        rows,
-        columns,
-        channels,
-        size,
-        tile,
-        ..
-    } = workload;
+/// The convolution, of blocks that fit the nodes unless `given` says how large they are. On
+/// one machine they are as in `workload`.
+fn prepared(
+    workload: ConvolutionWorkload,
+    given: Option<u64>,
+    inputs: &[&Path],
+    seed: u64,
+) -> PreparedWorkload {
     let name = files::named(inputs);
-    let sizes = format!(
-        "{name}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, seed {seed}"
-    );
-    let (lone, size) = (workload.clone(), sizes.clone());
-    PreparedWorkload {
-        computing: Computing::All,
-        alone: Some(LonePart {
-            on: Box::new(move |_| LoneWorkload {
-                workload: Box::new(lone.clone()),
-                size: size.clone(),
-            }),
-            fp64: false,
+    let sizes = move |of: &ConvolutionWorkload| {
+        let (rows, columns, channels, size) = (of.rows, of.columns, of.channels, of.size);
+        let tile = of.tile;
+        format!(
+            "{name}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, \
+             seed {seed}"
+        )
+    };
+    let lone = (workload.clone(), sizes(&workload));
+    let fits = move |fit: Fit| {
+        let reach = u64::from(workload.size / 2);
+        let tile = given.unwrap_or_else(|| fit.image(workload.rows, workload.columns, reach));
+        let workload = ConvolutionWorkload {
+            tile,
+            ..workload.clone()
+        };
+        FittedWorkload {
+            size: sizes(&workload),
+            workload: Box::new(workload),
+            tile,
+        }
+    };
+    let alone = LonePart {
+        on: Box::new(move |_| LoneWorkload {
+            workload: Box::new(lone.0.clone()),
+            size: lone.1.clone(),
         }),
-        workload: Box::new(workload),
-        size: sizes,
-        tile,
-        tolerance: None,
-        notes: Vec::new(),
-    }
+        fp64: false,
+    };
+    PreparedWorkload::fitted(Computing::All, Box::new(fits), Some(alone))
 }
 
 /// The convolution of an image with a filter. What no file has is generated.

@@ -10,7 +10,7 @@ use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file}
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -32,7 +32,8 @@ pub struct Sizes {
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     size: Option<u64>,
 
-    /// Rows or columns of a subtask [default: a thirty-second of the matrix]
+    /// Rows or columns of a subtask [default: by the nodes; on one machine, an eighth of the
+    /// matrix]
     #[arg(long, value_name = "N", value_parser = integer(1..=65536_u64))]
     tile: Option<u64>,
 }
@@ -80,7 +81,7 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
     }
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
     let given = (shape, matrix, files::named(&inputs));
-    let workload = prepared(&args.sizes, given, options.placement(), seed);
+    let workload = prepared(&args.sizes, given, options.placement(Placement::Rows), seed);
     let array = ResultArray {
         space: workload.workload.result(),
         shape: &shape,
@@ -124,21 +125,25 @@ fn prepared(
         placement,
         matrix: Arc::clone(&matrix),
     };
-    let tile = args.tile.unwrap_or(longest.div_ceil(32));
     let own = args.tile.unwrap_or(longest.div_ceil(8));
-    PreparedWorkload {
-        computing: Computing::All,
-        workload: Box::new(of(tile)),
-        size: size(tile),
-        alone: Some(LonePart {
+    let given = args.tile;
+    let lone = (of.clone(), size.clone());
+    PreparedWorkload::fitted(
+        Computing::All,
+        Box::new(move |fit| {
+            let tile = given.unwrap_or_else(|| fit.lines(longest, 8 * rows.min(columns)));
+            FittedWorkload {
+                workload: Box::new(of(tile)),
+                size: size(tile),
+                tile,
+            }
+        }),
+        Some(LonePart {
             on: Box::new(move |_| LoneWorkload {
-                workload: Box::new(of(own)),
-                size: size(own),
+                workload: Box::new((lone.0)(own)),
+                size: (lone.1)(own),
             }),
             fp64: false,
         }),
-        tile,
-        tolerance: None,
-        notes: Vec::new(),
-    }
+    )
 }

@@ -84,6 +84,7 @@ fn examined(mut task: KernelTask, is_compared: bool) -> Result<PreparedKernel, F
             workload: Box::new(workload),
             tolerance: None,
             notes: task.notes,
+            fits: None,
             alone: None,
         },
     })

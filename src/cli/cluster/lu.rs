@@ -12,7 +12,7 @@ use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_fil
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense;
 use crate::cli::failure::Failure;
@@ -38,8 +38,8 @@ pub struct Sizes {
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     size: Option<u64>,
 
-    /// Rows and columns of a block [default: a sixteenth of the matrix, from 64 to 2048; on one
-    /// machine, whose blocks are whole columns, by its devices]
+    /// Rows and columns of a block [default: by the nodes, from 64 to 2048; on one machine,
+    /// whose blocks are whole columns, by its devices]
     #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
     tile: Option<u64>,
 
@@ -114,7 +114,12 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
             format!("at most {MOST}"),
         ));
     }
-    let workload = prepared(&args.sizes, given, options.placement(), seed);
+    let workload = prepared(
+        &args.sizes,
+        given,
+        options.placement(Placement::ColumnCyclic),
+        seed,
+    );
     let factors = ResultArray {
         space: workload.workload.result(),
         shape: &[size, size],
@@ -145,7 +150,6 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         fill,
         name,
     } = given;
-    let tile = args.tile.unwrap_or(size.div_ceil(16).clamp(64, 2048));
     let of = move |tile, by_columns| LuWorkload {
         size,
         tile,
@@ -159,25 +163,29 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         format!("{name}{size} x {size} {precision}, {what} of {tile}, seed {seed}")
     };
     let given = args.tile;
-    PreparedWorkload {
-        computing: Computing::All,
-        workload: Box::new(of(tile, false)),
-        size: sizes("blocks", tile),
-        alone: Some(LonePart {
+    let lone = (of.clone(), sizes.clone());
+    PreparedWorkload::fitted(
+        Computing::All,
+        Box::new(move |fit| {
+            let tile = given.unwrap_or_else(|| fit.factors(size));
+            FittedWorkload {
+                workload: Box::new(of(tile, false)),
+                size: sizes("blocks", tile),
+                tile,
+            }
+        }),
+        Some(LonePart {
             on: Box::new(move |devices| {
                 let is_pool = matches!(devices, [device] if device.kind == DeviceKind::Cpu);
                 let tile = given.unwrap_or_else(|| panel_width(size, is_pool));
                 LoneWorkload {
-                    workload: Box::new(of(tile, true)),
-                    size: sizes("columns", tile),
+                    workload: Box::new((lone.0)(tile, true)),
+                    size: (lone.1)("columns", tile),
                 }
             }),
             fp64: precision == Precision::F64,
         }),
-        tile,
-        tolerance: None,
-        notes: Vec::new(),
-    }
+    )
 }
 
 /// A generated matrix.

@@ -1,16 +1,17 @@
 //! `pdawl run matmul` over several nodes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{Fill, MatmulWorkload, Placement, generated, of_file};
+use pdawl::workload::cluster::{Fill, Fit, MatmulWorkload, Placement, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::{NodeOptions, refuse};
-use super::prepared::PreparedWorkload;
+use super::prepared::{FittedWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
@@ -80,7 +81,7 @@ fn prepared_of(
         TileArg::Auto => None,
     };
     let seed = options.seed;
-    let placement = nodes.spread.placement(seed);
+    let placement = nodes.spread.placement(Placement::Grid, seed);
     let workload = match given {
         Some([a, b]) => {
             let names = files::named(&[a.path(), b.path()]);
@@ -99,8 +100,7 @@ fn prepared_of(
 }
 
 /// The product of generated matrices. `size` has the rows and columns of the product and the
-/// columns of the first matrix; `tile` the rows and columns of a block, by default a sixteenth
-/// of the result, at most 2048.
+/// columns of the first matrix; `tile` the rows and columns of a block, by default by the nodes.
 pub fn prepare(
     size: [u64; 3],
     tile: Option<u64>,
@@ -126,24 +126,24 @@ fn prepared(
     placement: Placement,
     seed: u64,
 ) -> PreparedWorkload {
-    let tile = tile.unwrap_or_else(|| rows.max(columns).div_ceil(16).clamp(1, 2048));
-    PreparedWorkload {
-        computing: Computing::All,
-        workload: Box::new(MatmulWorkload {
-            rows,
-            columns,
-            depth,
+    let given = tile;
+    let fits = move |fit: Fit| {
+        let tile = given.unwrap_or_else(|| fit.product(rows, columns));
+        FittedWorkload {
+            workload: Box::new(MatmulWorkload {
+                rows,
+                columns,
+                depth,
+                tile,
+                placement,
+                a: Arc::clone(&a),
+                b: Arc::clone(&b),
+            }),
+            size: format!(
+                "{names}{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"
+            ),
             tile,
-            placement,
-            a,
-            b,
-        }),
-        size: format!(
-            "{names}{rows} x {depth} by {depth} x {columns}, blocks of {tile}, seed {seed}"
-        ),
-        tile,
-        tolerance: None,
-        notes: Vec::new(),
-        alone: None,
-    }
+        }
+    };
+    PreparedWorkload::fitted(Computing::All, Box::new(fits), None)
 }

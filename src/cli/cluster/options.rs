@@ -14,8 +14,8 @@ use crate::cli::failure::Failure;
 use crate::cli::files::TraceFiles;
 use crate::cli::integer::integer;
 
-/// Subtasks whose data are fetched ahead: one may be late.
-const PREFETCH: u32 = 2;
+/// Long blocks on their way at once.
+const PREFETCH: u32 = 1;
 
 /// How subtasks and data are spread over nodes.
 #[derive(Clone, Debug, clap::Args)]
@@ -26,12 +26,14 @@ pub struct SpreadOptions {
     #[arg(long, value_name = "NAME")]
     spread: Option<NamedSpread>,
 
-    /// Subtasks, beyond those that compute, whose data a device's node fetches [default: 2]
+    /// Long blocks that are on their way to a node at once, for its next subtasks; with 0 it
+    /// asks for them when a device has nothing to do [default: 1]
     #[arg(long, value_name = "N", value_parser = integer(0..=1000_u32))]
     prefetch: Option<u32>,
 
-    /// Where the inputs' blocks are at first: rows (a band a node), central (on node 0),
-    /// row-cyclic, column-cyclic or random [default: rows]
+    /// Where the inputs' blocks are at first: rows (a band a node), grid (a rectangle a node),
+    /// central (on node 0), row-cyclic, column-cyclic or random [default: grid; rows for fft,
+    /// column-cyclic for lu]
     #[arg(long, value_name = "NAME")]
     placement: Option<Placement>,
 }
@@ -45,12 +47,18 @@ impl SpreadOptions {
         self.prefetch.unwrap_or(PREFETCH)
     }
 
-    /// The placement. A random one depends on the run's seed.
-    pub fn placement(&self, seed: u64) -> Placement {
-        match self.placement.unwrap_or(Placement::Rows) {
+    /// The placement, which is `usual` unless one is asked for. A random one depends on the
+    /// run's seed.
+    pub fn placement(&self, usual: Placement, seed: u64) -> Placement {
+        match self.placement.unwrap_or(usual) {
             Placement::Random { .. } => Placement::Random { seed },
             other => other,
         }
+    }
+
+    fn asked_placement(&self, seed: u64) -> String {
+        let asked = self.placement.map(|asked| self.placement(asked, seed));
+        asked.map_or_else(|| "the usual one".to_owned(), |asked| asked.to_string())
     }
 
     /// The options as values, those that are not given included.
@@ -58,7 +66,7 @@ impl SpreadOptions {
         [
             ("--spread", self.spread().to_string()),
             ("--prefetch", self.prefetch().to_string()),
-            ("--placement", self.placement(seed).to_string()),
+            ("--placement", self.asked_placement(seed)),
         ]
     }
 
@@ -231,8 +239,8 @@ impl ClusterOptions {
         )
     }
 
-    /// Where the inputs' blocks are at first.
-    pub fn placement(&self) -> Placement {
-        self.nodes.spread.placement(self.seed)
+    /// Where the inputs' blocks are at first, `usual` unless a placement is asked for.
+    pub fn placement(&self, usual: Placement) -> Placement {
+        self.nodes.spread.placement(usual, self.seed)
     }
 }

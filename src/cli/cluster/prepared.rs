@@ -6,7 +6,8 @@ use pdawl::machine::Device;
 use pdawl::report::run::nodes::Tolerance;
 use pdawl::report::run::workload::TasksParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::workload::cluster::ClusterWorkload;
+use pdawl::spread::Network;
+use pdawl::workload::cluster::{ClusterWorkload, Fit};
 
 /// A workload over nodes.
 pub struct PreparedWorkload {
@@ -23,6 +24,20 @@ pub struct PreparedWorkload {
     pub computing: Computing,
     /// How one machine computes it by itself.
     pub alone: Option<LonePart>,
+    /// Makes it for the nodes of a run; none if its sizes do not depend on them.
+    pub fits: Option<Fits>,
+}
+
+/// Makes a workload whose subtasks fit nodes.
+pub type Fits = Box<dyn Fn(Fit) -> FittedWorkload>;
+
+/// A workload as the nodes of a run compute it.
+pub struct FittedWorkload {
+    pub workload: Box<dyn ClusterWorkload>,
+    /// Its sizes, in words.
+    pub size: String,
+    /// Rows and columns of blocks.
+    pub tile: u64,
 }
 
 /// Makes a workload for the devices of one machine.
@@ -44,6 +59,42 @@ pub struct LoneWorkload {
 }
 
 impl PreparedWorkload {
+    /// A workload whose subtasks fit nodes; until these are known, one node with a device.
+    pub fn fitted(computing: Computing, fits: Fits, alone: Option<LonePart>) -> Self {
+        let FittedWorkload {
+            workload,
+            size,
+            tile,
+        } = fits(Fit::new(&[], Network::default()));
+        Self {
+            workload,
+            size,
+            tile,
+            tolerance: None,
+            notes: Vec::new(),
+            computing,
+            alone,
+            fits: Some(fits),
+        }
+    }
+
+    /// Gives its subtasks sizes that fit the nodes which compute it.
+    pub fn fit(&mut self, fit: Fit) {
+        if let Some(fits) = &self.fits {
+            let FittedWorkload {
+                workload,
+                size,
+                tile,
+            } = fits(fit);
+            (self.workload, self.size, self.tile) = (workload, size, tile);
+        }
+    }
+
+    /// The rows and columns of blocks that fit the nodes; none if these depend on no nodes.
+    pub fn fitted_tile(&self) -> Option<u64> {
+        self.fits.as_ref().map(|_| self.tile)
+    }
+
     /// Bytes of all spaces.
     pub fn bytes(&self) -> u128 {
         let bytes = self.workload.spaces().into_iter().map(|space| {

@@ -11,7 +11,7 @@ use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Machine, Report};
 use pdawl::runtime::{Runtime, select};
 use pdawl::trace::nodes;
-use pdawl::workload::cluster::Check;
+use pdawl::workload::cluster::{Check, Fit};
 
 use super::alone;
 use super::asked::asked;
@@ -107,7 +107,7 @@ pub fn run_job(
     if let Some(cluster) = &job.nodes.cluster {
         let mut prepared = prepare()?;
         let files = job.files.prepare(&mut prepared.paths)?;
-        return simulated::run_job(job, &prepared.workload, cluster, files);
+        return simulated::run_job(job, &mut prepared.workload, cluster, files);
     }
     let stop = interrupt::listen()?;
     let asked = asked(Some((&job.nodes.spread, job.seed)));
@@ -156,7 +156,7 @@ pub fn run_job(
         notes,
         inputs,
     } = opened;
-    let of = JobOf {
+    let mut of = JobOf {
         job,
         workload,
         inputs,
@@ -267,7 +267,7 @@ struct JobOf<'a> {
 
 impl JobOf<'_> {
     fn run(
-        &self,
+        &mut self,
         wire: Box<dyn Wire>,
         runtime: &mut dyn Runtime,
         results: &mut [ResultFile],
@@ -276,25 +276,24 @@ impl JobOf<'_> {
     ) -> Result<(Reported, Box<dyn Wire>), ClusterError> {
         let job = self.job;
         let is_first = wire.rank() == 0;
-        let PreparedWorkload {
-            workload,
-            size,
-            tile,
-            ..
-        } = &self.workload;
-        let (name, version) = (workload.name(), env!("CARGO_PKG_VERSION"));
-        let program = format!("pdawl {version} run {name} {size}{}", self.inputs);
+        let of = &self.workload;
+        let (name, version) = (of.workload.name(), env!("CARGO_PKG_VERSION"));
+        let program = format!("pdawl {version} run {name} {}{}", of.size, self.inputs);
+        let settings = Settings {
+            prefetch: job.nodes.spread.prefetch(),
+            ..Settings::default()
+        };
         let options = Options {
-            settings: Settings {
-                prefetch: job.nodes.spread.prefetch(),
-                ..Settings::default()
-            },
+            settings,
             traces: job.files.wanted(),
             ..Options::on(runtime, program)
         };
         let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
         let devices = runtime.devices().to_vec();
         let node = Node::join(wire, runtime, options, spread, stop)?;
+        // All nodes know what all of them are, and make the same workload.
+        (self.workload).fit(Fit::new(node.nodes(), settings.network));
+        let PreparedWorkload { workload, tile, .. } = &self.workload;
         let tasks = workload.tasks();
         let format = if is_first { job.format } else { Format::Json };
         let bar = terminal::progress(format, tasks, "tasks");

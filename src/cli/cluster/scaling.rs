@@ -76,7 +76,7 @@ pub enum Workload {
     Matmul {
         #[command(flatten)]
         sizes: MatmulSizes,
-        /// Rows and columns of a block [default: a sixteenth of the result, at most 2048]
+        /// Rows and columns of a block [default: by the nodes]
         #[arg(long, value_name = "N", value_parser = integer(1..=16384_u64))]
         tile: Option<u64>,
         #[command(flatten)]
@@ -136,16 +136,16 @@ pub struct Options {
 }
 
 impl Options {
-    fn placement(&self) -> Placement {
-        self.scaling.spread.placement(self.seed)
+    fn placement(&self, usual: Placement) -> Placement {
+        self.scaling.spread.placement(usual, self.seed)
     }
 }
 
 /// Runs the subcommand.
 pub fn run(workload: &Workload) -> Result<(), Failure> {
-    let (prepared, options) = match workload {
+    let (mut prepared, options) = match workload {
         Workload::Convolution { sizes, options } => {
-            let placement = options.placement();
+            let placement = options.placement(Placement::Grid);
             let prepared = convolution::prepare(sizes, placement, options.seed)?;
             (prepared, options)
         }
@@ -154,16 +154,19 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
             tile,
             options,
         } => {
-            let (shape, placement) = (sizes.shape().map(u64::from), options.placement());
+            let placement = options.placement(Placement::Grid);
+            let shape = sizes.shape().map(u64::from);
             let prepared = matmul::prepare(shape, *tile, placement, options.seed);
             (prepared, options)
         }
         Workload::Lu { sizes, options } => {
-            let prepared = lu::prepare(sizes, options.placement(), options.seed);
+            let placement = options.placement(Placement::ColumnCyclic);
+            let prepared = lu::prepare(sizes, placement, options.seed);
             (prepared, options)
         }
         Workload::Fft { sizes, options } => {
-            let prepared = fft::prepare(sizes, options.placement(), options.seed);
+            let placement = options.placement(Placement::Rows);
+            let prepared = fft::prepare(sizes, placement, options.seed);
             (prepared, options)
         }
         Workload::Sort { sizes, options } => {
@@ -178,14 +181,15 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
         }
     };
     let (seed, format) = (options.seed, options.format);
-    let alone = |machine: &MachineFile| match workload {
-        Workload::Matmul { sizes, .. } => alone_dense(machine, sizes.shape(), options).map(Some),
-        _ => match &prepared.alone {
-            Some(lone) => alone_spaces(machine, lone, options),
-            None => Ok(None),
-        },
+    let lone = prepared.alone.take();
+    let alone = |machine: &MachineFile| match (workload, &lone) {
+        (Workload::Matmul { sizes, .. }, _) => {
+            alone_dense(machine, sizes.shape(), options).map(Some)
+        }
+        (_, Some(lone)) => alone_spaces(machine, lone, options),
+        (_, None) => Ok(None),
     };
-    predict(&prepared, &options.scaling, seed, format, alone)
+    predict(&mut prepared, &options.scaling, seed, format, alone)
 }
 
 /// The fastest run on a machine by the driver of runs on one, with its name; none if there is
@@ -267,7 +271,7 @@ pub fn alone(
 /// No cluster, one that is not known or wrong, what [`DescribedCluster`] refuses, and what
 /// `alone` does: it tells the fastest run on the first machine.
 pub fn predict(
-    prepared: &PreparedWorkload,
+    prepared: &mut PreparedWorkload,
     options: &ScalingOptions,
     seed: u64,
     format: Format,
@@ -293,20 +297,30 @@ pub fn predict(
     // What is refused for one number of nodes is refused before any is simulated.
     let clusters = counts.iter().map(|count| {
         let described = DescribedCluster::of(&file, *count)?;
+        described.fit(prepared)?;
         described.check(prepared).map(|()| described)
     });
     let clusters: Vec<DescribedCluster> = clusters.collect::<Result<_, _>>()?;
     let bar = terminal::progress(format, counts.len() as u64, "numbers of nodes");
     let one = DescribedCluster::of(&file, 1)?;
+    one.fit(prepared)?;
     // What is not the first of the runs is simulated for the speed-ups.
     let first = match (one.check(prepared), clusters.first()) {
         (Ok(()), _) => one.simulate(prepared, &simulation)?,
-        (Err(_), Some(least)) => least.simulate(prepared, &simulation)?,
+        (Err(_), Some(least)) => {
+            least.fit(prepared)?;
+            least.simulate(prepared, &simulation)?
+        }
         (Err(refused), None) => return Err(refused),
     };
+    let first = (first, prepared.fitted_tile());
+    let reference = reference(&first.0, &one, alone)?;
+    if let Some(most) = clusters.last() {
+        most.fit(prepared)?;
+    }
     let context = ScalingContext {
         simulated: true,
-        reference: reference(&first, &one, alone)?,
+        reference,
         workload: prepared.described(prepared.workload.tasks()),
         cluster: file.name.clone(),
         policy: spread.spread().to_string(),
@@ -322,9 +336,13 @@ pub fn predict(
     print(context.heading())?;
     let mut runs = Vec::new();
     for described in &clusters {
-        let run = match described.machines.len() == first.nodes.len() {
-            true => context.run(&first),
-            false => context.run(&described.simulate(prepared, &simulation)?),
+        let run = match described.machines.len() == first.0.nodes.len() {
+            true => context.run(&first.0, first.1),
+            false => {
+                described.fit(prepared)?;
+                let report = described.simulate(prepared, &simulation)?;
+                context.run(&report, prepared.fitted_tile())
+            }
         };
         bar.inc(1);
         print(run.line())?;

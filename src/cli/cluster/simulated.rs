@@ -2,10 +2,11 @@
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::wire::environment::Launched;
-use pdawl::engine::cluster::simulate::{Cluster, Options, Report, simulate_workload};
+use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, simulate_workload};
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
 use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Machine, Report as RunReport};
+use pdawl::workload::cluster::Fit;
 
 use super::options::{SpreadOptions, refuse};
 use super::prepared::PreparedWorkload;
@@ -46,7 +47,7 @@ pub struct DescribedCluster {
 /// Options of runs that compute, and what [`DescribedCluster`] refuses.
 pub fn run_job(
     job: &ClusterJob,
-    prepared: &PreparedWorkload,
+    prepared: &mut PreparedWorkload,
     cluster: &str,
     files: PreparedFiles,
 ) -> Result<(), Failure> {
@@ -65,6 +66,7 @@ pub fn run_job(
         seed: job.seed,
         traces: job.files.wanted(),
     };
+    described.fit(prepared)?;
     let simulated = described.simulate(prepared, &simulation)?;
     let workload = prepared.described(prepared.workload.tasks());
     let names = described
@@ -152,6 +154,21 @@ impl DescribedCluster {
         })
     }
 
+    /// The cluster, whose nodes compute with these devices.
+    fn cluster(&self, computing: Computing) -> Result<Cluster, Failure> {
+        Cluster::of(&self.file, &MachineStore::of_user(), computing).map_err(Failure::of)
+    }
+
+    /// Gives a workload's subtasks sizes that fit the nodes.
+    ///
+    /// # Errors
+    /// Machines that are not known or wrong.
+    pub fn fit(&self, prepared: &mut PreparedWorkload) -> Result<(), Failure> {
+        let cluster = self.cluster(prepared.computing)?;
+        prepared.fit(Fit::new(&cluster.infos(), cluster.assumed()));
+        Ok(())
+    }
+
     /// Simulates all tasks of a workload.
     ///
     /// # Errors
@@ -162,9 +179,7 @@ impl DescribedCluster {
         simulation: &Simulation,
     ) -> Result<Report, Failure> {
         self.check(prepared)?;
-        let store = MachineStore::of_user();
-        let cluster = Cluster::of(&self.file, &store, prepared.computing);
-        let cluster = cluster.map_err(Failure::of)?;
+        let cluster = self.cluster(prepared.computing)?;
         let options = Options {
             spread: simulation.spread.spread(),
             settings: Settings {

@@ -7,13 +7,11 @@ use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{
-    ClusterWorkload, Fill, SortAlone, SortWorkload, generated, of_file,
-};
+use pdawl::workload::cluster::{Fill, Fit, SortAlone, SortSamples, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::{ClusterOptions, SpreadOptions};
-use super::prepared::{LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -22,9 +20,6 @@ use crate::cli::paths::Paths;
 /// Numbers by default, and at most.
 const SIZE: u64 = 1 << 26;
 const MOST: u64 = 1 << 40;
-
-/// Bands by default: enough for some dozens of nodes.
-const BANDS: u64 = 64;
 
 /// Most bands: all nodes get how many numbers of each rank each run has.
 const MOST_BANDS: u64 = 256;
@@ -46,7 +41,7 @@ pub struct Sizes {
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     size: Option<u64>,
 
-    /// Numbers of a subtask over nodes [default: a sixty-fourth of all]
+    /// Numbers of a subtask over nodes [default: by the nodes]
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST))]
     tile: Option<u64>,
 }
@@ -128,9 +123,7 @@ fn prepared(
     seed: u64,
 ) -> Result<(PreparedWorkload, usize), Failure> {
     let least = numbers.div_ceil(MOST_BANDS);
-    let usual = numbers.div_ceil(BANDS).max(LEAST_TILE).min(numbers);
-    let tile = tile.unwrap_or(usual);
-    if tile < least {
+    if let Some(tile) = tile.filter(|tile| *tile < least) {
         return Err(Failure::usage(
             format!("--tile {tile} makes more than {MOST_BANDS} subtasks of {numbers} numbers"),
             format!("--tile {least} or more"),
@@ -141,24 +134,27 @@ fn prepared(
         keys: Arc::clone(&keys),
     };
     let size = format!("{named}{numbers} numbers, seed {seed}");
-    let workload = SortWorkload::new(numbers, tile, keys)
+    let samples = SortSamples::of(numbers, MOST_BANDS, keys)
         .map_err(|error| Failure::failed(error, "a file that does not change"))?;
-    let result = workload.result();
-    let prepared = PreparedWorkload {
-        workload: Box::new(workload),
-        size: format!("{named}{numbers} numbers, {tile} a subtask, seed {seed}"),
-        tile,
-        tolerance: None,
-        notes: Vec::new(),
-        alone: Some(LonePart {
-            on: Box::new(move |_| LoneWorkload {
-                workload: Box::new(lone.clone()),
-                size: size.clone(),
-            }),
-            fp64: false,
-        }),
-        computing: Computing::Host,
+    let (given, named) = (tile, named.to_owned());
+    let fits = move |fit: Fit| {
+        let usual = numbers.div_ceil(fit.bands()).max(LEAST_TILE);
+        let tile = given.unwrap_or_else(|| usual.max(least).min(numbers));
+        FittedWorkload {
+            workload: Box::new(samples.workload(tile)),
+            size: format!("{named}{numbers} numbers, {tile} a subtask, seed {seed}"),
+            tile,
+        }
     };
+    let alone = LonePart {
+        on: Box::new(move |_| LoneWorkload {
+            workload: Box::new(lone.clone()),
+            size: size.clone(),
+        }),
+        fp64: false,
+    };
+    let prepared = PreparedWorkload::fitted(Computing::Host, Box::new(fits), Some(alone));
+    let result = prepared.workload.result();
     Ok((prepared, result))
 }
 

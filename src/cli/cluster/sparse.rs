@@ -61,6 +61,7 @@ pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkloa
         tile: NO_TILE,
         tolerance: None,
         notes,
+        fits: None,
         alone: None,
     })
 }
@@ -219,6 +220,7 @@ fn prepare(
         size,
         tile: NO_TILE,
         notes: loaded.notes,
+        fits: None,
         alone: None,
     })
 }

@@ -31,6 +31,7 @@ pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
         tile,
         tolerance: None,
         notes: Vec::new(),
+        fits: None,
         alone: None,
     }
 }

@@ -3,8 +3,7 @@
 use super::DeviceIndex;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::task::TaskId;
-use crate::codelet::Cost;
-use crate::spread::rate::Rate;
+use crate::spread::rate::{Mean, Rate};
 use crate::time::Nanos;
 
 /// A device, with what runs on it.
@@ -42,7 +41,7 @@ impl Devices {
             } else {
                 device.depth.max(1) as usize
             },
-            rate: Rate::new(device, Cost::default()),
+            rate: Rate::new(device, Mean::default()),
             running: Vec::new(),
             since: 0,
         });
@@ -51,8 +50,8 @@ impl Devices {
         }
     }
 
-    /// A task begins, of this mean cost.
-    pub fn begin(&mut self, info: &NodeInfo, mean: Cost) {
+    /// A task begins, of this mean.
+    pub fn begin(&mut self, info: &NodeInfo, mean: Mean) {
         for (device, info) in self.devices.iter_mut().zip(&info.devices) {
             device.rate = Rate::new(info, mean);
         }
@@ -207,6 +206,7 @@ impl Devices {
 mod tests {
     use super::*;
     use crate::cluster::info::DeviceInfo;
+    use crate::codelet::Cost;
 
     const TASK: TaskId = TaskId(1);
 
@@ -223,11 +223,11 @@ mod tests {
             devices: flops.iter().map(device).collect(),
         };
         let mut devices = Devices::new(&info, 1);
-        let mean = Cost {
+        let cost = Cost {
             flops: 1.0,
             bytes: 0.0,
         };
-        devices.begin(&info, mean);
+        devices.begin(&info, Mean { cost, copied: 0.0 });
         devices
     }
 

@@ -1,12 +1,15 @@
-//! What a node asks other nodes for: each block once, however many subtasks read it.
+//! What a node asks other nodes for: each block once, however many subtasks read it. What it
+//! has got it may have to send on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::copies::Relayed;
 use super::{Action, Message, RequestId};
 use crate::cluster::NodeId;
 use crate::cluster::space::{Directory, Holder, Part, Rectangles, SpaceId, Spaces};
 use crate::cluster::task::{Task, TaskId};
+use crate::spread::Network;
 
 /// A request, and who needs what it brings.
 struct Request {
@@ -18,6 +21,8 @@ struct Request {
     users: u64,
     /// When it lost the last one.
     unused: Option<u64>,
+    /// The requests of other nodes that it answers when it is here.
+    relays: Vec<(NodeId, RequestId)>,
 }
 
 /// The requests of a task.
@@ -26,8 +31,12 @@ pub(super) struct Fetches {
     task: TaskId,
     /// Bytes of fetched blocks that no subtask here needs now and that are kept for later.
     cache: u64,
+    network: Network,
     next: u64,
     requests: BTreeMap<u64, Request>,
+    /// The number of those whose data are not here, and their bytes.
+    open: u64,
+    open_bytes: u64,
     /// The requests that bring each block. The directory's holders are numbers of requests
     /// here; [`GONE`] brings nothing.
     brings: HashMap<SpaceId, Directory>,
@@ -41,6 +50,16 @@ pub(super) struct Fetches {
     heirs: HashMap<NodeId, NodeId>,
 }
 
+/// Whether a block is asked for by itself, so that others may send it on: where it travels
+/// for longer than a message and its answer. Smaller ones share a message.
+pub(super) fn travels_alone(bytes: u64, network: Network) -> bool {
+    bytes as f64 > network.bandwidth * network.round_trip as f64 * 1e-9
+}
+
+/// A block is short if it comes in less than so many times the time of an answer. The next one
+/// is then asked for before it is here.
+const SHORT: u64 = 8;
+
 /// The request of blocks that were fetched and forgotten.
 const GONE: NodeId = NodeId(u32::MAX);
 
@@ -50,7 +69,7 @@ impl Fetches {
     pub fn new(
         me: NodeId,
         task: TaskId,
-        cache: u64,
+        (cache, network): (u64, Network),
         next: u64,
         heirs: HashMap<NodeId, NodeId>,
     ) -> Self {
@@ -58,8 +77,11 @@ impl Fetches {
             me,
             task,
             cache,
+            network,
             next,
             requests: BTreeMap::new(),
+            open: 0,
+            open_bytes: 0,
             brings: HashMap::new(),
             needs: HashMap::new(),
             unused: BTreeMap::new(),
@@ -67,6 +89,15 @@ impl Fetches {
             clock: 0,
             heirs,
         }
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.me
+    }
+
+    /// Whether a node is lost, as far as this one was told.
+    pub fn is_lost(&self, node: NodeId) -> bool {
+        self.heirs.contains_key(&node)
     }
 
     /// The number of the next request.
@@ -136,8 +167,13 @@ impl Fetches {
                 lacks.entry(holder).or_default().push(part);
             }
         }
-        for (holder, parts) in lacks.into_iter().filter(|(_, parts)| !parts.is_empty()) {
-            needs.insert(self.ask(holder, parts, spaces, actions));
+        for (holder, parts) in lacks {
+            let alone = |part: &Part| travels_alone(spaces.bytes(part), self.network);
+            let (large, small): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(alone);
+            let large = large.into_iter().map(|part| vec![part]);
+            for parts in large.chain((!small.is_empty()).then_some(small)) {
+                needs.insert(self.ask(holder, parts, spaces, actions));
+            }
         }
         for number in &needs {
             self.used(*number);
@@ -178,9 +214,20 @@ impl Fetches {
             here: false,
             users: 0,
             unused: None,
+            relays: Vec::new(),
         };
         self.requests.insert(number, request);
+        self.open += 1;
+        self.open_bytes += bytes;
         number
+    }
+
+    /// Whether a further subtask's data should be asked for, where so many blocks may be on
+    /// their way. Short ones count by their bytes.
+    pub fn has_room(&self, prefetch: u32) -> bool {
+        let most = u64::from(prefetch);
+        let answered = |bytes| !travels_alone(bytes, self.network);
+        self.open < most || answered(self.open_bytes / (most * SHORT))
     }
 
     fn used(&mut self, number: u64) {
@@ -199,6 +246,12 @@ impl Fetches {
         match self.requests.get_mut(&request.0) {
             Some(asked) if !asked.here => {
                 asked.here = true;
+                self.open -= 1;
+                self.open_bytes -= asked.bytes;
+                for (to, request) in std::mem::take(&mut asked.relays) {
+                    let parts = asked.parts.clone();
+                    actions.push(Action::Serve { to, request, parts });
+                }
                 if asked.users == 0 {
                     self.keep_unused(request.0, actions);
                 }
@@ -207,6 +260,29 @@ impl Fetches {
             // It was asked of a node that was lost, or for an earlier task.
             None => actions.push(Action::Release { request }),
         }
+    }
+
+    /// Answers a request of another node, now or when the block is here. The result is
+    /// whether it is, or was asked for.
+    pub fn relay(&mut self, relayed: &Relayed, actions: &mut Vec<Action>) -> bool {
+        let Relayed { to, request, part } = relayed;
+        let brings = self.brings.entry(part.space).or_default();
+        let numbers = brings.holders(&part.block);
+        let numbers: Vec<u64> = numbers.map(|(_, of)| u64::from(of.node.0)).collect();
+        let [number] = numbers[..] else { return false };
+        let asked = self.requests.get_mut(&number);
+        let Some(asked) = asked.filter(|asked| asked.parts[..] == [part.clone()]) else {
+            return false;
+        };
+        match asked.here {
+            true => actions.push(Action::Serve {
+                to: *to,
+                request: *request,
+                parts: asked.parts.clone(),
+            }),
+            false => asked.relays.push((*to, *request)),
+        }
+        true
     }
 
     /// A subtask does not need its data any longer: it has ended here or went elsewhere.
@@ -248,6 +324,10 @@ impl Fetches {
         };
         if request.unused.is_some() {
             self.unused_bytes -= request.bytes;
+        }
+        if !request.here {
+            self.open -= 1;
+            self.open_bytes -= request.bytes;
         }
         for part in request.parts {
             let brings = self.brings.entry(part.space).or_default();

@@ -75,6 +75,21 @@ pub enum Message {
         request: RequestId,
         parts: Parts,
     },
+    /// From the node that a block was asked of: this node has it, or has asked for it, and
+    /// answers the request of another one.
+    Relay {
+        task: TaskId,
+        to: NodeId,
+        request: RequestId,
+        part: Part,
+    },
+    /// Answers [`Message::Relay`]: the block is not here any longer.
+    NotHere {
+        task: TaskId,
+        to: NodeId,
+        request: RequestId,
+        part: Part,
+    },
     /// Answers a request. The parts' bytes follow.
     Data { request: RequestId },
     /// Results of a reduction, whose bytes follow.

@@ -8,6 +8,7 @@
 
 mod combine;
 mod coordinator;
+mod copies;
 mod devices;
 mod fetch;
 mod message;
@@ -87,7 +88,7 @@ pub enum Action {
     /// Send a message to a node. Messages to one node arrive in order.
     Send { to: NodeId, message: Message },
     /// Answer a request of a node with its parts' bytes, a part after the other. The node
-    /// has them, or they have their first contents.
+    /// has them, or has fetched them, or they have their first contents.
     Serve {
         to: NodeId,
         request: RequestId,

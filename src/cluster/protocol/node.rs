@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::coordinator::Coordinator;
+use super::copies::Relayed;
 use super::devices::Devices;
 use super::fetch::Fetches;
 use super::work::{Counts, Work};
@@ -18,9 +19,9 @@ use crate::time::Nanos;
 /// How a node works.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Subtasks for each device whose data are fetched before a device has room for them.
-    /// With 0, a device has one subtask at a time, and its data are fetched when the
-    /// device has nothing to do.
+    /// Blocks that are on their way to the node at once, for subtasks that it has been given:
+    /// more would share its link with what is needed first. With 0, a device has one subtask
+    /// at a time, and its data are fetched when the device has nothing to do.
     pub prefetch: u32,
     /// Bytes of other nodes' data that are kept though no subtask here needs them now.
     pub cache: u64,
@@ -29,10 +30,11 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Two subtasks ahead: one may be late. Everything that was fetched is kept.
+    /// One long block is on its way, so that what is needed first comes first. Everything that
+    /// was fetched is kept.
     fn default() -> Self {
         Self {
-            prefetch: 2,
+            prefetch: 1,
             cache: u64::MAX,
             network: Network::default(),
         }
@@ -179,14 +181,20 @@ impl NodeMachine {
         actions: &mut Vec<Action>,
     ) {
         self.task.0 += 1;
+        let network = self.settings.network;
         let fetches = Fetches::new(
             self.me,
             self.task,
-            self.settings.cache,
+            (self.settings.cache, network),
             self.next_request,
             self.heirs.clone(),
         );
-        let work = Work::new(self.task, Arc::clone(&task), fetches);
+        let work = Work::new(
+            (self.task, self.me),
+            Arc::clone(&task),
+            fetches,
+            (network, spaces),
+        );
         self.devices.begin(&self.info, work.mean());
         self.work = Some(work);
         if let Some(coordinator) = &mut self.coordinator {
@@ -306,7 +314,9 @@ impl NodeMachine {
             | Message::Accept { task, .. }
             | Message::Combine { task, .. }
             | Message::Ended { task, .. }
-            | Message::Fetch { task, .. } => Some(*task),
+            | Message::Fetch { task, .. }
+            | Message::Relay { task, .. }
+            | Message::NotHere { task, .. } => Some(*task),
             _ => None,
         }
     }
@@ -323,7 +333,7 @@ impl NodeMachine {
             Some(task) if task > self.task => self.early.push((from, message)),
             Some(task) => {
                 if self.work.as_ref().is_some_and(|work| work.id == task) {
-                    self.task_message(from, message, actions);
+                    self.task_message(from, message, (now, spaces), actions);
                 }
             }
             None => self.other_message(from, message, now, spaces, actions),
@@ -331,7 +341,13 @@ impl NodeMachine {
     }
 
     /// A message about the present task.
-    fn task_message(&mut self, from: NodeId, message: Message, actions: &mut Vec<Action>) {
+    fn task_message(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        of: (Nanos, &Spaces),
+        actions: &mut Vec<Action>,
+    ) {
         let Some(work) = &mut self.work else { return };
         match message {
             Message::Assign { subtasks, .. } => work.assign(subtasks, &self.devices, actions),
@@ -351,9 +367,14 @@ impl NodeMachine {
                 actions.push(Action::Ended { results });
             }
             Message::Fetch { request, parts, .. } => {
-                let to = from;
-                actions.push(Action::Serve { to, request, parts });
+                work.asked(from, (request, parts), of, actions);
             }
+            Message::Relay {
+                to, request, part, ..
+            } => work.relay(from, Relayed { to, request, part }, actions),
+            Message::NotHere {
+                to, request, part, ..
+            } => work.not_here(from, Relayed { to, request, part }, actions),
             _ => {}
         }
     }
@@ -496,7 +517,7 @@ impl NodeMachine {
         }
         actions.push(Action::Lost { node, heir });
         if let Some(work) = &mut self.work {
-            work.fetches.lost(node, heir, spaces, actions);
+            work.lost(node, heir, spaces, actions);
         }
     }
 

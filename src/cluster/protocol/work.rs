@@ -5,16 +5,16 @@ use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use super::combine::Combining;
+use super::copies::{Copies, Relayed};
 use super::devices::{Devices, Running};
-use super::fetch::Fetches;
+use super::fetch::{Fetches, travels_alone};
 use super::queue::Queue;
 use super::{Action, DeviceIndex, Message, RequestId};
 use crate::cluster::NodeId;
-use crate::cluster::space::Spaces;
+use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Task, TaskId, extend_runs};
-use crate::codelet::Cost;
-use crate::spread::Next;
-use crate::spread::rate::{mean_cost, weight};
+use crate::spread::rate::{Mean, weight};
+use crate::spread::{Network, Next};
 use crate::time::Nanos;
 
 /// What became of a node's subtasks.
@@ -41,11 +41,13 @@ impl AddAssign for Counts {
 pub(super) struct Work {
     pub id: TaskId,
     pub task: Arc<dyn Task>,
-    mean: Cost,
+    mean: Mean,
     queue: Queue,
     /// Subtasks whose results this node has.
     done: BTreeSet<u64>,
     pub fetches: Fetches,
+    network: Network,
+    copies: Copies,
     pub combining: Combining,
     pub counts: Counts,
 }
@@ -55,28 +57,40 @@ fn send(message: Message, actions: &mut Vec<Action>) {
     actions.push(Action::Send { to, message });
 }
 
+fn serve(Relayed { to, request, part }: Relayed, actions: &mut Vec<Action>) {
+    let parts = vec![part];
+    actions.push(Action::Serve { to, request, parts });
+}
+
 impl Work {
-    pub fn new(id: TaskId, task: Arc<dyn Task>, fetches: Fetches) -> Self {
+    pub fn new(
+        (id, me): (TaskId, NodeId),
+        task: Arc<dyn Task>,
+        fetches: Fetches,
+        (network, spaces): (Network, &Spaces),
+    ) -> Self {
         Self {
             id,
-            mean: mean_cost(&*task),
+            mean: Mean::of(&*task, Some(spaces)),
             task,
             queue: Queue::default(),
             done: BTreeSet::new(),
             fetches,
+            network,
+            copies: Copies::new(me, network),
             combining: Combining::default(),
             counts: Counts::default(),
         }
     }
 
-    /// The mean cost of its subtasks.
-    pub fn mean(&self) -> Cost {
+    /// The mean of its subtasks.
+    pub fn mean(&self) -> Mean {
         self.mean
     }
 
     /// How much work a subtask is.
     pub fn weight(&self, subtask: u64) -> f64 {
-        weight(self.task.cost(subtask), self.mean)
+        weight(self.task.cost(subtask), self.mean.cost)
     }
 
     /// The coordinator gives subtasks. A node without devices gives them back.
@@ -219,6 +233,71 @@ impl Work {
         }
     }
 
+    /// A node asks for parts that are this node's. It gets them from here, or from another
+    /// node that has asked for them before.
+    pub fn asked(
+        &mut self,
+        to: NodeId,
+        (request, parts): (RequestId, Vec<Part>),
+        (now, spaces): (Nanos, &Spaces),
+        actions: &mut Vec<Action>,
+    ) {
+        if self.fetches.is_lost(to) {
+            // It asked before it was lost, and has nothing that others could get from it.
+            return;
+        }
+        if let [part] = &parts[..]
+            && travels_alone(spaces.bytes(part), self.network)
+        {
+            let part = part.clone();
+            let bytes = spaces.bytes(&part);
+            let wanted = Relayed { to, request, part };
+            let sender = self.copies.sender(wanted.clone(), bytes, now);
+            if sender != self.fetches.me() {
+                let Relayed { to, request, part } = wanted;
+                let message = Message::Relay {
+                    task: self.id,
+                    to,
+                    request,
+                    part,
+                };
+                let to = sender;
+                return actions.push(Action::Send { to, message });
+            }
+        }
+        actions.push(Action::Serve { to, request, parts });
+    }
+
+    /// A node tells this one to answer the request of another one.
+    pub fn relay(&mut self, from: NodeId, relayed: Relayed, actions: &mut Vec<Action>) {
+        if !self.fetches.relay(&relayed, actions) {
+            let Relayed { to, request, part } = relayed;
+            let message = Message::NotHere {
+                task: self.id,
+                to,
+                request,
+                part,
+            };
+            let to = from;
+            actions.push(Action::Send { to, message });
+        }
+    }
+
+    /// A node does not have a block that it was to send.
+    pub fn not_here(&mut self, from: NodeId, relayed: Relayed, actions: &mut Vec<Action>) {
+        self.copies.forgotten(from, &relayed.part);
+        serve(relayed, actions);
+    }
+
+    /// A node is lost, and another one answers for what it has. This one sends what the lost
+    /// one was to send for it.
+    pub fn lost(&mut self, lost: NodeId, heir: NodeId, spaces: &Spaces, actions: &mut Vec<Action>) {
+        self.fetches.lost(lost, heir, spaces, actions);
+        for relayed in self.copies.lost(lost) {
+            serve(relayed, actions);
+        }
+    }
+
     /// What a request brings is here.
     pub fn fetched(&mut self, request: RequestId, actions: &mut Vec<Action>) {
         self.fetches.fetched(request, actions);
@@ -247,14 +326,14 @@ impl Work {
                 actions.push(Action::Start { device, subtask });
                 continue;
             }
-            let ahead = prefetch as usize * devices.working();
-            let window = devices.free_slots(self.id) + ahead;
+            let may_ask = match prefetch {
+                0 => self.queue.fetched() < devices.free_slots(self.id),
+                _ => self.fetches.has_room(prefetch),
+            };
             match self.queue.next_unasked() {
                 // Where it is still on a device, though its result was not wanted, the end of
                 // that run leaves what it reads.
-                Some(subtask)
-                    if self.queue.fetched() < window && !devices.runs(self.id, subtask) =>
-                {
+                Some(subtask) if may_ask && !devices.runs(self.id, subtask) => {
                     let needs = self.fetches.fetch(subtask, &self.task, spaces, actions);
                     self.queue.asked(needs);
                 }

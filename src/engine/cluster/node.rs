@@ -228,7 +228,12 @@ impl<'a> Node<'a> {
         NodeId(self.wire.rank() as u32)
     }
 
-    /// All nodes.
+    /// What all nodes have told of themselves.
+    pub fn nodes(&self) -> &[NodeInfo] {
+        self.machine.nodes()
+    }
+
+    /// The number of all nodes.
     pub fn size(&self) -> u32 {
         self.wire.size() as u32
     }

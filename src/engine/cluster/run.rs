@@ -9,6 +9,7 @@ use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
+use crate::cluster::info::speeds;
 use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
@@ -346,9 +347,10 @@ impl Node<'_> {
             self.fills.push(None);
             return Ok(self.spaces.add(space.extent, []));
         };
-        let blocks = contents
-            .layout
-            .blocks(space.extent, [tile, tile], self.size());
+        let blocks =
+            contents
+                .layout
+                .blocks(space.extent, [tile, tile], &speeds(self.machine.nodes()));
         let machine = &self.machine;
         let blocks = blocks
             .into_iter()

@@ -137,7 +137,9 @@ impl Subtasks {
     ) -> Result<bool, ClusterError> {
         let launch = task.launch(subtask);
         let cost = task.cost(subtask);
-        let expected: Vec<f64> = self.devices.iter().map(|d| d.seconds(cost)).collect();
+        let expected: Vec<f64> = (self.devices.iter())
+            .map(|device| device.seconds(cost, cost.bytes))
+            .collect();
         let seconds = self.seconds(runtime, &launch.codelet, &expected);
         if seconds.iter().all(Option::is_none) {
             return Ok(false);

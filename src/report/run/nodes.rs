@@ -10,7 +10,7 @@ use crate::cluster::record::{ClusterOutcome, NodeRecord};
 /// What only runs of tasks over spaces have.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Tasks {
-    /// Subtasks beyond those that compute whose data a node fetches.
+    /// Long blocks that are on their way to a node at once.
     pub prefetch: u32,
     /// How often the tasks began anew, since results were lost with a node.
     pub restarts: u64,

@@ -23,6 +23,7 @@ pub struct ScalingReport {
 pub struct ScalingContext {
     /// Always true.
     pub simulated: bool,
+    /// On the most nodes.
     pub workload: Workload,
     pub cluster: String,
     pub policy: String,
@@ -48,6 +49,9 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingRun {
     pub nodes: u64,
+    /// The rows and columns of a subtask's block, its lines or its numbers; null: they do not
+    /// depend on the nodes.
+    pub tile: Option<u64>,
     pub seconds: f64,
     /// Operations over `seconds`, in 10^9/s.
     pub gflops: f64,
@@ -96,14 +100,15 @@ impl From<Busiest> for BusiestPart {
 }
 
 impl ScalingContext {
-    /// The row of a run.
-    pub fn run(&self, report: &Report) -> ScalingRun {
+    /// The row of a run with subtasks of this size.
+    pub fn run(&self, report: &Report, tile: Option<u64>) -> ScalingRun {
         let reference = &self.reference;
         let count = report.nodes.len() as f64;
         let computing: f64 = report.nodes.iter().map(|node| node.computing).sum();
         let speedup = reference.seconds / report.seconds;
         ScalingRun {
             nodes: report.nodes.len() as u64,
+            tile,
             seconds: report.seconds,
             gflops: self.workload.flops() / report.seconds / 1e9,
             speedup,
@@ -179,7 +184,7 @@ mod tests {
         };
         let context = context(reference);
         let all = [run(2, 12.0), run(4, 6.0), run(16, 3.0)];
-        let rows: Vec<_> = all.iter().map(|run| context.run(run)).collect();
+        let rows: Vec<_> = all.iter().map(|run| context.run(run, None)).collect();
         let figures: Vec<_> = rows
             .iter()
             .map(|row| (row.nodes, row.speedup, row.efficiency, row.gflops))
@@ -205,7 +210,8 @@ mod tests {
         let names = heading.lines().last().unwrap();
         let ends = |line: &str| line.find("  node").or(line.find("  Busiest"));
         for (nodes, seconds) in [(1, 12.0), (100_000, 1.234e-6), (7, 123_456.0)] {
-            let line = plain(context.run(&run(nodes, seconds)).line());
+            let run = context.run(&run(nodes, seconds), Some(15_625_000));
+            let line = plain(run.line());
             assert_eq!(ends(&line), ends(names), "{names}\n{line}");
         }
     }

@@ -33,6 +33,7 @@ impl ScalingContext {
         writeln!(out, "Speed-ups count from {}, {seconds}.\n", from.what)?;
         let names = [
             "Nodes",
+            "Tile",
             "Time",
             "Rate",
             "Speed-up",
@@ -64,6 +65,8 @@ impl ScalingRun {
     pub fn line(&self) -> String {
         let cells = [
             self.nodes.to_string(),
+            self.tile
+                .map_or_else(|| "-".to_owned(), |tile| tile.to_string()),
             Seconds(self.seconds).to_string(),
             Count(self.gflops * 1e9, "flop/s").to_string(),
             format!("{:.2}", self.speedup),
@@ -78,14 +81,14 @@ impl ScalingRun {
     }
 }
 
-/// Columns to the right of so many characters each; the second one in a style.
-fn aligned(cells: [String; 7], style: Style) -> String {
-    const WIDTHS: [usize; 7] = [7, 9, 13, 9, 11, 10, 7];
+/// Columns to the right of so many characters each; the third one in a style.
+fn aligned(cells: [String; 8], style: Style) -> String {
+    const WIDTHS: [usize; 8] = [7, 9, 9, 13, 9, 11, 10, 7];
     let columns = cells.into_iter().zip(WIDTHS).enumerate();
     let columns = columns.map(|(place, (cell, width))| {
         let cell = format!("{cell:>width$}");
         match place {
-            1 => styled(style, cell),
+            2 => styled(style, cell),
             _ => cell,
         }
     });

@@ -3,9 +3,12 @@
 use crate::cluster::NodeId;
 use crate::spread::{Runs, TaskState};
 
-/// Free subtasks that are compared for a node, so that choosing takes the same time in
+/// Free subtasks that are compared for a node, at most, so that choosing takes the same time in
 /// large tasks: of a product of 16 x 16 blocks, half of all.
 const COMPARED: usize = 128;
+
+/// Blocks that they read, where each reads many.
+const BLOCKS: usize = 64 * COMPARED;
 
 /// The part of what a subtask reads that is taken for its border. If a node lacks no more
 /// of it, others are not compared.
@@ -47,9 +50,9 @@ impl Choice {
         self.homes[node.index()].len() as usize
     }
 
-    /// Takes the free subtask for which a node must fetch least, of the first ones for
-    /// which it has most and the first ones of all that it `may` compute, or the first for
-    /// which it must fetch little.
+    /// Takes a free subtask for which a node must fetch least, or not twice as much, of the
+    /// first ones for which it has most and the first ones of all that it `may` compute, or
+    /// the first for which it must fetch little.
     pub fn take(
         &mut self,
         node: NodeId,
@@ -60,11 +63,15 @@ impl Choice {
         if !self.by_data {
             return free.first();
         }
-        let home = self.homes[node.index()].iter().take(COMPARED);
+        let blocks = free.first().map_or(1, |first| state.blocks(first));
+        let compared = (BLOCKS / blocks.max(1)).clamp(1, COMPARED);
+        let home = self.homes[node.index()].iter().take(compared);
         let mut best: Option<(u64, u64)> = None;
-        for subtask in home.chain(free.iter().take(COMPARED)) {
+        for subtask in home.chain(free.iter().take(compared)) {
             let missing = state.missing(subtask, node);
-            if best.is_some_and(|(least, _)| missing >= least) {
+            // Where about as much is lacking, the order of the task decides: a product's blocks
+            // would otherwise be computed row by row, and each lacks a column.
+            if best.is_some_and(|(least, _)| 2 * missing > least || missing == least) {
                 continue;
             }
             let home = state.home(subtask).filter(|&home| home != node);

@@ -27,6 +27,10 @@ use choice::Choice;
 /// keeps what it runs.
 const COPY_MARGIN: f64 = 0.5;
 
+/// A node has far more to do than others if it would finish so many times later than all
+/// together.
+const OVERLOADED: f64 = 2.0;
+
 /// Nodes whose work is given to others. They are those that would finish last when the
 /// coordinator looked, and so few that helping takes as long in a large cluster.
 const LATEST: usize = 64;
@@ -56,6 +60,24 @@ struct Running {
     subtask: u64,
 }
 
+/// Whether a subtask of a node that would finish in `left` seconds may move to another one.
+/// Links would have to carry it, and other nodes wait for what they carry, so this must take
+/// less than computing it, unless the node has far more to do than others, which could fetch it
+/// in the meantime.
+fn may_move(
+    paces: &Paces,
+    subtask: u64,
+    (from, left): (NodeId, f64),
+    to: NodeId,
+    state: &TaskState,
+) -> bool {
+    let ledger = state.ledger();
+    let mean = ledger.open_weight() / paces.all();
+    let compute = ledger.weight(subtask) / paces.pace(from);
+    let travels = state.move_seconds(subtask, from, to);
+    travels < compute || left > OVERLOADED * (mean + travels)
+}
+
 impl Together {
     /// The policy, with regard to where data are or without.
     pub fn new(by_data: bool) -> Self {
@@ -77,12 +99,11 @@ impl Together {
 
     /// Gives free subtasks to a node that will have too few.
     fn feed(&mut self, node: NodeId, state: &mut TaskState) {
-        let enough = self.paces.enough(node, state);
-        if state.ledger().load(node) >= enough {
+        if self.paces.is_fed(node, 1.0, state) {
             return;
         }
         // A quarter more, so that not each report is answered by a message.
-        while state.ledger().load(node) < 1.25 * enough && !self.declines(node, state) {
+        while !self.paces.is_fed(node, 1.25, state) && !self.declines(node, state) {
             let Some(subtask) = self.take(node, state) else {
                 return;
             };
@@ -100,7 +121,10 @@ impl Together {
             computed.max(paces.fetched(subtask, node, state))
         };
         self.choice.take(node, state, |choice, subtask, home| {
-            end(subtask, node, 1) < end(subtask, home, choice.waiting(home))
+            let waiting = choice.waiting(home);
+            let left = paces.finish(home, waiting, state);
+            may_move(paces, subtask, (home, left), node, state)
+                && end(subtask, node, 1) < end(subtask, home, waiting)
         })
     }
 
@@ -110,22 +134,21 @@ impl Together {
         if state.ledger().free().is_empty() {
             return;
         }
-        let enough = |node| (node, self.paces.enough(node, state));
-        let hungry = state.working().map(enough);
-        let hungry = hungry.filter(|&(node, enough)| state.ledger().load(node) < enough);
-        let hungry: Vec<(NodeId, f64)> = hungry.collect();
+        let hungry = state.working();
+        let hungry = hungry.filter(|&node| !self.paces.is_fed(node, 1.0, state));
+        let hungry: Vec<NodeId> = hungry.collect();
         let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-        for (place, (node, _)) in hungry.iter().enumerate() {
+        for (place, node) in hungry.iter().enumerate() {
             ends.push(Reverse((self.end_of_one_more(*node, state), place)));
         }
         while let Some(Reverse((_, place))) = ends.pop() {
-            let (node, enough) = hungry[place];
+            let node = hungry[place];
             let Some(subtask) = self.take(node, state) else {
                 continue;
             };
             state.assign(node, [subtask]);
             self.paces.given(node, state);
-            if state.ledger().load(node) < enough {
+            if !self.paces.is_fed(node, 1.0, state) {
                 ends.push(Reverse((self.end_of_one_more(node, state), place)));
             }
         }
@@ -186,7 +209,9 @@ impl Together {
             let fetched = bytes as f64 / state.network().bandwidth;
             let computed = self.paces.finish(to, moved.len() + 1, state);
             let here = computed.max(fetched + self.paces.fetched(subtask, to, state));
-            if here + self.paces.round_trip(state) >= there {
+            if here + self.paces.round_trip(state) >= there
+                || !may_move(&self.paces, subtask, (from, end), to, state)
+            {
                 break;
             }
             weight += ledger.weight(subtask);
@@ -214,7 +239,8 @@ impl Together {
             if most <= here || ledger.is_copied(subtask) {
                 continue;
             }
-            let gain = most - (here + state.arrival(subtask, node));
+            let end = state.back(subtask, node, here + state.arrival(subtask, node));
+            let gain = most - end;
             if gain > 0.0 && worst.is_none_or(|w| w.0 < gain) {
                 worst = Some((gain, subtask));
             }

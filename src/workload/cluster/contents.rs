@@ -79,14 +79,16 @@ impl From<Placement> for Layout {
 }
 
 impl Layout {
-    /// The blocks of a space with their nodes; `tile` as in [`Placement::blocks`].
-    pub fn blocks(&self, extent: Extent, tile: [u64; 2], nodes: u32) -> Vec<(Block, NodeId)> {
+    /// The blocks of a space with their nodes; `tile` and `speeds` as in
+    /// [`Placement::blocks`].
+    pub fn blocks(&self, extent: Extent, tile: [u64; 2], speeds: &[f64]) -> Vec<(Block, NodeId)> {
         let cuts = match self {
-            Self::By(placement) => return placement.blocks(extent, tile, nodes),
+            Self::By(placement) => return placement.blocks(extent, tile, speeds),
             Self::Columns(cuts) => cuts,
         };
         let count = cuts.len().saturating_sub(1).max(1) as u64;
-        let node = |number| NodeId((number * u64::from(nodes.max(1)) / count) as u32);
+        let nodes = speeds.len().max(1) as u64;
+        let node = |number| NodeId((number * nodes / count) as u32);
         let bands = cuts.windows(2).zip((0..).map(node));
         let blocks = bands.map(|(cut, node)| (Block::new(0..extent.rows, cut[0]..cut[1]), node));
         blocks.filter(|(block, _)| !block.is_empty()).collect()
@@ -106,7 +108,7 @@ mod tests {
         };
         let layout = Layout::Columns(vec![0, 3, 3, 9, 12, 20].into());
         for nodes in 1..=8 {
-            let blocks = layout.blocks(extent, [7, 7], nodes);
+            let blocks = layout.blocks(extent, [7, 7], &vec![1.0; nodes]);
             let begins: Vec<u64> = blocks
                 .iter()
                 .map(|(block, _)| block.columns.start)
@@ -117,9 +119,9 @@ mod tests {
                 20
             );
             assert!(blocks.is_sorted_by_key(|(_, node)| *node));
-            assert!(blocks.iter().all(|(_, node)| node.0 < nodes));
+            assert!(blocks.iter().all(|(_, node)| node.index() < nodes));
         }
-        let two: Vec<u32> = (layout.blocks(extent, [7, 7], 2).iter())
+        let two: Vec<u32> = (layout.blocks(extent, [7, 7], &[1.0; 2]).iter())
             .map(|(_, node)| node.0)
             .collect();
         assert_eq!(two, [0, 0, 1, 1]);

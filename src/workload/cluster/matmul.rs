@@ -58,8 +58,10 @@ impl ClusterWorkload for MatmulWorkload {
     }
 
     fn task(&self, _number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        let tiles = Tiles::new(singles(self.rows, self.columns), [self.tile, self.tile]);
         Arc::new(MatmulTask {
-            tiles: Tiles::new(singles(self.rows, self.columns), [self.tile, self.tile]),
+            order: tiles.nested(),
+            tiles,
             depth: self.depth,
             spaces: [spaces[0], spaces[1], spaces[2]],
         })
@@ -136,13 +138,20 @@ impl MatmulWorkload {
 
 struct MatmulTask {
     tiles: Tiles,
+    /// The block of each subtask: a node that computes them in their order needs few rows of A
+    /// and columns of B for many blocks.
+    order: Arc<[u64]>,
     depth: u64,
     spaces: [SpaceId; 3],
 }
 
 impl MatmulTask {
+    fn block(&self, subtask: u64) -> Block {
+        self.tiles.block(self.order[subtask as usize])
+    }
+
     fn shape(&self, subtask: u64) -> Gemm {
-        let block = self.tiles.block(subtask);
+        let block = self.block(subtask);
         Gemm {
             rows: block.height() as u32,
             columns: block.width() as u32,
@@ -162,7 +171,7 @@ impl Task for MatmulTask {
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        let block = self.tiles.block(subtask);
+        let block = self.block(subtask);
         vec![
             Part {
                 space: self.spaces[0],
@@ -178,7 +187,7 @@ impl Task for MatmulTask {
     fn writes(&self, subtask: u64) -> Vec<Part> {
         vec![Part {
             space: self.spaces[2],
-            block: self.tiles.block(subtask),
+            block: self.block(subtask),
         }]
     }
 

@@ -56,8 +56,29 @@ impl SortWorkload {
     /// When there are no numbers, or a band has none.
     pub fn new(numbers: u64, tile: u64, keys: Fill) -> Result<Self, FillError> {
         assert!(numbers > 0 && tile > 0, "nothing cannot be sorted");
-        let ranks = UNITS * numbers.div_ceil(tile);
-        let samples = (ranks * SAMPLES).min(numbers);
+        Ok(SortSamples::of(numbers, numbers.div_ceil(tile), keys)?.workload(tile))
+    }
+}
+
+/// Numbers that are sorted, with a sample of them.
+pub struct SortSamples {
+    numbers: u64,
+    keys: Fill,
+    /// Ascending.
+    sampled: Vec<f32>,
+}
+
+impl SortSamples {
+    /// Samples for at most so many bands.
+    ///
+    /// # Errors
+    /// When samples cannot be read.
+    ///
+    /// # Panics
+    /// When there are no numbers.
+    pub fn of(numbers: u64, bands: u64, keys: Fill) -> Result<Self, FillError> {
+        assert!(numbers > 0, "nothing cannot be sorted");
+        let samples = (UNITS * bands.max(1) * SAMPLES).min(numbers);
         let sample = |number: u64| {
             // One of each part of the input, so that a sorted one is sampled evenly.
             let part = |number: u64| {
@@ -73,15 +94,32 @@ impl SortWorkload {
             .map(sample)
             .collect::<Result<Vec<f32>, FillError>>()?;
         sampled.sort_by(order);
-        let splitter = |rank: u64| sampled[(rank * samples / ranks) as usize];
         Ok(Self {
             numbers,
-            tile,
-            splitters: (1..ranks).map(splitter).collect(),
             keys,
+            sampled,
         })
     }
 
+    /// Sorts the numbers in bands of `tile`.
+    ///
+    /// # Panics
+    /// When a band has no number.
+    pub fn workload(&self, tile: u64) -> SortWorkload {
+        assert!(tile > 0, "nothing cannot be sorted");
+        let (numbers, samples) = (self.numbers, self.sampled.len() as u64);
+        let ranks = UNITS * numbers.div_ceil(tile);
+        let splitter = |rank: u64| self.sampled[(rank * samples / ranks) as usize];
+        SortWorkload {
+            numbers,
+            tile,
+            splitters: (1..ranks).map(splitter).collect(),
+            keys: Arc::clone(&self.keys),
+        }
+    }
+}
+
+impl SortWorkload {
     fn bands(&self) -> u64 {
         self.numbers.div_ceil(self.tile)
     }

@@ -6,7 +6,7 @@ use super::check::{elements, first_contents, value};
 use super::world::{Happens, World};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, DeviceIndex, Event, Message};
-use crate::cluster::space::Part;
+use crate::cluster::space::{Part, SpaceId};
 use crate::cluster::task::Task;
 use crate::time::Nanos;
 
@@ -27,6 +27,8 @@ impl World {
                 let from = NodeId(index as u32);
                 match &message {
                     Message::Fetch { .. } => self.seen.fetches += 1,
+                    Message::Relay { .. } => self.seen.relays += 1,
+                    Message::NotHere { .. } => self.seen.not_here += 1,
                     Message::Revoked { subtasks, .. } => {
                         self.seen.revoked += subtasks.iter().map(|r| r.end - r.start).sum::<u64>();
                     }
@@ -37,9 +39,8 @@ impl World {
                 self.wire(index, to.index(), Happens::Event(event));
             }
             Action::Serve { to, request, parts } => {
-                let elements = parts.iter().flat_map(elements);
-                let has = |element| (element, node.own.get(&element).copied().unwrap_or(0));
-                let contents = elements.map(has).collect();
+                let contents = parts.iter().flat_map(|part| self.served(index, part));
+                let contents = contents.collect();
                 self.wire(index, to.index(), Happens::Data(request, contents));
             }
             Action::Start { device, subtask } => self.start(index, device, subtask)?,
@@ -111,6 +112,25 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What a node sends of a part: what it has as its own, or what it has fetched. It may
+    /// be asked before it knows that it answers for a lost node.
+    fn served(&self, index: usize, part: &Part) -> Vec<((SpaceId, u64), u64)> {
+        let (node, space) = (&self.nodes[index], part.space);
+        let mut contents = Vec::new();
+        for (block, holder) in node.spaces.directory(space).holders(&part.block) {
+            let is_own = node.machine.heir(holder.node).index() == index;
+            for element in elements(&Part { space, block }) {
+                let fetched = || node.fetched.values().find_map(|c| c.get(&element));
+                let has = match is_own {
+                    true => node.own.get(&element),
+                    false => fetched(),
+                };
+                contents.push((element, has.copied().unwrap_or(0)));
+            }
+        }
+        contents
     }
 
     /// Checks that all that a subtask reads is there, and is what it should be.

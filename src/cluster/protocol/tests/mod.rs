@@ -88,9 +88,15 @@ fn random_task(spaces: u32, random: &mut fastrand::Rng) -> RandomTask {
         }
     }
     writes.truncate(random.usize(..=writes.len()));
-    let read = |random: &mut fastrand::Rng| Part {
+    let any = |random: &mut fastrand::Rng| Part {
         space: SpaceId(random.u32(..spaces)),
         block: random_block(random),
+    };
+    // What many subtasks read, nodes send on to each other.
+    let common = [any(random), any(random)];
+    let read = |random: &mut fastrand::Rng| match random.u32(..3) {
+        choice @ 0..2 => common[choice as usize].clone(),
+        _ => any(random),
     };
     let reads = writes
         .iter()
@@ -158,7 +164,7 @@ fn tasks_end_with_the_right_results() {
     for spread in NamedSpread::all() {
         let seen = run_all(spread, Faults::default(), 0..150);
         assert!(
-            seen.fetches > 1000 && seen.combined > 20,
+            seen.fetches > 500 && seen.combined > 20 && seen.relays > 5,
             "{spread}: {seen:?}"
         );
         let helps = !matches!(spread, NamedSpread::Static | NamedSpread::Central);
@@ -200,6 +206,7 @@ fn whatever_befalls_nodes_all_come_to_one_verdict() {
     assert_eq!(all.right + all.ended, 10_000, "{all:?}");
     assert!(all.right > 5000 && all.ended > 1000, "{all:?}");
     assert!(all.restarts > 1000 && all.excluded > 1000, "{all:?}");
+    assert!(all.relays > 200 && all.not_here > 0, "{all:?}");
 }
 
 /// A policy that breaks rules now and then costs attempts; one that breaks them always ends

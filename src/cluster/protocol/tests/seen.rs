@@ -39,6 +39,9 @@ pub struct Seen {
     /// Subtasks that were given back.
     pub revoked: u64,
     pub fetches: u64,
+    /// Requests that another node than the holder was to answer, and those that it did not.
+    pub relays: u64,
+    pub not_here: u64,
     pub combined: u64,
 }
 
@@ -54,6 +57,8 @@ impl Seen {
             discards: self.discards + other.discards,
             revoked: self.revoked + other.revoked,
             fetches: self.fetches + other.fetches,
+            relays: self.relays + other.relays,
+            not_here: self.not_here + other.not_here,
             combined: self.combined + other.combined,
         }
     }

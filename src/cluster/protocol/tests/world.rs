@@ -17,7 +17,7 @@ use crate::cluster::task::{Task, TaskId};
 use crate::cluster::wire::heartbeat::Pulse;
 use crate::cluster::wire::local::Local;
 use crate::cluster::wire::{Link, Wire};
-use crate::spread::Spread;
+use crate::spread::{Network, Spread};
 use crate::time::Nanos;
 
 /// What happens at a node.
@@ -132,7 +132,11 @@ impl World {
             } else {
                 random.u64(..400)
             },
-            ..Settings::default()
+            // Blocks of some elements travel for longer than a message and its answer.
+            network: Network {
+                bandwidth: if random.bool() { 1e4 } else { 1e9 },
+                ..Network::default()
+            },
         };
         let number = infos.len();
         let mut spread = Some(spread);

@@ -27,13 +27,14 @@ pub use device::{Computing, DeviceModel, devices};
 pub use workload::simulate_workload;
 
 use crate::cluster::NodeId;
+use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{Counts, Settings};
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::Task;
 use crate::machine::cluster::NetworkSpec;
 use crate::machine::{ClusterFile, MachineError, MachineStore};
-use crate::spread::{NamedSpread, Requests};
+use crate::spread::{NamedSpread, Network as Assumed, Requests};
 use crate::time::Nanos;
 
 /// A cluster to simulate: each node's devices, and the network.
@@ -61,6 +62,25 @@ impl Cluster {
                 .collect(),
             network: file.network.clone(),
         })
+    }
+
+    /// What the nodes assume of the network.
+    pub fn assumed(&self) -> Assumed {
+        let spec = &self.network;
+        Assumed {
+            bandwidth: spec.bandwidth,
+            round_trip: 2 * (spec.latency_ns + 2 * spec.message_ns),
+        }
+    }
+
+    /// What the nodes tell of themselves.
+    pub fn infos(&self) -> Vec<NodeInfo> {
+        let nodes = (0..).map(NodeId).zip(&self.nodes);
+        let info = |(node, devices): (NodeId, &Vec<DeviceModel>)| NodeInfo {
+            name: node.to_string(),
+            devices: devices.iter().map(|device| device.info.clone()).collect(),
+        };
+        nodes.map(info).collect()
     }
 }
 

@@ -9,7 +9,6 @@ use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{NodeMachine, Settings};
 use crate::cluster::task::Task;
-use crate::spread::Network as Assumed;
 use crate::time::Nanos;
 
 /// A simulated node.
@@ -47,10 +46,7 @@ impl Node {
     ) -> Self {
         let spec = &cluster.network;
         let settings = Settings {
-            network: Assumed {
-                bandwidth: spec.bandwidth,
-                round_trip: 2 * (spec.latency_ns + 2 * spec.message_ns),
-            },
+            network: cluster.assumed(),
             ..options.settings
         };
         let spread = (me == NodeId::FIRST).then(|| options.spread.spread(options.seed));

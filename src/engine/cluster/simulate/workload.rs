@@ -2,6 +2,7 @@
 
 use super::tasks::Source;
 use super::{Cluster, Options, Report, SimulateError, run};
+use crate::cluster::info::speeds;
 use crate::cluster::space::Spaces;
 use crate::workload::cluster::ClusterWorkload;
 
@@ -18,13 +19,13 @@ pub fn simulate_workload(
     options: &Options,
 ) -> Result<Report, SimulateError> {
     let mut spaces = Spaces::default();
-    let nodes = cluster.nodes.len() as u32;
+    let speeds = speeds(&cluster.infos());
     let ids = workload.spaces().into_iter().map(|space| {
         let Some(contents) = space.contents else {
             return spaces.add(space.extent, []);
         };
         let layout = contents.layout;
-        let blocks = layout.blocks(space.extent, [tile, tile], nodes);
+        let blocks = layout.blocks(space.extent, [tile, tile], &speeds);
         match contents.is_made {
             true => spaces.add_made(space.extent, blocks),
             false => spaces.add(space.extent, blocks),
@@ -209,7 +210,7 @@ mod tests {
         for space in workload.spaces() {
             let blocks = space
                 .contents
-                .map(|contents| contents.layout.blocks(space.extent, [4, 4], 4));
+                .map(|contents| contents.layout.blocks(space.extent, [4, 4], &[1.0; 4]));
             spaces.add(space.extent, blocks.unwrap_or_default());
         }
         let ids: Vec<_> = (0..3).map(SpaceId).collect();
