@@ -40,6 +40,9 @@ pub(super) struct Coordinator {
     last: Results,
     /// How often the tasks have begun anew since the policy broke a rule.
     mistakes: u32,
+    /// Whether all nodes have data of a computation that is no task, so that a loss makes all
+    /// begin anew.
+    is_held_together: bool,
 }
 
 /// So many mistakes of the policy are repaired. A mistake that it makes again and again
@@ -57,6 +60,7 @@ impl Coordinator {
             running: None,
             last: Results::from([]),
             mistakes: 0,
+            is_held_together: false,
         }
     }
 
@@ -68,6 +72,16 @@ impl Coordinator {
             .map(|node| vec![true; node.devices.len()])
             .collect();
         self.nodes = nodes;
+    }
+
+    /// Whether a loss makes all begin anew, whatever data are lost.
+    pub fn hold_together(&mut self, is_so: bool) {
+        self.is_held_together = is_so;
+    }
+
+    /// Which devices of each node work.
+    pub fn working(&self) -> &[Vec<bool>] {
+        &self.working
     }
 
     pub fn requests(&self) -> Requests {
@@ -332,7 +346,8 @@ impl Coordinator {
             .as_ref()
             .is_some_and(|running| running.phase != Phase::Computing);
         let unrecorded = self.last.iter().any(|(_, node)| *node == lost);
-        let restart = combining || unrecorded || spaces.clone().lost(lost, heir);
+        let joint = combining || unrecorded || self.is_held_together;
+        let restart = joint || spaces.clone().lost(lost, heir);
         let message = Message::Lost {
             node: lost,
             heir,

@@ -144,6 +144,20 @@ impl NodeMachine {
         node
     }
 
+    /// All nodes compute together something that is no task. At the coordinator, a loss makes
+    /// all begin anew then.
+    pub fn hold_together(&mut self, is_so: bool) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.hold_together(is_so);
+        }
+    }
+
+    /// At the coordinator: which devices of each node work. Elsewhere none.
+    pub fn working(&self) -> &[Vec<bool>] {
+        let coordinator = self.coordinator.as_ref();
+        coordinator.map_or(&[], Coordinator::working)
+    }
+
     /// At the coordinator: the policy's requests for other nodes' work.
     pub fn requests(&self) -> Requests {
         let coordinator = self.coordinator.as_ref();

@@ -15,6 +15,7 @@ mod abandon;
 mod act;
 mod alone;
 mod answers;
+mod bands;
 mod common;
 mod copying;
 mod deciding;

@@ -153,7 +153,11 @@ impl Node<'_> {
         let ended = self.run_tasks(planned, &ids, control)?;
         let shortened = planned.shortened(ended);
         let workload = shortened.as_deref().unwrap_or(planned);
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = match planned.bands() {
+            // To open devices and to gather are no part of a co-run's time.
+            Some(_) => self.steps_took.as_secs_f64(),
+            None => began.elapsed().as_secs_f64(),
+        };
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
         if let (Some(seed), Check::Blocks(check) | Check::Summed(check, _)) =
@@ -221,6 +225,11 @@ impl Node<'_> {
                 Some(found) => (found.blocks)(&self.whole(ids[found.counts])?),
                 None => vec![self.spaces.extent(ids[space]).whole()],
             };
+            if let Some(ordered) = workload.ordered(space) {
+                let bytes = ordered(&self.whole(ids[space])?);
+                output.next(&bytes).map_err(ClusterError::from)?;
+                continue;
+            }
             for block in blocks {
                 self.gather(ids[space], &block, |bytes| output.next(bytes))?;
             }
@@ -255,6 +264,12 @@ impl Node<'_> {
                 Turn::Decide(Condition { space, is_met }) => {
                     course.decided(self.decide(ids[space], &is_met)?);
                 }
+                Turn::Bands => {
+                    if let Some(bands) = workload.bands() {
+                        let spaces = [ids[workload.result()], ids[bands.figure]];
+                        ended += self.co_run(&bands, spaces, &mut *control.progress)?;
+                    }
+                }
                 Turn::End => return Ok(ended),
             }
         }
@@ -269,7 +284,7 @@ impl Node<'_> {
             copied,
             given_back,
         } = self.earlier;
-        record.subtasks = counts.subtasks.saturating_sub(subtasks);
+        record.subtasks = counts.subtasks.saturating_sub(subtasks) + self.pieces_done;
         record.copied = counts.copied.saturating_sub(copied);
         record.given_back = counts.given_back.saturating_sub(given_back);
         if let Some(traced) = &self.subtasks.traced {
@@ -329,6 +344,9 @@ impl Node<'_> {
         self.fills.clear();
         self.records.fill(None);
         self.pieces.clear();
+        self.bands.begin(self.machine.restarts());
+        self.machine.hold_together(false);
+        self.pieces_done = 0;
         // What was told before the first task begins is regarded by it.
         self.restarts = false;
         // What the report says is of the last attempt, as its seconds are.

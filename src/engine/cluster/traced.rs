@@ -4,6 +4,15 @@ use crate::cluster::record::{CommandRecord, Stage, TaskRecord};
 use crate::engine::graph::TimedCommand;
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
+use crate::trace::Trace;
+
+fn stage(kind: CommandKind) -> Stage {
+    match kind {
+        CommandKind::Read => Stage::Read,
+        CommandKind::Launch => Stage::Compute,
+        CommandKind::Write | CommandKind::Copy => Stage::Write,
+    }
+}
 
 /// Tasks and the commands of their subtasks, on this node's clocks.
 #[derive(Default)]
@@ -27,16 +36,29 @@ impl Traced {
         }
     }
 
+    /// Commands of a co-run have ended. A step of it is taken for a subtask.
+    pub fn corun(&mut self, trace: &Trace) {
+        let task = self.tasks.len().saturating_sub(1) as u32;
+        self.commands
+            .extend(trace.spans.iter().map(|span| CommandRecord {
+                device: span.device as u32,
+                queue: span.queue as u32,
+                stage: stage(span.kind),
+                task,
+                subtask: span.step.into(),
+                bytes: span.bytes,
+                queued: span.queued,
+                started: span.started,
+                ended: span.ended,
+            }));
+    }
+
     /// A command of a subtask has ended on a device.
     pub fn ended(&mut self, subtask: u64, command: &TimedCommand) {
         self.commands.push(CommandRecord {
             device: command.device as u32,
             queue: command.queue as u32,
-            stage: match command.kind {
-                CommandKind::Read => Stage::Read,
-                CommandKind::Launch => Stage::Compute,
-                CommandKind::Write | CommandKind::Copy => Stage::Write,
-            },
+            stage: stage(command.kind),
             task: self.tasks.len().saturating_sub(1) as u32,
             subtask,
             bytes: command.bytes,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 pub enum Turn {
     /// Run the task of this number.
     Task(u64),
+    /// Compute all steps of [`bands`](super::ClusterWorkload::bands).
+    Bands,
     /// Find out whether a condition is met, and tell it to [`Course::decided`].
     Decide(Condition),
     /// Nothing: the workload has ended.
@@ -118,6 +120,7 @@ mod tests {
                     asked += 1;
                     course.decided(asked == met);
                 }
+                Turn::Bands => {}
                 Turn::End => return tasks,
             }
         }

@@ -1,6 +1,7 @@
 //! Workloads over the nodes of a cluster: spaces, and tasks one after the other. Nodes and
 //! the simulated cluster run the same ones.
 
+mod bands;
 mod contents;
 mod convolution;
 mod course;
@@ -22,6 +23,7 @@ mod tiles;
 
 use std::sync::Arc;
 
+pub use bands::{Bands, BandsWorkload};
 pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use course::{Condition, Course, InOrder, IsMet, Turn, UntilMet};
@@ -37,8 +39,9 @@ pub use sort::{SortAlone, SortSamples, SortWorkload, order};
 pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
 pub use stencil::StencilWorkload;
 
-use crate::cluster::space::{Block, Extent, SpaceId};
-use crate::cluster::task::Computed;
+use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::codelet::{Codelet, Cost};
 use crate::verify::Checked;
 
 /// A space of a workload.
@@ -60,8 +63,23 @@ pub trait ClusterWorkload: Send + Sync {
     /// The number of its tasks.
     fn tasks(&self) -> u64;
 
-    /// A task.
-    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed>;
+    /// A task. A workload of [`bands`](Self::bands) has none.
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        let _ = (number, spaces);
+        Arc::new(NoTask)
+    }
+
+    /// What nodes compute as one co-run, when its course says so.
+    fn bands(&self) -> Option<Bands<'_>> {
+        None
+    }
+
+    /// Puts the bytes of a space in the order in which files have them, if that is another
+    /// one.
+    fn ordered(&self, space: usize) -> Option<Ordered<'_>> {
+        let _ = space;
+        None
+    }
 
     /// The space that a task's blocks depend on: all nodes get its bytes before the task
     /// begins, so it should be small.
@@ -109,6 +127,48 @@ pub trait ClusterWorkload: Send + Sync {
     fn found(&self, space: usize) -> Option<Found> {
         let _ = space;
         None
+    }
+}
+
+/// The bytes of a whole space in another order.
+pub type Ordered<'a> = Box<dyn Fn(&[u8]) -> Vec<u8> + 'a>;
+
+/// A task without subtasks.
+struct NoTask;
+
+impl Task for NoTask {
+    fn name(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn reads(&self, _subtask: u64) -> Vec<Part> {
+        Vec::new()
+    }
+
+    fn writes(&self, _subtask: u64) -> Vec<Part> {
+        Vec::new()
+    }
+
+    fn cost(&self, _subtask: u64) -> Cost {
+        Cost::default()
+    }
+}
+
+impl Computed for NoTask {
+    fn launch(&self, _subtask: u64) -> SubtaskLaunch {
+        SubtaskLaunch {
+            codelet: Arc::new(Codelet {
+                name: "nothing".into(),
+                host: None,
+                opencl: None,
+            }),
+            units: 0..0,
+            values: Vec::new(),
+        }
     }
 }
 

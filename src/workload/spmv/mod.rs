@@ -215,13 +215,18 @@ impl Spmv {
         let Some(sink) = &self.sink else {
             return;
         };
+        sink.take(0, &self.in_rows(bytes));
+    }
+
+    /// A result in the matrix's order, from one in the order of places.
+    pub fn in_rows(&self, bytes: &[u8]) -> Vec<u8> {
         let number = self.number() as usize;
         let mut result = vec![0; bytes.len()];
         for (row, from) in (self.arrangement.row_of().iter()).zip(bytes.chunks_exact(number)) {
             let at = *row as usize * number;
             result[at..at + number].copy_from_slice(from);
         }
-        sink.take(0, &result);
+        result
     }
 
     /// The matrix's name.

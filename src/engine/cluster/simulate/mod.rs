@@ -5,6 +5,7 @@
 //! ([`network`]), and a node's driver handles one message after the other. Contents are not
 //! simulated.
 
+mod bands;
 mod busiest;
 mod device;
 mod events;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use tasks::{Source, Tasks};
 use thiserror::Error;
 
+pub use bands::simulate_bands;
 pub use device::{Computing, DeviceModel, devices};
 pub use workload::simulate_workload;
 

@@ -1,0 +1,496 @@
+//! A co-run over nodes in a simulated cluster: each node's [`Session`] on a simulated machine,
+//! and what travels between them over the simulated network. The decisions are those of real
+//! nodes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::network::{End, Network};
+use super::{Busiest, NodeRow, Report, Resource, SimulateError};
+use crate::balance::bands::{Pace, is_compared, redivided};
+use crate::balance::{Balancer, Dawl, Setup};
+use crate::cluster::info::NodeInfo;
+use crate::cluster::record::DevicePart;
+use crate::engine::Outcome;
+use crate::engine::cluster::bands::first_division;
+use crate::engine::cluster::expected;
+use crate::engine::corun::session::{Session, Stepped};
+use crate::engine::corun::{Later, Options, When};
+use crate::machine::MachineFile;
+use crate::machine::cluster::NetworkSpec;
+use crate::runtime::sim::{Sim, SimOptions};
+use crate::runtime::{Devices, Runtime};
+use crate::time::Nanos;
+use crate::workload::cluster::Bands;
+
+/// A node: its machine, its units, and the time at which it has done everything so far.
+struct Node<'w> {
+    sim: Sim,
+    info: NodeInfo,
+    session: Option<Session<'w>>,
+    at: Nanos,
+    /// Time of steps, and since paces were compared.
+    computing: Nanos,
+    since: Nanos,
+    set_up: f64,
+    row: NodeRow,
+    out: usize,
+    into: usize,
+}
+
+/// A message: from, to, when it is sent, and its bytes.
+type Sent = (usize, usize, Nanos, u64);
+
+/// All nodes.
+struct Nodes<'w> {
+    bands: Bands<'w>,
+    spec: NetworkSpec,
+    nodes: Vec<Node<'w>>,
+    network: Network,
+    switch: Option<usize>,
+    messages: u64,
+    units: Vec<Range<u64>>,
+    /// When the last step had ended.
+    ended: Nanos,
+}
+
+fn failed(error: impl ToString) -> SimulateError {
+    SimulateError::Failed(error.to_string())
+}
+
+/// Runs all steps of a co-run over the machines of a cluster.
+///
+/// # Errors
+/// What the simulator and the engine refuse, such as a node's part that does not fit.
+pub fn simulate_bands(
+    (machines, network): (&[MachineFile], &NetworkSpec),
+    bands: Bands,
+    (seed, noise): (u64, f64),
+) -> Result<Report, SimulateError> {
+    let options = SimOptions {
+        seed,
+        noise: Some(noise),
+        ..SimOptions::default()
+    };
+    let mut nodes = Nodes::open((machines, network), bands, &options)?;
+    nodes.run()?;
+    Ok(nodes.report())
+}
+
+impl<'w> Nodes<'w> {
+    fn open(
+        (machines, spec): (&[MachineFile], &NetworkSpec),
+        bands: Bands<'w>,
+        options: &SimOptions,
+    ) -> Result<Self, SimulateError> {
+        let mut network = Network::default();
+        let switch = spec.switch_bandwidth.map(|bandwidth| network.link(bandwidth));
+        let mut nodes = Vec::with_capacity(machines.len());
+        for (rank, machine) in (0..).zip(machines) {
+            let own = SimOptions {
+                seed: options.seed.wrapping_add(rank),
+                ..options.clone()
+            };
+            let sim = Sim::new(machine, own).map_err(failed)?;
+            let out = network.link(spec.bandwidth);
+            nodes.push(Node {
+                info: NodeInfo {
+                    name: machine.name.clone(),
+                    devices: sim.devices().iter().map(expected).collect(),
+                },
+                sim,
+                session: None,
+                at: 0,
+                computing: 0,
+                since: 0,
+                set_up: 0.0,
+                row: NodeRow::default(),
+                out,
+                into: match spec.full_duplex {
+                    true => network.link(spec.bandwidth),
+                    false => out,
+                },
+            });
+        }
+        let infos: Vec<&NodeInfo> = nodes.iter().map(|node| &node.info).collect();
+        let works: Vec<Vec<bool>> = (infos.iter())
+            .map(|info| vec![true; info.devices.len()])
+            .collect();
+        let units = first_division(bands.workload, infos, &works);
+        let mut opened = Self {
+            bands,
+            spec: spec.clone(),
+            nodes,
+            network,
+            switch,
+            messages: 0,
+            units: units.clone(),
+            ended: 0,
+        };
+        opened.begin(units, bands.steps, vec![None; machines.len()])?;
+        // What a run needs before its first step is no part of its time.
+        for node in &mut opened.nodes {
+            node.at = 0;
+        }
+        Ok(opened)
+    }
+
+    /// Opens the units of a round.
+    fn begin(
+        &mut self,
+        units: Vec<Range<u64>>,
+        steps: u32,
+        later: Vec<Option<Later>>,
+    ) -> Result<(), SimulateError> {
+        let balancer = |setup: &Setup| -> Box<dyn Balancer> { Box::new(Dawl::new(setup)) };
+        for ((rank, node), later) in self.nodes.iter_mut().enumerate().zip(later) {
+            if units[rank].is_empty() {
+                continue;
+            }
+            let began = node.sim.now();
+            let part = (self.bands.workload, units[rank].clone());
+            let options = Options::of_steps(steps);
+            let opened = Session::open(
+                &mut node.sim,
+                part,
+                (&options, &[]),
+                &balancer,
+                later.as_ref(),
+            );
+            let mut session = opened.map_err(failed)?;
+            let others = units.iter().enumerate().filter(|(other, _)| *other != rank);
+            session.publish(others.map(|(_, units)| units.clone()).collect());
+            node.session = Some(session);
+            let took = node.sim.now() - began;
+            node.at += took;
+            node.set_up = took as f64 / 1e9;
+        }
+        self.units = units;
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), SimulateError> {
+        let with_units = |units: &[Range<u64>]| units.iter().filter(|u| !u.is_empty()).count();
+        let (steps, mut asked) = (self.bands.steps, 0);
+        let mut parts = self.parts();
+        for step in 0..steps {
+            self.step()?;
+            self.exchange(&parts, When::Step)?;
+            let done = step + 1;
+            let change = self.sessions().next().and_then(Session::change);
+            if (self.bands.tolerance.zip(change)).is_some_and(|(most, sum)| sum <= most) {
+                break;
+            }
+            if done < steps && with_units(&self.units) > 1 && is_compared(done.into()) {
+                let next = self.compare(done - asked, steps - done);
+                asked = done;
+                if let Some(next) = next {
+                    self.move_units(next, steps - done)?;
+                    parts = self.parts();
+                }
+            }
+        }
+        let ends = self.nodes.iter().map(|node| node.at);
+        self.ended = ends.max().unwrap_or(0);
+        self.gather()?;
+        self.exchange(&[], When::End)
+    }
+
+    fn sessions(&self) -> impl Iterator<Item = &Session<'w>> {
+        self.nodes.iter().filter_map(|node| node.session.as_ref())
+    }
+
+    /// Calls a method of a node's session with its machine, if it has one.
+    fn on<R>(
+        node: &mut Node<'w>,
+        with: impl FnOnce(Session<'w>, &mut dyn Runtime) -> (Session<'w>, R),
+    ) -> Option<R> {
+        let session = node.session.take()?;
+        let (session, result) = with(session, &mut node.sim);
+        node.session = Some(session);
+        Some(result)
+    }
+
+    fn step(&mut self) -> Result<(), SimulateError> {
+        for node in &mut self.nodes {
+            match Self::on(node, Session::step) {
+                Some(Ok(Stepped::Done(took))) => {
+                    node.at += took;
+                    node.computing += took;
+                    node.since += took;
+                }
+                Some(Ok(Stepped::Spoiled)) => return Err(failed("a device was lost")),
+                Some(Err(error)) => return Err(failed(error)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// By sender and receiver: what travels after each step.
+    fn parts(&self) -> Vec<Vec<Vec<Range<u64>>>> {
+        let Some(of) = self.sessions().next() else {
+            return Vec::new();
+        };
+        let units = &self.units;
+        let between = |from: usize, to: usize| match from == to || units[to].is_empty() {
+            true => Vec::new(),
+            false => of.parts(&units[from], &units[to], false),
+        };
+        let all = 0..units.len();
+        all.clone()
+            .map(|from| all.clone().map(|to| between(from, to)).collect())
+            .collect()
+    }
+
+    fn exchange(
+        &mut self,
+        parts: &[Vec<Vec<Range<u64>>>],
+        when: When,
+    ) -> Result<(), SimulateError> {
+        let mut sums: Vec<Option<Vec<u8>>> = Vec::new();
+        for node in &mut self.nodes {
+            let own = Self::on(node, |session, sim| session.sums(sim, when));
+            sums.push(own.transpose().map_err(failed)?.flatten());
+        }
+        let count = self.nodes.len();
+        let mut sent: Vec<Sent> = Vec::new();
+        let with_units: Vec<usize> = (0..count).filter(|n| !self.units[*n].is_empty()).collect();
+        for &from in &with_units {
+            let mut number = 0;
+            for &to in with_units.iter().filter(|to| **to != from) {
+                let own = parts.get(from).map_or(&[][..], |parts| &parts[to]);
+                let bytes: u64 = own.iter().map(|part| part.end - part.start).sum();
+                if bytes == 0 && sums[from].is_none() {
+                    continue;
+                }
+                number += 1;
+                let bytes = bytes + sums[from].as_ref().map_or(0, Vec::len) as u64;
+                // The driver handles one message after the other.
+                let at = self.nodes[from].at + number * self.spec.message_ns;
+                sent.push((from, to, at, bytes));
+                self.carry(from, to, own)?;
+            }
+        }
+        let others = |node: usize| {
+            let others = (0..count).filter(|other| *other != node);
+            let own = |other: usize| Some((self.units[other].clone(), sums[other].clone()?));
+            others.filter_map(own).collect::<Vec<_>>()
+        };
+        let others: Vec<Vec<(Range<u64>, Vec<u8>)>> = (0..count).map(others).collect();
+        for (node, others) in self.nodes.iter_mut().zip(&others) {
+            if !others.is_empty() {
+                let added = Self::on(node, |session, sim| session.add_up(sim, when, others));
+                added.transpose().map_err(failed)?;
+            }
+        }
+        if when == When::Step {
+            self.travel(sent);
+        }
+        Ok(())
+    }
+
+    /// Copies the data of a message, in a simulation that has some.
+    fn carry(&mut self, from: usize, to: usize, parts: &[Range<u64>]) -> Result<(), SimulateError> {
+        let mut bytes = Vec::new();
+        self.read(from, parts, |part| bytes.extend_from_slice(part))?;
+        let mut rest = &bytes[..];
+        if !rest.is_empty() {
+            self.read(to, parts, |part| {
+                let (own, behind) = rest.split_at(part.len());
+                part.copy_from_slice(own);
+                rest = behind;
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        node: usize,
+        parts: &[Range<u64>],
+        with: impl FnMut(&mut [u8]),
+    ) -> Result<(), SimulateError> {
+        let node = &mut self.nodes[node];
+        match &node.session {
+            Some(session) => session.present(&mut node.sim, parts, with).map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Has messages travel: the receivers have them at their times then.
+    fn travel(&mut self, mut sent: Vec<Sent>) {
+        sent.sort_unstable_by_key(|(_, _, at, _)| *at);
+        let mut to_begin = sent.into_iter().peekable();
+        let mut ends: BinaryHeap<Reverse<(Nanos, usize, u32)>> = BinaryHeap::new();
+        let mut receivers: Vec<usize> = Vec::new();
+        let mut changed: Vec<End> = Vec::new();
+        loop {
+            let next_end = ends.peek().map(|Reverse((at, ..))| *at);
+            let begins = to_begin.peek().map(|(_, _, at, _)| *at);
+            match (begins, next_end) {
+                (None, None) => return,
+                (Some(at), end) if end.is_none_or(|end| at <= end) => {
+                    let Some((from, to, at, bytes)) = to_begin.next() else {
+                        return;
+                    };
+                    self.messages += 1;
+                    self.nodes[from].row.bytes_out += bytes;
+                    self.nodes[to].row.bytes_in += bytes;
+                    let mut links = vec![self.nodes[from].out, self.nodes[to].into];
+                    links.extend(self.switch);
+                    let flow = self.network.begin(links, bytes, at, &mut changed);
+                    receivers.resize(receivers.len().max(flow + 1), 0);
+                    receivers[flow] = to;
+                }
+                _ => {
+                    let Some(Reverse((at, flow, version))) = ends.pop() else {
+                        return;
+                    };
+                    let end = End { flow, version, at };
+                    if self.network.end(end, &mut changed) {
+                        let node = &mut self.nodes[receivers[flow]];
+                        let arrives = at + self.spec.latency_ns;
+                        // Its driver handles one message after the other.
+                        node.at = node.at.max(arrives) + self.spec.message_ns;
+                    }
+                }
+            }
+            let ended = changed.drain(..);
+            ends.extend(ended.map(|end| Reverse((end.at, end.flow, end.version))));
+        }
+    }
+
+    /// The division of the next round, if another one pays.
+    fn compare(&mut self, steps: u32, left: u32) -> Option<Vec<Range<u64>>> {
+        let paces: Vec<Option<Pace>> = (self.nodes.iter_mut().zip(&self.units))
+            .map(|(node, units)| {
+                let seconds = std::mem::take(&mut node.since) as f64 / 1e9 / f64::from(steps);
+                let set_up = node.set_up;
+                (!units.is_empty()).then_some(Pace { seconds, set_up })
+            })
+            .collect();
+        let next = redivided(&self.units, &paces, left.into());
+        // All tell the first one, and it tells all.
+        let last = self.nodes.iter().map(|node| node.at).max().unwrap_or(0);
+        let both_ways = 2 * (self.spec.latency_ns + 2 * self.spec.message_ns);
+        for node in &mut self.nodes {
+            node.at = last + both_ways;
+        }
+        next
+    }
+
+    fn move_units(&mut self, next: Vec<Range<u64>>, left: u32) -> Result<(), SimulateError> {
+        self.gather()?;
+        let count = self.nodes.len();
+        let sums = self.sessions().next().and_then(Session::total);
+        let mut sent = Vec::new();
+        let mut later: Vec<Option<Later>> = vec![None; count];
+        for (to, later) in later.iter_mut().enumerate() {
+            let mut own = Later {
+                parts: Vec::new(),
+                sums,
+            };
+            for from in 0..count {
+                let Some(of) = self.nodes[from].session.as_ref() else {
+                    continue;
+                };
+                let parts = of.parts(&self.units[from], &next[to], true);
+                let bytes = parts.iter().map(|part| part.end - part.start).sum();
+                if from != to && bytes > 0 {
+                    sent.push((from, to, self.nodes[from].at, bytes));
+                }
+                for part in parts {
+                    let place = part.start;
+                    self.read(from, &[part], |bytes| own.parts.push((place, bytes.to_vec())))?;
+                }
+            }
+            *later = (!next[to].is_empty()).then_some(own);
+        }
+        self.travel(sent);
+        for node in &mut self.nodes {
+            close(node);
+        }
+        self.begin(next, left, later)
+    }
+
+    /// Brings what devices hold to host memory.
+    fn gather(&mut self) -> Result<(), SimulateError> {
+        for node in &mut self.nodes {
+            let began = node.sim.now();
+            if let Some(gathered) = Self::on(node, Session::gather) {
+                gathered.map_err(failed)?;
+                node.at += node.sim.now() - began;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(mut self) -> Report {
+        self.nodes.iter_mut().for_each(close);
+        let seconds = |time: Nanos| time as f64 / 1e9;
+        let all = seconds(self.ended);
+        let mut busiest: Option<Busiest> = None;
+        let mut regard = |resource: Resource, busy: f64| {
+            let share = (busy / all.max(f64::MIN_POSITIVE)).min(1.0);
+            if busy > 0.0 && busiest.as_ref().is_none_or(|most| share > most.share) {
+                busiest = Some(Busiest { resource, share });
+            }
+        };
+        let mut rows = Vec::with_capacity(self.nodes.len());
+        for (rank, node) in (0..).zip(self.nodes) {
+            let mut row = node.row;
+            row.computing = seconds(node.computing);
+            row.idle = (row.devices.len() as f64 * all - row.busy).max(0.0);
+            for device in &row.devices {
+                regard(Resource::Device(rank, device.name.clone()), device.seconds);
+            }
+            regard(Resource::LinkOut(rank), self.network.seconds(node.out));
+            if node.into != node.out {
+                regard(Resource::LinkIn(rank), self.network.seconds(node.into));
+            }
+            rows.push(row);
+        }
+        if let Some(switch) = self.switch {
+            regard(Resource::Switch, self.network.seconds(switch));
+        }
+        Report {
+            seconds: all,
+            nodes: rows,
+            requests: Default::default(),
+            restarts: 0,
+            busiest,
+            messages: self.messages,
+            decided: Duration::ZERO,
+            timeline: Vec::new(),
+        }
+    }
+}
+
+/// Closes a node's units, and notes what its devices did.
+fn close(node: &mut Node) {
+    let Some(session) = node.session.take() else {
+        return;
+    };
+    let outcome: Outcome = session.close(&mut node.sim);
+    let row = &mut node.row;
+    if row.devices.is_empty() {
+        let names = node.info.devices.iter().map(|device| device.name.clone());
+        row.devices = names
+            .map(|name| DevicePart {
+                name,
+                ..DevicePart::default()
+            })
+            .collect();
+    }
+    for step in &outcome.steps {
+        for (device, part) in step.devices.iter().zip(&mut row.devices) {
+            part.subtasks += device.chunks;
+            part.seconds += device.busy_seconds;
+            row.busy += device.busy_seconds;
+            row.counts.subtasks += device.chunks;
+        }
+    }
+}
