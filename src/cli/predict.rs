@@ -69,7 +69,7 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.place.refuse_cluster("a stencil")?;
         let spread = &self.scaling.spread;
-        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
+        spread.refuse_for_bands(cluster::stencil::BANDS)?;
         // A cluster's memory is not this machine's.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -107,13 +107,10 @@ impl Spmv {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.place.refuse_cluster("a sparse product")?;
         let (product, format) = (&self.product, self.place.format);
-        let given = [("--irregular", product.irregular.is_some())];
-        let purpose = "a sparse product on one machine";
-        refuse(given, purpose, "the command without it")?;
         self.scaling
             .spread
-            .refuse_placement(cluster::sparse::PRODUCT)?;
-        let mut prepared = cluster::sparse::prepare_spmv(product, format)?;
+            .refuse_for_bands(cluster::sparse::PRODUCT)?;
+        let mut prepared = cluster::sparse::prepare(product, format)?;
         let seed = product.seed;
         let alone = |machine: &MachineFile| {
             let matrix = product.load(None, format, interrupt::listen()?)?;
@@ -192,7 +189,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 type Asked<'a> = Box<dyn FnOnce(MemoryBudget) -> Result<PreparedWorkload, Failure> + 'a>;
 
 /// What a workload may use of a machine's memory.
-fn of_host(machine: &MachineFile) -> MemoryBudget {
+pub fn of_host(machine: &MachineFile) -> MemoryBudget {
     MemoryBudget {
         memory: ByteSize(machine.host.memory),
         grids: 2,

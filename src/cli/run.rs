@@ -240,7 +240,7 @@ impl Stencil {
         self.sharing.refuse_over_nodes(purpose)?;
         options.refuse_over_nodes(purpose)?;
         let spread = &self.nodes.spread;
-        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
+        spread.refuse_for_bands(cluster::stencil::BANDS)?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -261,13 +261,11 @@ impl Spmv {
         let purpose = "a sparse product on one node";
         self.sharing.refuse_over_nodes(purpose)?;
         options.refuse_over_nodes(purpose)?;
-        let given = [("--irregular", self.product.irregular.is_some())];
-        refuse(given, purpose, "the run without it, or on one node")?;
         self.nodes
             .spread
-            .refuse_placement(cluster::sparse::PRODUCT)?;
+            .refuse_for_bands(cluster::sparse::PRODUCT)?;
         options.run_over_nodes(&self.nodes, self.product.seed, || {
-            let workload = cluster::sparse::prepare_spmv(&self.product, options.format)?;
+            let workload = cluster::sparse::prepare(&self.product, options.format)?;
             let paths = options.reading(&[self.product.path()]);
             Ok(Prepared::new(workload, None, paths))
         })
@@ -309,12 +307,14 @@ impl Pagerank {
                 "--steps N, for a number of steps",
             ));
         }
-        nodes.spread.refuse_placement(cluster::sparse::RANKS)?;
+        nodes.spread.refuse_for_bands(cluster::sparse::RANKS)?;
         options.run_over_nodes(nodes, self.seed, || {
-            let of = (self.tolerance, self.seed);
+            let product = self.ranking.product(self.tolerance, self.seed, false);
+            let workload = cluster::sparse::prepare(&product, options.format)?;
+            let mut paths = options.reading(&[self.ranking.path()]);
             let output = self.output.as_deref();
-            let format = options.format;
-            cluster::sparse::prepared_pagerank(&self.ranking, of, &nodes.spread, output, format)
+            let result = cluster::sparse::ranks_file(output, &mut paths, &workload, &product)?;
+            Ok(Prepared::new(workload, result, paths))
         })
     }
 }

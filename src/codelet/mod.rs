@@ -28,7 +28,6 @@ pub mod softmax;
 pub mod sort;
 pub mod spmv;
 pub mod stencil;
-pub mod sums;
 pub mod tile;
 pub mod transpose;
 pub mod zeros;
@@ -44,7 +43,6 @@ pub use kernel::{
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;
 pub use precision::Precision;
-pub(crate) use precision::Real;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

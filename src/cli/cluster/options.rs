@@ -84,6 +84,20 @@ impl SpreadOptions {
         }
     }
 
+    /// Checks that none of these options is given for what has no subtasks.
+    ///
+    /// # Errors
+    /// When one is.
+    pub fn refuse_for_bands(&self, bands: &str) -> Result<(), Failure> {
+        self.refuse_placement(bands)?;
+        let given = [
+            ("--spread", self.spread.is_some()),
+            ("--prefetch", self.prefetch.is_some()),
+        ];
+        let purpose = format!("subtasks, and not for {bands}");
+        refuse(given, &purpose, "the command without it")
+    }
+
     /// Checks that a command which is not about several nodes has none of these options.
     ///
     /// # Errors

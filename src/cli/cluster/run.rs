@@ -325,7 +325,7 @@ impl JobOf<'_> {
         let context = Context {
             workload: of.described(outcome.tasks),
             machine,
-            policy: spread.spread().to_string(),
+            policy: of.policy(spread),
             notes: (of.notes.iter().cloned())
                 .chain(notes)
                 .chain(of_nodes)

@@ -20,8 +20,9 @@ use crate::cli::dense::matmul::Sizes as MatmulSizes;
 use crate::cli::dense::options::POLICY;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
-use crate::cli::terminal;
-use crate::cli::workload::PreparedWorkload as PreparedDivisible;
+use crate::cli::predict::of_host;
+use crate::cli::workload::{PreparedWorkload as PreparedDivisible, WorkloadRequest};
+use crate::cli::{interrupt, terminal};
 
 /// The cluster that is simulated, and how.
 #[derive(Clone, Debug, clap::Args)]
@@ -174,10 +175,9 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
             (prepared, options)
         }
         Workload::Pagerank { ranking, options } => {
-            let spread = &options.scaling.spread;
-            let (seed, format) = (options.seed, options.format);
-            let prepared = sparse::prepare_pagerank(ranking, spread, seed, format)?;
-            (prepared, options)
+            (options.scaling.spread).refuse_for_bands(sparse::RANKS)?;
+            let product = ranking.product(None, options.seed, false);
+            (sparse::prepare(&product, options.format)?, options)
         }
     };
     let (seed, format) = (options.seed, options.format);
@@ -185,6 +185,12 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
     let alone = |machine: &MachineFile| match (workload, &lone) {
         (Workload::Matmul { sizes, .. }, _) => {
             alone_dense(machine, sizes.shape(), options).map(Some)
+        }
+        (Workload::Pagerank { ranking, options }, _) => {
+            let product = ranking.product(None, options.seed, false);
+            let matrix = product.load(None, options.format, interrupt::listen()?)?;
+            let workload = WorkloadRequest::Spmv(&product, matrix).prepare(of_host(machine))?;
+            self::alone(machine, &workload, &options.scaling, options.seed)
         }
         (_, Some(lone)) => alone_spaces(machine, lone, options),
         (_, None) => Ok(None),
@@ -323,7 +329,7 @@ pub fn predict(
         reference,
         workload: prepared.described(prepared.workload.tasks()),
         cluster: file.name.clone(),
-        policy: spread.spread().to_string(),
+        policy: prepared.policy(spread),
         prefetch: spread.prefetch(),
         seed,
         noise: simulation.noise(),

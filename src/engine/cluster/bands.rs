@@ -18,7 +18,6 @@ use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{DeviceIndex, Event, Message};
 use crate::cluster::space::{Block, Part, SpaceId};
-use crate::engine::Outcome;
 use crate::engine::corun::session::{Session, Stepped};
 use crate::engine::corun::{CorunError, Later, Options, Tracing, When};
 use crate::runtime::{DeviceId, RuntimeError};
@@ -167,7 +166,11 @@ pub(super) fn first_division<'n>(
     let units = workload.units();
     let cost = workload.cost(&(0..units));
     let speeds = nodes.into_iter().zip(working).map(|(node, working)| {
-        let devices = node.devices.iter().zip(working).filter(|(_, works)| **works);
+        let devices = node
+            .devices
+            .iter()
+            .zip(working)
+            .filter(|(_, works)| **works);
         let seconds = devices.map(|(device, _)| device.seconds(cost, 0.0));
         seconds.map(|seconds| 1.0 / seconds).sum()
     });
@@ -203,8 +206,7 @@ impl Node<'_> {
         });
         self.busy(false);
         if let Some(session) = session {
-            let outcome = session.close(self.runtime);
-            self.note_bands(&outcome);
+            self.close_session(session);
         }
         if done.is_ok() {
             // From now on the directories say whether a loss makes all begin anew.
@@ -221,7 +223,8 @@ impl Node<'_> {
     ) -> Result<(u32, Vec<Range<u64>>), Interruption> {
         let (attempt, me) = (self.machine.restarts(), self.me());
         if me == NodeId::FIRST {
-            let units = first_division(bands.workload, self.machine.nodes(), self.machine.working());
+            let units =
+                first_division(bands.workload, self.machine.nodes(), self.machine.working());
             self.tell_division((attempt, 0), &units)?;
         }
         let units = self.division((attempt, 0))?;
@@ -241,13 +244,17 @@ impl Node<'_> {
         let began = Instant::now();
         let (mut step, mut asked, mut took) = (0, 0, 0);
         while step < bands.steps {
-            took += self.step(session)?;
+            took += self.step(session, bands.workload.name())?;
             let about = About {
                 attempt,
                 round: round.number,
                 step,
             };
             self.exchange(session, &round, about, When::Step)?;
+            let now = self.now();
+            if let Some(traced) = &mut self.subtasks.traced {
+                traced.end(now);
+            }
             step += 1;
             progress(step.into());
             let change = session.as_ref().and_then(Session::change);
@@ -268,8 +275,7 @@ impl Node<'_> {
                 if next != round.units {
                     let later = self.move_units(session, &round, &next)?;
                     if let Some(session) = session.take() {
-                        let outcome = session.close(self.runtime);
-                        self.note_bands(&outcome);
+                        self.close_session(session);
                     }
                     let own = next[me.index()].clone();
                     set_up = self.open_session(bands, session, &own, left, Some(&later))?;
@@ -356,8 +362,7 @@ impl Node<'_> {
             ..Options::of_steps(steps)
         };
         let part = (bands.workload, units.clone());
-        let balancer =
-            |setup: &Setup| -> Box<dyn Balancer> { Box::new(Dawl::new(setup)) };
+        let balancer = |setup: &Setup| -> Box<dyn Balancer> { Box::new(Dawl::new(setup)) };
         loop {
             let lost: Vec<bool> = (0..self.record.devices.len() as u32)
                 .map(|device| self.lost_devices.contains(&DeviceIndex(device)))
@@ -390,8 +395,12 @@ impl Node<'_> {
     }
 
     /// Computes a step of this node's units.
-    fn step(&mut self, session: &mut Option<Session>) -> Result<Nanos, Interruption> {
+    fn step(&mut self, session: &mut Option<Session>, name: &str) -> Result<Nanos, Interruption> {
         self.busy(true);
+        let now = self.now();
+        if let Some(traced) = &mut self.subtasks.traced {
+            traced.begin(name, now);
+        }
         let stepped = on_session!(self, session, step);
         self.busy(false);
         self.tell_session_losses(session)?;
@@ -722,8 +731,9 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Notes what the devices did.
-    fn note_bands(&mut self, outcome: &Outcome) {
+    /// Gives a session's memory back, and notes what the devices did.
+    fn close_session(&mut self, session: Session) {
+        let outcome = session.close(self.runtime);
         for step in &outcome.steps {
             for (device, part) in step.devices.iter().zip(&mut self.record.devices) {
                 part.subtasks += device.chunks;
@@ -732,7 +742,8 @@ impl Node<'_> {
             }
         }
         if let Some(traced) = &mut self.subtasks.traced {
-            traced.corun(&outcome.trace);
+            let steps = outcome.steps.len().min(traced.tasks.len());
+            traced.corun(&outcome.trace, (traced.tasks.len() - steps) as u32);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a node notes for the trace of a run.
 
 use crate::cluster::record::{CommandRecord, Stage, TaskRecord};
+use crate::engine::corun::{PROBE, WARM};
 use crate::engine::graph::TimedCommand;
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
-use crate::trace::Trace;
+use crate::trace::{Span, Trace};
 
 fn stage(kind: CommandKind) -> Stage {
     match kind {
@@ -36,21 +37,22 @@ impl Traced {
         }
     }
 
-    /// Commands of a co-run have ended. A step of it is taken for a subtask.
-    pub fn corun(&mut self, trace: &Trace) {
-        let task = self.tasks.len().saturating_sub(1) as u32;
-        self.commands
-            .extend(trace.spans.iter().map(|span| CommandRecord {
-                device: span.device as u32,
-                queue: span.queue as u32,
-                stage: stage(span.kind),
-                task,
-                subtask: span.step.into(),
-                bytes: span.bytes,
-                queued: span.queued,
-                started: span.started,
-                ended: span.ended,
-            }));
+    /// Commands of a co-run have ended, whose first step is the task of this number. Those that
+    /// came before it are left out.
+    pub fn corun(&mut self, trace: &Trace, first: u32) {
+        let is_set_up = |span: &&Span| [WARM, PROBE].contains(&&*span.label);
+        let spans = trace.spans.iter().filter(|span| !is_set_up(span));
+        self.commands.extend(spans.map(|span| CommandRecord {
+            device: span.device as u32,
+            queue: span.queue as u32,
+            stage: stage(span.kind),
+            task: first + span.step,
+            subtask: 0,
+            bytes: span.bytes,
+            queued: span.queued,
+            started: span.started,
+            ended: span.ended,
+        }));
     }
 
     /// A command of a subtask has ended on a device.

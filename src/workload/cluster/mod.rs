@@ -17,8 +17,6 @@ mod placement;
 pub mod program;
 mod samples;
 mod sort;
-mod sparse;
-mod stencil;
 mod tiles;
 
 use std::sync::Arc;
@@ -36,8 +34,6 @@ pub use lu::{LuWorkload, panel_width};
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
 pub use sort::{SortAlone, SortSamples, SortWorkload, order};
-pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
-pub use stencil::StencilWorkload;
 
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};

@@ -101,8 +101,6 @@ pub enum SpmvError {
         "the matrix has {rows} rows and {columns} columns; without either there is nothing to compute"
     )]
     Empty { rows: u32, columns: u32 },
-    #[error("page ranks over nodes are another workload than products")]
-    Ranks,
 }
 
 /// A matrix with its arrangement, and the vector that it is multiplied with.

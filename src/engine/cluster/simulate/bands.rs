@@ -67,11 +67,11 @@ fn failed(error: impl ToString) -> SimulateError {
 pub fn simulate_bands(
     (machines, network): (&[MachineFile], &NetworkSpec),
     bands: Bands,
-    (seed, noise): (u64, f64),
+    (seed, noise): (u64, Option<f64>),
 ) -> Result<Report, SimulateError> {
     let options = SimOptions {
         seed,
-        noise: Some(noise),
+        noise,
         ..SimOptions::default()
     };
     let mut nodes = Nodes::open((machines, network), bands, &options)?;
@@ -86,7 +86,9 @@ impl<'w> Nodes<'w> {
         options: &SimOptions,
     ) -> Result<Self, SimulateError> {
         let mut network = Network::default();
-        let switch = spec.switch_bandwidth.map(|bandwidth| network.link(bandwidth));
+        let switch = spec
+            .switch_bandwidth
+            .map(|bandwidth| network.link(bandwidth));
         let mut nodes = Vec::with_capacity(machines.len());
         for (rank, machine) in (0..).zip(machines) {
             let own = SimOptions {
@@ -404,7 +406,9 @@ impl<'w> Nodes<'w> {
                 }
                 for part in parts {
                     let place = part.start;
-                    self.read(from, &[part], |bytes| own.parts.push((place, bytes.to_vec())))?;
+                    self.read(from, &[part], |bytes| {
+                        own.parts.push((place, bytes.to_vec()))
+                    })?;
                 }
             }
             *later = (!next[to].is_empty()).then_some(own);
@@ -492,5 +496,183 @@ fn close(node: &mut Node) {
             row.busy += device.busy_seconds;
             row.counts.subtasks += device.chunks;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::codelet::Precision;
+    use crate::machine::MachineStore;
+    use crate::matrices::{awkward, matrix};
+    use crate::workload::cluster::{BandsWorkload, Check, ClusterWorkload};
+    use crate::workload::spmv::{self, Form, Spmv};
+    use crate::workload::stencil::Stencil;
+
+    fn network() -> NetworkSpec {
+        NetworkSpec {
+            bandwidth: 1e9,
+            latency_ns: 2_000,
+            message_ns: 500,
+            full_duplex: true,
+            switch_bandwidth: None,
+        }
+    }
+
+    fn machine(name: &str) -> MachineFile {
+        MachineStore::at("/nonexistent").find(name).unwrap()
+    }
+
+    /// A host ten times slower, without a GPU.
+    fn slow() -> MachineFile {
+        let mut machine = machine("k40");
+        machine.devices.clear();
+        machine
+    }
+
+    fn with_data(seed: u64) -> SimOptions {
+        SimOptions {
+            data: true,
+            seed,
+            ..SimOptions::default()
+        }
+    }
+
+    /// Runs a workload on machines with data, and compares the result of all with the problem.
+    fn check(workload: &BandsWorkload, machines: &[MachineFile], division: Option<&[f64]>) {
+        let bands = workload.bands().unwrap();
+        let spec = network();
+        let mut nodes = Nodes::open((machines, &spec), bands, &with_data(3)).unwrap();
+        if let Some(speeds) = division {
+            let units = crate::balance::bands::divided(bands.workload.units(), speeds);
+            nodes.nodes.iter_mut().for_each(close);
+            let none = vec![None; machines.len()];
+            nodes.begin(units, bands.steps, none).unwrap();
+        }
+        nodes.run().unwrap();
+        let space = &workload.spaces()[workload.result()].extent;
+        let row = space.columns * space.element;
+        let mut all = vec![0xff; space.bytes(&space.whole()) as usize];
+        for node in 0..machines.len() {
+            if nodes.units[node].is_empty() {
+                continue;
+            }
+            let rows = (bands.rows)(&nodes.units[node]);
+            let bytes = rows.start * row..rows.end * row;
+            let to = &mut all[bytes.start as usize..bytes.end as usize];
+            nodes
+                .read(node, &[bytes], |own| to.copy_from_slice(own))
+                .unwrap();
+        }
+        let checked = match workload.check() {
+            Check::Blocks(check) => check(&space.whole(), &all, 1),
+            Check::Whole(_, check) => check(&[all], 1),
+            Check::Summed(..) => panic!("a co-run has no such check"),
+        };
+        assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");
+    }
+
+    fn stencils() -> Vec<BandsWorkload> {
+        let flat = Stencil::new(33, 41, None, Precision::F32, 5).unwrap();
+        let deep = Stencil::new(5, 7, Some(19), Precision::F64, 6).unwrap();
+        vec![
+            BandsWorkload::stencil(flat, 11),
+            BandsWorkload::stencil(deep, 9),
+        ]
+    }
+
+    fn products() -> Vec<BandsWorkload> {
+        let of = |matrix, form, precision, steps| {
+            let options = spmv::Options {
+                form,
+                precision,
+                unit_weight: Some(32),
+                ..spmv::Options::default()
+            };
+            let spmv = Spmv::new("test", Arc::new(matrix), options).unwrap();
+            BandsWorkload::product(spmv, steps, None)
+        };
+        // The long rows are in pieces, which are at several nodes.
+        let short = (3..400).map(|row| row % 5);
+        let lengths: Vec<u32> = [300, 200, 90].into_iter().chain(short).collect();
+        let long = || matrix(400, &lengths, 3);
+        let all = [
+            of(long(), Form::Product, Precision::F64, 3),
+            of(long(), Form::Iteration, Precision::F64, 9),
+            of(long(), Form::Ranks, Precision::F32, 9),
+        ];
+        let square = awkward()
+            .into_iter()
+            .filter(|(_, m)| m.rows() == m.columns() && m.rows() > 0);
+        let ranks = square.map(|(_, matrix)| of(matrix, Form::Ranks, Precision::F64, 5));
+        all.into_iter().chain(ranks).collect()
+    }
+
+    #[test]
+    fn any_nodes_compute_what_one_does() {
+        for workload in stencils().into_iter().chain(products()) {
+            for nodes in [1, 2, 3, 5] {
+                check(&workload, &vec![machine("k40"); nodes], None);
+            }
+        }
+    }
+
+    #[test]
+    fn units_change_hands_where_nodes_are_unlike() {
+        let machines = [machine("k40"), slow(), machine("k40")];
+        for workload in stencils().into_iter().chain(products()) {
+            // What nodes begin with is far from what suits them, and one has nothing.
+            check(&workload, &machines, Some(&[1.0, 9.0, 2.0]));
+            check(&workload, &machines, Some(&[0.0, 1.0, 1.0]));
+        }
+    }
+
+    #[test]
+    fn a_slow_node_gets_fewer_units() {
+        let stencil = Stencil::new(4096, 4096, None, Precision::F64, 1).unwrap();
+        let workload = BandsWorkload::stencil(stencil, 100);
+        let machines = [machine("k40"), slow()];
+        let bands = workload.bands().unwrap();
+        let spec = network();
+        let options = SimOptions::default();
+        let mut nodes = Nodes::open((&machines, &spec), bands, &options).unwrap();
+        nodes.nodes.iter_mut().for_each(close);
+        nodes
+            .begin(vec![0..2048, 2048..4096], 100, vec![None, None])
+            .unwrap();
+        nodes.run().unwrap();
+        let count = |range: &Range<u64>| range.end - range.start;
+        assert!(
+            count(&nodes.units[0]) > 2 * count(&nodes.units[1]),
+            "{:?}",
+            nodes.units
+        );
+        let ended = nodes.ended;
+        // More than either has to do alone in the time that the faster one needs for its part.
+        let report = nodes.report();
+        assert!((report.seconds - ended as f64 / 1e9).abs() < 1e-9);
+        assert!(
+            report
+                .nodes
+                .iter()
+                .all(|node| node.bytes_in > 0 && node.computing > 0.0)
+        );
+    }
+
+    #[test]
+    fn more_nodes_are_faster() {
+        let stencil = Stencil::new(8192, 8192, None, Precision::F64, 1).unwrap();
+        let workload = BandsWorkload::stencil(stencil, 20);
+        let seconds = |count: usize| {
+            let machines = vec![machine("k40"); count];
+            let bands = workload.bands().unwrap();
+            simulate_bands((&machines, &network()), bands, (1, None))
+                .unwrap()
+                .seconds
+        };
+        let (one, two, four) = (seconds(1), seconds(2), seconds(4));
+        assert!(two < 0.6 * one && four < 0.6 * two, "{one} {two} {four}");
     }
 }
