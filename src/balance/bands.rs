@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn nodes_get_units_by_their_speeds() {
         assert_eq!(divided(10, &[1.0, 0.0, 4.0]), [0..2, 2..2, 2..10]);
-        assert_eq!(divided(10, &[1.0, 1e-9, 1.0]), [0..4, 4..5, 5..10]);
+        assert_eq!(divided(10, &[1.0, 1e-9, 1.0]), [0..5, 5..6, 6..10]);
         assert_eq!(
             divided(2, &[1.0, 1.0, 1.0])
                 .iter()

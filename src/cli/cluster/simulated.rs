@@ -184,7 +184,8 @@ impl DescribedCluster {
         if let Some(bands) = prepared.workload.bands() {
             let cluster = (&self.machines[..], &self.file.network);
             let random = (simulation.seed, simulation.noise);
-            return simulate_bands(cluster, bands, random).map_err(Failure::of);
+            let traces = simulation.traces;
+            return simulate_bands(cluster, bands, random, traces).map_err(Failure::of);
         }
         let cluster = self.cluster(prepared.computing)?;
         let options = Options {

@@ -202,7 +202,11 @@ impl Node<'_> {
         if let (Some(seed), Check::Whole(spaces, check)) = (control.verify, &check) {
             let mut whole = Vec::new();
             for space in spaces {
-                whole.push(self.whole(ids[*space])?);
+                let bytes = self.whole(ids[*space])?;
+                whole.push(match workload.ordered(*space) {
+                    Some(ordered) => ordered(&bytes),
+                    None => bytes,
+                });
             }
             let checked = check(&whole, seed);
             if let Some(first) = &mut self.records[0] {

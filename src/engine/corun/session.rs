@@ -46,19 +46,20 @@ pub enum Stepped {
 }
 
 impl<'w> Session<'w> {
-    /// Opens these units of a workload on all devices of a runtime but those that were lost,
+    /// Opens these units of a workload, and not those of other nodes, on all devices of a runtime but those that were lost,
     /// and fills the first version of them, or a later one.
     ///
     /// # Errors
     /// As [`Corun::open`] and [`Corun::run`].
     pub fn open(
         runtime: &mut dyn Runtime,
-        (workload, units): (&'w dyn Divisible, Range<u64>),
+        (workload, units, others): (&'w dyn Divisible, Range<u64>, Vec<Range<u64>>),
         (options, lost): (&Options, &[bool]),
         balancer: NewBalancer,
         later: Option<&Later>,
     ) -> Result<Self, CorunError> {
-        let corun = Corun::open_part(runtime, workload, units, (options, lost))?;
+        let mut corun = Corun::open_part(runtime, workload, units, (options, lost))?;
+        corun.form.publish(others);
         let balancer = balancer(corun.setup());
         let mut run = RunState::new(corun, balancer);
         run.set_up(later)?;
@@ -95,11 +96,6 @@ impl<'w> Session<'w> {
         let result = with(&mut run, step);
         let state = Suspended::of(run);
         (Self { state, step }, result)
-    }
-
-    /// The units of other nodes: what they read is in host memory after each step.
-    pub fn publish(&mut self, readers: Vec<Range<u64>>) {
-        self.state.form.publish(readers);
     }
 
     /// Computes a step. What it reads of other nodes' units was [taken in](Self::take_in).
@@ -215,6 +211,8 @@ impl<'w> Session<'w> {
     /// Gives all memory and queues back.
     pub fn close(self, runtime: &mut dyn Runtime) -> Outcome {
         let mut run = self.state.resume(runtime);
+        // After an error some may be in flight, whose ends must not reach others.
+        let _ = run.drain();
         let outcome = std::mem::take(&mut run.outcome);
         drop(run);
         runtime.notify(Notice::DrivingBegins);

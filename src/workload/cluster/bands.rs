@@ -193,7 +193,8 @@ impl ClusterWorkload for BandsWorkload {
             Divided::Product(spmv) => Check::Whole(
                 vec![RESULT],
                 Box::new(move |spaces, _| {
-                    whole(spmv.verify(steps, aligned(&spaces[0], &mut Vec::new())).1)
+                    let result = spmv.in_places(&spaces[0]);
+                    whole(spmv.verify(steps, aligned(&result, &mut Vec::new())).1)
                 }),
             ),
         }

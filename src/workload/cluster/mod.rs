@@ -70,8 +70,8 @@ pub trait ClusterWorkload: Send + Sync {
         None
     }
 
-    /// Puts the bytes of a space in the order in which files have them, if that is another
-    /// one.
+    /// Puts the bytes of a space in the order in which files and checks of whole spaces have
+    /// them, if that is another one.
     fn ordered(&self, space: usize) -> Option<Ordered<'_>> {
         let _ = space;
         None
@@ -216,6 +216,6 @@ pub enum Check<'a> {
     Blocks(CheckBlock<'a>),
     /// A node compares its own blocks, and the first node what all of them found.
     Summed(CheckBlock<'a>, CheckSum<'a>),
-    /// The first node compares these spaces of the workload, whole.
+    /// The first node compares these spaces of the workload, whole and in the order of files.
     Whole(Vec<usize>, CheckWhole<'a>),
 }

@@ -227,6 +227,17 @@ impl Spmv {
         result
     }
 
+    /// A result in the order of places, from one in the matrix's order.
+    pub fn in_places(&self, bytes: &[u8]) -> Vec<u8> {
+        let number = self.number() as usize;
+        let mut result = vec![0; bytes.len()];
+        for (row, to) in (self.arrangement.row_of().iter()).zip(result.chunks_exact_mut(number)) {
+            let at = *row as usize * number;
+            to.copy_from_slice(&bytes[at..at + number]);
+        }
+        result
+    }
+
     /// The matrix's name.
     pub fn matrix_name(&self) -> &str {
         &self.matrix_name

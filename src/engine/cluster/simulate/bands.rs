@@ -12,12 +12,13 @@ use super::{Busiest, NodeRow, Report, Resource, SimulateError};
 use crate::balance::bands::{Pace, is_compared, redivided};
 use crate::balance::{Balancer, Dawl, Setup};
 use crate::cluster::info::NodeInfo;
-use crate::cluster::record::DevicePart;
+use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::engine::Outcome;
 use crate::engine::cluster::bands::first_division;
 use crate::engine::cluster::expected;
+use crate::engine::cluster::traced::Traced;
 use crate::engine::corun::session::{Session, Stepped};
-use crate::engine::corun::{Later, Options, When};
+use crate::engine::corun::{Later, Options, Tracing, When};
 use crate::machine::MachineFile;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::sim::{Sim, SimOptions};
@@ -38,6 +39,11 @@ struct Node<'w> {
     row: NodeRow,
     out: usize,
     into: usize,
+    /// By step of the session: what to add to its machine's clock.
+    shifts: Vec<i64>,
+    /// The number of steps before it, and what it did.
+    before: u32,
+    traced: Vec<CommandRecord>,
 }
 
 /// A message: from, to, when it is sent, and its bytes.
@@ -54,6 +60,9 @@ struct Nodes<'w> {
     units: Vec<Range<u64>>,
     /// When the last step had ended.
     ended: Nanos,
+    /// When the first node began and ended its steps.
+    timeline: Vec<(Nanos, Nanos)>,
+    tracing: Tracing,
 }
 
 fn failed(error: impl ToString) -> SimulateError {
@@ -68,22 +77,27 @@ pub fn simulate_bands(
     (machines, network): (&[MachineFile], &NetworkSpec),
     bands: Bands,
     (seed, noise): (u64, Option<f64>),
+    traces: bool,
 ) -> Result<Report, SimulateError> {
     let options = SimOptions {
         seed,
         noise,
         ..SimOptions::default()
     };
-    let mut nodes = Nodes::open((machines, network), bands, &options)?;
+    let tracing = match traces {
+        true => Tracing::Commands,
+        false => Tracing::None,
+    };
+    let mut nodes = Nodes::open((machines, network), bands, (&options, tracing))?;
     nodes.run()?;
-    Ok(nodes.report())
+    Ok(nodes.report(traces))
 }
 
 impl<'w> Nodes<'w> {
     fn open(
         (machines, spec): (&[MachineFile], &NetworkSpec),
         bands: Bands<'w>,
-        options: &SimOptions,
+        (options, tracing): (&SimOptions, Tracing),
     ) -> Result<Self, SimulateError> {
         let mut network = Network::default();
         let switch = spec
@@ -110,6 +124,9 @@ impl<'w> Nodes<'w> {
                 set_up: 0.0,
                 row: NodeRow::default(),
                 out,
+                shifts: Vec::new(),
+                before: 0,
+                traced: Vec::new(),
                 into: match spec.full_duplex {
                     true => network.link(spec.bandwidth),
                     false => out,
@@ -130,6 +147,8 @@ impl<'w> Nodes<'w> {
             messages: 0,
             units: units.clone(),
             ended: 0,
+            timeline: Vec::new(),
+            tracing,
         };
         opened.begin(units, bands.steps, vec![None; machines.len()])?;
         // What a run needs before its first step is no part of its time.
@@ -152,8 +171,13 @@ impl<'w> Nodes<'w> {
                 continue;
             }
             let began = node.sim.now();
-            let part = (self.bands.workload, units[rank].clone());
-            let options = Options::of_steps(steps);
+            let others = units.iter().enumerate().filter(|(other, _)| *other != rank);
+            let others = others.map(|(_, units)| units.clone()).collect();
+            let part = (self.bands.workload, units[rank].clone(), others);
+            let options = Options {
+                trace: self.tracing,
+                ..Options::of_steps(steps)
+            };
             let opened = Session::open(
                 &mut node.sim,
                 part,
@@ -161,10 +185,7 @@ impl<'w> Nodes<'w> {
                 &balancer,
                 later.as_ref(),
             );
-            let mut session = opened.map_err(failed)?;
-            let others = units.iter().enumerate().filter(|(other, _)| *other != rank);
-            session.publish(others.map(|(_, units)| units.clone()).collect());
-            node.session = Some(session);
+            node.session = Some(opened.map_err(failed)?);
             let took = node.sim.now() - began;
             node.at += took;
             node.set_up = took as f64 / 1e9;
@@ -178,8 +199,10 @@ impl<'w> Nodes<'w> {
         let (steps, mut asked) = (self.bands.steps, 0);
         let mut parts = self.parts();
         for step in 0..steps {
+            let begins = self.first();
             self.step()?;
             self.exchange(&parts, When::Step)?;
+            self.timeline.push((begins, self.first()));
             let done = step + 1;
             let change = self.sessions().next().and_then(Session::change);
             if (self.bands.tolerance.zip(change)).is_some_and(|(most, sum)| sum <= most) {
@@ -215,8 +238,15 @@ impl<'w> Nodes<'w> {
         Some(result)
     }
 
+    /// The time at the first node.
+    fn first(&self) -> Nanos {
+        self.nodes.first().map_or(0, |node| node.at)
+    }
+
     fn step(&mut self) -> Result<(), SimulateError> {
         for node in &mut self.nodes {
+            let shift = node.at.cast_signed() - node.sim.now().cast_signed();
+            node.shifts.push(shift);
             match Self::on(node, Session::step) {
                 Some(Ok(Stepped::Done(took))) => {
                     node.at += took;
@@ -432,7 +462,7 @@ impl<'w> Nodes<'w> {
         Ok(())
     }
 
-    fn report(mut self) -> Report {
+    fn report(mut self, traces: bool) -> Report {
         self.nodes.iter_mut().for_each(close);
         let seconds = |time: Nanos| time as f64 / 1e9;
         let all = seconds(self.ended);
@@ -447,6 +477,7 @@ impl<'w> Nodes<'w> {
         for (rank, node) in (0..).zip(self.nodes) {
             let mut row = node.row;
             row.computing = seconds(node.computing);
+            row.commands = if traces { node.traced } else { Vec::new() };
             row.idle = (row.devices.len() as f64 * all - row.busy).max(0.0);
             for device in &row.devices {
                 regard(Resource::Device(rank, device.name.clone()), device.seconds);
@@ -468,7 +499,16 @@ impl<'w> Nodes<'w> {
             busiest,
             messages: self.messages,
             decided: Duration::ZERO,
-            timeline: Vec::new(),
+            timeline: match traces {
+                false => Vec::new(),
+                true => (self.timeline.iter())
+                    .map(|(began, ended)| TaskRecord {
+                        name: self.bands.workload.name().to_owned(),
+                        began: *began,
+                        ended: *ended,
+                    })
+                    .collect(),
+            },
         }
     }
 }
@@ -489,6 +529,23 @@ fn close(node: &mut Node) {
             })
             .collect();
     }
+    let shifts = std::mem::take(&mut node.shifts);
+    let mut traced = Traced::default();
+    traced.corun(&outcome.trace, 0);
+    for mut command in traced.commands {
+        let step = command.task as usize;
+        let shift = shifts.get(step).copied().unwrap_or_default();
+        for time in [
+            &mut command.queued,
+            &mut command.started,
+            &mut command.ended,
+        ] {
+            *time = time.saturating_add_signed(shift);
+        }
+        command.task += node.before;
+        node.traced.push(command);
+    }
+    node.before += shifts.len() as u32;
     for step in &outcome.steps {
         for (device, part) in step.devices.iter().zip(&mut row.devices) {
             part.subtasks += device.chunks;
@@ -544,7 +601,8 @@ mod tests {
     fn check(workload: &BandsWorkload, machines: &[MachineFile], division: Option<&[f64]>) {
         let bands = workload.bands().unwrap();
         let spec = network();
-        let mut nodes = Nodes::open((machines, &spec), bands, &with_data(3)).unwrap();
+        let mut nodes =
+            Nodes::open((machines, &spec), bands, (&with_data(3), Tracing::None)).unwrap();
         if let Some(speeds) = division {
             let units = crate::balance::bands::divided(bands.workload.units(), speeds);
             nodes.nodes.iter_mut().for_each(close);
@@ -568,7 +626,10 @@ mod tests {
         }
         let checked = match workload.check() {
             Check::Blocks(check) => check(&space.whole(), &all, 1),
-            Check::Whole(_, check) => check(&[all], 1),
+            Check::Whole(_, check) => {
+                let ordered = workload.ordered(workload.result());
+                check(&[ordered.map_or(all.clone(), |ordered| ordered(&all))], 1)
+            }
             Check::Summed(..) => panic!("a co-run has no such check"),
         };
         assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");
@@ -637,7 +698,7 @@ mod tests {
         let bands = workload.bands().unwrap();
         let spec = network();
         let options = SimOptions::default();
-        let mut nodes = Nodes::open((&machines, &spec), bands, &options).unwrap();
+        let mut nodes = Nodes::open((&machines, &spec), bands, (&options, Tracing::None)).unwrap();
         nodes.nodes.iter_mut().for_each(close);
         nodes
             .begin(vec![0..2048, 2048..4096], 100, vec![None, None])
@@ -651,7 +712,7 @@ mod tests {
         );
         let ended = nodes.ended;
         // More than either has to do alone in the time that the faster one needs for its part.
-        let report = nodes.report();
+        let report = nodes.report(false);
         assert!((report.seconds - ended as f64 / 1e9).abs() < 1e-9);
         assert!(
             report
@@ -668,7 +729,7 @@ mod tests {
         let seconds = |count: usize| {
             let machines = vec![machine("k40"); count];
             let bands = workload.bands().unwrap();
-            simulate_bands((&machines, &network()), bands, (1, None))
+            simulate_bands((&machines, &network()), bands, (1, None), false)
                 .unwrap()
                 .seconds
         };
