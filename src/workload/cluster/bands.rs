@@ -21,10 +21,13 @@ pub struct Bands<'a> {
     /// End when all changes in a step sum to at most this, where the workload sums them.
     pub tolerance: Option<f64>,
     /// The rows of the result that the node has which computed some units.
-    pub rows: &'a dyn Fn(&Range<u64>) -> Range<u64>,
+    pub rows: &'a RowsOf,
     /// The space of a number that the steps leave.
     pub figure: usize,
 }
+
+/// The rows of a result, by units.
+pub type RowsOf = dyn Fn(&Range<u64>) -> Range<u64> + Send + Sync;
 
 /// What is divided among nodes.
 #[derive(Clone)]
@@ -39,7 +42,7 @@ pub struct BandsWorkload {
     divided: Divided,
     steps: u32,
     tolerance: Option<f64>,
-    rows: Arc<dyn Fn(&Range<u64>) -> Range<u64> + Send + Sync>,
+    rows: Arc<RowsOf>,
 }
 
 /// The spaces: the result, and a figure.

@@ -363,8 +363,8 @@ impl Form for GridForm<'_> {
     fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
         let [below, above] = halos(reader, self.grid.halo(), self.host.units);
         let read = match begins {
-            true => vec![below.start..above.end],
-            false => vec![below, above],
+            true => [below.start..above.end, 0..0],
+            false => [below, above],
         };
         let each = self.host.unit_bytes;
         let owned = read.into_iter().map(|units| {
