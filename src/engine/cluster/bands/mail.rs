@@ -111,17 +111,25 @@ impl Node<'_> {
             round,
             step,
         } = about;
-        let mut message = encode(&Message::Band {
+        let words = encode(&Message::Band {
             attempt,
             round,
             step,
             sums: sums.len() as u64,
         })?;
-        let at = message.len();
-        message.extend_from_slice(sums);
+        let at = words.len();
+        let length: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        // The system zeroes this memory when threads first write to it.
+        let mut message = vec![0; at + sums.len() + length as usize];
+        let (begin, mut rest) = message.split_at_mut(at + sums.len());
+        begin[..at].copy_from_slice(&words);
+        begin[at..].copy_from_slice(sums);
         if let Some(session) = session {
+            let copying = self.subtasks.store.copying();
             session.present(self.runtime, parts, |bytes| {
-                message.extend_from_slice(bytes)
+                let (own, behind) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+                copying.copy(bytes, own);
+                rest = behind;
             })?;
         }
         self.record.sent_bytes += (message.len() - at) as u64;
@@ -149,9 +157,10 @@ impl Node<'_> {
             return Err(no_message());
         }
         if let Some(session) = session {
+            let copying = self.subtasks.store.copying();
             session.present(self.runtime, parts, |to| {
                 let (own, behind) = rest.split_at(to.len());
-                to.copy_from_slice(own);
+                copying.copy(own, to);
                 rest = behind;
             })?;
         }
