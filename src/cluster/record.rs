@@ -17,6 +17,8 @@ pub struct NodeRecord {
     pub copied: u64,
     /// Subtasks that it gave back for other nodes.
     pub given_back: u64,
+    /// Subtasks that several of its devices computed together, whether they count or not.
+    pub divided: u64,
     /// Whether it was lost.
     pub lost: bool,
     /// In which at least one of its devices computed.

@@ -166,6 +166,16 @@ impl NodeMachine {
         task.0 / RESTART == self.restarts()
     }
 
+    /// The subtasks of the present task that are here and have not ended; `None` if there are
+    /// more than `most`.
+    pub fn present(&self, most: usize) -> Option<Vec<u64>> {
+        let work = self.work.as_ref();
+        work.map_or_else(
+            || Some(Vec::new()),
+            |work| work.present(&self.devices, most),
+        )
+    }
+
     /// What became of this node's subtasks in the tasks that have ended since the tasks
     /// began last.
     pub fn counts(&self) -> Counts {

@@ -93,6 +93,13 @@ impl Work {
         weight(self.task.cost(subtask), self.mean.cost)
     }
 
+    /// The subtasks that are here and have not ended; `None` if there are more than `most`.
+    pub fn present(&self, devices: &Devices, most: usize) -> Option<Vec<u64>> {
+        let running = devices.all_running(self.id).map(|(_, subtask)| subtask);
+        let present: Vec<u64> = running.chain(self.queue.iter()).take(most + 1).collect();
+        (present.len() <= most).then_some(present)
+    }
+
     /// The coordinator gives subtasks. A node without devices gives them back.
     pub fn assign(
         &mut self,

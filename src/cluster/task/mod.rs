@@ -222,6 +222,20 @@ pub trait Computed: Task {
     /// How a subtask is computed.
     fn launch(&self, subtask: u64) -> SubtaskLaunch;
 
+    /// Of how many units, which devices of a node may share, a subtask consists.
+    fn units(&self, subtask: u64) -> u64 {
+        let _ = subtask;
+        1
+    }
+
+    /// Some units of a subtask: a task whose only subtask, number 0, computes them alone. It
+    /// reads parts of what the subtask reads, and parts of all units write what the subtask
+    /// writes. `None` if subtasks cannot be divided.
+    fn part(&self, subtask: u64, units: Range<u64>) -> Option<Arc<dyn Computed>> {
+        let _ = (subtask, units);
+        None
+    }
+
     /// The codelet's arguments: by default the memory, in the order of [`SubtaskLaunch`],
     /// and then the launch's values.
     fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {

@@ -335,6 +335,7 @@ impl Node<'_> {
         let record = &mut self.record;
         record.busy_seconds = 0.0;
         (record.received_bytes, record.sent_bytes) = (0, 0);
+        record.divided = 0;
         for device in &mut record.devices {
             (device.subtasks, device.seconds) = (0, 0.0);
         }

@@ -33,6 +33,8 @@ pub struct Node {
     pub copied: u64,
     /// Subtasks that it gave back for other nodes, before they began.
     pub given_back: u64,
+    /// Subtasks that several of its devices computed together.
+    pub divided: u64,
     /// Seconds in which at least one of its devices computed, and in which none did.
     pub busy_seconds: f64,
     pub idle_seconds: f64,
@@ -149,6 +151,7 @@ fn node(record: &NodeRecord) -> Node {
         subtasks: record.subtasks,
         copied: record.copied,
         given_back: record.given_back,
+        divided: record.divided,
         busy_seconds: record.busy_seconds,
         idle_seconds: record.idle_seconds,
         received_bytes: record.received_bytes,

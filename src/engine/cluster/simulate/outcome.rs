@@ -20,6 +20,7 @@ impl Report {
                 subtasks: row.counts.subtasks,
                 copied: row.counts.copied,
                 given_back: row.counts.given_back,
+                divided: 0,
                 lost: false,
                 busy_seconds: row.computing,
                 idle_seconds: (self.seconds - row.computing).max(0.0),

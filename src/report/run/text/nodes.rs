@@ -77,6 +77,11 @@ fn figures(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
             .map_or("not finite".to_owned(), |value| format!("{value:e}"));
         line(out, figure.title, value)?;
     }
+    let divided: u64 = report.nodes.iter().map(|node| node.divided).sum();
+    if divided > 0 {
+        let divided = format!("{divided} subtasks, over several devices of their node");
+        line(out, "Divided", divided)?;
+    }
     verified(report, out)?;
     writeln!(out)
 }

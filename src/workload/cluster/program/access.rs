@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use bytemuck::Pod;
 
@@ -34,10 +35,14 @@ impl<T> fmt::Debug for Space<T> {
 /// The block of each subtask.
 type BlockOf = Box<dyn Fn(u64) -> Block + Send + Sync>;
 
+/// The block of some lines of each subtask.
+type BlockOfLines = Box<dyn Fn(u64, Range<u64>) -> Block + Send + Sync>;
+
 /// A block that a subtask reads.
 pub struct Read<T> {
     space: Space<T>,
     block: BlockOf,
+    by_lines: Option<BlockOfLines>,
     is_natural: bool,
 }
 
@@ -112,6 +117,7 @@ impl<T: Pod> Space<T> {
         Read {
             space: self,
             block: Box::new(block),
+            by_lines: None,
             is_natural: false,
         }
     }
@@ -153,6 +159,18 @@ impl<T> Read<T> {
     pub fn natural(self) -> Self {
         let is_natural = true;
         Self { is_natural, ..self }
+    }
+
+    /// Where several devices of a node compute a subtask together, each reads this block for the
+    /// lines that it writes: rows of the first block that the subtask writes, or columns if that
+    /// has one row. The block is a part of what the subtask reads. By default each device reads
+    /// all of that.
+    pub fn by_lines(
+        self,
+        block: impl Fn(u64, Range<u64>) -> Block + Send + Sync + 'static,
+    ) -> Self {
+        let by_lines: Option<BlockOfLines> = Some(Box::new(block));
+        Self { by_lines, ..self }
     }
 }
 
@@ -202,6 +220,8 @@ impl<T> Write<T> {
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     pub(super) uses: Vec<Use>,
+    /// Where it is of a part of the subtask: the lines of the first written block.
+    pub(super) lines: Option<Range<u64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -223,6 +243,8 @@ pub(super) struct WriteOf {
     pub space: usize,
     pub extent: Extent,
     pub block: Block,
+    /// Whether units have rows of it, and not columns.
+    pub has_rows: bool,
     pub cuts: Option<Vec<u64>>,
     pub begin: Begin,
     pub is_natural: bool,
@@ -284,10 +306,14 @@ impl<T: Pod> Access for Read<T> {
     type View<'a> = View<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        let block = match (&self.by_lines, &to.lines) {
+            (Some(by_lines), Some(lines)) => by_lines(subtask, lines.clone()),
+            _ => (self.block)(subtask),
+        };
         to.uses.push(Use::Read(ReadOf {
             space: self.space.index,
             extent: self.space.extent(),
-            blocks: vec![(self.block)(subtask)],
+            blocks: vec![block],
             is_natural: self.is_natural,
         }));
     }
@@ -323,10 +349,12 @@ impl<T: Pod> Access for Write<T> {
     type View<'a> = ViewMut<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        let block = (self.block)(subtask);
         let mut of = WriteOf {
             space: self.space.index,
             extent: self.space.extent(),
-            block: (self.block)(subtask),
+            has_rows: block.height() > 1,
+            block,
             cuts: None,
             begin: self.begin,
             is_natural: self.is_natural,

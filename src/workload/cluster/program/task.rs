@@ -20,7 +20,8 @@ use crate::codelet::{Codelet, Cost, Memory, Name, Value};
 /// Most units of a subtask, unless it is cut otherwise: a few for each core of most machines.
 const UNITS: u64 = 64;
 
-type Subscribe = Arc<dyn Fn(u64) -> Subscription + Send + Sync>;
+/// What a subtask uses, or some lines of it.
+type Subscribe = Arc<dyn Fn(u64, Option<Range<u64>>) -> Subscription + Send + Sync>;
 type Run = Arc<dyn Fn(u64, u64, &mut Bytes<'_>) + Send + Sync>;
 type CostOf = Arc<dyn Fn(u64) -> Cost + Send + Sync>;
 
@@ -147,8 +148,9 @@ impl ProgramTask {
         Self {
             name,
             count,
-            subscribe: Arc::new(move |subtask| {
-                let mut subscription = Subscription::default();
+            subscribe: Arc::new(move |subtask, lines| {
+                let uses = Vec::new();
+                let mut subscription = Subscription { uses, lines };
                 accesses.subscribe(subtask, &mut subscription);
                 subscription
             }),
@@ -203,6 +205,69 @@ impl ProgramTask {
         Self { reduction, ..self }
     }
 
+    fn subscription(&self, subtask: u64) -> Subscription {
+        (self.subscribe)(subtask, None)
+    }
+
+    /// Of how many units, which devices may share, a subtask consists. A reduction's units have
+    /// no lines of their own.
+    fn units(&self, subtask: u64) -> u64 {
+        let mut kernel = self.kernel.iter();
+        if self.reduction.is_some() || !kernel.all(SubtaskKernel::is_divisible) {
+            return 1;
+        }
+        let cuts = self.subscription(subtask).cuts().unwrap_or_default();
+        let units = cuts.first().map_or(1, |cuts| cuts.len().saturating_sub(1));
+        units as u64
+    }
+
+    /// A task whose only subtask is some units of a subtask.
+    fn part(&self, subtask: u64, units: Range<u64>) -> Self {
+        let whole = self.subscription(subtask);
+        let all = whole.cuts().unwrap_or_else(|_| whole.whole());
+        let own = units.start as usize..units.end as usize + 1;
+        let cuts = all.iter().map(|cuts| cuts[own.clone()].to_vec());
+        let cuts: Vec<Vec<u64>> = cuts.collect();
+        let lines = match cuts.first().map(|cuts| &cuts[..]) {
+            Some([begin, .., end]) => *begin..*end,
+            _ => 0..0,
+        };
+        let kernel = self.kernel.as_ref();
+        let kernel = kernel.map(|kernel| kernel.of_lines(subtask, lines.clone()));
+        let function = self.function.as_ref().map(|function| {
+            let (run, first) = (Arc::clone(&function.run), units.start);
+            Function {
+                run: Arc::new(move |_, unit, bytes: &mut Bytes| run(subtask, first + unit, bytes)),
+                items: None,
+            }
+        });
+        let of_all = all.first().map_or(1, |cuts| cuts.len().saturating_sub(1));
+        let fraction = (units.end - units.start) as f64 / of_all.max(1) as f64;
+        let cost = self.cost.clone().map(|cost| -> CostOf {
+            Arc::new(move |_| {
+                let Cost { flops, bytes } = cost(subtask);
+                Cost {
+                    flops: flops * fraction,
+                    bytes: bytes * fraction,
+                }
+            })
+        });
+        let subscribe = Arc::clone(&self.subscribe);
+        Self {
+            name: self.name.clone(),
+            count: 1,
+            subscribe: Arc::new(move |_, _| {
+                let mut part = subscribe(subtask, Some(lines.clone()));
+                part.take_lines(&cuts);
+                part
+            }),
+            function,
+            kernel,
+            cost,
+            reduction: None,
+        }
+    }
+
     /// The task on a workload's spaces, by the ids that they have in a run.
     pub fn on(&self, spaces: &[SpaceId]) -> Arc<dyn Computed> {
         Arc::new(OnSpaces {
@@ -247,7 +312,7 @@ impl OnSpaces {
     /// How the host computes a subtask.
     fn host(&self, subtask: u64) -> Option<(Codelet, u64)> {
         let Function { run, items } = self.task.function.clone()?;
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let name = self.task.name.clone();
         // Cuts that do not suit have been refused when the task began.
         let even = || subscription.cuts().unwrap_or_else(|_| subscription.whole());
@@ -287,7 +352,7 @@ impl Task for OnSpaces {
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let mut parts: Vec<Part> = subscription
             .reads()
             .flat_map(|read| self.parts(read))
@@ -299,7 +364,7 @@ impl Task for OnSpaces {
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let written = subscription.written();
         written
             .map(|write| self.part(write.space, &write.block))
@@ -307,7 +372,7 @@ impl Task for OnSpaces {
     }
 
     fn changes(&self, subtask: u64) -> Vec<bool> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let written = subscription.written();
         written
             .map(|write| write.begin == Begin::Contents)
@@ -319,7 +384,7 @@ impl Task for OnSpaces {
             Some(cost) => cost(subtask),
             None => Cost {
                 flops: 0.0,
-                bytes: (self.task.subscribe)(subtask).bytes() as f64,
+                bytes: self.task.subscription(subtask).bytes() as f64,
             },
         }
     }
@@ -329,7 +394,7 @@ impl Task for OnSpaces {
     }
 
     fn fault(&self, subtask: u64) -> Option<String> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let kernel = self.task.kernel.as_ref();
         let of_kernel = || kernel.and_then(|kernel| kernel.fault(subtask, &subscription));
         let of_cuts = || subscription.cuts().err();
@@ -344,7 +409,7 @@ impl Computed for OnSpaces {
     }
 
     fn read_arguments(&self, subtask: u64) -> Vec<ReadArgument> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let reads = subscription.reads().filter(|read| read.elements() > 0);
         reads
             .map(|read| ReadArgument {
@@ -355,7 +420,7 @@ impl Computed for OnSpaces {
     }
 
     fn keeps_places(&self, subtask: u64) -> Vec<bool> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         subscription
             .written()
             .map(|write| write.is_natural)
@@ -369,7 +434,7 @@ impl Computed for OnSpaces {
         let is_own = self.task.function.as_ref().is_some_and(accumulates);
         // All subtasks begin alike, so that the first one's accesses tell.
         let index = self.spaces.iter().position(|space| *space == part.space);
-        let first = (self.task.subscribe)(0);
+        let first = self.task.subscription(0);
         let mut of_space = first.writes().filter(|write| Some(write.space) == index);
         let is_full = of_space.all(|write| write.begin == Begin::Anything);
         match (&self.task.reduction, &self.task.kernel) {
@@ -406,9 +471,22 @@ impl Computed for OnSpaces {
         }
     }
 
+    fn units(&self, subtask: u64) -> u64 {
+        self.task.units(subtask)
+    }
+
+    fn part(&self, subtask: u64, units: Range<u64>) -> Option<Arc<dyn Computed>> {
+        (self.task.units(subtask) > 1).then(|| {
+            Arc::new(Self {
+                task: self.task.part(subtask, units),
+                spaces: Arc::clone(&self.spaces),
+            }) as _
+        })
+    }
+
     /// In the order of the accesses.
     fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.task.subscription(subtask);
         let count = subscription.reads().filter(|read| read.elements() > 0);
         let (reads, writes) = memories.split_at(count.count().min(memories.len()));
         let (mut reads, mut writes) = (reads.iter(), writes.iter());
@@ -445,6 +523,22 @@ impl Subscription {
     /// What is written, but for blocks without elements.
     fn written(&self) -> impl Iterator<Item = &WriteOf> {
         self.writes().filter(|write| !write.block.is_empty())
+    }
+
+    /// Has only some lines of what is written, by written block: the lines at which units begin,
+    /// and the end.
+    fn take_lines(&mut self, cuts: &[Vec<u64>]) {
+        let mut cuts = cuts.iter();
+        let writes = self.uses.iter_mut().filter_map(|one| match one {
+            Use::Write(write) if !write.block.is_empty() => Some(write),
+            _ => None,
+        });
+        for write in writes {
+            if let Some(own @ [begin, .., end]) = cuts.next().map(|cuts| &cuts[..]) {
+                write.block = write.part(*begin..*end);
+                write.cuts = Some(own.to_vec());
+            }
+        }
     }
 
     fn bytes(&self) -> u64 {
@@ -569,13 +663,9 @@ impl ReadOf {
 }
 
 impl WriteOf {
-    fn has_rows(&self) -> bool {
-        self.block.height() > 1
-    }
-
     /// The rows of the block, or its columns if it has one row.
     fn lines(&self) -> Range<u64> {
-        match self.has_rows() {
+        match self.has_rows {
             true => self.block.rows.clone(),
             false => self.block.columns.clone(),
         }
@@ -588,7 +678,7 @@ impl WriteOf {
 
     /// Some lines of the block.
     fn part(&self, lines: Range<u64>) -> Block {
-        match self.has_rows() {
+        match self.has_rows {
             true => Block::new(lines, self.block.columns.clone()),
             false => Block::new(self.block.rows.clone(), lines),
         }
@@ -616,7 +706,7 @@ impl WriteOf {
 
     /// The bytes of its memory at which lines begin.
     fn bytes(&self, cuts: &[u64]) -> Vec<u64> {
-        let line = match self.has_rows() {
+        let line = match self.has_rows {
             true => self.block.width() * self.extent.element,
             false => self.extent.element,
         };
