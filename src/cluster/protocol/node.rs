@@ -230,6 +230,18 @@ impl NodeMachine {
                 subtask,
                 took,
             } => self.done(device, (task, subtask), took, (now, spaces), actions),
+            Event::Lacked {
+                device,
+                task,
+                subtask,
+            } => {
+                let ran = self.devices.done(device, (task, subtask), now);
+                if let Some(work) = &mut self.work
+                    && let Some(running) = ran.filter(|running| running.task == work.id)
+                {
+                    work.lacked(running, &self.devices, spaces, actions);
+                }
+            }
             Event::DeviceLost { device, .. } => {
                 let lost = self.devices.lost(device);
                 let message = Message::DeviceLost { device: device.0 };

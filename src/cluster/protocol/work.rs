@@ -196,6 +196,26 @@ impl Work {
         true
     }
 
+    /// A device has ended a subtask that reads more than was known: it is begun again when all
+    /// that is here.
+    pub fn lacked(
+        &mut self,
+        running: Running,
+        devices: &Devices,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        let subtask = running.subtask;
+        if running.cancelled {
+            return self.fetches.leave(subtask, actions);
+        }
+        (self.fetches).fetch_again(subtask, &self.task, spaces, actions);
+        self.queue.again(subtask);
+        if devices.working() == 0 {
+            self.give_all_back(actions);
+        }
+    }
+
     /// Tells the coordinator that a subtask is done, and what its device does now.
     pub fn report(
         &self,

@@ -34,6 +34,13 @@ pub trait Task: Send + Sync {
     /// The blocks that a subtask reads, as they were when the task began.
     fn reads(&self, subtask: u64) -> Vec<Part>;
 
+    /// Blocks that a subtask may read parts of, beside what it is known to read. Nobody knows
+    /// which before it touches them ([`Computed::lacked`]).
+    fn touches(&self, subtask: u64) -> Vec<Part> {
+        let _ = subtask;
+        Vec::new()
+    }
+
     /// The blocks that a subtask writes, all of their elements. No element belongs to two
     /// subtasks, unless the task reduces.
     fn writes(&self, subtask: u64) -> Vec<Part>;
@@ -221,6 +228,13 @@ pub trait Computed: Task {
 
     /// How a subtask is computed.
     fn launch(&self, subtask: u64) -> SubtaskLaunch;
+
+    /// What a subtask that has ended here has touched although it was not there. It reads these
+    /// parts from now on at this node, and has no result before it has run with them.
+    fn lacked(&self, subtask: u64) -> Vec<Part> {
+        let _ = subtask;
+        Vec::new()
+    }
 
     /// Of how many units, which devices of a node may share, a subtask consists.
     fn units(&self, subtask: u64) -> u64 {

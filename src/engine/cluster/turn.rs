@@ -143,11 +143,30 @@ impl Node<'_> {
             parts,
             written,
         } = ended;
+        let present = self.task.as_ref().filter(|_| task == self.machine.task());
+        let lacked = present.map_or_else(Vec::new, |task| task.lacked(subtask));
         if self.machine.is_of_attempt(task) {
-            self.record.devices[device.0 as usize].subtasks += 1;
             for (device, took) in &parts {
                 self.record.devices[device.0 as usize].seconds += *took as f64 / 1e9;
             }
+        }
+        if !lacked.is_empty() {
+            let touched = &mut self.record.touched;
+            touched.runs += 1;
+            touched.blocks += lacked.len() as u64;
+            touched.bytes += lacked
+                .iter()
+                .map(|part| self.spaces.bytes(part))
+                .sum::<u64>();
+            self.subtasks.discard(written);
+            return self.tell(Event::Lacked {
+                device,
+                task,
+                subtask,
+            });
+        }
+        if self.machine.is_of_attempt(task) {
+            self.record.devices[device.0 as usize].subtasks += 1;
             self.record.divided += u64::from(parts.len() > 1);
         }
         if task == self.machine.task() && self.task.is_some() {

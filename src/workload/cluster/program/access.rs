@@ -3,9 +3,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::touch::{Absent, Page};
 use super::view::{Gathered, View, ViewMut};
 use crate::cluster::space::{Block, Extent};
 
@@ -236,6 +238,8 @@ pub(super) struct ReadOf {
     pub extent: Extent,
     pub blocks: Vec<Block>,
     pub is_natural: bool,
+    /// Of an access that touches: its blocks are the pages that were touched.
+    pub page: Option<Page>,
 }
 
 #[derive(Clone, Debug)]
@@ -258,12 +262,15 @@ impl ReadOf {
 
 /// Where a block that is read begins in its memory, and from one of its rows to the next, in
 /// elements.
-type Place = (Block, usize, usize);
+pub(super) type Place = (Block, usize, usize);
 
 /// The bytes of what a unit uses, in the order of the accesses.
 pub struct Bytes<'a> {
     pub(super) reads: std::vec::IntoIter<(Vec<Place>, &'a [u8])>,
     pub(super) writes: std::vec::IntoIter<(Block, &'a mut [u8])>,
+    /// Accesses that touch have taken so many of the reads.
+    pub(super) touches: usize,
+    pub(super) absent: Arc<Absent>,
 }
 
 /// How subtasks use a space, or several.
@@ -279,13 +286,13 @@ pub trait Access: Send + Sync + 'static {
 }
 
 /// The next of the bytes, of which there is one for each access.
-fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
+pub(super) fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
     let one = of.next();
     one.unwrap_or_else(|| unreachable!("each access has added what it takes"))
 }
 
 /// A block of some memory.
-fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
+pub(super) fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
     let length = match block.is_empty() {
         true => 0,
         false => (block.height() as usize - 1) * pitch + block.width() as usize,
@@ -295,7 +302,7 @@ fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
 }
 
 /// The elements of bytes. Nothing has no address that suits elements.
-fn elements<T: Pod>(bytes: &[u8]) -> &[T] {
+pub(super) fn elements<T: Pod>(bytes: &[u8]) -> &[T] {
     match bytes.is_empty() {
         true => &[],
         false => bytemuck::cast_slice(bytes),
@@ -315,6 +322,7 @@ impl<T: Pod> Access for Read<T> {
             extent: self.space.extent(),
             blocks: vec![block],
             is_natural: self.is_natural,
+            page: None,
         }));
     }
 
@@ -333,6 +341,7 @@ impl<T: Pod> Access for Gather<T> {
             extent: self.space.extent(),
             blocks: (self.blocks)(subtask),
             is_natural: self.is_natural,
+            page: None,
         }));
     }
 

@@ -172,6 +172,13 @@ impl SubtaskKernel {
                 ));
             }
             let is_empty = match one {
+                Use::Read(read) if read.page.is_some() => {
+                    return Some(format!(
+                        "{argument} would be space {} where it is touched, which only functions \
+                         can do; let the task read blocks of it",
+                        read.space
+                    ));
+                }
                 Use::Read(read) if access.written && !access.guessed => {
                     return Some(format!(
                         "{argument} is written by it, and the task reads space {} there; let it \

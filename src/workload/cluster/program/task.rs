@@ -8,6 +8,7 @@ use bytemuck::Pod;
 
 use super::access::{Access, Begin, Bytes, ReadOf, Subscription, Use, WriteOf};
 use super::kernel::SubtaskKernel;
+use super::touch::{Absent, Touches};
 use crate::cluster::space::{Block, Part, SpaceId};
 use crate::cluster::task::{
     Beginning, Combine, Computed, ReadArgument, SubtaskLaunch, SubtaskValue, Task,
@@ -216,7 +217,11 @@ impl ProgramTask {
         if self.reduction.is_some() || !kernel.all(SubtaskKernel::is_divisible) {
             return 1;
         }
-        let cuts = self.subscription(subtask).cuts().unwrap_or_default();
+        let subscription = self.subscription(subtask);
+        if subscription.touches() {
+            return 1;
+        }
+        let cuts = subscription.cuts().unwrap_or_default();
         let units = cuts.first().map_or(1, |cuts| cuts.len().saturating_sub(1));
         units as u64
     }
@@ -273,6 +278,7 @@ impl ProgramTask {
         Arc::new(OnSpaces {
             task: self.clone(),
             spaces: spaces.into(),
+            touches: Touches::default(),
         })
     }
 }
@@ -293,9 +299,17 @@ fn item_units(items: &Range<u64>) -> u64 {
 struct OnSpaces {
     task: ProgramTask,
     spaces: Arc<[SpaceId]>,
+    touches: Touches,
 }
 
 impl OnSpaces {
+    /// What a subtask uses, with what it has touched.
+    fn subscription(&self, subtask: u64) -> Subscription {
+        let mut subscription = self.task.subscription(subtask);
+        self.touches.subscribe(subtask, &mut subscription);
+        subscription
+    }
+
     fn part(&self, space: usize, block: &Block) -> Part {
         Part {
             // One that does not exist is refused when the task begins.
@@ -312,7 +326,7 @@ impl OnSpaces {
     /// How the host computes a subtask.
     fn host(&self, subtask: u64) -> Option<(Codelet, u64)> {
         let Function { run, items } = self.task.function.clone()?;
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         let name = self.task.name.clone();
         // Cuts that do not suit have been refused when the task began.
         let even = || subscription.cuts().unwrap_or_else(|_| subscription.whole());
@@ -328,11 +342,19 @@ impl OnSpaces {
         let accumulates = items.is_some();
         // What memory begins with for the device that computes is not written again.
         let zeroes = self.task.kernel.is_none() && self.task.reduction.is_none();
+        let touches = subscription.touches();
+        let absent = match touches {
+            true => self.touches.absent(subtask),
+            false => Arc::default(),
+        };
         let function = move |memory: UnitMemory| {
             let unit = memory.unit;
             let cut = if accumulates { 0 } else { unit as usize };
-            let mut bytes = subscription.of_unit(&cuts, cut, memory, zeroes);
-            run(subtask, unit, &mut bytes);
+            let mut bytes = subscription.of_unit(&cuts, cut, memory, (zeroes, &absent));
+            match touches {
+                true => Absent::run(|| run(subtask, unit, &mut bytes)),
+                false => run(subtask, unit, &mut bytes),
+            }
         };
         let codelet = match self.task.reduction.clone().filter(|_| accumulates) {
             Some(accumulators) => reduction(name, memory, Arc::new(function), accumulators),
@@ -352,7 +374,7 @@ impl Task for OnSpaces {
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         let mut parts: Vec<Part> = subscription
             .reads()
             .flat_map(|read| self.parts(read))
@@ -364,15 +386,23 @@ impl Task for OnSpaces {
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         let written = subscription.written();
         written
             .map(|write| self.part(write.space, &write.block))
             .collect()
     }
 
-    fn changes(&self, subtask: u64) -> Vec<bool> {
+    fn touches(&self, subtask: u64) -> Vec<Part> {
         let subscription = self.task.subscription(subtask);
+        let touched = subscription.reads().filter(|read| read.page.is_some());
+        touched
+            .map(|read| self.part(read.space, &read.extent.whole()))
+            .collect()
+    }
+
+    fn changes(&self, subtask: u64) -> Vec<bool> {
+        let subscription = self.subscription(subtask);
         let written = subscription.written();
         written
             .map(|write| write.begin == Begin::Contents)
@@ -384,7 +414,7 @@ impl Task for OnSpaces {
             Some(cost) => cost(subtask),
             None => Cost {
                 flops: 0.0,
-                bytes: self.task.subscription(subtask).bytes() as f64,
+                bytes: self.subscription(subtask).bytes() as f64,
             },
         }
     }
@@ -394,7 +424,7 @@ impl Task for OnSpaces {
     }
 
     fn fault(&self, subtask: u64) -> Option<String> {
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         let kernel = self.task.kernel.as_ref();
         let of_kernel = || kernel.and_then(|kernel| kernel.fault(subtask, &subscription));
         let of_cuts = || subscription.cuts().err();
@@ -409,7 +439,7 @@ impl Computed for OnSpaces {
     }
 
     fn read_arguments(&self, subtask: u64) -> Vec<ReadArgument> {
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         let reads = subscription.reads().filter(|read| read.elements() > 0);
         reads
             .map(|read| ReadArgument {
@@ -420,7 +450,7 @@ impl Computed for OnSpaces {
     }
 
     fn keeps_places(&self, subtask: u64) -> Vec<bool> {
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         subscription
             .written()
             .map(|write| write.is_natural)
@@ -434,7 +464,7 @@ impl Computed for OnSpaces {
         let is_own = self.task.function.as_ref().is_some_and(accumulates);
         // All subtasks begin alike, so that the first one's accesses tell.
         let index = self.spaces.iter().position(|space| *space == part.space);
-        let first = self.task.subscription(0);
+        let first = self.subscription(0);
         let mut of_space = first.writes().filter(|write| Some(write.space) == index);
         let is_full = of_space.all(|write| write.begin == Begin::Anything);
         match (&self.task.reduction, &self.task.kernel) {
@@ -471,6 +501,19 @@ impl Computed for OnSpaces {
         }
     }
 
+    fn lacked(&self, subtask: u64) -> Vec<Part> {
+        let subscription = self.task.subscription(subtask);
+        if !subscription.touches() {
+            return Vec::new();
+        }
+        let lacked = self.touches.take(subtask, &subscription).into_iter();
+        let parts = lacked.flat_map(|(read, blocks)| {
+            let blocks = blocks.into_iter();
+            blocks.map(move |block| self.part(read.space, &block))
+        });
+        parts.collect()
+    }
+
     fn units(&self, subtask: u64) -> u64 {
         self.task.units(subtask)
     }
@@ -480,13 +523,14 @@ impl Computed for OnSpaces {
             Arc::new(Self {
                 task: self.task.part(subtask, units),
                 spaces: Arc::clone(&self.spaces),
+                touches: Touches::default(),
             }) as _
         })
     }
 
     /// In the order of the accesses.
     fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
-        let subscription = self.task.subscription(subtask);
+        let subscription = self.subscription(subtask);
         let count = subscription.reads().filter(|read| read.elements() > 0);
         let (reads, writes) = memories.split_at(count.count().min(memories.len()));
         let (mut reads, mut writes) = (reads.iter(), writes.iter());
@@ -506,7 +550,12 @@ impl Computed for OnSpaces {
 }
 
 impl Subscription {
-    fn reads(&self) -> impl Iterator<Item = &ReadOf> {
+    /// Whether an access reads what is touched.
+    pub(super) fn touches(&self) -> bool {
+        self.reads().any(|read| read.page.is_some())
+    }
+
+    pub(super) fn reads(&self) -> impl Iterator<Item = &ReadOf> {
         self.uses.iter().filter_map(|one| match one {
             Use::Read(read) => Some(read),
             Use::Write(_) => None,
@@ -551,6 +600,12 @@ impl Subscription {
 
     /// Why no memory can be as the accesses say.
     fn fault(&self) -> Option<String> {
+        let mut pages = self.reads().filter_map(|read| read.page);
+        if pages.any(|page| page.rows == 0 || page.columns == 0) {
+            return Some(
+                "it touches pages without rows or columns; let each have one at least".to_owned(),
+            );
+        }
         let mut natural = self.written().filter(|write| write.is_natural);
         let one = natural.find(|write| {
             write.block.height() > 1 && write.block.width() != write.extent.columns
@@ -602,7 +657,7 @@ impl Subscription {
         cuts: &[Vec<u64>],
         number: usize,
         memory: UnitMemory<'a>,
-        zeroes: bool,
+        (zeroes, absent): (bool, &Arc<Absent>),
     ) -> Bytes<'a> {
         let mut found = memory.reads.into_iter();
         let reads = self.reads().map(|read| {
@@ -633,6 +688,8 @@ impl Subscription {
         Bytes {
             reads: reads.into_iter(),
             writes: writes.into_iter(),
+            touches: 0,
+            absent: Arc::clone(absent),
         }
     }
 }
