@@ -15,8 +15,32 @@ use crate::graph::KernelId;
 use crate::runtime::Runtime;
 use crate::time::Nanos;
 
-/// A device that has never run a codelet may be so many times slower than expected.
+/// A device that has never run a codelet may be so many times slower than expected, unless it is
+/// like the one that is expected to be the fastest.
 const DOUBT: f64 = 3.0;
+
+/// A division that took more than this part of the time of one device is not repeated.
+const GAINS: f64 = 0.95;
+
+/// What subtasks of a codelet took, in the time that is expected of the fastest device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tried {
+    /// The last one that one device has computed, and the last one that several have.
+    whole: Option<f64>,
+    divided: Option<f64>,
+}
+
+impl Tried {
+    /// Whether it may be divided. After the first division one device computes, so that both are
+    /// known: devices that share cores or a bus may do less together than each by itself.
+    fn may_divide(self) -> bool {
+        match (self.whole, self.divided) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(whole), Some(divided)) => divided <= GAINS * whole,
+        }
+    }
+}
 
 /// A subtask whose parts have not all ended.
 pub(super) struct Divided {
@@ -48,6 +72,10 @@ impl Subtasks {
         let common = (by_parts - read).clamp(0.0, read);
         let of_units = read - common + bytes(&task.writes(subtask)) as f64;
         let codelet = task.launch(subtask).codelet;
+        let tried = self.tried.get(&codelet.name.to_string());
+        if !tried.copied().unwrap_or_default().may_divide() {
+            return None;
+        }
         let seconds = |subtask: u64| {
             let cost = task.cost(subtask);
             let expected = self.devices.iter().map(|device| device.seconds(cost, 0.0));
@@ -64,13 +92,18 @@ impl Subtasks {
             able.min_by(|one, other| seconds[*one].total_cmp(&seconds[*other]))
         };
         let fastest = best(&expected)?;
+        let cost = task.cost(subtask);
         let paces = self.devices.iter().enumerate().map(|(index, device)| {
             able[index].then(|| {
-                let factor = self.factor(&codelet.name, index, fastest);
-                Pace {
-                    units: expected[index] * factor + device.copy_seconds(of_units),
-                    part: device.copy_seconds(common),
-                }
+                let copies = device.copy_seconds(of_units + common);
+                let all = match self.measured(&codelet.name, index) {
+                    Some(factor) => factor * device.seconds(cost, cost.bytes),
+                    None if self.are_alike(index, fastest) => expected[index] + copies,
+                    None => DOUBT * expected[index] + copies,
+                };
+                let part = device.copy_seconds(common).min(all);
+                let units = all - part;
+                Pace { units, part }
             })
         });
         let paces: Vec<_> = paces.collect();
@@ -79,21 +112,17 @@ impl Subtasks {
         division(&paces, work, units)
     }
 
-    /// How many times longer than expected a codelet takes on a device: as measured there or on
-    /// a device like it. Before that, only devices like the one that is expected to be the
-    /// fastest are taken to be as fast as expected.
-    fn factor(&self, codelet: &Name, device: usize, fastest: usize) -> f64 {
-        let is_like = |one: usize, other: usize| {
-            let (one, other) = (&self.devices[one], &self.devices[other]);
-            (one.flops, one.memory_bandwidth) == (other.flops, other.memory_bandwidth)
-        };
+    /// How many times longer than expected a codelet takes, as measured on a device or on one
+    /// like it.
+    fn measured(&self, codelet: &Name, device: usize) -> Option<f64> {
         let learned = |other: usize| self.learned.get(&(codelet.to_string(), other)).copied();
-        let mut others = (0..self.devices.len()).filter(|other| is_like(*other, device));
-        let measured = learned(device).or_else(|| others.find_map(learned));
-        measured.unwrap_or(match is_like(device, fastest) {
-            true => 1.0,
-            false => DOUBT,
-        })
+        let mut others = (0..self.devices.len()).filter(|other| self.are_alike(*other, device));
+        learned(device).or_else(|| others.find_map(learned))
+    }
+
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.devices[one], &self.devices[other]);
+        (one.flops, one.memory_bandwidth) == (other.flops, other.memory_bandwidth)
     }
 
     /// Begins the parts of a subtask.
@@ -141,7 +170,11 @@ impl Subtasks {
         let device = DeviceIndex(ended.device as u32);
         let took = (ended.seconds * 1e9) as Nanos;
         let (task, subtask) = (running.task, running.subtask);
+        let fastest = running.expected.iter().copied().min_by(f64::total_cmp);
+        let fastest = fastest.unwrap_or(0.0).max(1e-12);
         let Some(fraction) = running.fraction else {
+            let tried = self.tried.entry(running.codelet).or_default();
+            tried.whole = Some(ended.seconds / fastest);
             return Some(EndedSubtask {
                 device,
                 took,
@@ -159,6 +192,9 @@ impl Subtasks {
             return None;
         }
         let divided = self.divided.remove(&(task, subtask))?;
+        let last = divided.ended.iter().map(|(_, took, _)| *took).max()?;
+        let tried = self.tried.entry(running.codelet).or_default();
+        tried.divided = Some(last as f64 / 1e9 / (fastest / fraction));
         let greatest = (divided.ended.iter()).max_by(|one, other| one.2.total_cmp(&other.2));
         let (device, took, fraction) = *greatest?;
         let parts = divided.ended.iter();
@@ -237,5 +273,19 @@ fn check_part(task: &dyn Computed, subtask: u64, part: &dyn Computed) -> Result<
             "a part of subtask {subtask} of {} cannot be computed: {why}",
             task.name()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_division_is_repeated_where_it_has_paid() {
+        let tried = |whole, divided| Tried { whole, divided }.may_divide();
+        assert!(tried(None, None) && tried(Some(1.0), None));
+        assert!(!tried(None, Some(0.5)), "one device computes next");
+        assert!(tried(Some(1.0), Some(0.6)));
+        assert!(!tried(Some(1.0), Some(0.99)) && !tried(Some(1.0), Some(1.5)));
     }
 }

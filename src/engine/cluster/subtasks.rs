@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::copying::Copying;
 use super::error::ClusterError;
-use super::parts::Divided;
+use super::parts::{Divided, Tried};
 use super::store::{Kept, Store};
 use super::traced::Traced;
 use crate::cluster::NodeId;
@@ -64,9 +64,9 @@ pub(super) struct Happened {
 pub(super) struct Running {
     pub task: TaskId,
     pub subtask: u64,
-    codelet: String,
+    pub codelet: String,
     /// The seconds that its cost lets expect, by device.
-    expected: Vec<f64>,
+    pub expected: Vec<f64>,
     pub written: Written,
     /// Whether the host needs what it writes at once.
     reduces: bool,
@@ -100,6 +100,8 @@ pub(super) struct Subtasks {
     ending: Vec<EndedSubtask>,
     /// By codelet and device: measured seconds in one that was expected.
     pub(super) learned: HashMap<(String, usize), f64>,
+    /// By codelet.
+    pub(super) tried: HashMap<String, Tried>,
     /// Whether something has changed that the graph was not told.
     pub changed: bool,
     /// Of a run that is traced, and the subtask of each kernel.
@@ -128,6 +130,7 @@ impl Subtasks {
             divided: HashMap::new(),
             ending: Vec::new(),
             learned: HashMap::new(),
+            tried: HashMap::new(),
             changed: false,
             traced,
             begun: HashMap::new(),
