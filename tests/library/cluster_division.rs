@@ -10,7 +10,9 @@ use pdawl::cluster::space::Block;
 use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::{Cost, NdRange, Value};
 use pdawl::engine::cluster::expected;
+use pdawl::machine::MachineStore;
 use pdawl::runtime::Devices;
+use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::spread::NamedSpread;
 use pdawl::verify::Checked;
 use pdawl::workload::cluster::program::{Program, ProgramTask, SubtaskKernel, View, ViewMut};
@@ -53,6 +55,8 @@ struct Bands {
     by_lines: bool,
     /// Whether what is written begins with its contents.
     keeps: bool,
+    /// Whether the kernel says how it computes some lines.
+    divides: bool,
     flops: f64,
 }
 
@@ -67,6 +71,7 @@ impl Bands {
             is_natural,
             by_lines: !is_natural || random.bool(),
             keeps: random.bool(),
+            divides: true,
             flops: LONG,
         }
     }
@@ -104,7 +109,11 @@ impl Bands {
         let range = move |subtask| self.launch(&self.block(subtask, None)).0;
         let kernel = SubtaskKernel::new(KERNELS, entry, range).expect("the source has it");
         let kernel = kernel.values(move |subtask| self.launch(&self.block(subtask, None)).1);
-        kernel.by_lines(move |subtask, lines| self.launch(&self.block(subtask, Some(lines))))
+        let of_lines = move |subtask, lines| self.launch(&self.block(subtask, Some(lines)));
+        match self.divides {
+            true => kernel.by_lines(of_lines),
+            false => kernel,
+        }
     }
 
     fn element(self, row: u64, column: u64) -> i64 {
@@ -266,6 +275,7 @@ fn subtasks_are_not_divided_where_that_does_not_pay() {
         is_natural: false,
         by_lines: true,
         keeps: false,
+        divides: true,
         flops: LONG,
     };
     let short = Bands {
@@ -278,6 +288,53 @@ fn subtasks_are_not_divided_where_that_does_not_pay() {
         let ran = case.run_as(|wire, stop| on_three(&case, None, wire, stop), |_| {});
         assert_eq!(divided(ran, bands), (0, 0), "{bands:?}");
     }
+}
+
+/// How many subtasks two simulated GPUs and a host have divided, and the virtual seconds of the
+/// device that has computed longest.
+fn simulated(bands: Bands) -> (u64, f64) {
+    let case = bands.case(1, &mut fastrand::Rng::with_seed(3));
+    let ran = case.run_as(
+        |wire, stop| {
+            let machine = MachineStore::of_user().find("v100x2").expect("it ships");
+            let options = SimOptions {
+                data: true,
+                noise: Some(0.0),
+                ..SimOptions::default()
+            };
+            let mut runtime = Sim::new(&machine, options).expect("the machine is right");
+            case.on(&mut runtime, wire, stop)
+        },
+        |_| {},
+    );
+    let first = ran.into_iter().next().expect("a rank").expect("it runs");
+    let outcome = first.expect("the first rank has the outcome");
+    let node = &outcome.nodes[0];
+    let seconds = node.devices.iter().map(|device| device.seconds);
+    (node.divided, seconds.fold(0.0, f64::max))
+}
+
+#[test]
+fn two_gpus_take_half_of_the_time_of_one() {
+    let undivided = Bands {
+        rows: 16,
+        columns: 8,
+        count: 1,
+        is_natural: false,
+        by_lines: true,
+        keeps: false,
+        divides: false,
+        flops: 1e12,
+    };
+    let (none, alone) = simulated(undivided);
+    let divides = true;
+    let (one, together) = simulated(Bands {
+        divides,
+        ..undivided
+    });
+    assert_eq!((none, one), (0, 1));
+    println!("{together} s together, {alone} s alone");
+    assert!(together < 0.6 * alone, "{together} s, and {alone} s alone");
 }
 
 /// A function on the host and a kernel on an OpenCL device with memory of its own.
