@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use pdawl::cluster::info::DeviceInfo;
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::space::{Block, Extent};
@@ -52,10 +53,22 @@ impl Case {
 
     /// A rank with these devices.
     pub fn on(&self, runtime: &mut dyn Runtime, wire: LocalWire, stop: &AtomicBool) -> Ran {
+        let devices = runtime.devices().iter().map(expected).collect();
+        self.with(runtime, devices, wire, stop)
+    }
+
+    /// A rank with these devices, of which this is expected.
+    pub fn with(
+        &self,
+        runtime: &mut dyn Runtime,
+        devices: Vec<DeviceInfo>,
+        wire: LocalWire,
+        stop: &AtomicBool,
+    ) -> Ran {
         let is_first = wire.rank() == 0;
         let options = Options {
             program: "the test".to_owned(),
-            devices: runtime.devices().iter().map(expected).collect(),
+            devices,
             settings: Settings {
                 prefetch: self.prefetch,
                 ..Settings::default()

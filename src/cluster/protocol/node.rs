@@ -180,6 +180,16 @@ impl NodeMachine {
         task.0 / RESTART == self.restarts()
     }
 
+    /// The subtasks of the present task that are here and have not ended; `None` if there are
+    /// more than `most`.
+    pub fn present(&self, most: usize) -> Option<Vec<u64>> {
+        let work = self.work.as_ref();
+        work.map_or_else(
+            || Some(Vec::new()),
+            |work| work.present(&self.devices, most),
+        )
+    }
+
     /// What became of this node's subtasks in the tasks that have ended since the tasks
     /// began last.
     pub fn counts(&self) -> Counts {
@@ -234,6 +244,18 @@ impl NodeMachine {
                 subtask,
                 took,
             } => self.done(device, (task, subtask), took, (now, spaces), actions),
+            Event::Lacked {
+                device,
+                task,
+                subtask,
+            } => {
+                let ran = self.devices.done(device, (task, subtask), now);
+                if let Some(work) = &mut self.work
+                    && let Some(running) = ran.filter(|running| running.task == work.id)
+                {
+                    work.lacked(running, &self.devices, spaces, actions);
+                }
+            }
             Event::DeviceLost { device, .. } => {
                 let lost = self.devices.lost(device);
                 let message = Message::DeviceLost { device: device.0 };

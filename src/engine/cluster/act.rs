@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Combined, Node};
-use super::subtasks::{Subtasks, Written};
+use super::subtasks::{FEW, Subtasks, Written};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, Event, Message};
 use crate::cluster::space::{Part, SpaceId};
@@ -93,7 +93,7 @@ impl Node<'_> {
         store.fill(graph, self.runtime, &self.spaces, part, &fill)
     }
 
-    fn start(&mut self, subtask: u64) -> Result<(), ClusterError> {
+    pub(super) fn start(&mut self, subtask: u64) -> Result<(), ClusterError> {
         let Some(task) = self.task.clone() else {
             return Ok(());
         };
@@ -115,7 +115,10 @@ impl Node<'_> {
         }
         self.busy(true);
         let task = (id, &*task);
-        match (self.subtasks).start(self.runtime, &self.spaces, task, subtask) {
+        let several = self.subtasks.are_several().then_some(FEW);
+        let present = several.and_then(|few| self.machine.present(few));
+        let which = (subtask, present.as_deref());
+        match (self.subtasks).start(self.runtime, &self.spaces, task, which) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let codelet = task.1.launch(subtask).codelet;

@@ -11,7 +11,7 @@ use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::info::speeds;
 use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
-use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::cluster::wire::Wire;
 use crate::parallel;
@@ -357,6 +357,7 @@ impl Node<'_> {
         let record = &mut self.record;
         record.busy_seconds = 0.0;
         (record.received_bytes, record.sent_bytes) = (0, 0);
+        (record.divided, record.touched) = (0, TouchRecord::default());
         for device in &mut record.devices {
             (device.subtasks, device.seconds) = (0, 0.0);
         }

@@ -112,11 +112,17 @@ impl Node<'_> {
         let Happened {
             ended,
             has_unplaced,
+            undone,
         } = happened;
         for ended in ended {
             self.ended_subtask(ended)?;
         }
         self.tell_losses()?;
+        for (task, subtask) in undone {
+            if task == self.machine.task() {
+                self.start(subtask)?;
+            }
+        }
         match has_unplaced {
             false => Ok(()),
             true => self.lose_all("no device is left that can compute the task's subtasks"),
@@ -131,15 +137,37 @@ impl Node<'_> {
     fn ended_subtask(&mut self, ended: EndedSubtask) -> Result<(), ClusterError> {
         let EndedSubtask {
             device,
+            took,
             task,
             subtask,
-            took,
+            parts,
             written,
         } = ended;
+        let present = self.task.as_ref().filter(|_| task == self.machine.task());
+        let lacked = present.map_or_else(Vec::new, |task| task.lacked(subtask));
         if self.machine.is_of_attempt(task) {
-            let part = &mut self.record.devices[device.0 as usize];
-            part.subtasks += 1;
-            part.seconds += took as f64 / 1e9;
+            for (device, took) in &parts {
+                self.record.devices[device.0 as usize].seconds += *took as f64 / 1e9;
+            }
+        }
+        if !lacked.is_empty() {
+            let touched = &mut self.record.touched;
+            touched.runs += 1;
+            touched.blocks += lacked.len() as u64;
+            touched.bytes += lacked
+                .iter()
+                .map(|part| self.spaces.bytes(part))
+                .sum::<u64>();
+            self.subtasks.discard(written);
+            return self.tell(Event::Lacked {
+                device,
+                task,
+                subtask,
+            });
+        }
+        if self.machine.is_of_attempt(task) {
+            self.record.devices[device.0 as usize].subtasks += 1;
+            self.record.divided += u64::from(parts.len() > 1);
         }
         if task == self.machine.task() && self.task.is_some() {
             self.held.insert(subtask, written);

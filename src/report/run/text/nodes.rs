@@ -77,6 +77,19 @@ fn figures(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
             .map_or("not finite".to_owned(), |value| format!("{value:e}"));
         line(out, figure.title, value)?;
     }
+    let divided: u64 = report.nodes.iter().map(|node| node.divided).sum();
+    if divided > 0 {
+        let divided = format!("{divided} subtasks, over several devices of their node");
+        line(out, "Divided", divided)?;
+    }
+    let touched = |of: fn(&Node) -> u64| report.nodes.iter().map(of).sum::<u64>();
+    let runs = touched(|node| node.touched_runs);
+    if runs > 0 {
+        let blocks = touched(|node| node.touched_blocks);
+        let bytes = Bytes(touched(|node| node.touched_bytes));
+        let touched = format!("{blocks} blocks, {bytes}, for which {runs} runs were given up");
+        line(out, "Touched", touched)?;
+    }
     verified(report, out)?;
     writeln!(out)
 }
