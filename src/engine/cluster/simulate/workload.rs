@@ -44,11 +44,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::info::DeviceInfo;
     use crate::cluster::space::{Block, SpaceId};
     use crate::cluster::task::Task;
     use crate::codelet::Precision;
-    use crate::engine::cluster::simulate::{DeviceModel, Resource, simulate};
+    use crate::engine::cluster::simulate::tests::machine;
+    use crate::engine::cluster::simulate::{Resource, simulate};
     use crate::machine::cluster::NetworkSpec;
     use crate::matrices::matrix;
     use crate::spread::NamedSpread;
@@ -59,20 +59,10 @@ mod tests {
     use crate::workload::spmv::Form;
     use crate::workload::stencil::Stencil;
 
-    /// Equal nodes of a device, which computes so many operations a second.
+    /// Equal nodes, which compute so many operations a second.
     fn cluster(nodes: usize, flops: f64, full_duplex: bool) -> Cluster {
-        let device = DeviceModel {
-            info: DeviceInfo {
-                name: "device".into(),
-                flops,
-                memory_bandwidth: f64::INFINITY,
-                link_bandwidth: f64::INFINITY,
-                depth: 1,
-            },
-            launch: 0,
-        };
         Cluster {
-            nodes: vec![vec![device]; nodes],
+            nodes: vec![machine(flops); nodes],
             network: NetworkSpec {
                 bandwidth: 1e6,
                 latency_ns: 10_000,
@@ -286,7 +276,7 @@ mod tests {
             report.unwrap().busiest.unwrap()
         };
         let slow = busiest(&cluster(2, 1e4, true), Placement::Rows);
-        assert_eq!(slow.resource, Resource::Device(0, "device".to_owned()));
+        assert_eq!(slow.resource, Resource::Device(0, "host".to_owned()));
         assert!(slow.share > 0.9, "{}", slow.share);
         // All others fetch what node 0 has.
         let fast = busiest(&cluster(4, 1e12, true), Placement::Central);

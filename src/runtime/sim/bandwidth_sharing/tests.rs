@@ -4,6 +4,25 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl Fluid {
+    /// The flows, in the order of their start.
+    fn in_order(&self) -> Vec<&Flow> {
+        let mut flows: Vec<&Flow> = self.flows.iter().flatten().collect();
+        flows.sort_by_key(|flow| flow.number);
+        flows
+    }
+
+    fn keys(&self) -> impl Iterator<Item = FlowKey> {
+        self.in_order().into_iter().map(|flow| flow.key)
+    }
+
+    /// Progress a second of every flow.
+    fn rates(&mut self) -> Vec<f64> {
+        self.share();
+        self.in_order().iter().map(|flow| flow.rate).collect()
+    }
+}
+
 fn uses(amounts: &[(Resource, f64)]) -> Vec<Use> {
     let pair = |(resource, amount): &(Resource, f64)| Use::of(*resource, *amount);
     amounts.iter().map(pair).collect()
