@@ -35,6 +35,15 @@ impl NamedMachine {
         Some(Self { file, here })
     }
 
+    /// A machine that is simulated, whatever machine this is.
+    pub fn simulated(mut file: MachineFile) -> Self {
+        file.fingerprint = None;
+        Self {
+            file,
+            here: this_machine::fingerprint(),
+        }
+    }
+
     /// The machine of `--machine`, if there is one. A simulated one has at most
     /// the memory of `--host-memory`.
     ///
@@ -53,7 +62,10 @@ impl NamedMachine {
     /// # Errors
     /// As [`Self::of`], but faults of real devices are none.
     pub fn of_losses(args: &MachineArgs) -> Result<Option<Self>, Failure> {
-        let mut named = args.machine.as_deref().map(Self::find).transpose()?;
+        let mut named = match &args.node {
+            Some(file) => Some(Self::simulated((**file).clone())),
+            None => args.machine.as_deref().map(Self::find).transpose()?,
+        };
         match named.as_mut().filter(|named| named.is_simulated()) {
             Some(named) => {
                 if let Some(limit) = args.host_memory {
