@@ -86,7 +86,7 @@ pub struct KernelDemand<'a> {
     /// The units among which a pool's cores are divided; `None`: all cores share it, whatever
     /// its units are.
     pub units: Option<u64>,
-    /// Kernels that the device launches for it, one after the other; a pool of cores runs one.
+    /// Kernels that a device launches for it, one after the other. A pool runs native code.
     pub launches: u64,
 }
 
@@ -277,7 +277,7 @@ impl DeviceModel {
     pub fn launch(&self, launch: &Launch, noise: f64) -> Demand {
         let (codelet, units) = (&launch.codelet, &launch.units);
         let mut kernel = KernelDemand::of(codelet, units, launch.cost);
-        // A pool runs native code, and a device all kernels of a series.
+        // Only a device launches all kernels of a series.
         if let (None, Some(series)) = (&self.cores, &codelet.opencl) {
             kernel.launches = series.launches(units, &launch.args);
         }
@@ -293,11 +293,12 @@ impl DeviceModel {
         let traffic = kernel.cost.bytes * noise;
         let bytes = traffic / efficiency(&self.efficiency, kernel.codelet);
         let mut seconds = flops.map_or(0.0, |rate| kernel.cost.flops * noise / rate);
-        let mut slots = None;
+        let (mut slots, mut launches) = (None, kernel.launches);
         if let Some(cores) = &self.cores {
             // One core cannot use the whole memory bandwidth, and a small launch
             // has tiles for some of the cores only.
             seconds = seconds.max(bytes / (f64::from(cores.all) * cores.bandwidth));
+            launches = 1;
             slots = Some(Slots {
                 count: busy_cores(kernel, cores.all),
                 of: self.compute,
@@ -311,7 +312,7 @@ impl DeviceModel {
             engine: self.kernels,
             other: None,
             slots,
-            gap: kernel.launches * self.launch_overhead,
+            gap: launches * self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
                 behind: link.up,
                 by: link.spec.launch_delay_ns,

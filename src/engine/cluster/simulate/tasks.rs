@@ -89,7 +89,7 @@ impl SubtaskKernel {
     /// What a device needs to know for its time. `efficiency` is the part of its operations a
     /// second that the kernel reaches. What is not known to be computed has singles, and all
     /// cores of a host share it.
-    pub fn demand(&self, is_pool: bool, efficiency: f64) -> KernelDemand<'_> {
+    pub fn demand(&self, efficiency: f64) -> KernelDemand<'_> {
         let cost = Cost {
             flops: self.cost.flops / efficiency,
             ..self.cost
@@ -104,8 +104,10 @@ impl SubtaskKernel {
                 launches: 1,
             },
         };
-        let launches = if is_pool { 1 } else { self.launches };
-        KernelDemand { launches, ..kernel }
+        KernelDemand {
+            launches: self.launches,
+            ..kernel
+        }
     }
 }
 

@@ -18,7 +18,6 @@ use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::TaskId;
 use crate::engine::cluster::ClusterError;
 use crate::engine::graph::able;
-use crate::machine::DeviceKind;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::IdMap;
 use crate::runtime::sim::bandwidth_sharing::{Resource, Use};
@@ -478,8 +477,7 @@ impl<'a> World<'a> {
         let node = &mut self.nodes[index];
         node.starts(now);
         let of = &node.devices[device];
-        let is_pool = of.model.device.kind == DeviceKind::Cpu;
-        let demand = kernel.demand(is_pool, self.options.efficiency);
+        let demand = kernel.demand(self.options.efficiency);
         let demand = of.model.kernel(&demand, slower);
         let takes = of.enqueues(begun.bytes);
         if takes == 0 {
