@@ -2,6 +2,7 @@
 
 use super::device::Device;
 use super::machines::NodeMachine as Machine;
+use super::resident::Resident;
 use super::tasks::SimulatedTask;
 use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
@@ -15,6 +16,9 @@ use crate::time::Nanos;
 pub struct Node {
     pub machine: NodeMachine,
     pub devices: Vec<Device>,
+    pub resident: Resident,
+    /// Bytes a second of the slowest link of a device.
+    pub slowest_link: f64,
     pub alive: bool,
     /// The task that it begins next, and the one that it began last.
     pub next: u64,
@@ -65,6 +69,11 @@ impl Node {
         let (count, program) = (cluster.nodes.len() as u32, "simulated".to_owned());
         Self {
             machine: NodeMachine::new(me, count, program, info, settings, spread),
+            slowest_link: devices
+                .iter()
+                .map(|device| device.info.link_bandwidth)
+                .fold(f64::INFINITY, f64::min),
+            resident: Resident::new(devices.iter().map(Device::own_memory)),
             devices,
             alive: true,
             next: 0,
@@ -84,7 +93,8 @@ impl Node {
     }
 
     /// A subtask starts on a device.
-    pub fn starts(&mut self, now: Nanos) {
+    pub fn starts(&mut self, device: usize, now: Nanos) {
+        self.devices[device].running += 1;
         if self.running == 0 {
             self.running_since = now;
         }
@@ -93,6 +103,7 @@ impl Node {
 
     /// A subtask that has started on a device at `began` ends.
     pub fn ends(&mut self, device: usize, began: Nanos, now: Nanos) {
+        self.devices[device].running -= 1;
         self.devices[device].subtasks += 1;
         self.devices[device].took += now - began;
         self.running -= 1;

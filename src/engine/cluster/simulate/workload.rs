@@ -44,14 +44,17 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::cluster::record::Stage;
     use crate::cluster::space::{Block, SpaceId};
     use crate::cluster::task::Task;
     use crate::codelet::Precision;
     use crate::engine::cluster::simulate::tests::machine;
-    use crate::engine::cluster::simulate::{Resource, simulate};
+    use crate::engine::cluster::simulate::{Computing, NodeMachine, Resource, simulate};
+    use crate::machine::MachineFile;
     use crate::machine::cluster::NetworkSpec;
     use crate::matrices::matrix;
     use crate::spread::NamedSpread;
+    use crate::workload::Divisible;
     use crate::workload::cluster::{
         ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, PagerankWorkload,
         Placement, SpmvWorkload, StencilWorkload,
@@ -189,6 +192,50 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A grid that fits a GPU's memory is copied there once, whatever the number of steps, and
+    /// between nodes only halos travel, through host memory.
+    #[test]
+    fn what_a_device_has_is_not_copied_again() {
+        let text = include_str!("../../../../datasets/machines/k40.toml");
+        let file = Arc::new(MachineFile::parse(text, "k40").unwrap());
+        let (rows, columns, steps) = (64, 1000, 10);
+        let stencil = Stencil::new(columns, rows, None, Precision::F64, 1).unwrap();
+        let workload = StencilWorkload {
+            stencil: Arc::new(stencil),
+            steps,
+            tile: 4,
+        };
+        let copied = |nodes: usize| {
+            let mut cluster = cluster(nodes, 1.0, true);
+            cluster.network.bandwidth = 1e9;
+            cluster
+                .nodes
+                .fill(NodeMachine::new(Arc::clone(&file), Computing::Gpus));
+            let options = Options {
+                spread: NamedSpread::Static,
+                traces: true,
+                ..Options::default()
+            };
+            let report = simulate_workload(&cluster, &workload, 4, &options).unwrap();
+            let commands = || report.nodes.iter().flat_map(|node| &node.commands);
+            let of = |stage| -> u64 {
+                let own = commands().filter(|command| command.stage == stage);
+                own.map(|command| command.bytes).sum()
+            };
+            let sent: u64 = report.nodes.iter().map(|node| node.bytes_out).sum();
+            (of(Stage::Write), of(Stage::Read), sent)
+        };
+        let units = workload.stencil.units();
+        let row = workload.spaces()[0]
+            .extent
+            .bytes(&Block::new(0..1, 0..columns as u64));
+        assert_eq!(copied(1), (units * row, 0, 0));
+        // Two rows for each step but the first, whose halos are copied with the bands.
+        let (write, _, sent) = copied(2);
+        assert_eq!(sent, 2 * row * steps);
+        assert_eq!(write, (units + 2 * steps) * row);
     }
 
     #[test]
