@@ -139,7 +139,7 @@ impl Resident {
                 None => part.block.elements(),
             };
             if lacks > 0 {
-                self.to_host(part, Some(device), known, &mut copies);
+                self.bring_to_host(part, Some(device), known, &mut copies);
             }
             if let Some(own) = &mut self.devices[device] {
                 copies.write += lacks * spaces.extent(part.space).element;
@@ -170,7 +170,7 @@ impl Resident {
         let mut copies = Copies::default();
         if self.is_apart() {
             for part in parts {
-                self.to_host(part, None, known, &mut copies);
+                self.bring_to_host(part, None, known, &mut copies);
             }
         }
         copies
@@ -199,7 +199,7 @@ impl Resident {
     }
 
     /// Host memory gets what only other devices than `but` have of a part.
-    fn to_host(
+    fn bring_to_host(
         &mut self,
         part: &Part,
         but: Option<usize>,

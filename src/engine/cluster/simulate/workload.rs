@@ -230,7 +230,7 @@ mod tests {
         let units = workload.stencil.units();
         let row = workload.spaces()[0]
             .extent
-            .bytes(&Block::new(0..1, 0..columns as u64));
+            .bytes(&Block::new(0..1, 0..columns));
         assert_eq!(copied(1), (units * row, 0, 0));
         // Two rows for each step but the first, whose halos are copied with the bands.
         let (write, _, sent) = copied(2);
