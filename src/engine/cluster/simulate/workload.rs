@@ -232,7 +232,7 @@ mod tests {
             .extent
             .bytes(&Block::new(0..1, 0..columns));
         assert_eq!(copied(1), (units * row, 0, 0));
-        // Two rows for each step but the first, whose halos are copied with the bands.
+        // A row each way in each step.
         let (write, _, sent) = copied(2);
         assert_eq!(sent, 2 * row * steps);
         assert_eq!(write, (units + 2 * steps) * row);
