@@ -78,8 +78,8 @@ impl Stencil {
         let seed = stencil.seed();
         let mut prepared = cluster::stencil::prepare(stencil, self.grid.steps);
         let alone = |machine: &MachineFile| {
-            let workload = WorkloadRequest::Stencil(&self.grid).prepare(of_host(machine))?;
-            scaling::alone(machine, &workload, &self.scaling, seed)
+            let request = WorkloadRequest::Stencil(&self.grid);
+            scaling::alone(machine, request, &self.scaling)
         };
         scaling::predict(&mut prepared, &self.scaling, seed, self.place.format, alone)
     }
@@ -115,8 +115,7 @@ impl Spmv {
         let alone = |machine: &MachineFile| {
             let matrix = product.load(None, format, interrupt::listen()?)?;
             let request = WorkloadRequest::Spmv(product, matrix);
-            let workload = request.prepare(of_host(machine))?;
-            scaling::alone(machine, &workload, &self.scaling, seed)
+            scaling::alone(machine, request, &self.scaling)
         };
         scaling::predict(&mut prepared, &self.scaling, seed, format, alone)
     }

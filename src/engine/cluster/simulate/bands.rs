@@ -2,12 +2,9 @@
 //! and what travels between them over the simulated network. The decisions are those of real
 //! nodes.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::network::{End, Network};
 use super::{Busiest, NodeRow, Report, Resource, SimulateError};
 use crate::balance::bands::{Pace, is_compared, redivided};
 use crate::balance::{Balancer, Dawl, Setup};
@@ -21,6 +18,7 @@ use crate::engine::corun::session::{Session, Stepped};
 use crate::engine::corun::{Later, Options, Tracing, When};
 use crate::machine::MachineFile;
 use crate::machine::cluster::NetworkSpec;
+use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, Runtime};
 use crate::time::Nanos;
@@ -37,8 +35,6 @@ struct Node<'w> {
     since: Nanos,
     set_up: f64,
     row: NodeRow,
-    out: usize,
-    into: usize,
     /// By step of the session: what to add to its machine's clock.
     shifts: Vec<i64>,
     /// The number of steps before it, and what it did.
@@ -54,8 +50,6 @@ struct Nodes<'w> {
     bands: Bands<'w>,
     spec: NetworkSpec,
     nodes: Vec<Node<'w>>,
-    network: Network,
-    switch: Option<usize>,
     messages: u64,
     units: Vec<Range<u64>>,
     /// When the last step had ended.
@@ -99,10 +93,6 @@ impl<'w> Nodes<'w> {
         bands: Bands<'w>,
         (options, tracing): (&SimOptions, Tracing),
     ) -> Result<Self, SimulateError> {
-        let mut network = Network::default();
-        let switch = spec
-            .switch_bandwidth
-            .map(|bandwidth| network.link(bandwidth));
         let mut nodes = Vec::with_capacity(machines.len());
         for (rank, machine) in (0..).zip(machines) {
             let own = SimOptions {
@@ -110,7 +100,6 @@ impl<'w> Nodes<'w> {
                 ..options.clone()
             };
             let sim = Sim::new(machine, own).map_err(failed)?;
-            let out = network.link(spec.bandwidth);
             nodes.push(Node {
                 info: NodeInfo {
                     name: machine.name.clone(),
@@ -123,14 +112,9 @@ impl<'w> Nodes<'w> {
                 since: 0,
                 set_up: 0.0,
                 row: NodeRow::default(),
-                out,
                 shifts: Vec::new(),
                 before: 0,
                 traced: Vec::new(),
-                into: match spec.full_duplex {
-                    true => network.link(spec.bandwidth),
-                    false => out,
-                },
             });
         }
         let infos: Vec<&NodeInfo> = nodes.iter().map(|node| &node.info).collect();
@@ -142,8 +126,6 @@ impl<'w> Nodes<'w> {
             bands,
             spec: spec.clone(),
             nodes,
-            network,
-            switch,
             messages: 0,
             units: units.clone(),
             ended: 0,
@@ -355,43 +337,49 @@ impl<'w> Nodes<'w> {
     /// Has messages travel: the receivers have them at their times then.
     fn travel(&mut self, mut sent: Vec<Sent>) {
         sent.sort_unstable_by_key(|(_, _, at, _)| *at);
-        let mut to_begin = sent.into_iter().peekable();
-        let mut ends: BinaryHeap<Reverse<(Nanos, usize, u32)>> = BinaryHeap::new();
-        let mut receivers: Vec<usize> = Vec::new();
-        let mut changed: Vec<End> = Vec::new();
+        let Some((_, _, mut now, _)) = sent.first().copied() else {
+            return;
+        };
+        // Nothing else is on its way.
+        let mut fluid = Fluid::default();
+        let bandwidth = self.spec.bandwidth;
+        let links: Vec<[Shared; 2]> = (0..self.nodes.len())
+            .map(|_| {
+                let out = fluid.resource(bandwidth);
+                match self.spec.full_duplex {
+                    true => [out, fluid.resource(bandwidth)],
+                    false => [out, out],
+                }
+            })
+            .collect();
+        let switch = self.spec.switch_bandwidth;
+        let switch = switch.map(|bandwidth| fluid.resource(bandwidth));
+        let mut begun = 0;
         loop {
-            let next_end = ends.peek().map(|Reverse((at, ..))| *at);
-            let begins = to_begin.peek().map(|(_, _, at, _)| *at);
-            match (begins, next_end) {
-                (None, None) => return,
-                (Some(at), end) if end.is_none_or(|end| at <= end) => {
-                    let Some((from, to, at, bytes)) = to_begin.next() else {
-                        return;
-                    };
-                    self.messages += 1;
-                    self.nodes[from].row.bytes_out += bytes;
-                    self.nodes[to].row.bytes_in += bytes;
-                    let mut links = vec![self.nodes[from].out, self.nodes[to].into];
-                    links.extend(self.switch);
-                    let flow = self.network.begin(links, bytes, at, &mut changed);
-                    receivers.resize(receivers.len().max(flow + 1), 0);
-                    receivers[flow] = to;
-                }
-                _ => {
-                    let Some(Reverse((at, flow, version))) = ends.pop() else {
-                        return;
-                    };
-                    let end = End { flow, version, at };
-                    if self.network.end(end, &mut changed) {
-                        let node = &mut self.nodes[receivers[flow]];
-                        let arrives = at + self.spec.latency_ns;
-                        // Its driver handles one message after the other.
-                        node.at = node.at.max(arrives) + self.spec.message_ns;
-                    }
-                }
+            let end = fluid.next_end().map(|after| now + after);
+            let begin = sent.get(begun).map(|(_, _, at, _)| *at);
+            let Some(at) = begin.into_iter().chain(end).min() else {
+                return;
+            };
+            for ended in fluid.advance(at - now) {
+                let to = sent[ended as usize].1;
+                let node = &mut self.nodes[to];
+                let arrives = at + self.spec.latency_ns;
+                // Its driver handles one message after the other.
+                node.at = node.at.max(arrives) + self.spec.message_ns;
             }
-            let ended = changed.drain(..);
-            ends.extend(ended.map(|end| Reverse((end.at, end.flow, end.version))));
+            now = at;
+            while let Some((from, to, ..)) = sent.get(begun).filter(|(_, _, of, _)| *of <= now) {
+                let bytes = sent[begun].3;
+                self.messages += 1;
+                self.nodes[*from].row.bytes_out += bytes;
+                self.nodes[*to].row.bytes_in += bytes;
+                let over = [Some(links[*from][0]), Some(links[*to][1]), switch];
+                let over = over.into_iter().flatten();
+                let uses = over.map(|link| Use::of(link, bytes as f64)).collect();
+                fluid.start(begun as u64, uses);
+                begun += 1;
+            }
         }
     }
 
@@ -473,7 +461,7 @@ impl<'w> Nodes<'w> {
                 busiest = Some(Busiest { resource, share });
             }
         };
-        let mut rows = Vec::with_capacity(self.nodes.len());
+        let (mut rows, mut sent) = (Vec::with_capacity(self.nodes.len()), 0.0);
         for (rank, node) in (0..).zip(self.nodes) {
             let mut row = node.row;
             row.computing = seconds(node.computing);
@@ -482,14 +470,20 @@ impl<'w> Nodes<'w> {
             for device in &row.devices {
                 regard(Resource::Device(rank, device.name.clone()), device.seconds);
             }
-            regard(Resource::LinkOut(rank), self.network.seconds(node.out));
-            if node.into != node.out {
-                regard(Resource::LinkIn(rank), self.network.seconds(node.into));
+            let [bytes_in, bytes_out] = [row.bytes_in, row.bytes_out].map(|bytes| bytes as f64);
+            let bandwidth = self.spec.bandwidth;
+            match self.spec.full_duplex {
+                true => {
+                    regard(Resource::LinkOut(rank), bytes_out / bandwidth);
+                    regard(Resource::LinkIn(rank), bytes_in / bandwidth);
+                }
+                false => regard(Resource::LinkOut(rank), (bytes_in + bytes_out) / bandwidth),
             }
+            sent += bytes_out;
             rows.push(row);
         }
-        if let Some(switch) = self.switch {
-            regard(Resource::Switch, self.network.seconds(switch));
+        if let Some(bandwidth) = self.spec.switch_bandwidth {
+            regard(Resource::Switch, sent / bandwidth);
         }
         Report {
             seconds: all,

@@ -1,50 +1,56 @@
 //! A simulated node.
 
-use std::sync::Arc;
-
-use super::device::{Device, DeviceModel, Speed};
-use super::network::Network;
+use super::device::Device;
+use super::machines::NodeMachine as Machine;
+use super::resident::Resident;
+use super::tasks::SimulatedTask;
 use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{NodeMachine, Settings};
-use crate::cluster::task::Task;
+use crate::runtime::sim::bandwidth_sharing::Resource;
+use crate::runtime::sim::schedule::Schedule;
 use crate::time::Nanos;
 
 /// A simulated node.
 pub struct Node {
     pub machine: NodeMachine,
     pub devices: Vec<Device>,
-    pub speed: Speed,
+    pub resident: Resident,
+    /// Bytes a second of the slowest link of a device.
+    pub slowest_link: f64,
     pub alive: bool,
     /// The task that it begins next, and the one that it began last.
     pub next: u64,
-    pub task: Option<Arc<dyn Task>>,
+    pub task: Option<SimulatedTask>,
     pub computes: bool,
     pub ready: bool,
-    /// When its driver has handled the messages that it sends and receives.
+    /// When its driver has handled the messages that it sends and receives, and enqueued the
+    /// commands of its devices.
     pub sends: Nanos,
     pub receives: Nanos,
-    /// Nanoseconds in which it handled those that it sent, and those that it received.
-    pub handling: [Nanos; 2],
+    pub enqueues: Nanos,
+    /// Nanoseconds in which it did each of these.
+    pub handling: [Nanos; 3],
     /// Subtasks on its devices, and since when there have been some.
     pub running: u64,
     pub running_since: Nanos,
-    pub out: usize,
-    pub into: usize,
+    pub out: Resource,
+    pub into: Resource,
     pub row: NodeRow,
 }
 
 impl Node {
-    /// Node `me` of a cluster, with its links in the network.
+    /// Node `me` of a cluster, with its devices and its links to the switch in the schedule.
     pub fn new(
         me: NodeId,
-        devices: &[DeviceModel],
+        machine: &Machine,
         cluster: &Cluster,
         options: &Options,
-        network: &mut Network,
+        schedule: &mut Schedule,
     ) -> Self {
         let spec = &cluster.network;
+        let devices: Vec<Device> = machine.add(schedule).into_iter().map(Device::new).collect();
         let settings = Settings {
             network: cluster.assumed(),
             ..options.settings
@@ -54,21 +60,21 @@ impl Node {
             name: me.to_string(),
             devices: devices.iter().map(|device| device.info.clone()).collect(),
         };
-        let out = network.link(spec.bandwidth);
+        let out = schedule.fluid().resource(spec.bandwidth);
         let into = if spec.full_duplex {
-            network.link(spec.bandwidth)
+            schedule.fluid().resource(spec.bandwidth)
         } else {
             out
         };
-        let mut speed = Speed::default();
-        for slow in options.slowdowns.iter().filter(|slow| slow.node == me) {
-            speed.change(slow.at, slow.fraction);
-        }
         let (count, program) = (cluster.nodes.len() as u32, "simulated".to_owned());
         Self {
             machine: NodeMachine::new(me, count, program, info, settings, spread),
-            devices: devices.iter().cloned().map(Device::new).collect(),
-            speed,
+            slowest_link: devices
+                .iter()
+                .map(|device| device.info.link_bandwidth)
+                .fold(f64::INFINITY, f64::min),
+            resident: Resident::new(devices.iter().map(Device::own_memory)),
+            devices,
             alive: true,
             next: 0,
             task: None,
@@ -76,7 +82,8 @@ impl Node {
             ready: false,
             sends: 0,
             receives: 0,
-            handling: [0; 2],
+            enqueues: 0,
+            handling: [0; 3],
             running: 0,
             running_since: 0,
             out,
@@ -86,7 +93,8 @@ impl Node {
     }
 
     /// A subtask starts on a device.
-    pub fn starts(&mut self, now: Nanos) {
+    pub fn starts(&mut self, device: usize, now: Nanos) {
+        self.devices[device].running += 1;
         if self.running == 0 {
             self.running_since = now;
         }
@@ -95,6 +103,7 @@ impl Node {
 
     /// A subtask that has started on a device at `began` ends.
     pub fn ends(&mut self, device: usize, began: Nanos, now: Nanos) {
+        self.devices[device].running -= 1;
         self.devices[device].subtasks += 1;
         self.devices[device].took += now - began;
         self.running -= 1;

@@ -1,9 +1,11 @@
-//! The tasks of a simulated run, one after the other.
+//! The tasks of a simulated run, one after the other, and the kernels of their subtasks.
 
 use std::sync::Arc;
 
-use crate::cluster::space::SpaceId;
-use crate::cluster::task::Task;
+use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
+use crate::runtime::sim::device_model::KernelDemand;
 use crate::workload::cluster::ClusterWorkload;
 
 /// Where tasks come from.
@@ -16,11 +18,108 @@ pub(super) enum Source<'a> {
     },
 }
 
+/// A task, of which more is known if it can be computed.
+#[derive(Clone)]
+pub(super) enum SimulatedTask {
+    Given(Arc<dyn Task>),
+    Computed(Arc<dyn Computed>),
+}
+
+/// A subtask's kernel.
+pub(super) struct SubtaskKernel {
+    task: Arc<dyn Task>,
+    cost: Cost,
+    launch: Option<SubtaskLaunch>,
+    /// Kernels that a GPU launches for it.
+    launches: u64,
+}
+
+impl SimulatedTask {
+    pub fn task(&self) -> Arc<dyn Task> {
+        match self {
+            Self::Given(task) => Arc::clone(task),
+            Self::Computed(task) => Arc::clone(task) as Arc<dyn Task>,
+        }
+    }
+
+    /// The kernel of a subtask.
+    pub fn kernel(&self, subtask: u64, spaces: &Spaces) -> SubtaskKernel {
+        let task = self.task();
+        let (launch, launches) = match self {
+            Self::Given(_) => (None, 1),
+            Self::Computed(task) => {
+                let launch = task.launch(subtask);
+                let launches = launches(&**task, subtask, &launch, spaces);
+                (Some(launch), launches)
+            }
+        };
+        SubtaskKernel {
+            cost: task.cost(subtask),
+            task,
+            launch,
+            launches,
+        }
+    }
+}
+
+/// How many kernels a GPU launches for a subtask.
+fn launches(task: &dyn Computed, subtask: u64, launch: &SubtaskLaunch, spaces: &Spaces) -> u64 {
+    let Some(kernel) = launch.codelet.opencl.as_ref().filter(|of| of.is_series()) else {
+        return 1;
+    };
+    let shape = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
+    let reads = task.read_arguments(subtask);
+    let reads = reads.iter().filter_map(|read| read.parts.first());
+    let blocks: Vec<_> = (reads.chain(&task.writes(subtask)).map(shape)).collect();
+    let memories: Vec<Memory> = (blocks.iter())
+        .map(|_| Memory::Host(HostMemoryId::fresh()))
+        .collect();
+    let values = launch.values.iter();
+    let values = values.map(|value| value.compact(&memories, &blocks));
+    let values = values.collect();
+    kernel.launches(&launch.units, &task.arguments(subtask, memories, values))
+}
+
+impl SubtaskKernel {
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// Its codelet, if it is known.
+    pub fn codelet(&self) -> Option<&Codelet> {
+        self.launch.as_ref().map(|launch| &*launch.codelet)
+    }
+
+    /// What a device needs to know for its time. `efficiency` is the part of its operations a
+    /// second that the kernel reaches. What is not known to be computed has singles, and all
+    /// cores of a host share it.
+    pub fn demand(&self, efficiency: f64) -> KernelDemand<'_> {
+        let cost = Cost {
+            flops: self.cost.flops / efficiency,
+            ..self.cost
+        };
+        let kernel = match &self.launch {
+            Some(launch) => KernelDemand::of(&launch.codelet, &launch.units, cost),
+            None => KernelDemand {
+                codelet: self.task.name(),
+                cost,
+                fp64: false,
+                units: None,
+                launches: 1,
+            },
+        };
+        KernelDemand {
+            launches: self.launches,
+            ..kernel
+        }
+    }
+}
+
 /// Tasks by number.
 pub(super) struct Tasks<'a> {
     source: Source<'a>,
     /// The one that was made last. Most nodes begin the same task as the node before.
-    made: Option<(u64, Arc<dyn Task>)>,
+    made: Option<(u64, SimulatedTask)>,
 }
 
 impl<'a> Tasks<'a> {
@@ -37,18 +136,20 @@ impl<'a> Tasks<'a> {
     }
 
     /// A task; none after the last one.
-    pub fn get(&mut self, number: u64) -> Option<Arc<dyn Task>> {
+    pub fn get(&mut self, number: u64) -> Option<SimulatedTask> {
         if let Some((made, task)) = &self.made
             && *made == number
         {
-            return Some(Arc::clone(task));
+            return Some(task.clone());
         }
-        let task: Arc<dyn Task> = match &self.source {
+        let task = match &self.source {
             _ if number >= self.count() => return None,
-            Source::Given(tasks) => Arc::clone(&tasks[number as usize]),
-            Source::Workload { workload, spaces } => workload.task(number, spaces),
+            Source::Given(tasks) => SimulatedTask::Given(Arc::clone(&tasks[number as usize])),
+            Source::Workload { workload, spaces } => {
+                SimulatedTask::Computed(workload.task(number, spaces))
+            }
         };
-        self.made = Some((number, Arc::clone(&task)));
+        self.made = Some((number, task.clone()));
         Some(task)
     }
 }

@@ -44,31 +44,23 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::info::DeviceInfo;
+    use crate::cluster::record::Stage;
     use crate::cluster::space::{Block, SpaceId};
     use crate::cluster::task::Task;
     use crate::codelet::Precision;
-    use crate::engine::cluster::simulate::{DeviceModel, Resource, simulate};
+    use crate::engine::cluster::simulate::tests::machine;
+    use crate::engine::cluster::simulate::{Computing, NodeMachine, Resource, simulate};
+    use crate::machine::MachineFile;
     use crate::machine::cluster::NetworkSpec;
     use crate::spread::NamedSpread;
     use crate::workload::cluster::{
         ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
     };
 
-    /// Equal nodes of a device, which computes so many operations a second.
+    /// Equal nodes, which compute so many operations a second.
     fn cluster(nodes: usize, flops: f64, full_duplex: bool) -> Cluster {
-        let device = DeviceModel {
-            info: DeviceInfo {
-                name: "device".into(),
-                flops,
-                memory_bandwidth: f64::INFINITY,
-                link_bandwidth: f64::INFINITY,
-                depth: 1,
-            },
-            launch: 0,
-        };
         Cluster {
-            nodes: vec![vec![device]; nodes],
+            nodes: vec![machine(flops); nodes],
             network: NetworkSpec {
                 bandwidth: 1e6,
                 latency_ns: 10_000,
@@ -176,6 +168,40 @@ mod tests {
         }
     }
 
+    /// A matrix that fits a GPU's memory is copied there once, whatever the number of tasks,
+    /// and between nodes blocks travel through host memory.
+    #[test]
+    fn what_a_device_has_is_not_copied_again() {
+        let text = include_str!("../../../../datasets/machines/k40.toml");
+        let file = Arc::new(MachineFile::parse(text, "k40").unwrap());
+        let copied = |nodes: usize| {
+            let mut cluster = cluster(nodes, 1.0, true);
+            cluster.network.bandwidth = 1e9;
+            cluster
+                .nodes
+                .fill(NodeMachine::new(Arc::clone(&file), Computing::Gpus));
+            let options = Options {
+                spread: NamedSpread::Static,
+                traces: true,
+                ..Options::default()
+            };
+            let report = simulate_workload(&cluster, &fft(), 4, &options).unwrap();
+            let commands = || report.nodes.iter().flat_map(|node| &node.commands);
+            let of = |stage| -> u64 {
+                let own = commands().filter(|command| command.stage == stage);
+                own.map(|command| command.bytes).sum()
+            };
+            let sent: u64 = report.nodes.iter().map(|node| node.bytes_out).sum();
+            (of(Stage::Write), of(Stage::Read), sent)
+        };
+        let matrix = 64 * 64 * 8;
+        assert_eq!(copied(1), (matrix, 0, 0));
+        // Each node has half of the rows, and needs half of the columns.
+        let (write, read, sent) = copied(2);
+        assert_eq!(sent, matrix / 2);
+        assert!(write >= matrix + sent && read >= sent, "{write}, {read}");
+    }
+
     #[test]
     fn a_workloads_tasks_run_as_tasks_that_are_given() {
         let (workload, cluster) = (fft(), cluster(4, 1e6, true));
@@ -235,7 +261,7 @@ mod tests {
             report.unwrap().busiest.unwrap()
         };
         let slow = busiest(&cluster(2, 1e4, true), Placement::Rows);
-        assert_eq!(slow.resource, Resource::Device(0, "device".to_owned()));
+        assert_eq!(slow.resource, Resource::Device(0, "host".to_owned()));
         assert!(slow.share > 0.9, "{}", slow.share);
         // All others fetch what node 0 has.
         let fast = busiest(&cluster(4, 1e12, true), Placement::Central);

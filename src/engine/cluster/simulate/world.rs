@@ -1,27 +1,40 @@
 //! The simulated nodes with their drivers' parts.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::busiest::busiest;
+use super::device::{Begun, Command, Enqueued};
 use super::events::{Events, Happens};
-use super::network::{End, Network};
 use super::node::Node;
-use super::tasks::Tasks;
+use super::resident::Versions;
+use super::tasks::{SimulatedTask, SubtaskKernel, Tasks};
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
     Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
-use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use crate::cluster::record::{CommandRecord, DevicePart, Stage, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::TaskId;
-use crate::codelet::Cost;
 use crate::engine::cluster::ClusterError;
+use crate::engine::graph::able;
 use crate::machine::cluster::NetworkSpec;
+use crate::runtime::IdMap;
+use crate::runtime::sim::bandwidth_sharing::{Resource, Use};
 use crate::runtime::sim::noise::Noise;
+use crate::runtime::sim::schedule::{Demand, Ended, Engine, JobId, Schedule};
 use crate::time::Nanos;
+
+/// A job of the schedule.
+enum Doing {
+    /// A command of a node's device, for a subtask.
+    Command(usize, Command),
+    /// A copy of results of a node's device to host memory.
+    Back(usize, usize),
+    /// A transfer to a node.
+    Transfer(usize, Brings),
+}
 
 /// What a transfer brings.
 enum Brings {
@@ -35,14 +48,20 @@ pub(super) struct World<'a> {
     options: &'a Options,
     first_spaces: &'a Spaces,
     spaces: Spaces,
+    versions: Versions,
+    /// Whether some device has memory of its own.
+    is_apart: bool,
     /// How many tasks' results the spaces have, and how many restarts they have seen.
     recorded: u64,
     restarts: u64,
     lost: HashSet<NodeId>,
     nodes: Vec<Node>,
-    network: Network,
-    switch: Option<usize>,
-    brings: HashMap<usize, (usize, Brings)>,
+    /// What happens on devices, links and the switch.
+    schedule: Schedule,
+    switch: Option<Resource>,
+    /// Where transfers are, as if they were a device's, and what carries any number of them.
+    wires: (usize, Engine),
+    doing: IdMap<JobId, Doing>,
     events: Events,
     now: Nanos,
     began: Option<Nanos>,
@@ -53,8 +72,6 @@ pub(super) struct World<'a> {
     failed: Option<String>,
     /// When node 0 began and ended its tasks, where the run is traced.
     timeline: Vec<TaskRecord>,
-    /// Used again and again.
-    ends: Vec<End>,
 }
 
 /// Nodes begin a task when their program has prepared it. The simulator does not know for
@@ -69,28 +86,34 @@ impl<'a> World<'a> {
         options: &'a Options,
     ) -> Self {
         let spec = &cluster.network;
-        let mut network = Network::default();
+        let mut schedule = Schedule::default();
         let nodes = cluster.nodes.iter().enumerate();
-        let nodes = nodes.map(|(node, devices)| {
-            Node::new(NodeId(node as u32), devices, cluster, options, &mut network)
+        let nodes = nodes.map(|(node, machine)| {
+            let me = NodeId(node as u32);
+            Node::new(me, machine, cluster, options, &mut schedule)
         });
-        let nodes = nodes.collect();
-        let switch = spec
-            .switch_bandwidth
-            .map(|bandwidth| network.link(bandwidth));
+        let nodes: Vec<Node> = nodes.collect();
+        let mut devices = nodes.iter().flat_map(|node| &node.devices);
+        let is_apart = devices.any(|device| device.own_memory().is_some());
+        let switch = spec.switch_bandwidth;
+        let switch = switch.map(|bandwidth| schedule.fluid().resource(bandwidth));
+        let wires = (schedule.device(), schedule.engine(u32::MAX));
         let mut world = Self {
             spec,
             tasks,
             options,
             first_spaces: spaces,
             spaces: spaces.clone(),
+            versions: Versions::default(),
+            is_apart,
             recorded: 0,
             restarts: 0,
             lost: HashSet::new(),
             nodes,
-            network,
+            schedule,
             switch,
-            brings: HashMap::new(),
+            wires,
+            doing: IdMap::default(),
             events: Events::default(),
             now: 0,
             began: None,
@@ -100,12 +123,14 @@ impl<'a> World<'a> {
             decided: Duration::ZERO,
             failed: None,
             timeline: Vec::new(),
-            ends: Vec::new(),
         };
         for node in 0..world.nodes.len() {
             let mut actions = Vec::new();
             world.nodes[node].machine.hello(&mut actions);
             world.act(node, actions);
+        }
+        for slow in &options.slowdowns {
+            world.at(slow.at, slow.node.index(), Happens::Slowed(slow.fraction));
         }
         for loss in &options.losses {
             world.at(loss.at, loss.node.index(), Happens::Lost);
@@ -118,13 +143,7 @@ impl<'a> World<'a> {
     }
 
     pub fn run(mut self) -> Result<Report, SimulateError> {
-        while let Some(next) = self.events.next() {
-            self.now = next.at;
-            match next.happens {
-                Happens::Transferred(end) => self.transferred(end),
-                happens if self.nodes[next.node].alive => self.happen(next.node, happens),
-                _ => {}
-            }
+        while self.step() {
             if let Some(why) = self.failed {
                 return Err(SimulateError::Failed(why));
             }
@@ -138,10 +157,34 @@ impl<'a> World<'a> {
         Err(SimulateError::Failed(why.to_owned()))
     }
 
-    fn report(self) -> Report {
+    /// What happens next, if anything does.
+    fn step(&mut self) -> bool {
+        let planned = self.events.next_at();
+        let changed = self.schedule.next_change();
+        if let Some(at) = changed.filter(|at| planned.is_none_or(|planned| *at <= planned)) {
+            self.now = at;
+            self.schedule.advance(at);
+            for ended in self.schedule.take_ended() {
+                self.ended(&ended);
+            }
+            return true;
+        }
+        let Some(next) = self.events.next() else {
+            return false;
+        };
+        self.now = next.at;
+        // Time passes for the schedule, too.
+        self.schedule.advance(self.now);
+        if self.nodes[next.node].alive {
+            self.happen(next.node, next.happens);
+        }
+        true
+    }
+
+    fn report(mut self) -> Report {
         let seconds = (self.ended - self.began.unwrap_or(0)) as f64 * 1e-9;
         let requests = self.nodes[0].machine.requests();
-        let busiest = busiest(&self.nodes, &self.network, self.switch, seconds);
+        let busiest = busiest(&self.nodes, self.schedule.fluid(), self.switch, seconds);
         let rows = self.nodes.into_iter().map(|node| {
             let busy = node
                 .devices
@@ -149,7 +192,7 @@ impl<'a> World<'a> {
                 .map(|device| device.busy as f64 * 1e-9)
                 .sum();
             let devices = node.devices.iter().map(|device| DevicePart {
-                name: device.model.info.name.clone(),
+                name: device.info.name.clone(),
                 subtasks: device.subtasks,
                 seconds: device.took as f64 * 1e-9,
             });
@@ -193,14 +236,15 @@ impl<'a> World<'a> {
         let now = self.now;
         let event = match happens {
             Happens::Event(event) => event,
-            Happens::Done {
-                device,
-                task,
-                subtask,
-                began,
-            } => {
-                self.nodes[index].ends(device.0 as usize, began, now);
-                let took = now - began;
+            Happens::Done(begun) => {
+                let Begun {
+                    device,
+                    task,
+                    subtask,
+                    ..
+                } = begun;
+                self.nodes[index].ends(device.0 as usize, begun.at, now);
+                let took = now - begun.at;
                 Event::Done {
                     device,
                     task,
@@ -208,7 +252,16 @@ impl<'a> World<'a> {
                     took,
                 }
             }
+            Happens::Enqueued(subtask) => {
+                return self.enqueued(index, &subtask);
+            }
             Happens::Begin => return self.begin(index),
+            Happens::Slowed(fraction) => {
+                for device in &mut self.nodes[index].devices {
+                    device.model.slow(1.0 / fraction, self.schedule.fluid());
+                }
+                return;
+            }
             Happens::Lost => {
                 self.nodes[index].alive = false;
                 let node = NodeId(index as u32);
@@ -221,7 +274,6 @@ impl<'a> World<'a> {
                 self.failed = Some("the only node was lost".to_owned());
                 return;
             }
-            Happens::Transferred(_) => return,
         };
         self.tell(index, |machine, spaces, now, actions| {
             machine.on(event, now, spaces, actions);
@@ -242,8 +294,9 @@ impl<'a> World<'a> {
             return self.ended = self.now;
         };
         node.next += 1;
-        node.task = Some(Arc::clone(&task));
+        node.task = Some(task.clone());
         node.computes = true;
+        let task = task.task();
         self.began.get_or_insert(self.now);
         if self.options.traces && index == 0 {
             self.timeline.push(TaskRecord {
@@ -268,15 +321,18 @@ impl<'a> World<'a> {
             Action::Send { to, message } => self.send(index, to.index(), message),
             Action::Serve { to, request, parts } => {
                 let bytes = self.bytes(&parts);
-                self.transfer(index, to.index(), bytes, Brings::Data(request));
+                let known = (&self.versions, &self.spaces);
+                let copies = self.nodes[index].resident.leave(&parts, known);
+                let after = self.copy_back(index, &copies.back, 1.0);
+                self.transfer(index, to.index(), (bytes, &after), Brings::Data(request));
             }
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
                 let node = &self.nodes[index];
-                let written = node.task.as_ref().map(|task| task.writes(0));
+                let written = node.task.as_ref().map(|task| task.task().writes(0));
                 let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
-                self.transfer(index, to.index(), bytes, Brings::Partial(task));
+                self.transfer(index, to.index(), (bytes, &[]), Brings::Partial(task));
             }
             Action::WakeAt(at) => {
                 let at = at.max(self.now + 1);
@@ -329,39 +385,53 @@ impl<'a> World<'a> {
         self.at(at, to, Happens::Event(event));
     }
 
-    fn transfer(&mut self, from: usize, to: usize, bytes: u64, brings: Brings) {
+    /// Sends so many bytes after these jobs.
+    fn transfer(
+        &mut self,
+        from: usize,
+        to: usize,
+        (bytes, after): (u64, &[JobId]),
+        brings: Brings,
+    ) {
         if !self.nodes[to].alive {
             return;
         }
         self.messages += 1;
         self.nodes[from].row.bytes_out += bytes;
         self.nodes[to].row.bytes_in += bytes;
-        let mut links = vec![self.nodes[from].out, self.nodes[to].into];
-        links.extend(self.switch);
-        let flow = self
-            .network
-            .begin(links, bytes.max(1), self.now, &mut self.ends);
-        self.brings.insert(flow, (to, brings));
-        self.plan_ends();
-    }
-
-    fn plan_ends(&mut self) {
-        let mut ends = std::mem::take(&mut self.ends);
-        for end in ends.drain(..) {
-            self.events.plan_end(end);
-        }
-        self.ends = ends;
-    }
-
-    fn transferred(&mut self, end: End) {
-        if !self.network.end(end, &mut self.ends) {
-            return;
-        }
-        self.plan_ends();
-        let Some((to, brings)) = self.brings.remove(&end.flow) else {
-            return;
+        let links = [self.nodes[from].out, self.nodes[to].into];
+        let links = links.into_iter().chain(self.switch);
+        // A transfer of nothing takes its latency.
+        let bytes = bytes.max(1) as f64;
+        let (device, engine) = self.wires;
+        let demand = Demand {
+            engine,
+            other: None,
+            slots: None,
+            gap: 0,
+            delay: None,
+            latency: 0,
+            uses: links.map(|link| Use::of(link, bytes)).collect(),
         };
-        let event = match brings {
+        let job = self.schedule.submit(device, demand, after, false);
+        self.doing.insert(job, Doing::Transfer(to, brings));
+    }
+
+    /// A job has ended.
+    fn ended(&mut self, ended: &Ended) {
+        match self.doing.remove(&ended.job) {
+            Some(Doing::Transfer(to, brings)) => self.transferred(to, &brings),
+            Some(Doing::Command(node, command)) => self.commanded(node, command, ended),
+            Some(Doing::Back(node, device)) => {
+                let time = ended.started..ended.at;
+                self.nodes[node].devices[device].ended(Stage::Read, &time);
+            }
+            None => {}
+        }
+    }
+
+    fn transferred(&mut self, to: usize, brings: &Brings) {
+        let event = match *brings {
             Brings::Data(request) => Event::Fetched { request },
             Brings::Partial(task) if self.nodes[to].machine.task() == task => Event::Combined,
             Brings::Partial(_) => return,
@@ -370,58 +440,147 @@ impl<'a> World<'a> {
         self.at(at, to, Happens::Event(event));
     }
 
-    fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) {
-        let Some(task) = &self.nodes[index].task else {
-            return;
-        };
-        let cost = task.cost(subtask);
-        let cost = Cost {
-            flops: cost.flops / self.options.efficiency,
-            ..cost
-        };
-        let copied = (
-            self.bytes(&task.reads(subtask)),
-            self.bytes(&task.writes(subtask)),
-        );
-        let slower = self
-            .noise
-            .factor(subtask * self.nodes.len() as u64 + index as u64);
-        let now = self.now;
+    /// A command of a node's device has ended.
+    fn commanded(&mut self, index: usize, command: Command, ended: &Ended) {
         let node = &mut self.nodes[index];
-        node.starts(now);
-        let task = node.machine.task();
-        let place = device.0 as usize;
-        let stages = node.devices[place].start(cost, copied, slower, &node.speed, now);
-        let end = stages
-            .iter()
-            .map(|(_, time)| time.end)
-            .fold(now, Nanos::max);
-        if self.options.traces {
-            let bytes = [copied.0, 0, copied.1];
-            let both = stages.into_iter().zip(bytes);
-            // What takes no time does not happen, as copies for a device in host memory.
-            let happens = both.filter(|((_, time), _)| !time.is_empty());
-            let commands = happens.map(|((stage, time), bytes)| CommandRecord {
-                device: device.0,
+        let Command { stage, of, is_last } = command;
+        let device = &mut node.devices[of.device.0 as usize];
+        let time = ended.started..ended.at;
+        device.ended(stage, &time);
+        let at = ended.at + device.model.completion;
+        if self.options.traces && node.alive {
+            node.row.commands.push(CommandRecord {
+                device: of.device.0,
                 queue: stage as u32,
                 stage,
-                task: (node.next - 1) as u32,
-                subtask,
-                bytes,
-                queued: now,
+                task: of.place,
+                subtask: of.subtask,
+                bytes: command.bytes(),
+                queued: of.at,
                 started: time.start,
                 ended: time.end,
             });
-            node.row.commands.extend(commands);
         }
-        let began = now;
-        let happens = Happens::Done {
-            device,
-            task,
-            subtask,
-            began,
+        if is_last {
+            let task = (node.task.as_ref()).filter(|_| node.machine.task() == of.task);
+            if let Some(task) = task.map(SimulatedTask::task).filter(|task| !task.reduces()) {
+                let (device, version) = (of.device.0 as usize, u64::from(of.place) + 1);
+                let parts = task.writes(of.subtask);
+                (node.resident).wrote(device, &parts, version, &self.spaces);
+            }
+            self.at(at, index, Happens::Done(of));
+        }
+    }
+
+    /// A node begins a subtask.
+    fn start(&mut self, index: usize, chosen: DeviceIndex, subtask: u64) {
+        let node = &self.nodes[index];
+        let Some(task) = &node.task else {
+            return;
         };
-        self.at(end, index, happens);
+        let (kernel, task) = (task.kernel(subtask, &self.spaces), task.task());
+        let reads = task.reads(subtask);
+        let device = self.place(node, chosen.0 as usize, &kernel, &reads);
+        let place = (node.next - 1) as u32;
+        let known = (&self.versions, &self.spaces);
+        let node = &mut self.nodes[index];
+        let copies = (node.resident).read(device, &reads, place.into(), known);
+        // Where results are combined, host memory needs them.
+        let is_read = task.reduces() && node.devices[device].own_memory().is_some();
+        let writes = if is_read {
+            task.writes(subtask)
+        } else {
+            Vec::new()
+        };
+        let begun = Begun {
+            device: DeviceIndex(device as u32),
+            task: node.machine.task(),
+            place,
+            subtask,
+            at: self.now,
+            bytes: [copies.write, self.bytes(&writes)],
+        };
+        let slower = self.slower(&begun, index);
+        let now = self.now;
+        let node = &mut self.nodes[index];
+        node.starts(device, now);
+        let of = &node.devices[device];
+        let demand = kernel.demand(self.options.efficiency);
+        let enqueued = Enqueued {
+            of: begun,
+            kernel: of.model.kernel(&demand, slower),
+            back: copies.back,
+        };
+        let takes = of.enqueues(begun.bytes);
+        if takes == 0 {
+            return self.enqueued(index, &enqueued);
+        }
+        node.enqueues = node.enqueues.max(now) + takes;
+        node.handling[2] += takes;
+        let at = node.enqueues;
+        self.at(at, index, Happens::Enqueued(Box::new(enqueued)));
+    }
+
+    /// The device that computes a subtask: of those that are able to and have room, the one
+    /// that is expected to end it first, with what it lacks, as a node's policy chooses. It is
+    /// the chosen one if there is no other.
+    fn place(&self, node: &Node, chosen: usize, kernel: &SubtaskKernel, reads: &[Part]) -> usize {
+        let known = (&self.versions, &self.spaces);
+        let ends = |place: usize| {
+            let device = &node.devices[place];
+            let info = &device.info;
+            let is_able = (kernel.codelet()).is_none_or(|of| able(&device.model.device, of));
+            let has_room = place == chosen || device.running < info.depth;
+            (is_able && has_room).then(|| {
+                let computing = info.seconds(kernel.cost(), 0.0);
+                let lacks = node.resident.lacks(place, reads, known) as f64;
+                // A host gets results of devices over their links.
+                let link = match info.link_bandwidth.is_finite() {
+                    true => info.link_bandwidth,
+                    false => node.slowest_link,
+                };
+                let copying = if lacks > 0.0 { lacks / link } else { 0.0 };
+                f64::from(device.running + 1) * computing + copying
+            })
+        };
+        if node.devices.len() == 1 {
+            return chosen;
+        }
+        let all = (0..node.devices.len()).filter_map(|place| Some((ends(place)?, place)));
+        let first = all.min_by(|one, other| one.0.total_cmp(&other.0));
+        first.map_or(chosen, |(_, place)| place)
+    }
+
+    /// Devices of a node copy results to host memory.
+    fn copy_back(&mut self, index: usize, back: &[(usize, u64)], slower: f64) -> Vec<JobId> {
+        let mut jobs = Vec::new();
+        for &(device, bytes) in back {
+            let of = &self.nodes[index].devices[device];
+            if let Some(job) = of.read(bytes, slower, &mut self.schedule) {
+                self.doing.insert(job, Doing::Back(index, device));
+                jobs.push(job);
+            }
+        }
+        jobs
+    }
+
+    /// The factor by which a subtask's commands take longer than described.
+    fn slower(&self, begun: &Begun, index: usize) -> f64 {
+        let all = self.nodes.len() as u64;
+        self.noise.factor(begun.subtask * all + index as u64)
+    }
+
+    /// A node has enqueued the commands of a subtask.
+    fn enqueued(&mut self, index: usize, subtask: &Enqueued) {
+        let Enqueued { of, kernel, back } = subtask;
+        let slower = self.slower(of, index);
+        let after = self.copy_back(index, back, slower);
+        let device = &mut self.nodes[index].devices[of.device.0 as usize];
+        let kernel = kernel.clone();
+        let commands = device.enqueue((*of, &after), kernel, slower, &mut self.schedule);
+        for (job, command) in commands {
+            self.doing.insert(job, Doing::Command(index, command));
+        }
     }
 
     fn task_ended(&mut self, index: usize, results: &Results) {
@@ -430,7 +589,18 @@ impl<'a> World<'a> {
         node.computes = false;
         if let Some(task) = node.task.as_ref().filter(|_| self.recorded < next) {
             self.recorded = next;
-            self.spaces.record(&**task, results);
+            let task = task.task();
+            self.spaces.record(&*task, results);
+            if self.is_apart {
+                // All subtasks of a task that reduces write the same parts.
+                let count = if task.reduces() { 1 } else { usize::MAX };
+                let subtasks = results.iter().flat_map(|(subtasks, _)| subtasks.clone());
+                for subtask in subtasks.take(count) {
+                    for part in task.writes(subtask) {
+                        self.versions.wrote(&part, next);
+                    }
+                }
+            }
         }
         self.ended = self.now;
         if let Some(last) = self.timeline.last_mut().filter(|_| index == 0) {
@@ -452,6 +622,7 @@ impl<'a> World<'a> {
             self.recorded = 0;
             self.restarts = restarts;
             self.spaces = self.first_spaces.clone();
+            self.versions = Versions::default();
             for node in (0..self.nodes.len() as u32).map(NodeId) {
                 let heir = self.nodes[index].machine.heir(node);
                 if heir != node {
@@ -461,6 +632,7 @@ impl<'a> World<'a> {
         }
         let node = &mut self.nodes[index];
         node.next = 0;
+        node.resident.clear();
         node.computes = false;
         node.row.commands.clear();
         if index == 0 {
