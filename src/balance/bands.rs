@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::largest_remainder;
+use crate::time::Nanos;
 
 /// What a node has measured of its units since it was asked last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,20 @@ pub struct Pace {
     pub seconds: f64,
     /// Seconds that it took to begin with its units.
     pub set_up: f64,
+}
+
+impl Pace {
+    /// Of steps that took these times, of which there is one: the median, as a step in which
+    /// a node was disturbed, or its first one, says little of the next ones.
+    pub fn of(steps: &[Nanos], set_up: f64) -> Self {
+        let mut steps = steps.to_vec();
+        steps.sort_unstable();
+        let usual = steps.get(steps.len().saturating_sub(1) / 2);
+        Self {
+            seconds: usual.copied().unwrap_or_default() as f64 / 1e9,
+            set_up,
+        }
+    }
 }
 
 /// Divides units in proportion to speeds. Every node whose speed is above 0 gets a unit, if
@@ -109,6 +124,17 @@ mod tests {
     fn paces_are_compared_ever_more_seldom() {
         let steps: Vec<u64> = (0..600).filter(|steps| is_compared(*steps)).collect();
         assert_eq!(steps, [2, 8, 32, 128, 512]);
+    }
+
+    #[test]
+    fn one_step_that_took_long_does_not_count() {
+        let seconds = |steps: &[Nanos]| Pace::of(steps, 0.0).seconds;
+        assert_eq!(seconds(&[90_000_000_000, 2_000_000_000]), 2.0);
+        assert_eq!(
+            seconds(&[2_000_000_000, 3_000_000_000, 90_000_000_000]),
+            3.0
+        );
+        assert_eq!(seconds(&[2_000_000_000]), 2.0);
     }
 
     #[test]

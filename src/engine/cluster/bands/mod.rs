@@ -96,9 +96,9 @@ impl Node<'_> {
         };
         self.begin_together(&round)?;
         let began = Instant::now();
-        let (mut step, mut asked, mut took) = (0, 0, 0);
+        let (mut step, mut took) = (0, Vec::new());
         while step < bands.steps {
-            took += self.step(session, bands.workload.name())?;
+            took.push(self.step(session, bands.workload.name())?);
             let about = About {
                 attempt,
                 round: round.number,
@@ -121,10 +121,9 @@ impl Node<'_> {
             }
             let others = round.units.iter().filter(|units| !units.is_empty()).count() > 1;
             if others && step < bands.steps && is_compared(step.into()) {
-                let seconds = took as f64 / 1e9 / f64::from(step - asked);
-                (asked, took) = (step, 0);
+                let pace = Pace::of(&std::mem::take(&mut took), set_up);
                 let left = bands.steps - step;
-                let next = self.compare(&round, Pace { seconds, set_up }, left)?;
+                let next = self.compare(&round, pace, left)?;
                 round.number += 1;
                 if next != round.units {
                     let later = self.move_units(session, &round, &next)?;

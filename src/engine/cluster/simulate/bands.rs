@@ -32,7 +32,7 @@ struct Node<'w> {
     at: Nanos,
     /// Time of steps, and since paces were compared.
     computing: Nanos,
-    since: Nanos,
+    since: Vec<Nanos>,
     set_up: f64,
     row: NodeRow,
     /// By step of the session: what to add to its machine's clock.
@@ -109,7 +109,7 @@ impl<'w> Nodes<'w> {
                 session: None,
                 at: 0,
                 computing: 0,
-                since: 0,
+                since: Vec::new(),
                 set_up: 0.0,
                 row: NodeRow::default(),
                 shifts: Vec::new(),
@@ -178,7 +178,7 @@ impl<'w> Nodes<'w> {
 
     fn run(&mut self) -> Result<(), SimulateError> {
         let with_units = |units: &[Range<u64>]| units.iter().filter(|u| !u.is_empty()).count();
-        let (steps, mut asked) = (self.bands.steps, 0);
+        let steps = self.bands.steps;
         let mut parts = self.parts();
         for step in 0..steps {
             let begins = self.first();
@@ -191,8 +191,7 @@ impl<'w> Nodes<'w> {
                 break;
             }
             if done < steps && with_units(&self.units) > 1 && is_compared(done.into()) {
-                let next = self.compare(done - asked, steps - done);
-                asked = done;
+                let next = self.compare(steps - done);
                 if let Some(next) = next {
                     self.move_units(next, steps - done)?;
                     parts = self.parts();
@@ -233,7 +232,7 @@ impl<'w> Nodes<'w> {
                 Some(Ok(Stepped::Done(took))) => {
                     node.at += took;
                     node.computing += took;
-                    node.since += took;
+                    node.since.push(took);
                 }
                 Some(Ok(Stepped::Spoiled)) => return Err(failed("a device was lost")),
                 Some(Err(error)) => return Err(failed(error)),
@@ -384,12 +383,11 @@ impl<'w> Nodes<'w> {
     }
 
     /// The division of the next round, if another one pays.
-    fn compare(&mut self, steps: u32, left: u32) -> Option<Vec<Range<u64>>> {
+    fn compare(&mut self, left: u32) -> Option<Vec<Range<u64>>> {
         let paces: Vec<Option<Pace>> = (self.nodes.iter_mut().zip(&self.units))
             .map(|(node, units)| {
-                let seconds = std::mem::take(&mut node.since) as f64 / 1e9 / f64::from(steps);
-                let set_up = node.set_up;
-                (!units.is_empty()).then_some(Pace { seconds, set_up })
+                let pace = Pace::of(&std::mem::take(&mut node.since), node.set_up);
+                (!units.is_empty()).then_some(pace)
             })
             .collect();
         let next = redivided(&self.units, &paces, left.into());
