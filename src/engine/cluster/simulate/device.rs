@@ -19,8 +19,6 @@ pub struct Device {
     pub model: DeviceModel,
     /// Its last kernel. Kernels are on one queue.
     last: Option<JobId>,
-    /// Subtasks that are on it.
-    pub running: u32,
     /// Nanoseconds of kernels.
     pub busy: Nanos,
     /// Nanoseconds of copies to it, and from it.
@@ -39,18 +37,8 @@ pub struct Begun {
     pub place: u32,
     pub subtask: u64,
     pub at: Nanos,
-    /// Bytes that are copied to the device before its kernel, and back after it.
+    /// Bytes that it reads and writes.
     pub bytes: [u64; 2],
-}
-
-/// A subtask whose commands are enqueued.
-#[derive(Debug)]
-pub struct Enqueued {
-    pub of: Begun,
-    /// What its kernel needs.
-    pub kernel: Demand,
-    /// Bytes that other devices first copy to host memory.
-    pub back: Vec<(usize, u64)>,
 }
 
 /// A command of a subtask.
@@ -79,7 +67,6 @@ impl Device {
             info: info(&model),
             model,
             last: None,
-            running: 0,
             busy: 0,
             copying: [0; 2],
             subtasks: 0,
@@ -87,13 +74,7 @@ impl Device {
         }
     }
 
-    /// The bytes of its own memory, if it has one.
-    pub fn own_memory(&self) -> Option<u64> {
-        let device = &self.model.device;
-        (!device.shares_host_memory).then_some(device.memory)
-    }
-
-    /// Commands that copy so many bytes each way.
+    /// Commands of a subtask that copies so many bytes each way.
     fn copies(&self, bytes: [u64; 2], slower: f64) -> [Option<Demand>; 2] {
         let copy = |(kind, bytes)| {
             let demand = (bytes > 0).then(|| self.model.transfer(kind, bytes, slower));
@@ -108,21 +89,18 @@ impl Device {
 
     /// The host's time to enqueue the commands of a subtask that copies so many bytes each way.
     pub fn enqueues(&self, bytes: [u64; 2]) -> Nanos {
-        let copies = bytes.iter().filter(|bytes| **bytes > 0).count() as Nanos;
+        let copies = match self.model.device.shares_host_memory {
+            true => 0,
+            false => bytes.iter().filter(|bytes| **bytes > 0).count() as Nanos,
+        };
         (1 + copies) * self.model.enqueue
     }
 
-    /// Enqueues a copy of its results to host memory.
-    pub fn read(&self, bytes: u64, slower: f64, schedule: &mut Schedule) -> Option<JobId> {
-        let [_, read] = self.copies([0, bytes], slower);
-        Some(schedule.submit(self.model.number, read?, &[], false))
-    }
-
-    /// Enqueues a subtask after these jobs: what the device lacks is copied to it, the kernel
-    /// runs, and a result that the host needs is copied back. `slower` multiplies all times.
+    /// Enqueues a subtask: what it reads is copied to the device, unless that computes in host
+    /// memory, the kernel runs, and its result is copied back. `slower` multiplies all times.
     pub fn enqueue(
         &mut self,
-        (of, after): (Begun, &[JobId]),
+        of: Begun,
         kernel: Demand,
         slower: f64,
         schedule: &mut Schedule,
@@ -130,9 +108,8 @@ impl Device {
         let number = self.model.number;
         let [write, read] = self.copies(of.bytes, slower);
         let copies_back = read.is_some();
-        let write = write.map(|write| schedule.submit(number, write, after, false));
-        let own = write.into_iter().chain(self.last);
-        let after: Vec<JobId> = own.chain(after.iter().copied()).collect();
+        let write = write.map(|write| schedule.submit(number, write, &[], false));
+        let after: Vec<JobId> = write.into_iter().chain(self.last).collect();
         let kernel = schedule.submit(number, kernel, &after, false);
         self.last = Some(kernel);
         let read = read.map(|read| schedule.submit(number, read, &[kernel], false));

@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::device::{Begun, Enqueued};
+use super::device::Begun;
 use crate::cluster::protocol::Event;
+use crate::runtime::sim::schedule::Demand;
 use crate::time::Nanos;
 
 /// What happens at a node.
 pub enum Happens {
     Event(Event),
-    /// Its driver has enqueued the commands of a subtask.
-    Enqueued(Box<Enqueued>),
+    /// Its driver has enqueued the commands of a subtask, whose kernel needs this.
+    Enqueued(Box<(Begun, Demand)>),
     Done(Begun),
     Begin,
     /// Its devices and their links have this fraction of their speed from now on.

@@ -4,8 +4,8 @@
 //! devices, links and the switch are those of [`crate::runtime::sim`]: one schedule has the
 //! commands of all devices and the transfers between nodes, which share bandwidth in one
 //! [fluid](crate::runtime::sim::bandwidth_sharing). A node's driver handles one message after
-//! the other. What subtasks have read stays in a device's memory, and so do their results until
-//! something else needs them. Contents are not simulated.
+//! the other. Contents are not simulated, and neither is what stays in a device's memory: a
+//! subtask copies all that it reads to its device, and its result back.
 
 mod bands;
 mod busiest;
@@ -14,7 +14,6 @@ mod events;
 mod machines;
 mod node;
 mod outcome;
-mod resident;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,6 @@
 
 use super::device::Device;
 use super::machines::NodeMachine as Machine;
-use super::resident::Resident;
 use super::tasks::SimulatedTask;
 use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
@@ -16,9 +15,6 @@ use crate::time::Nanos;
 pub struct Node {
     pub machine: NodeMachine,
     pub devices: Vec<Device>,
-    pub resident: Resident,
-    /// Bytes a second of the slowest link of a device.
-    pub slowest_link: f64,
     pub alive: bool,
     /// The task that it begins next, and the one that it began last.
     pub next: u64,
@@ -69,11 +65,6 @@ impl Node {
         let (count, program) = (cluster.nodes.len() as u32, "simulated".to_owned());
         Self {
             machine: NodeMachine::new(me, count, program, info, settings, spread),
-            slowest_link: devices
-                .iter()
-                .map(|device| device.info.link_bandwidth)
-                .fold(f64::INFINITY, f64::min),
-            resident: Resident::new(devices.iter().map(Device::own_memory)),
             devices,
             alive: true,
             next: 0,
@@ -93,8 +84,7 @@ impl Node {
     }
 
     /// A subtask starts on a device.
-    pub fn starts(&mut self, device: usize, now: Nanos) {
-        self.devices[device].running += 1;
+    pub fn starts(&mut self, now: Nanos) {
         if self.running == 0 {
             self.running_since = now;
         }
@@ -103,7 +93,6 @@ impl Node {
 
     /// A subtask that has started on a device at `began` ends.
     pub fn ends(&mut self, device: usize, began: Nanos, now: Nanos) {
-        self.devices[device].running -= 1;
         self.devices[device].subtasks += 1;
         self.devices[device].took += now - began;
         self.running -= 1;

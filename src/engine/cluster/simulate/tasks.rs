@@ -81,10 +81,6 @@ fn launches(task: &dyn Computed, subtask: u64, launch: &SubtaskLaunch, spaces: &
 }
 
 impl SubtaskKernel {
-    pub fn cost(&self) -> Cost {
-        self.cost
-    }
-
     /// Its codelet, if it is known.
     pub fn codelet(&self) -> Option<&Codelet> {
         self.launch.as_ref().map(|launch| &*launch.codelet)

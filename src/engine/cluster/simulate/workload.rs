@@ -44,13 +44,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::record::Stage;
     use crate::cluster::space::{Block, SpaceId};
     use crate::cluster::task::Task;
     use crate::codelet::Precision;
     use crate::engine::cluster::simulate::tests::machine;
-    use crate::engine::cluster::simulate::{Computing, NodeMachine, Resource, simulate};
-    use crate::machine::MachineFile;
+    use crate::engine::cluster::simulate::{Resource, simulate};
     use crate::machine::cluster::NetworkSpec;
     use crate::spread::NamedSpread;
     use crate::workload::cluster::{
@@ -166,40 +164,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// A matrix that fits a GPU's memory is copied there once, whatever the number of tasks,
-    /// and between nodes blocks travel through host memory.
-    #[test]
-    fn what_a_device_has_is_not_copied_again() {
-        let text = include_str!("../../../../datasets/machines/k40.toml");
-        let file = Arc::new(MachineFile::parse(text, "k40").unwrap());
-        let copied = |nodes: usize| {
-            let mut cluster = cluster(nodes, 1.0, true);
-            cluster.network.bandwidth = 1e9;
-            cluster
-                .nodes
-                .fill(NodeMachine::new(Arc::clone(&file), Computing::Gpus));
-            let options = Options {
-                spread: NamedSpread::Static,
-                traces: true,
-                ..Options::default()
-            };
-            let report = simulate_workload(&cluster, &fft(), 4, &options).unwrap();
-            let commands = || report.nodes.iter().flat_map(|node| &node.commands);
-            let of = |stage| -> u64 {
-                let own = commands().filter(|command| command.stage == stage);
-                own.map(|command| command.bytes).sum()
-            };
-            let sent: u64 = report.nodes.iter().map(|node| node.bytes_out).sum();
-            (of(Stage::Write), of(Stage::Read), sent)
-        };
-        let matrix = 64 * 64 * 8;
-        assert_eq!(copied(1), (matrix, 0, 0));
-        // Each node has half of the rows, and needs half of the columns.
-        let (write, read, sent) = copied(2);
-        assert_eq!(sent, matrix / 2);
-        assert!(write >= matrix + sent && read >= sent, "{write}, {read}");
     }
 
     #[test]

@@ -4,17 +4,16 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::busiest::busiest;
-use super::device::{Begun, Command, Enqueued};
+use super::device::{Begun, Command};
 use super::events::{Events, Happens};
 use super::node::Node;
-use super::resident::Versions;
-use super::tasks::{SimulatedTask, SubtaskKernel, Tasks};
+use super::tasks::Tasks;
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
     Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
-use crate::cluster::record::{CommandRecord, DevicePart, Stage, TaskRecord};
+use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::TaskId;
 use crate::engine::cluster::ClusterError;
@@ -28,10 +27,8 @@ use crate::time::Nanos;
 
 /// A job of the schedule.
 enum Doing {
-    /// A command of a node's device, for a subtask.
+    /// A command of a node's device.
     Command(usize, Command),
-    /// A copy of results of a node's device to host memory.
-    Back(usize, usize),
     /// A transfer to a node.
     Transfer(usize, Brings),
 }
@@ -48,9 +45,6 @@ pub(super) struct World<'a> {
     options: &'a Options,
     first_spaces: &'a Spaces,
     spaces: Spaces,
-    versions: Versions,
-    /// Whether some device has memory of its own.
-    is_apart: bool,
     /// How many tasks' results the spaces have, and how many restarts they have seen.
     recorded: u64,
     restarts: u64,
@@ -92,9 +86,7 @@ impl<'a> World<'a> {
             let me = NodeId(node as u32);
             Node::new(me, machine, cluster, options, &mut schedule)
         });
-        let nodes: Vec<Node> = nodes.collect();
-        let mut devices = nodes.iter().flat_map(|node| &node.devices);
-        let is_apart = devices.any(|device| device.own_memory().is_some());
+        let nodes = nodes.collect();
         let switch = spec.switch_bandwidth;
         let switch = switch.map(|bandwidth| schedule.fluid().resource(bandwidth));
         let wires = (schedule.device(), schedule.engine(u32::MAX));
@@ -104,8 +96,6 @@ impl<'a> World<'a> {
             options,
             first_spaces: spaces,
             spaces: spaces.clone(),
-            versions: Versions::default(),
-            is_apart,
             recorded: 0,
             restarts: 0,
             lost: HashSet::new(),
@@ -253,7 +243,8 @@ impl<'a> World<'a> {
                 }
             }
             Happens::Enqueued(subtask) => {
-                return self.enqueued(index, &subtask);
+                let (begun, kernel) = *subtask;
+                return self.enqueued(index, begun, kernel);
             }
             Happens::Begin => return self.begin(index),
             Happens::Slowed(fraction) => {
@@ -321,10 +312,7 @@ impl<'a> World<'a> {
             Action::Send { to, message } => self.send(index, to.index(), message),
             Action::Serve { to, request, parts } => {
                 let bytes = self.bytes(&parts);
-                let known = (&self.versions, &self.spaces);
-                let copies = self.nodes[index].resident.leave(&parts, known);
-                let after = self.copy_back(index, &copies.back, 1.0);
-                self.transfer(index, to.index(), (bytes, &after), Brings::Data(request));
+                self.transfer(index, to.index(), bytes, Brings::Data(request));
             }
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
@@ -332,7 +320,7 @@ impl<'a> World<'a> {
                 let written = node.task.as_ref().map(|task| task.task().writes(0));
                 let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
-                self.transfer(index, to.index(), (bytes, &[]), Brings::Partial(task));
+                self.transfer(index, to.index(), bytes, Brings::Partial(task));
             }
             Action::WakeAt(at) => {
                 let at = at.max(self.now + 1);
@@ -385,14 +373,7 @@ impl<'a> World<'a> {
         self.at(at, to, Happens::Event(event));
     }
 
-    /// Sends so many bytes after these jobs.
-    fn transfer(
-        &mut self,
-        from: usize,
-        to: usize,
-        (bytes, after): (u64, &[JobId]),
-        brings: Brings,
-    ) {
+    fn transfer(&mut self, from: usize, to: usize, bytes: u64, brings: Brings) {
         if !self.nodes[to].alive {
             return;
         }
@@ -413,7 +394,7 @@ impl<'a> World<'a> {
             latency: 0,
             uses: links.map(|link| Use::of(link, bytes)).collect(),
         };
-        let job = self.schedule.submit(device, demand, after, false);
+        let job = self.schedule.submit(device, demand, &[], false);
         self.doing.insert(job, Doing::Transfer(to, brings));
     }
 
@@ -422,10 +403,6 @@ impl<'a> World<'a> {
         match self.doing.remove(&ended.job) {
             Some(Doing::Transfer(to, brings)) => self.transferred(to, &brings),
             Some(Doing::Command(node, command)) => self.commanded(node, command, ended),
-            Some(Doing::Back(node, device)) => {
-                let time = ended.started..ended.at;
-                self.nodes[node].devices[device].ended(Stage::Read, &time);
-            }
             None => {}
         }
     }
@@ -462,106 +439,55 @@ impl<'a> World<'a> {
             });
         }
         if is_last {
-            let task = (node.task.as_ref()).filter(|_| node.machine.task() == of.task);
-            if let Some(task) = task.map(SimulatedTask::task).filter(|task| !task.reduces()) {
-                let (device, version) = (of.device.0 as usize, u64::from(of.place) + 1);
-                let parts = task.writes(of.subtask);
-                (node.resident).wrote(device, &parts, version, &self.spaces);
-            }
             self.at(at, index, Happens::Done(of));
         }
     }
 
-    /// A node begins a subtask.
+    /// A node begins a subtask, on the device that it has chosen if that is able to.
     fn start(&mut self, index: usize, chosen: DeviceIndex, subtask: u64) {
         let node = &self.nodes[index];
         let Some(task) = &node.task else {
             return;
         };
         let (kernel, task) = (task.kernel(subtask, &self.spaces), task.task());
-        let reads = task.reads(subtask);
-        let device = self.place(node, chosen.0 as usize, &kernel, &reads);
-        let place = (node.next - 1) as u32;
-        let known = (&self.versions, &self.spaces);
-        let node = &mut self.nodes[index];
-        let copies = (node.resident).read(device, &reads, place.into(), known);
-        // Where results are combined, host memory needs them.
-        let is_read = task.reduces() && node.devices[device].own_memory().is_some();
-        let writes = if is_read {
-            task.writes(subtask)
-        } else {
-            Vec::new()
+        let is_able = |device: usize| {
+            let model = &node.devices[device].model;
+            (kernel.codelet()).is_none_or(|codelet| able(&model.device, codelet))
+        };
+        let chosen = chosen.0 as usize;
+        let device = match is_able(chosen) {
+            true => chosen,
+            false => (0..node.devices.len())
+                .find(|device| is_able(*device))
+                .unwrap_or(chosen),
         };
         let begun = Begun {
             device: DeviceIndex(device as u32),
             task: node.machine.task(),
-            place,
+            place: (node.next - 1) as u32,
             subtask,
             at: self.now,
-            bytes: [copies.write, self.bytes(&writes)],
+            bytes: [
+                self.bytes(&task.reads(subtask)),
+                self.bytes(&task.writes(subtask)),
+            ],
         };
         let slower = self.slower(&begun, index);
         let now = self.now;
         let node = &mut self.nodes[index];
-        node.starts(device, now);
+        node.starts(now);
         let of = &node.devices[device];
         let demand = kernel.demand(self.options.efficiency);
-        let enqueued = Enqueued {
-            of: begun,
-            kernel: of.model.kernel(&demand, slower),
-            back: copies.back,
-        };
+        let demand = of.model.kernel(&demand, slower);
         let takes = of.enqueues(begun.bytes);
         if takes == 0 {
-            return self.enqueued(index, &enqueued);
+            return self.enqueued(index, begun, demand);
         }
         node.enqueues = node.enqueues.max(now) + takes;
         node.handling[2] += takes;
         let at = node.enqueues;
-        self.at(at, index, Happens::Enqueued(Box::new(enqueued)));
-    }
-
-    /// The device that computes a subtask: of those that are able to and have room, the one
-    /// that is expected to end it first, with what it lacks, as a node's policy chooses. It is
-    /// the chosen one if there is no other.
-    fn place(&self, node: &Node, chosen: usize, kernel: &SubtaskKernel, reads: &[Part]) -> usize {
-        let known = (&self.versions, &self.spaces);
-        let ends = |place: usize| {
-            let device = &node.devices[place];
-            let info = &device.info;
-            let is_able = (kernel.codelet()).is_none_or(|of| able(&device.model.device, of));
-            let has_room = place == chosen || device.running < info.depth;
-            (is_able && has_room).then(|| {
-                let computing = info.seconds(kernel.cost(), 0.0);
-                let lacks = node.resident.lacks(place, reads, known) as f64;
-                // A host gets results of devices over their links.
-                let link = match info.link_bandwidth.is_finite() {
-                    true => info.link_bandwidth,
-                    false => node.slowest_link,
-                };
-                let copying = if lacks > 0.0 { lacks / link } else { 0.0 };
-                f64::from(device.running + 1) * computing + copying
-            })
-        };
-        if node.devices.len() == 1 {
-            return chosen;
-        }
-        let all = (0..node.devices.len()).filter_map(|place| Some((ends(place)?, place)));
-        let first = all.min_by(|one, other| one.0.total_cmp(&other.0));
-        first.map_or(chosen, |(_, place)| place)
-    }
-
-    /// Devices of a node copy results to host memory.
-    fn copy_back(&mut self, index: usize, back: &[(usize, u64)], slower: f64) -> Vec<JobId> {
-        let mut jobs = Vec::new();
-        for &(device, bytes) in back {
-            let of = &self.nodes[index].devices[device];
-            if let Some(job) = of.read(bytes, slower, &mut self.schedule) {
-                self.doing.insert(job, Doing::Back(index, device));
-                jobs.push(job);
-            }
-        }
-        jobs
+        let happens = Happens::Enqueued(Box::new((begun, demand)));
+        self.at(at, index, happens);
     }
 
     /// The factor by which a subtask's commands take longer than described.
@@ -570,15 +496,11 @@ impl<'a> World<'a> {
         self.noise.factor(begun.subtask * all + index as u64)
     }
 
-    /// A node has enqueued the commands of a subtask.
-    fn enqueued(&mut self, index: usize, subtask: &Enqueued) {
-        let Enqueued { of, kernel, back } = subtask;
-        let slower = self.slower(of, index);
-        let after = self.copy_back(index, back, slower);
-        let device = &mut self.nodes[index].devices[of.device.0 as usize];
-        let kernel = kernel.clone();
-        let commands = device.enqueue((*of, &after), kernel, slower, &mut self.schedule);
-        for (job, command) in commands {
+    /// A node has enqueued the commands of a subtask, whose kernel needs this.
+    fn enqueued(&mut self, index: usize, begun: Begun, kernel: Demand) {
+        let slower = self.slower(&begun, index);
+        let device = &mut self.nodes[index].devices[begun.device.0 as usize];
+        for (job, command) in device.enqueue(begun, kernel, slower, &mut self.schedule) {
             self.doing.insert(job, Doing::Command(index, command));
         }
     }
@@ -589,18 +511,7 @@ impl<'a> World<'a> {
         node.computes = false;
         if let Some(task) = node.task.as_ref().filter(|_| self.recorded < next) {
             self.recorded = next;
-            let task = task.task();
-            self.spaces.record(&*task, results);
-            if self.is_apart {
-                // All subtasks of a task that reduces write the same parts.
-                let count = if task.reduces() { 1 } else { usize::MAX };
-                let subtasks = results.iter().flat_map(|(subtasks, _)| subtasks.clone());
-                for subtask in subtasks.take(count) {
-                    for part in task.writes(subtask) {
-                        self.versions.wrote(&part, next);
-                    }
-                }
-            }
+            self.spaces.record(&*task.task(), results);
         }
         self.ended = self.now;
         if let Some(last) = self.timeline.last_mut().filter(|_| index == 0) {
@@ -622,7 +533,6 @@ impl<'a> World<'a> {
             self.recorded = 0;
             self.restarts = restarts;
             self.spaces = self.first_spaces.clone();
-            self.versions = Versions::default();
             for node in (0..self.nodes.len() as u32).map(NodeId) {
                 let heir = self.nodes[index].machine.heir(node);
                 if heir != node {
@@ -632,7 +542,6 @@ impl<'a> World<'a> {
         }
         let node = &mut self.nodes[index];
         node.next = 0;
-        node.resident.clear();
         node.computes = false;
         node.row.commands.clear();
         if index == 0 {
