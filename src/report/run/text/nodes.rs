@@ -31,11 +31,10 @@ pub fn write(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
         };
         writeln!(
             out,
-            "{}, {}: {} subtasks in {} tasks on {} nodes{machine}{}\n",
+            "{}, {}: {} on {} nodes{machine}{}\n",
             styled(STRONG, &report.workload.title),
             styled(STRONG, &report.policy),
-            of.subtasks,
-            of.tasks,
+            of.work(),
             report.nodes.len(),
             origin(simulated)
         )?;
