@@ -14,6 +14,10 @@ use crate::runtime::Completion;
 /// fast network comes within this time.
 pub(super) const AWAKE: Duration = Duration::from_micros(100);
 
+/// How long it does where it waits for data, and computes nothing itself: some wires move a
+/// part of a long message whenever they are polled.
+const PATIENT: Duration = Duration::from_millis(20);
+
 /// The shortest pause. It leaves its core to the workers.
 pub(super) const PAUSE: Duration = Duration::from_micros(20);
 
@@ -63,7 +67,8 @@ impl Node<'_> {
             self.awake_until = now + AWAKE;
             self.quiet_since = now;
         }
-        if happened || now < self.awake_until {
+        let is_patient = self.collects && now < self.quiet_since + PATIENT;
+        if happened || is_patient || now < self.awake_until {
             std::thread::yield_now();
             return Ok(());
         }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use bands::{Bands, BandsWorkload};
 pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
-pub use course::{Condition, Course, InOrder, IsMet, Turn, UntilMet};
+pub use course::{Condition, Course, InOrder, IsMet, Turn};
 pub use fft::FftWorkload;
 pub use file::of_file;
 pub use fit::Fit;
