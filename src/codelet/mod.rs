@@ -3,11 +3,13 @@
 //!
 //! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
 //! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
-//! vector, [`sums`] over parts of vectors, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
-//! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
-//! computation whose result shows wrong orders and copies, [`copy`] the measure of
-//! memory bandwidth, [`sort`] of singles, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
-//! part, and `host` the shared parts of native kernels. A codelet knows nothing of
+//! vector, [`gemm`] dense products, [`convolution`] of images, [`softmax`],
+//! [`transpose`] and [`add_norm`] the rest of a transformer, [`tile`] operations on
+//! tiles of dense matrices, [`mix`] a computation whose result shows wrong orders and
+//! copies, [`copy`] the measure of memory bandwidth, [`sort`] of singles, [`function`]
+//! safe functions of users, [`zeros`] the first contents of outputs that a kernel
+//! writes in part, and `host` the shared parts of native kernels. A codelet knows
+//! nothing of
 //! runtimes, shares or steps.
 
 pub mod add_norm;

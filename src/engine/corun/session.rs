@@ -98,7 +98,8 @@ impl<'w> Session<'w> {
         (Self { state, step }, result)
     }
 
-    /// Computes a step. What it reads of other nodes' units was [taken in](Self::take_in).
+    /// Computes a step. What it reads of other nodes' units was written before to
+    /// [what is present](Self::present).
     ///
     /// # Errors
     /// As [`Corun::run`].
@@ -124,7 +125,8 @@ impl<'w> Session<'w> {
     }
 
     /// The bytes of the present version, by their places in the whole one, that the units
-    /// `reader` read of the units `owner`; see [`Form::parts`].
+    /// `reader` read of the units `owner`. With `begins`, the reader has computed none of its
+    /// units before.
     pub fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
         self.state.form.parts(owner, reader, begins)
     }
