@@ -23,7 +23,7 @@ use crate::cluster::protocol::{
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Computed, TaskId, check};
-use crate::cluster::wire::{Arrived, Wire};
+use crate::cluster::wire::{Arrived, Wire, memory};
 use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
@@ -393,6 +393,7 @@ impl<'a> Node<'a> {
                 if !store.receive(graph, self.runtime, &self.spaces, request, parts, data)? {
                     return Err(no_message());
                 }
+                memory::keep(bytes);
                 self.tell(Event::Fetched { request })
             }
             Message::Partial { task } => {

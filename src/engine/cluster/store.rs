@@ -415,29 +415,24 @@ impl Store {
         Ok(())
     }
 
-    /// Appends parts to a message, one after the other. Host memory has them.
+    /// Copies parts, one after the other, into memory as long as all of them. Host memory has
+    /// them.
     ///
     /// # Errors
     /// As [`Self::copy`].
-    pub fn append(
+    pub fn copy_all(
         &self,
         graph: &OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
         parts: &[Part],
-        message: &mut Vec<u8>,
+        mut to: &mut [u8],
     ) -> Result<(), ClusterError> {
-        let bytes: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
-        // The system zeroes this memory when it is first written to.
-        let mut whole = vec![0; message.len() + bytes as usize];
-        let (words, mut rest) = whole.split_at_mut(message.len());
-        words.copy_from_slice(message);
         for part in parts {
-            let (to, behind) = rest.split_at_mut(spaces.bytes(part) as usize);
-            self.copy(graph, runtime, spaces, part, to)?;
-            rest = behind;
+            let (own, behind) = to.split_at_mut(spaces.bytes(part) as usize);
+            self.copy(graph, runtime, spaces, part, own)?;
+            to = behind;
         }
-        *message = whole;
         Ok(())
     }
 

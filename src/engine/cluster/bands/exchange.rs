@@ -152,18 +152,14 @@ impl Node<'_> {
         for (from, parts) in back.into_iter().filter(|(_, parts)| !parts.is_empty()) {
             let key = (about, NodeId(from as u32));
             self.until_sent(|node| node.bands.data.contains_key(&key))?;
-            let arrived = self.bands.data.remove(&key);
-            let Some((bytes, _, end)) = arrived else {
-                continue;
-            };
-            let mut rest = &bytes[end..];
+            let arrived = self.arrived(about, from, &parts)?;
+            let mut rest = arrived.parts();
             for part in parts {
-                let length = ((part.end - part.start) as usize).min(rest.len());
-                let (own, behind) = rest.split_at(length);
+                let (own, behind) = rest.split_at((part.end - part.start) as usize);
                 later.parts.push((part.start, own.to_vec()));
                 rest = behind;
             }
-            self.record.received_bytes += (bytes.len() - end) as u64;
+            arrived.keep();
         }
         Ok(later)
     }

@@ -126,6 +126,10 @@ impl Node<'_> {
                 let next = self.compare(&round, pace, left)?;
                 round.number += 1;
                 if next != round.units {
+                    if self.speaks(&next) {
+                        let note = format!("the nodes divided the units anew after {step} steps");
+                        self.record.notes.push(note);
+                    }
                     let later = self.move_units(session, &round, &next)?;
                     if let Some(session) = session.take() {
                         self.close_session(session);

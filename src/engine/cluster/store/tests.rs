@@ -28,9 +28,10 @@ impl Node {
     }
 
     fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[Part]) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let appended = (self.store).append(&self.graph, runtime, spaces, parts, &mut bytes);
-        appended.ok().map(|()| bytes)
+        let length: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
+        let mut bytes = vec![0; length as usize];
+        let copied = (self.store).copy_all(&self.graph, runtime, spaces, parts, &mut bytes);
+        copied.ok().map(|()| bytes)
     }
 }
 
