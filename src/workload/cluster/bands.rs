@@ -185,7 +185,8 @@ impl ClusterWorkload for BandsWorkload {
                     let words: Vec<u64> = bytemuck::pod_collect_to_vec(&spaces[0]);
                     let result = &bytemuck::cast_slice(&words)[..spaces[0].len()];
                     let mut checked = Checked::default();
-                    checked.exactly(stencil.verify(steps, result).1);
+                    let numbers = result.len() as u64 / stencil.precision().bytes();
+                    checked.all_exactly(numbers, stencil.verify(steps, result).1);
                     checked
                 }),
             ),
@@ -256,7 +257,8 @@ fn compare(stencil: &Stencil, steps: u64, (block, bytes): (&Block, &[u8]), seed:
     let length = (block.width() * stencil.precision().bytes()) as usize;
     for unit in units {
         let begin = (unit - block.rows.start) as usize * length;
-        checked.exactly(stencil.is_unit(steps, unit, &bytes[begin..begin + length]));
+        let is_right = stencil.is_unit(steps, unit, &bytes[begin..begin + length]);
+        checked.all_exactly(block.width(), is_right);
     }
     checked
 }

@@ -104,12 +104,13 @@ impl Node<'_> {
                 round: round.number,
                 step,
             };
-            self.exchange(session, &round, about, When::Step)?;
+            step += 1;
+            let travel = step < bands.steps;
+            self.exchange(session, &round, about, (When::Step, travel))?;
             let now = self.now();
             if let Some(traced) = &mut self.subtasks.traced {
                 traced.end(now);
             }
-            step += 1;
             progress(step.into());
             let change = session.as_ref().and_then(Session::change);
             if bands
@@ -151,7 +152,7 @@ impl Node<'_> {
             round: round.number,
             step: ENDS,
         };
-        self.exchange(session, &round, about, When::End)?;
+        self.exchange(session, &round, about, (When::End, false))?;
         if self.speaks(&round.units) {
             let idle = (0..)
                 .map(NodeId)

@@ -183,9 +183,10 @@ impl<'w> Nodes<'w> {
         for step in 0..steps {
             let begins = self.first();
             self.step()?;
-            self.exchange(&parts, When::Step)?;
-            self.timeline.push((begins, self.first()));
             let done = step + 1;
+            // No step reads what the last one has made.
+            self.exchange(if done < steps { &parts } else { &[] }, When::Step)?;
+            self.timeline.push((begins, self.first()));
             let change = self.sessions().next().and_then(Session::change);
             if (self.bands.tolerance.zip(change)).is_some_and(|(most, sum)| sum <= most) {
                 break;
