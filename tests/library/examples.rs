@@ -7,6 +7,9 @@ use crate::cluster_programs::cluster;
 use crate::pocl::cpu_device;
 
 #[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/bodies.rs"]
+mod bodies;
+#[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/fft.rs"]
 mod fft;
 #[allow(dead_code, reason = "a test has its own main function")]
@@ -35,6 +38,34 @@ fn the_example_transforms_rows() {
                 let [re, im] = found.map(f64::from);
                 let error = (Complex::new(re, im) - right).norm();
                 assert!(error < 1e-4 * norm, "{devices}: {found:?}, {right}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_example_accelerates_bodies() {
+    const COUNT: u64 = 1001;
+    let cpu = format!("{}:1", cpu_device().info.name);
+    let all: Vec<[f32; 4]> = (0..COUNT).map(|number| bodies::body(0, number)).collect();
+    for devices in ["host:1", &format!("{cpu}=own"), &format!("host:1,{cpu}")] {
+        let program = bodies::bodies(COUNT).expect("the kernel is there");
+        let results = cluster(1, devices).run(program).expect("it runs");
+        let found = results.to_vec::<[f32; 4]>().expect("vectors");
+        let found = found.expect("this is the first node");
+        assert_eq!(found.len(), all.len());
+        for (found, own) in found.iter().zip(&all) {
+            let (mut right, mut size) = ([0.0; 3], 0.0);
+            for other in &all {
+                let away = [0, 1, 2].map(|axis| f64::from(other[axis]) - f64::from(own[axis]));
+                let squared = away.iter().map(|along| along * along).sum::<f64>() + 1e-6;
+                let strength = f64::from(other[3]) / squared.powf(1.5);
+                (right.iter_mut().zip(away)).for_each(|(right, along)| *right += strength * along);
+                size += strength * squared.sqrt();
+            }
+            for (found, right) in found.iter().zip(right) {
+                let error = (f64::from(*found) - right).abs();
+                assert!(error < 1e-4 * size, "{devices}: {found}, {right}");
             }
         }
     }
