@@ -32,6 +32,8 @@ struct Device {
     /// Since when it computes the subtask that it will report next, if that is known. A
     /// device that waits for data is not late.
     since: Option<Nanos>,
+    /// The weight of the greatest subtask that it may compute now, but at least 1.
+    weight: f64,
     /// Whether it has reported that its node has nothing for it.
     idle: bool,
 }
@@ -47,7 +49,7 @@ impl Device {
     fn seconds(&self, now: Nanos) -> f64 {
         // Nothing is known of a device without a description: all are alike.
         let known = |seconds: f64| if seconds > 0.0 { seconds } else { 1.0 };
-        known(self.rate.seconds_at_least(self.busy(now)))
+        known(self.rate.seconds_at_least(self.busy(now), self.weight))
     }
 }
 
@@ -73,7 +75,7 @@ impl Paces {
     /// in the first one, as their descriptions say.
     pub fn begin(&mut self, state: &TaskState) {
         let last = self.last;
-        let correction = |d: &Device| d.rate.correction(d.busy(last));
+        let correction = |d: &Device| d.rate.correction(d.busy(last), d.weight);
         let corrections = |node: &Vec<Device>| node.iter().map(correction).collect();
         let learned = self.nodes.iter().map(corrections).collect();
         self.learned.insert(std::mem::take(&mut self.task), learned);
@@ -92,6 +94,7 @@ impl Paces {
                     rate: Rate::new(device, state.mean()).corrected(correction(node, index)),
                     depth: device.depth.max(1) as usize,
                     since: None,
+                    weight: 1.0,
                     idle: true,
                 });
             devices.collect()
@@ -123,6 +126,7 @@ impl Paces {
     }
 
     fn note(&mut self, node: NodeId, state: &TaskState) {
+        self.weigh(node, state);
         let devices = &self.nodes[node.index()];
         let pace = |device: usize| 1.0 / devices[device].seconds(state.now());
         // The sum of nothing would be -0, and a time divided by it before all others.
@@ -134,8 +138,21 @@ impl Paces {
         self.paces[node.index()] = pace;
     }
 
+    /// What a node's devices compute is among the first subtasks that it was given.
+    fn weigh(&mut self, node: NodeId, state: &TaskState) {
+        let ledger = state.ledger();
+        let first = ledger.queue(node).iter().take(self.slots(node, state));
+        let weight = first
+            .map(|&subtask| ledger.weight(subtask))
+            .fold(1.0, f64::max);
+        for device in &mut self.nodes[node.index()] {
+            device.weight = weight;
+        }
+    }
+
     /// A node has been given subtasks: its devices compute.
     pub fn given(&mut self, node: NodeId, state: &TaskState) {
+        self.weigh(node, state);
         let devices = &mut self.nodes[node.index()];
         let busy = devices.iter().filter(|device| !device.idle).count();
         let idle = devices.iter_mut().filter(|device| device.idle);
@@ -311,6 +328,7 @@ mod tests {
     use crate::cluster::info::{DeviceInfo, NodeInfo};
     use crate::cluster::space::Part;
     use crate::cluster::task::Task;
+    use crate::cluster::task::chain::Chain;
     use crate::codelet::Cost;
     use crate::spread::Network;
 
@@ -357,7 +375,7 @@ mod tests {
             name: "node".into(),
             devices: vec![device],
         };
-        let (task, nodes) = (Arc::new(Empty), Arc::new([node]));
+        let (task, nodes) = ((Arc::new(Chain::of(Arc::new(Empty))), 1), Arc::new([node]));
         let network = Network::default();
         let mut state = TaskState::new(task, nodes, vec![vec![works]], None, network, 0);
         let mut paces = Paces::default();

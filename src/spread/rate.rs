@@ -83,10 +83,10 @@ impl Rate {
     }
 
     /// How many times longer than described subtasks take, as far as is known of a device
-    /// that has computed for `busy` seconds since its last result.
-    pub fn correction(&self, busy: f64) -> f64 {
+    /// that has computed a subtask of a weight for `busy` seconds since its last result.
+    pub fn correction(&self, busy: f64, weight: f64) -> f64 {
         match self.described > 0.0 {
-            true => self.seconds_at_least(busy) / self.described,
+            true => self.seconds_at_least(busy, weight) / self.described,
             false => self.correction,
         }
     }
@@ -124,14 +124,15 @@ impl Rate {
         }
     }
 
-    /// As [`Self::seconds`], of a device that has computed for `busy` seconds since its
-    /// last result: a longer time than expected is evidence before the result is there.
-    pub fn seconds_at_least(&self, busy: f64) -> f64 {
+    /// As [`Self::seconds`], of a device that has computed a subtask of a weight for `busy`
+    /// seconds since its last result: a longer time than expected is evidence before the result
+    /// is there.
+    pub fn seconds_at_least(&self, busy: f64, weight: f64) -> f64 {
         let expected = self.seconds();
-        if busy <= expected {
+        if busy <= expected * weight {
             return expected;
         }
-        (self.seconds * self.remembered + busy) / (self.work * self.remembered + 1.0)
+        (self.seconds * self.remembered + busy) / (self.work * self.remembered + weight)
     }
 }
 
@@ -185,19 +186,24 @@ mod tests {
     #[test]
     fn what_one_task_has_shown_is_expected_in_the_next() {
         let mut rate = rate();
-        assert_eq!(rate.correction(0.0), 1.0);
+        assert_eq!(rate.correction(0.0, 1.0), 1.0);
         rate.done(1.0, 6_000_000_000, 6_000_000_000);
-        assert_eq!(rate.correction(0.0), 3.0);
-        let next = self::rate().corrected(rate.correction(0.0));
-        assert_eq!((next.seconds(), next.correction(0.0)), (6.0, 3.0));
-        assert_eq!(next.correction(18.0), 9.0, "it has not reported for longer");
+        assert_eq!(rate.correction(0.0, 1.0), 3.0);
+        let next = self::rate().corrected(rate.correction(0.0, 1.0));
+        assert_eq!((next.seconds(), next.correction(0.0, 1.0)), (6.0, 3.0));
+        assert_eq!(
+            next.correction(18.0, 1.0),
+            9.0,
+            "it has not reported for longer"
+        );
     }
 
     #[test]
     fn a_device_that_is_late_counts_as_slower() {
         let mut rate = rate();
         rate.done(1.0, 1_000_000_000, 1_000_000_000);
-        assert_eq!(rate.seconds_at_least(0.5), 1.0);
-        assert!(rate.seconds_at_least(10.0) > 5.0);
+        assert_eq!(rate.seconds_at_least(0.5, 1.0), 1.0);
+        assert!(rate.seconds_at_least(10.0, 1.0) > 5.0);
+        assert_eq!(rate.seconds_at_least(10.0, 12.0), 1.0, "it does more");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::RequestId;
 use crate::cluster::NodeId;
-use crate::cluster::space::Part;
+use crate::cluster::task::chain::Source;
 use crate::spread::Network;
 use crate::time::Nanos;
 
@@ -17,7 +17,7 @@ use crate::time::Nanos;
 pub(super) struct Relayed {
     pub to: NodeId,
     pub request: RequestId,
-    pub part: Part,
+    pub source: Source,
 }
 
 /// Who gets copies of a node's blocks in a task. Times are expectations, as only what was
@@ -26,7 +26,7 @@ pub(super) struct Copies {
     me: NodeId,
     network: Network,
     /// By block: who asked for it, and when it is expected to have it.
-    of: HashMap<Part, Vec<(NodeId, Nanos)>>,
+    of: HashMap<Source, Vec<(NodeId, Nanos)>>,
     /// When each node's link is expected to be free again, and for how long it has sent.
     sends: HashMap<NodeId, (Nanos, Nanos)>,
     /// What each node was told to send.
@@ -49,7 +49,7 @@ impl Copies {
     /// Who asks again has lost its copy, and gets it from here: it might otherwise wait for a
     /// node that waits for it.
     pub fn sender(&mut self, wanted: Relayed, bytes: u64, now: Nanos) -> NodeId {
-        let copies = self.of.entry(wanted.part.clone()).or_default();
+        let copies = self.of.entry(wanted.source.clone()).or_default();
         let takes = (bytes as f64 / self.network.bandwidth * 1e9) as Nanos;
         let told = now + self.network.round_trip / 2;
         let asked_before = copies.iter().position(|(node, _)| *node == wanted.to);
@@ -75,8 +75,8 @@ impl Copies {
     }
 
     /// A node does not have a block any longer. That it has asked for it stays known.
-    pub fn forgotten(&mut self, node: NodeId, part: &Part) {
-        let copies = self.of.get_mut(part).into_iter().flatten();
+    pub fn forgotten(&mut self, node: NodeId, source: &Source) {
+        let copies = self.of.get_mut(source).into_iter().flatten();
         for (_, has) in copies.filter(|(other, _)| *other == node) {
             *has = Nanos::MAX;
         }
@@ -96,7 +96,7 @@ impl Copies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, SpaceId};
+    use crate::cluster::space::{Block, Part, SpaceId};
 
     const SECOND: Nanos = 1_000_000_000;
 
@@ -113,10 +113,10 @@ mod tests {
         Relayed {
             to: NodeId(to),
             request: RequestId(row),
-            part: Part {
+            source: Source::before(Part {
                 space: SpaceId(0),
                 block: Block::new(row..row + 1, 0..1),
-            },
+            }),
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
         assert!(left.contains(&wanted(5, 0)), "{left:?}");
         assert_eq!(copies.lost(NodeId(3)), []);
         for node in [1, 2, 4, 5] {
-            copies.forgotten(NodeId(node), &wanted(node, 0).part);
+            copies.forgotten(NodeId(node), &wanted(node, 0).source);
         }
         assert_eq!(copies.sender(wanted(6, 0), 1000, 100 * SECOND), NodeId(0));
     }

@@ -22,6 +22,8 @@ struct Device {
 pub(super) struct Running {
     pub task: TaskId,
     pub subtask: u64,
+    /// How much work it is.
+    weight: f64,
     /// Another node's result counts.
     pub cancelled: bool,
 }
@@ -74,16 +76,17 @@ impl Devices {
         free.map(|device| device.depth - device.running.len()).sum()
     }
 
-    /// The device that should take one of `waiting` subtasks now: the fastest one with
-    /// room, unless the others will have done all of them before it has done one.
-    pub fn next(&self, task: TaskId, waiting: usize, now: Nanos) -> Option<usize> {
+    /// The device that should take one of `waiting` subtasks now, which is of this weight: the
+    /// fastest one with room, unless the others will have done all of them before it has done
+    /// this one.
+    pub fn next(&self, task: TaskId, (waiting, weight): (usize, f64), now: Nanos) -> Option<usize> {
         let free = (0..self.devices.len()).filter(|&d| self.free(&self.devices[d], task));
         let key = |&d: &usize| {
             let device = &self.devices[d];
-            (self.ends(device, now) + self.seconds(device), d)
+            (self.ends(device, now) + self.seconds(device) * weight, d)
         };
         let first = free.min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(a.cmp(b)))?;
-        (!self.declines(first, waiting, now)).then_some(first)
+        (!self.declines(first, (waiting, weight), now)).then_some(first)
     }
 
     fn seconds(&self, device: &Device) -> f64 {
@@ -93,18 +96,17 @@ impl Devices {
     /// Seconds until what runs on a device has ended.
     fn ends(&self, device: &Device, now: Nanos) -> f64 {
         let seconds = self.seconds(device);
-        match device.running.len() {
-            0 => 0.0,
-            count => {
-                let begun = now.saturating_sub(device.since) as f64 * 1e-9;
-                (seconds * count as f64 - begun).max(0.0)
-            }
-        }
+        let weight: f64 = device.running.iter().map(|running| running.weight).sum();
+        let begun = match device.running.is_empty() {
+            true => 0.0,
+            false => now.saturating_sub(device.since) as f64 * 1e-9,
+        };
+        (seconds * weight - begun).max(0.0)
     }
 
-    fn declines(&self, index: usize, waiting: usize, now: Nanos) -> bool {
+    fn declines(&self, index: usize, (waiting, weight): (usize, f64), now: Nanos) -> bool {
         let device = &self.devices[index];
-        let end = self.ends(device, now) + self.seconds(device);
+        let end = self.ends(device, now) + self.seconds(device) * weight;
         let others = self.devices.iter().enumerate();
         let others = others.filter(|(other, device)| *other != index && device.works);
         let done = others.map(|(_, other)| {
@@ -117,11 +119,18 @@ impl Devices {
                 0
             }
         });
-        done.sum::<usize>() >= waiting
+        // What this one is, and others of mean weight.
+        done.sum::<usize>() as f64 >= waiting as f64 - 1.0 + weight
     }
 
-    /// A device begins a subtask.
-    pub fn start(&mut self, device: usize, task: TaskId, subtask: u64, now: Nanos) {
+    /// A device begins a subtask of a weight.
+    pub fn start(
+        &mut self,
+        device: usize,
+        (task, subtask): (TaskId, u64),
+        weight: f64,
+        now: Nanos,
+    ) {
         let device = &mut self.devices[device];
         if device.running.is_empty() {
             device.since = now;
@@ -129,6 +138,7 @@ impl Devices {
         device.running.push(Running {
             task,
             subtask,
+            weight,
             cancelled: false,
         });
     }
@@ -236,31 +246,31 @@ mod tests {
         // A second and ten of them.
         let mut devices = devices(&[0.1, 1.0]);
         assert_eq!(
-            devices.next(TASK, 20, 0),
+            devices.next(TASK, (20, 1.0), 0),
             Some(1),
             "the fast one takes first"
         );
-        devices.start(1, TASK, 0, 0);
+        devices.start(1, (TASK, 0), 1.0, 0);
         assert_eq!(
-            devices.next(TASK, 19, 0),
+            devices.next(TASK, (19, 1.0), 0),
             Some(0),
             "in ten seconds it does nine"
         );
         assert_eq!(
-            devices.next(TASK, 9, 0),
+            devices.next(TASK, (9, 1.0), 0),
             Some(0),
             "the nine are done when it ends"
         );
-        assert_eq!(devices.next(TASK, 8, 0), None);
+        assert_eq!(devices.next(TASK, (8, 1.0), 0), None);
     }
 
     #[test]
     fn equal_devices_take_all() {
         let mut devices = devices(&[1.0, 1.0]);
-        devices.start(0, TASK, 0, 0);
-        assert_eq!(devices.next(TASK, 1, 0), Some(1));
-        devices.start(1, TASK, 1, 0);
-        assert_eq!(devices.next(TASK, 1, 0), None, "both are full");
+        devices.start(0, (TASK, 0), 1.0, 0);
+        assert_eq!(devices.next(TASK, (1, 1.0), 0), Some(1));
+        devices.start(1, (TASK, 1), 1.0, 0);
+        assert_eq!(devices.next(TASK, (1, 1.0), 0), None, "both are full");
         assert!(devices.done(DeviceIndex(0), (TASK, 0), 5).is_some());
         assert_eq!(devices.done(DeviceIndex(0), (TASK, 0), 5), None);
     }
@@ -268,9 +278,9 @@ mod tests {
     #[test]
     fn the_end_of_an_earlier_subtask_is_not_that_of_one_with_its_number() {
         let mut devices = devices(&[1.0, 1.0]);
-        devices.start(0, TASK, 3, 0);
+        devices.start(0, (TASK, 3), 1.0, 0);
         let next = TaskId(2);
-        devices.start(1, next, 3, 1);
+        devices.start(1, (next, 3), 1.0, 1);
         let done = devices.done(DeviceIndex(1), (TASK, 3), 5);
         assert_eq!(done.map(|running| running.task), Some(TASK));
         assert!(devices.runs(next, 3));

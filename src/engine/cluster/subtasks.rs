@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::copying::Copying;
 use super::error::ClusterError;
-use super::store::{Kept, Store};
+use super::store::{Kept, Resolve, Store};
 use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::DeviceInfo;
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
+use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Beginning, Computed, TaskId};
 use crate::codelet::{Codelet, Memory, Name, Value};
 use crate::engine::graph::{Ended, GraphRunError, OpenGraph, abilities_of};
@@ -77,7 +78,7 @@ pub(super) struct Subtasks {
     pub changed: bool,
     /// Of a run that is traced, and the subtask of each kernel.
     pub traced: Option<Traced>,
-    begun: HashMap<KernelId, u64>,
+    begun: HashMap<KernelId, (usize, u64)>,
 }
 
 impl Subtasks {
@@ -123,8 +124,8 @@ impl Subtasks {
         running.chain(ending).any(|other| other == (task, subtask))
     }
 
-    /// Begins a subtask, on the device that the policy chooses. What it reads is in the store.
-    /// False if no device can compute it.
+    /// Begins a subtask of a chain, whose task this is, on the device that the policy chooses.
+    /// What it reads is in the store. False if no device can compute it.
     ///
     /// # Errors
     /// Blocks without contents, and what the runtime refuses.
@@ -132,9 +133,11 @@ impl Subtasks {
         &mut self,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        (id, task): (TaskId, &dyn Computed),
-        subtask: u64,
+        (id, chain, number): (TaskId, &Chain, u64),
+        task: &dyn Computed,
     ) -> Result<bool, ClusterError> {
+        let (index, subtask) = chain.place(number);
+        let resolve: Resolve = &|part| chain.sources_of(number, part);
         let launch = task.launch(subtask);
         let cost = task.cost(subtask);
         let expected: Vec<f64> = (self.devices.iter())
@@ -150,7 +153,7 @@ impl Subtasks {
         let mut blocks = Vec::new();
         let one = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
         for read in task.read_arguments(subtask) {
-            let datum = self.store.input(&mut self.graph, runtime, spaces, &read)?;
+            let datum = (self.store).input(&mut self.graph, runtime, spaces, &read, resolve)?;
             data.push(datum);
             arguments.push(Argument::Input(datum));
             blocks.extend(read.parts.first().map(one));
@@ -169,8 +172,8 @@ impl Subtasks {
             let begins = task.begins(&part);
             let from = match is_changed {
                 true => {
-                    let parts = std::slice::from_ref(&part);
-                    Some((self.store).view(&mut self.graph, spaces, parts, keeps_place)?)
+                    let parts = (std::slice::from_ref(&part), keeps_place);
+                    Some((self.store).view(&mut self.graph, spaces, parts, resolve)?)
                 }
                 false if begins == Beginning::Made => {
                     let datum = self.graph.datum(Datum::new("begin", length));
@@ -196,7 +199,12 @@ impl Subtasks {
                 None => Argument::FullOutput(to),
             });
             private.extend(from);
-            written.push((part, Kept { datum: to, first }));
+            let kept = Kept {
+                datum: to,
+                first,
+                writer: Some(number),
+            };
+            written.push((part, kept));
         }
         // Which argument is which memory is known by ids that stand for the data.
         let ids: Vec<HostMemoryId> = data.iter().map(|_| HostMemoryId::fresh()).collect();
@@ -235,13 +243,13 @@ impl Subtasks {
         }
         self.changed = true;
         if self.traced.is_some() {
-            self.begun.insert(kernel, subtask);
+            self.begun.insert(kernel, (index, subtask));
         }
         self.running.insert(
             kernel,
             Running {
                 task: id,
-                subtask,
+                subtask: number,
                 codelet,
                 expected,
                 written,
@@ -358,10 +366,10 @@ impl Subtasks {
     ///
     /// # Errors
     /// Elements that are not here.
-    pub fn want(&mut self, spaces: &Spaces, parts: &[Part]) -> Result<bool, ClusterError> {
+    pub fn want(&mut self, spaces: &Spaces, sources: &[Source]) -> Result<bool, ClusterError> {
         let mut are_there = true;
-        for part in parts {
-            let (is_there, is_asked) = self.store.want(&mut self.graph, spaces, part)?;
+        for source in sources {
+            let (is_there, is_asked) = self.store.want(&mut self.graph, spaces, source)?;
             are_there &= is_there;
             self.changed |= is_asked;
         }

@@ -141,7 +141,7 @@ impl Node<'_> {
             part.subtasks += 1;
             part.seconds += took as f64 / 1e9;
         }
-        if task == self.machine.task() && self.task.is_some() {
+        if task == self.machine.task() && self.chain.is_some() {
             self.held.insert(subtask, written);
             self.told.insert(subtask, (device, took));
         } else {

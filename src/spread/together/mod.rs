@@ -35,6 +35,10 @@ const OVERLOADED: f64 = 2.0;
 /// coordinator looked, and so few that helping takes as long in a large cluster.
 const LATEST: usize = 64;
 
+/// Tasks of a chain that may be begun and not ended: a factorisation's update, and the panel,
+/// the rows and the update after it.
+const WINDOW: usize = 4;
+
 /// The policy.
 pub struct Together {
     by_data: bool,
@@ -287,6 +291,24 @@ impl Spread for Together {
         self.paces.begin(state);
         self.choice = Choice::new(self.by_data, state);
         self.look(state);
+    }
+
+    fn window(&self) -> usize {
+        WINDOW
+    }
+
+    fn freed(&mut self, subtasks: &[u64], state: &mut TaskState) {
+        self.choice.freed(subtasks.iter().copied(), state);
+        let mut homes: Vec<NodeId> = (subtasks.iter())
+            .filter_map(|subtask| state.home(*subtask))
+            .collect();
+        homes.sort_unstable();
+        homes.dedup();
+        for home in homes {
+            self.feed(home, state);
+        }
+        self.share(state);
+        self.paces.wake(state);
     }
 
     fn done(&mut self, finished: &Finished, state: &mut TaskState) {

@@ -8,7 +8,7 @@ use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{NodeMachine, Settings};
-use crate::cluster::task::Task;
+use crate::cluster::task::chain::Chain;
 use crate::time::Nanos;
 
 /// A simulated node.
@@ -17,9 +17,10 @@ pub struct Node {
     pub devices: Vec<Device>,
     pub speed: Speed,
     pub alive: bool,
-    /// The task that it begins next, and the one that it began last.
+    /// The task that it begins next, and the chain that it began last, with its first task.
     pub next: u64,
-    pub task: Option<Arc<dyn Task>>,
+    pub chain: Option<Arc<Chain>>,
+    pub first: u64,
     pub computes: bool,
     pub ready: bool,
     /// When its driver has handled the messages that it sends and receives.
@@ -71,7 +72,8 @@ impl Node {
             speed,
             alive: true,
             next: 0,
-            task: None,
+            chain: None,
+            first: 0,
             computes: false,
             ready: false,
             sends: 0,

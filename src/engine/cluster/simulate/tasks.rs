@@ -1,15 +1,16 @@
-//! The tasks of a simulated run, one after the other.
+//! The tasks of a simulated run, in chains.
 
 use std::sync::Arc;
 
 use crate::cluster::space::SpaceId;
 use crate::cluster::task::Task;
+use crate::cluster::task::chain::{Chain, Chaining};
 use crate::workload::cluster::ClusterWorkload;
 
 /// Where tasks come from.
 pub(super) enum Source<'a> {
     Given(&'a [Arc<dyn Task>]),
-    /// A workload may have millions, so each is made when a node begins it.
+    /// A workload may have millions, so each is made when a node begins its chain.
     Workload {
         workload: &'a dyn ClusterWorkload,
         spaces: Vec<SpaceId>,
@@ -19,8 +20,9 @@ pub(super) enum Source<'a> {
 /// Tasks by number.
 pub(super) struct Tasks<'a> {
     source: Source<'a>,
-    /// The one that was made last. Most nodes begin the same task as the node before.
-    made: Option<(u64, Arc<dyn Task>)>,
+    /// The chain that was made last, and the number of its first task. Most nodes begin the
+    /// same chain as the node before.
+    made: Option<(u64, Arc<Chain>)>,
 }
 
 impl<'a> Tasks<'a> {
@@ -36,19 +38,39 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// A task; none after the last one.
-    pub fn get(&mut self, number: u64) -> Option<Arc<dyn Task>> {
-        if let Some((made, task)) = &self.made
+    /// The chain that begins with a task; none after the last one.
+    pub fn chain(&mut self, number: u64) -> Option<Arc<Chain>> {
+        if let Some((made, chain)) = &self.made
             && *made == number
         {
-            return Some(Arc::clone(task));
+            return Some(Arc::clone(chain));
         }
-        let task: Arc<dyn Task> = match &self.source {
-            _ if number >= self.count() => return None,
+        if number >= self.count() {
+            return None;
+        }
+        let mut chaining = Chaining::new(self.get(number));
+        let mut next = number + 1;
+        while next < self.count() && !self.depends(next) && chaining.push(&self.get(next)) {
+            next += 1;
+        }
+        let chain = Arc::new(chaining.build());
+        self.made = Some((number, Arc::clone(&chain)));
+        Some(chain)
+    }
+
+    fn get(&self, number: u64) -> Arc<dyn Task> {
+        match &self.source {
             Source::Given(tasks) => Arc::clone(&tasks[number as usize]),
             Source::Workload { workload, spaces } => workload.task(number, spaces),
-        };
-        self.made = Some((number, Arc::clone(&task)));
-        Some(task)
+        }
+    }
+
+    /// Whether the blocks of a task depend on bytes that are known when those before it have
+    /// ended.
+    fn depends(&self, number: u64) -> bool {
+        match &self.source {
+            Source::Given(_) => false,
+            Source::Workload { workload, .. } => workload.depends(number).is_some(),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::TaskId;
+use crate::cluster::task::{Task, TaskId};
 use crate::codelet::Cost;
 use crate::engine::cluster::ClusterError;
 use crate::machine::cluster::NetworkSpec;
@@ -238,23 +238,31 @@ impl<'a> World<'a> {
         if node.computes || !node.ready {
             return;
         }
-        let Some(task) = self.tasks.get(node.next) else {
+        let Some(chain) = self.tasks.chain(node.next) else {
             return self.ended = self.now;
         };
-        node.next += 1;
-        node.task = Some(Arc::clone(&task));
+        node.first = node.next;
+        node.next += chain.tasks().len() as u64;
+        node.chain = Some(Arc::clone(&chain));
         node.computes = true;
         self.began.get_or_insert(self.now);
-        if self.options.traces && index == 0 {
+        if index == 0 {
+            self.note_task(chain.tasks().first());
+        }
+        self.tell(index, |machine, spaces, now, actions| {
+            machine.begin(chain, spaces, now, actions);
+        });
+    }
+
+    /// Notes that node 0 begins a task, if the run is traced.
+    fn note_task(&mut self, task: Option<&Arc<dyn Task>>) {
+        if let Some(task) = task.filter(|_| self.options.traces) {
             self.timeline.push(TaskRecord {
                 name: task.name().to_owned(),
                 began: self.now,
                 ended: self.now,
             });
         }
-        self.tell(index, |machine, spaces, now, actions| {
-            machine.begin(task, spaces, now, actions);
-        });
     }
 
     fn act(&mut self, index: usize, actions: Vec<Action>) {
@@ -266,14 +274,19 @@ impl<'a> World<'a> {
     fn act_one(&mut self, index: usize, action: Action) {
         match action {
             Action::Send { to, message } => self.send(index, to.index(), message),
-            Action::Serve { to, request, parts } => {
-                let bytes = self.bytes(&parts);
+            Action::Serve {
+                to,
+                request,
+                sources,
+            } => {
+                let parts = sources.iter().map(|source| &source.part);
+                let bytes = parts.map(|part| self.spaces.bytes(part)).sum();
                 self.transfer(index, to.index(), bytes, Brings::Data(request));
             }
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
                 let node = &self.nodes[index];
-                let written = node.task.as_ref().map(|task| task.writes(0));
+                let written = node.chain.as_ref().map(|task| task.writes(0));
                 let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
                 self.transfer(index, to.index(), bytes, Brings::Partial(task));
@@ -282,7 +295,10 @@ impl<'a> World<'a> {
                 let at = at.max(self.now + 1);
                 self.at(at, index, Happens::Event(Event::Woken));
             }
-            Action::Ended { results } => self.task_ended(index, &results),
+            Action::Ended {
+                index: task,
+                results,
+            } => self.task_ended(index, task, &results),
             Action::Restart { cause } => self.restart(index, &cause),
             Action::Lost { node, heir } => {
                 if self.lost.insert(node) {
@@ -371,7 +387,7 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) {
-        let Some(task) = &self.nodes[index].task else {
+        let Some(task) = &self.nodes[index].chain else {
             return;
         };
         let cost = task.cost(subtask);
@@ -387,7 +403,9 @@ impl<'a> World<'a> {
             .noise
             .factor(subtask * self.nodes.len() as u64 + index as u64);
         let now = self.now;
+        let (place, own) = task.place(subtask);
         let node = &mut self.nodes[index];
+        let of_run = node.first + place as u64;
         node.starts(now);
         let task = node.machine.task();
         let place = device.0 as usize;
@@ -405,8 +423,8 @@ impl<'a> World<'a> {
                 device: device.0,
                 queue: stage as u32,
                 stage,
-                task: (node.next - 1) as u32,
-                subtask,
+                task: of_run as u32,
+                subtask: own,
                 bytes,
                 queued: now,
                 started: time.start,
@@ -424,19 +442,28 @@ impl<'a> World<'a> {
         self.at(end, index, happens);
     }
 
-    fn task_ended(&mut self, index: usize, results: &Results) {
+    /// The task of an index in a node's chain has ended.
+    fn task_ended(&mut self, index: usize, place: usize, results: &Results) {
         let node = &mut self.nodes[index];
-        let next = node.next;
-        node.computes = false;
-        if let Some(task) = node.task.as_ref().filter(|_| self.recorded < next) {
-            self.recorded = next;
-            self.spaces.record(&**task, results);
+        let Some(chain) = node.chain.clone() else {
+            return;
+        };
+        let number = node.first + place as u64;
+        if self.recorded <= number {
+            self.recorded = number + 1;
+            self.spaces.record(&*chain.tasks()[place], results);
         }
         self.ended = self.now;
+        let following = chain.tasks().get(place + 1);
+        node.computes = following.is_some();
+        let next = node.next;
         if let Some(last) = self.timeline.last_mut().filter(|_| index == 0) {
             last.ended = self.now;
         }
-        if next < self.tasks.count() {
+        if index == 0 {
+            self.note_task(following);
+        }
+        if following.is_none() && next < self.tasks.count() {
             self.at(self.now + PREPARES, index, Happens::Begin);
         }
     }
