@@ -98,7 +98,7 @@ impl TaskState {
             ledger,
             precedence,
             freed: Vec::new(),
-            data: spaces.and_then(|spaces| Data::of(&*task, spaces, nodes.len())),
+            data: spaces.and_then(|spaces| Data::of(&task, spaces, nodes.len())),
             links: Links::new(nodes.len(), network),
             fetched: vec![false; task.count() as usize],
             task,

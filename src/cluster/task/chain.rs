@@ -390,3 +390,119 @@ impl Chaining {
         order
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const SIDE: u64 = 5;
+
+    /// A task that reads and writes random blocks of a space.
+    struct Random {
+        reads: Vec<Vec<Part>>,
+        writes: Vec<Vec<Part>>,
+    }
+
+    impl Task for Random {
+        fn name(&self) -> &str {
+            "random"
+        }
+
+        fn count(&self) -> u64 {
+            self.reads.len() as u64
+        }
+
+        fn reads(&self, subtask: u64) -> Vec<Part> {
+            self.reads[subtask as usize].clone()
+        }
+
+        fn writes(&self, subtask: u64) -> Vec<Part> {
+            self.writes[subtask as usize].clone()
+        }
+
+        fn cost(&self, subtask: u64) -> Cost {
+            Cost {
+                flops: subtask as f64,
+                bytes: 0.0,
+            }
+        }
+    }
+
+    fn random(random: &mut fastrand::Rng) -> Random {
+        let count = random.u64(1..=SIDE);
+        let part = |rows, columns| Part {
+            space: SpaceId(0),
+            block: Block::new(rows, columns),
+        };
+        let mut range = || {
+            let begin = random.u64(..SIDE);
+            begin..random.u64(begin..=SIDE)
+        };
+        Random {
+            reads: (0..count)
+                .map(|_| vec![part(range(), range()), part(range(), range())])
+                .collect(),
+            writes: (0..count)
+                .map(|row| vec![part(row..row + 1, range())])
+                .collect(),
+        }
+    }
+
+    fn elements(part: &Part) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let rows = part.block.rows.clone();
+        rows.flat_map(|row| part.block.columns.clone().map(move |column| (row, column)))
+    }
+
+    /// Each element that a subtask reads is in one source, of its last writer before the task.
+    #[test]
+    fn sources_are_what_was_written_last() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..300 {
+            let tasks: Vec<Arc<Random>> = (0..rng.usize(2..6))
+                .map(|_| Arc::new(random(&mut rng)))
+                .collect();
+            let mut chaining = Chaining::new(Arc::clone(&tasks[0]) as Arc<dyn Task>);
+            for task in &tasks[1..] {
+                assert!(chaining.push(&(Arc::clone(task) as Arc<dyn Task>)));
+            }
+            let chain = chaining.build();
+            let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+            for (index, task) in tasks.iter().enumerate() {
+                for subtask in 0..task.count() {
+                    let number = chain.number(index, subtask);
+                    assert_eq!(chain.place(number), (index, subtask));
+                    let read: BTreeMap<_, _> = (task.reads(subtask).iter())
+                        .flat_map(elements)
+                        .map(|element| (element, last.get(&element).copied()))
+                        .collect();
+                    let mut found = BTreeMap::new();
+                    for source in chain.sources(number) {
+                        for element in elements(&source.part) {
+                            let before = found.insert(element, source.writer);
+                            assert_eq!(before, None, "two sources have one element");
+                        }
+                        if let Some(writer) = source.writer {
+                            assert!(writer < number, "it waits for what has a greater number");
+                            assert!(chain.readers(writer).contains(&number));
+                            assert!(chain.last_reader(writer) >= Some(index));
+                        }
+                        let is_overwritten = |task: usize| chain.overwrites(task, &source);
+                        assert!(!(0..index).any(is_overwritten), "it is gone too soon");
+                    }
+                    assert_eq!(found, read);
+                    let part = &task.reads(subtask)[1];
+                    let of_part = chain.sources_of(number, part);
+                    let count: u64 = of_part.iter().map(|of| of.part.block.elements()).sum();
+                    assert_eq!(count, part.block.elements());
+                }
+                for subtask in 0..task.count() {
+                    let writes = task.writes(subtask);
+                    let written = writes.iter().flat_map(elements);
+                    last.extend(written.map(|element| (element, chain.number(index, subtask))));
+                }
+            }
+        }
+    }
+}
