@@ -370,24 +370,64 @@ impl Fetches {
     }
 
     /// The chain's task of an index has ended, as those before it have: what it overwrote and
-    /// what was read by these tasks only is not needed any longer. Requests for what was
-    /// overwritten are not answered.
-    pub fn ended(&mut self, index: usize, chain: &Chain, actions: &mut Vec<Action>) {
+    /// what was read by these tasks only is not needed any longer. A request for anything that
+    /// was overwritten is not answered, so that what is left of it is asked for again.
+    pub fn ended(
+        &mut self,
+        index: usize,
+        chain: &Chain,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
         let is_read = |source: &Source| match source.writer {
             Some(writer) => chain.last_reader(writer).is_some_and(|last| last > index),
             None => true,
         };
-        let mut over = Vec::new();
+        let (mut over, mut unanswered) = (Vec::new(), Vec::new());
         for (number, request) in &mut self.requests {
             let sources = || request.sources.iter();
             let is_gone = sources().any(|source| chain.overwrites(index, source));
             request.is_over |= is_gone || !sources().any(is_read);
-            if request.users == 0 && (is_gone || request.is_over && request.here) {
-                over.push(*number);
+            match request.users {
+                0 if is_gone || request.is_over && request.here => over.push(*number),
+                1.. if is_gone && !request.here => unanswered.push(*number),
+                _ => {}
             }
         }
         for number in over {
             self.release(number, actions);
+        }
+        for number in unanswered {
+            let left = |source| chain.left_of(index, source);
+            self.ask_again(number, left, spaces, actions);
+        }
+    }
+
+    /// Asks again for what is `left` of a request's sources, of whoever answers for its holder
+    /// now.
+    fn ask_again(
+        &mut self,
+        number: u64,
+        left: impl Fn(Source) -> Vec<Source>,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(request) = self.requests.get(&number) else {
+            return;
+        };
+        let (sources, users) = (request.sources.clone(), request.users);
+        let holder = self.holder(request.holder);
+        self.forget(number);
+        let sources: Vec<Source> = sources.into_iter().flat_map(left).collect();
+        let is_needed = holder != self.me && !sources.is_empty();
+        let again = is_needed.then(|| self.ask(holder, sources, spaces, actions));
+        for needs in self.needs.values_mut() {
+            if needs.remove(&number) {
+                needs.extend(again);
+            }
+        }
+        if let Some(request) = again.and_then(|again| self.requests.get_mut(&again)) {
+            request.users = users;
         }
     }
 
@@ -448,21 +488,7 @@ impl Fetches {
         };
         let open: Vec<u64> = self.requests.iter().filter_map(open).collect();
         for number in open {
-            let Some(request) = self.requests.get(&number) else {
-                continue;
-            };
-            let (sources, users) = (request.sources.clone(), request.users);
-            self.forget(number);
-            let holder = self.holder(lost);
-            let again = (holder != self.me).then(|| self.ask(holder, sources, spaces, actions));
-            for needs in self.needs.values_mut() {
-                if needs.remove(&number) {
-                    needs.extend(again);
-                }
-            }
-            if let Some(request) = again.and_then(|again| self.requests.get_mut(&again)) {
-                request.users = users;
-            }
+            self.ask_again(number, |source| vec![source], spaces, actions);
         }
     }
 }

@@ -362,7 +362,7 @@ impl NodeMachine {
                 work.combining.begin(self.me, &nodes, task, actions);
             }
             Message::Ended { index, results, .. } => {
-                work.ended((index, self.me), &results, actions);
+                work.ended((index, self.me), &results, of.1, actions);
                 if index + 1 == work.task.tasks().len() {
                     self.stop_work(actions);
                 }

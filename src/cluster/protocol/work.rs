@@ -342,6 +342,7 @@ impl Work {
         &mut self,
         (index, me): (usize, NodeId),
         results: &Results,
+        spaces: &Spaces,
         actions: &mut Vec<Action>,
     ) {
         if !self.task.reduces() {
@@ -350,7 +351,7 @@ impl Work {
             self.counts.subtasks += own.sum::<u64>();
         }
         if index + 1 < self.task.tasks().len() {
-            self.fetches.ended(index, &self.task, actions);
+            self.fetches.ended(index, &self.task, spaces, actions);
         }
     }
 

@@ -152,6 +152,23 @@ impl Chain {
         of_space.is_some_and(|of| of.overlapping(&source.part.block).next().is_some())
     }
 
+    /// What the task of this index leaves of a source.
+    pub fn left_of(&self, task: usize, source: Source) -> Vec<Source> {
+        if !self.overwrites(task, &source) {
+            return vec![source];
+        }
+        let Source { part, writer } = source;
+        let space = part.space;
+        let written = self.woven.as_ref().and_then(|of| of.written[task].get());
+        let written = written.and_then(|written| written.get(&space)).into_iter();
+        let mut left = vec![part.block.clone()];
+        for (block, ..) in written.flat_map(|written| written.overlapping(&part.block)) {
+            left = left.iter().flat_map(|piece| piece.without(block)).collect();
+        }
+        let left = left.into_iter().map(|block| Part { space, block });
+        left.map(|part| Source { part, writer }).collect()
+    }
+
     /// The last task with a subtask that reads what a subtask writes.
     pub fn last_reader(&self, subtask: u64) -> Option<usize> {
         let tasks = self.readers(subtask).iter();
@@ -490,6 +507,14 @@ mod tests {
                         }
                         let is_overwritten = |task: usize| chain.overwrites(task, &source);
                         assert!(!(0..index).any(is_overwritten), "it is gone too soon");
+                        let left = chain.left_of(index, source.clone());
+                        let left: Vec<_> = left.iter().flat_map(|of| elements(&of.part)).collect();
+                        let writes = (0..task.count()).flat_map(|subtask| task.writes(subtask));
+                        let writes: Vec<_> = writes
+                            .flat_map(|part| elements(&part).collect::<Vec<_>>())
+                            .collect();
+                        let mut of_source = elements(&source.part);
+                        assert!(of_source.all(|of| left.contains(&of) != writes.contains(&of)));
                     }
                     assert_eq!(found, read);
                     let part = &task.reads(subtask)[1];
