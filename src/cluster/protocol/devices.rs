@@ -110,7 +110,8 @@ impl Devices {
         let others = self.devices.iter().enumerate();
         let others = others.filter(|(other, device)| *other != index && device.works);
         let done = others.map(|(_, other)| {
-            let seconds = self.seconds(other);
+            // Those that wait are taken to be like this one.
+            let seconds = self.seconds(other) * weight;
             let time = end - self.ends(other, now);
             // Just below, so that of two equal devices neither declines.
             if seconds > 0.0 {
@@ -119,8 +120,7 @@ impl Devices {
                 0
             }
         });
-        // What this one is, and others of mean weight.
-        done.sum::<usize>() as f64 >= waiting as f64 - 1.0 + weight
+        done.sum::<usize>() >= waiting
     }
 
     /// A device begins a subtask of a weight.
