@@ -49,7 +49,7 @@ class Run:
     def __init__(self, options, words, folder):
         self.out = open(os.path.join(folder, "out"), "w+b")
         self.err = open(os.path.join(folder, "err"), "w+b")
-        command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--enable-recovery"]
+        command = ["mpirun", "--oversubscribe", "--bind-to", "none", *options.recovery.split()]
         command += ["--mca", "btl", options.btl, "-n", str(options.ranks), options.program]
         devices = [] if words[0] == "kernel" else ["--devices", "host:1"]
         command += ["run", *words, *devices, "--verify", "--format", "json"]
@@ -169,6 +169,11 @@ def main():
     parser.add_argument("--count", type=int, default=60, help="faults that strike a rank")
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--btl", default="vader,self", help="Open MPI's transports")
+    parser.add_argument(
+        "--recovery",
+        default="--enable-recovery",
+        help="with what the others go on; '--with-ft ulfm' for Open MPI 5",
+    )
     parser.add_argument("--only", default="", help="workloads that begin so")
     parser.add_argument("--kernels", action="store_true", help="also kernels in OpenCL C")
     parser.add_argument("--late", action="store_true", help="strike near the usual end")

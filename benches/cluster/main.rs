@@ -37,10 +37,8 @@ fn copied(report: &Report) -> u64 {
 
 /// Work a second of all devices of a node, in operations.
 fn speed(cluster: &Cluster) -> f64 {
-    cluster.nodes[0]
-        .iter()
-        .map(|device| device.info.flops)
-        .sum()
+    let devices = cluster.nodes[0].infos();
+    devices.iter().map(|device| device.flops).sum()
 }
 
 /// Four equal nodes, of which one slows.

@@ -1,7 +1,6 @@
 //! Runs of nodes that are threads of this process, in real time: two, each with half of the
 //! cores.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use pdawl::runtime::{Runtime, select};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::program::{Program, ProgramTask};
 use pdawl::workload::cluster::{
-    ClusterWorkload, LuWorkload, Placement, SortWorkload, StencilWorkload, generated,
+    BandsWorkload, ClusterWorkload, LuWorkload, Placement, SortWorkload, generated,
 };
 use pdawl::workload::stencil::Stencil;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -138,17 +137,12 @@ pub fn figure() {
     let (seconds, _) = median(&lu, tile);
     println!("lu {size} x {size}, blocks of {tile}: {seconds:.3} s");
 
-    let (steps, tile) = (300, 64);
+    let steps = 300;
     let stencil = Stencil::new(256, 256, None, Precision::F32, 1).expect("a grid");
-    let stencil = StencilWorkload {
-        stencil: Arc::new(stencil),
-        steps,
-        tile,
-    };
-    let (seconds, _) = median(&stencil, tile);
+    let (seconds, _) = median(&BandsWorkload::stencil(stencil, steps), 1);
     println!(
         "stencil 256 x 256, {steps} steps: {:.1} us a step",
-        seconds / steps as f64 * 1e6
+        seconds / f64::from(steps) * 1e6
     );
 
     let (seconds, drivers) = median(&sleeping(), 1);

@@ -26,6 +26,7 @@
 
 mod account;
 pub(crate) mod apportion;
+pub mod bands;
 pub mod dawl;
 pub mod fixed;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use pdawl::balance::Strategy;
+use pdawl::machine::MachineFile;
 
 use super::failure::Failure;
 use super::fault::FaultSpec;
@@ -40,6 +41,10 @@ pub struct MachineArgs {
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
+    /// A node of a described cluster, which is simulated whatever machine this is.
+    #[arg(skip)]
+    pub node: Option<Box<MachineFile>>,
+
     /// Use at most this much of each GPU's memory: 2GiB, 512MiB
     ///
     /// The limit applies to every device with memory of its own, `=own` ones included.
@@ -67,6 +72,19 @@ pub struct MachineArgs {
 }
 
 impl MachineArgs {
+    /// All devices of a node of a described cluster, whose times vary by so much.
+    pub fn of_node(machine: MachineFile, noise: Option<f64>) -> Self {
+        Self {
+            devices: None,
+            machine: None,
+            node: Some(Box::new(machine)),
+            gpu_memory: None,
+            host_memory: None,
+            fault: Vec::new(),
+            noise,
+        }
+    }
+
     /// Refuses a limit of the host's memory, and says why it means nothing.
     ///
     /// # Errors

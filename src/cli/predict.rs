@@ -69,7 +69,7 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.place.refuse_cluster("a stencil")?;
         let spread = &self.scaling.spread;
-        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
+        spread.refuse_for_bands(cluster::stencil::BANDS)?;
         // A cluster's memory is not this machine's.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -78,8 +78,8 @@ impl Stencil {
         let seed = stencil.seed();
         let mut prepared = cluster::stencil::prepare(stencil, self.grid.steps);
         let alone = |machine: &MachineFile| {
-            let workload = WorkloadRequest::Stencil(&self.grid).prepare(of_host(machine))?;
-            scaling::alone(machine, &workload, &self.scaling, seed)
+            let request = WorkloadRequest::Stencil(&self.grid);
+            scaling::alone(machine, request, &self.scaling)
         };
         scaling::predict(&mut prepared, &self.scaling, seed, self.place.format, alone)
     }
@@ -107,19 +107,15 @@ impl Spmv {
     fn over_nodes(&self) -> Result<(), Failure> {
         self.place.refuse_cluster("a sparse product")?;
         let (product, format) = (&self.product, self.place.format);
-        let given = [("--irregular", product.irregular.is_some())];
-        let purpose = "a sparse product on one machine";
-        refuse(given, purpose, "the command without it")?;
         self.scaling
             .spread
-            .refuse_placement(cluster::sparse::PRODUCT)?;
-        let mut prepared = cluster::sparse::prepare_spmv(product, format)?;
+            .refuse_for_bands(cluster::sparse::PRODUCT)?;
+        let mut prepared = cluster::sparse::prepare(product, format)?;
         let seed = product.seed;
         let alone = |machine: &MachineFile| {
             let matrix = product.load(None, format, interrupt::listen()?)?;
             let request = WorkloadRequest::Spmv(product, matrix);
-            let workload = request.prepare(of_host(machine))?;
-            scaling::alone(machine, &workload, &self.scaling, seed)
+            scaling::alone(machine, request, &self.scaling)
         };
         scaling::predict(&mut prepared, &self.scaling, seed, format, alone)
     }
@@ -192,7 +188,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 type Asked<'a> = Box<dyn FnOnce(MemoryBudget) -> Result<PreparedWorkload, Failure> + 'a>;
 
 /// What a workload may use of a machine's memory.
-fn of_host(machine: &MachineFile) -> MemoryBudget {
+pub fn of_host(machine: &MachineFile) -> MemoryBudget {
     MemoryBudget {
         memory: ByteSize(machine.host.memory),
         grids: 2,

@@ -229,18 +229,10 @@ impl Product {
     }
 }
 
-impl Matrix {
-    /// Its name, itself, and notes.
-    pub fn into_parts(self) -> (String, Csr, Vec<String>) {
-        (self.name, self.csr, self.notes)
-    }
-}
-
 /// The failure of a matrix that does not suit.
 pub fn unsuitable(error: SpmvError) -> Failure {
     let remedy = match error {
         SpmvError::NotSquare { .. } => "`pdawl run spmv` without --iterate, which computes y = A x",
-        SpmvError::Ranks => "`pdawl run pagerank`",
         SpmvError::Empty { .. } => "a matrix with rows and columns",
     };
     Failure::usage(error, remedy)

@@ -232,6 +232,16 @@ struct Options {
 }
 
 impl Stencil {
+    /// Runs it on one machine.
+    fn alone(&self, options: &Options) -> Result<(), Failure> {
+        self.grid.check()?;
+        let choice = self.sharing.choice()?;
+        let paths = options.reading(&[self.sharing.model.path()]);
+        let stop = interrupt::listen()?;
+        let request = || Ok(WorkloadRequest::Stencil(&self.grid));
+        options.run(choice, paths, stop, None, request)
+    }
+
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         self.grid.check()?;
@@ -240,7 +250,7 @@ impl Stencil {
         self.sharing.refuse_over_nodes(purpose)?;
         options.refuse_over_nodes(purpose)?;
         let spread = &self.nodes.spread;
-        spread.refuse_placement("a stencil, whose nodes have bands of rows or planes")?;
+        spread.refuse_for_bands(cluster::stencil::BANDS)?;
         // All nodes must choose the same size, whatever memory they have.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -255,19 +265,29 @@ impl Stencil {
 }
 
 impl Spmv {
+    /// Runs it on one machine.
+    fn alone(&self, options: &Options) -> Result<(), Failure> {
+        let choice = self.sharing.choice()?;
+        let paths = options.reading(&[self.sharing.model.path(), self.product.path()]);
+        let stop = interrupt::listen()?;
+        options.run(choice, paths, stop, None, || {
+            let memory = options.machine.host_memory.map(|size| size.0);
+            let matrix = self.product.load(memory, options.format, stop)?;
+            Ok(WorkloadRequest::Spmv(&self.product, matrix))
+        })
+    }
+
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         let options = &self.options;
         let purpose = "a sparse product on one node";
         self.sharing.refuse_over_nodes(purpose)?;
         options.refuse_over_nodes(purpose)?;
-        let given = [("--irregular", self.product.irregular.is_some())];
-        refuse(given, purpose, "the run without it, or on one node")?;
         self.nodes
             .spread
-            .refuse_placement(cluster::sparse::PRODUCT)?;
+            .refuse_for_bands(cluster::sparse::PRODUCT)?;
         options.run_over_nodes(&self.nodes, self.product.seed, || {
-            let workload = cluster::sparse::prepare_spmv(&self.product, options.format)?;
+            let workload = cluster::sparse::prepare(&self.product, options.format)?;
             let paths = options.reading(&[self.product.path()]);
             Ok(Prepared::new(workload, None, paths))
         })
@@ -277,11 +297,23 @@ impl Spmv {
 impl Pagerank {
     /// Runs it, on one node or over several.
     fn run(&self) -> Result<(), Failure> {
-        if self.nodes.several() {
-            return self.over_nodes();
+        match self.options.on_one_node(&self.nodes)? {
+            Some(options) => {
+                self.nodes
+                    .refuse_simulated([("--output", self.output.is_some())])?;
+                self.alone(&options)
+            }
+            None if self.nodes.several() => self.over_nodes(),
+            None => {
+                self.nodes.refuse_alone()?;
+                self.alone(&self.options)
+            }
         }
-        self.nodes.refuse_alone()?;
-        let (options, ranking) = (&self.options, &self.ranking);
+    }
+
+    /// Runs it on one machine.
+    fn alone(&self, options: &Options) -> Result<(), Failure> {
+        let ranking = &self.ranking;
         let choice = self.sharing.choice()?;
         let mut paths = options.reading(&[self.sharing.model.path(), ranking.path()]);
         let output = self.output.as_deref();
@@ -309,12 +341,14 @@ impl Pagerank {
                 "--steps N, for a number of steps",
             ));
         }
-        nodes.spread.refuse_placement(cluster::sparse::RANKS)?;
+        nodes.spread.refuse_for_bands(cluster::sparse::RANKS)?;
         options.run_over_nodes(nodes, self.seed, || {
-            let of = (self.tolerance, self.seed);
+            let product = self.ranking.product(self.tolerance, self.seed, false);
+            let workload = cluster::sparse::prepare(&product, options.format)?;
+            let mut paths = options.reading(&[self.ranking.path()]);
             let output = self.output.as_deref();
-            let format = options.format;
-            cluster::sparse::prepared_pagerank(&self.ranking, of, &nodes.spread, output, format)
+            let result = cluster::sparse::ranks_file(output, &mut paths, &workload, &product)?;
+            Ok(Prepared::new(workload, result, paths))
         })
     }
 }
@@ -397,16 +431,14 @@ const OVER_NODES: &str = "--spread for the policy between nodes, or the run on o
 pub fn run(args: &Args) -> Result<(), Failure> {
     interrupt::listen()?;
     match &args.workload {
-        Workload::Stencil(args) if args.nodes.several() => args.over_nodes(),
-        Workload::Stencil(args) => {
-            args.nodes.refuse_alone()?;
-            args.grid.check()?;
-            let choice = args.sharing.choice()?;
-            let paths = args.options.reading(&[args.sharing.model.path()]);
-            let stop = interrupt::listen()?;
-            let request = || Ok(WorkloadRequest::Stencil(&args.grid));
-            args.options.run(choice, paths, stop, None, request)
-        }
+        Workload::Stencil(args) => match args.options.on_one_node(&args.nodes)? {
+            Some(options) => args.alone(&options),
+            None if args.nodes.several() => args.over_nodes(),
+            None => {
+                args.nodes.refuse_alone()?;
+                args.alone(&args.options)
+            }
+        },
         Workload::Transformer(args) => transformer::run::run(args),
         Workload::Matmul(args) => dense::matmul::run(args),
         Workload::Cholesky(args) => dense::cholesky::run(args),
@@ -415,18 +447,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Fft(args) => cluster::fft::run(args),
         Workload::Sort(args) => cluster::sort::run(args),
         Workload::Pagerank(args) => args.run(),
-        Workload::Spmv(args) if args.nodes.several() => args.over_nodes(),
-        Workload::Spmv(args) => {
-            args.nodes.refuse_alone()?;
-            let choice = args.sharing.choice()?;
-            let paths = (args.options).reading(&[args.sharing.model.path(), args.product.path()]);
-            let stop = interrupt::listen()?;
-            args.options.run(choice, paths, stop, None, || {
-                let memory = args.options.machine.host_memory.map(|size| size.0);
-                let matrix = args.product.load(memory, args.options.format, stop)?;
-                Ok(WorkloadRequest::Spmv(&args.product, matrix))
-            })
-        }
+        Workload::Spmv(args) => match args.options.on_one_node(&args.nodes)? {
+            Some(options) => args.alone(&options),
+            None if args.nodes.several() => args.over_nodes(),
+            None => {
+                args.nodes.refuse_alone()?;
+                args.alone(&args.options)
+            }
+        },
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => args.run(),
     }
@@ -461,6 +489,15 @@ impl Sharing {
 }
 
 impl Options {
+    /// The options of a run on the only node of a described cluster, if it is one.
+    fn on_one_node(&self, nodes: &NodeOptions) -> Result<Option<Self>, Failure> {
+        let machine = self.machine.on_one_node(nodes, self.verify)?;
+        Ok(machine.map(|machine| Self {
+            machine,
+            ..self.clone()
+        }))
+    }
+
     /// The input files: these, and the machine file.
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
         let machine = self.machine.machine_path();

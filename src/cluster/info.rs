@@ -46,12 +46,21 @@ impl DeviceInfo {
     /// many bytes to the device or from it: computing and memory overlap, and with a depth of
     /// two its copies overlap them, too.
     pub fn seconds(&self, cost: Cost, copied: f64) -> f64 {
-        let time = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
         let compute = time(cost.flops, self.flops).max(time(cost.bytes, self.memory_bandwidth));
-        let copies = time(copied, self.link_bandwidth);
+        let copies = self.copy_seconds(copied);
         match self.depth {
             0 | 1 => compute + copies,
             _ => compute.max(copies),
         }
     }
+
+    /// The seconds in which so many bytes come over its link.
+    pub fn copy_seconds(&self, bytes: f64) -> f64 {
+        time(bytes, self.link_bandwidth)
+    }
+}
+
+/// The seconds of an amount; none at a rate that is not known.
+fn time(amount: f64, rate: f64) -> f64 {
+    if rate > 0.0 { amount / rate } else { 0.0 }
 }

@@ -17,6 +17,10 @@ pub struct NodeRecord {
     pub copied: u64,
     /// Subtasks that it gave back for other nodes.
     pub given_back: u64,
+    /// Subtasks that several of its devices computed together, whether they count or not.
+    pub divided: u64,
+    /// What was fetched or looked up as it was touched, whether its subtasks count or not.
+    pub touched: TouchRecord,
     /// Whether it was lost.
     pub lost: bool,
     /// In which at least one of its devices computed.
@@ -32,6 +36,16 @@ pub struct NodeRecord {
     pub notes: Vec<String>,
     /// Where the run is traced: what its devices did, in the order in which it ended.
     pub commands: Vec<CommandRecord>,
+}
+
+/// What the subtasks of a node have touched that they had not named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TouchRecord {
+    /// Runs of subtasks that were given up for that.
+    pub runs: u64,
+    /// Blocks that were read from then on, and their bytes, whichever node had them.
+    pub blocks: u64,
+    pub bytes: u64,
 }
 
 /// A command of a subtask on a device. Times are nanoseconds on the first node's clock.

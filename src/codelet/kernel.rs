@@ -239,6 +239,11 @@ impl OpenClKernel {
         }
     }
 
+    /// Whether it is several kernels in order, of which the arguments tell how many.
+    pub fn is_series(&self) -> bool {
+        matches!(self.shape, Shape::Series(_))
+    }
+
     /// How many kernels a launch over these units with these arguments is, at least 1.
     pub fn launches(&self, units: &Range<u64>, args: &[Value]) -> u64 {
         match &self.shape {

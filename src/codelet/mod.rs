@@ -3,11 +3,13 @@
 //!
 //! A runtime needs a [`Codelet`] to run the computation. [`memory`] holds the
 //! arguments of a launch, [`stencil`] the stencils, [`spmv`] sparse matrix times
-//! vector, [`sums`] over parts of vectors, [`gemm`] dense products, [`convolution`] of images, [`softmax`], [`transpose`] and [`add_norm`] the
-//! rest of a transformer, [`tile`] operations on tiles of dense matrices, [`mix`] a
-//! computation whose result shows wrong orders and copies, [`copy`] the measure of
-//! memory bandwidth, [`sort`] of singles, [`function`] safe functions of users, [`zeros`] the first contents of outputs that a kernel writes in
-//! part, and `host` the shared parts of native kernels. A codelet knows nothing of
+//! vector, [`gemm`] dense products, [`convolution`] of images, [`softmax`],
+//! [`transpose`] and [`add_norm`] the rest of a transformer, [`tile`] operations on
+//! tiles of dense matrices, [`mix`] a computation whose result shows wrong orders and
+//! copies, [`copy`] the measure of memory bandwidth, [`sort`] of singles, [`function`]
+//! safe functions of users, [`zeros`] the first contents of outputs that a kernel
+//! writes in part, and `host` the shared parts of native kernels. A codelet knows
+//! nothing of
 //! runtimes, shares or steps.
 
 pub mod add_norm;
@@ -28,7 +30,6 @@ pub mod softmax;
 pub mod sort;
 pub mod spmv;
 pub mod stencil;
-pub mod sums;
 pub mod tile;
 pub mod transpose;
 pub mod zeros;
@@ -44,7 +45,6 @@ pub use kernel::{
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;
 pub use precision::Precision;
-pub(crate) use precision::Real;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -32,31 +32,3 @@ impl Precision {
         }
     }
 }
-
-/// A number of either precision.
-pub(crate) trait Real: bytemuck::Pod {
-    fn to_f64(self) -> f64;
-
-    /// The nearest number.
-    fn of_f64(number: f64) -> Self;
-}
-
-impl Real for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
-
-    fn of_f64(number: f64) -> Self {
-        number
-    }
-}
-
-impl Real for f32 {
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
-    fn of_f64(number: f64) -> Self {
-        number as Self
-    }
-}

@@ -21,6 +21,17 @@ pub struct RuntimeScope<'a> {
     queues: Vec<QueueId>,
     /// Commands enqueued by [`Self::enqueue`] whose completions are still to come.
     in_flight: usize,
+    /// Whether what it allocated is [suspended](Self::suspend).
+    is_suspended: bool,
+}
+
+/// The memory and the queues of a scope without a runtime. Nobody frees them until a scope
+/// has them again.
+#[derive(Debug, Default)]
+pub struct SuspendedScope {
+    host: Vec<HostMemoryId>,
+    buffers: Vec<BufferId>,
+    queues: Vec<QueueId>,
 }
 
 /// Memory that a device's kernels work on, with host memory of the same length
@@ -48,6 +59,29 @@ impl<'a> RuntimeScope<'a> {
             buffers: Vec::new(),
             queues: Vec::new(),
             in_flight: 0,
+            is_suspended: false,
+        }
+    }
+
+    /// Goes on with what was suspended, on the same runtime.
+    pub fn resume(runtime: &'a mut dyn Runtime, suspended: SuspendedScope) -> Self {
+        let SuspendedScope {
+            host,
+            buffers,
+            queues,
+        } = suspended;
+        let mut scope = Self::on(runtime);
+        (scope.host, scope.buffers, scope.queues) = (host, buffers, queues);
+        scope
+    }
+
+    /// Gives the runtime back for a while, with nothing freed. No command is in flight.
+    pub fn suspend(mut self) -> SuspendedScope {
+        self.is_suspended = true;
+        SuspendedScope {
+            host: std::mem::take(&mut self.host),
+            buffers: std::mem::take(&mut self.buffers),
+            queues: std::mem::take(&mut self.queues),
         }
     }
 }
@@ -226,6 +260,9 @@ impl DerefMut for RuntimeScope<'_> {
 
 impl Drop for RuntimeScope<'_> {
     fn drop(&mut self) {
+        if self.is_suspended {
+            return;
+        }
         // The next user of the runtime must not meet these completions.
         let _ = self.completions(self.in_flight);
         self.runtime.notify(Notice::DrivingEnds);

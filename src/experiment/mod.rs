@@ -1,6 +1,6 @@
 //! The experiments of the PySchedCL paper (section 5), a transformer under every
-//! policy, [`tasks`] that share data under policies for small memories, and divisible
-//! workloads on [`one_machine`].
+//! policy, [`tasks`] that share data under policies for small memories, and workloads over
+//! nodes on [`one_machine`].
 //!
 //! * A [`Division`] is a graph divided into components, ready on a runtime, with
 //!   what policies know of it.

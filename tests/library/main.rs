@@ -2,7 +2,7 @@
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
-//! `cluster_tolerance`, `cluster_kernels` and `lu`; `alone` has one machine by itself. The last, `adopted`, `devices`,
+//! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself. The last, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
 //! faults of simulated devices, and `simulated`, `modelled` and `spmv_adaptive` judge
 //! balancing on simulated machines. The other modules are shared by these.
@@ -24,12 +24,14 @@ mod tile_cases;
 mod adopted;
 mod alone;
 mod cluster;
+mod cluster_division;
 mod cluster_functions;
 mod cluster_kernels;
 mod cluster_losses;
 mod cluster_programs;
 mod cluster_tasks;
 mod cluster_tolerance;
+mod cluster_touch;
 mod corun;
 mod devices;
 mod examples;

@@ -266,7 +266,7 @@ fn wrong_files_and_options_are_told() {
 #[test]
 fn options_of_one_node_are_refused_over_several() {
     for (options, part) in [
-        ("--irregular 0.5", "--irregular"),
+        ("--spread steal", "--spread"),
         ("--strategy cpu", "--strategy"),
         ("--machine k40", "--machine"),
         ("--placement central", "--placement"),

@@ -228,10 +228,13 @@ fn three_processes_compute_right_results_together() {
         assert_eq!(nodes.len(), 3, "{arguments}");
         let sum = |key| nodes.iter().filter_map(|node| node[key].as_u64()).sum();
         let (computed, sent): (u64, u64) = (sum("subtasks"), sum("sent_bytes"));
-        assert_eq!(
-            report["workload"]["parameters"]["subtasks"], computed,
-            "{arguments}"
-        );
+        let parameters = &report["workload"]["parameters"];
+        let count = |key: &str| parameters[key].as_u64().expect("a number");
+        match count("subtasks") {
+            // A co-run has none, and each node computes in each step.
+            0 => assert!(computed >= 3 * count("tasks"), "{arguments}: {computed}"),
+            subtasks => assert_eq!(subtasks, computed, "{arguments}"),
+        }
         assert!(sent > 0, "{arguments}: nothing was sent");
     }
 }

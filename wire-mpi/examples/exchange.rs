@@ -45,13 +45,13 @@ fn run() -> Outcome {
     let mut wire = joined.ok_or("this process is alone; start it with mpirun")?;
     let all: Vec<usize> = (0..wire.size()).collect();
     match task.as_str() {
-        "exchange" => exchange(&mut wire, &all)?,
+        "exchange" => exchange(&mut wire, &all, VecDeque::new())?,
         "busy" => {
             if wire.rank() + 1 == wire.size() {
                 // Longer than the silence after which a rank is lost.
                 thread::sleep(Duration::from_nanos(Pulse::default().silence) * 3 / 2);
             }
-            exchange(&mut wire, &all)?;
+            exchange(&mut wire, &all, VecDeque::new())?;
         }
         "speed" => speed(&mut wire)?,
         "lose" => lose(&mut wire)?,
@@ -92,7 +92,8 @@ fn receive(wire: &mut PluginWire) -> Result<(usize, Vec<u8>), Box<dyn Error>> {
     }
 }
 
-fn exchange(wire: &mut PluginWire, ranks: &[usize]) -> Outcome {
+/// `early` has arrived before.
+fn exchange(wire: &mut PluginWire, ranks: &[usize], mut early: VecDeque<Arrived>) -> Outcome {
     let rank = wire.rank();
     let mut expected: Vec<_> = (0..wire.size()).map(|from| messages(from, rank)).collect();
     let mut outgoing: Vec<_> = ranks.iter().map(|&to| (to, messages(rank, to))).collect();
@@ -105,7 +106,11 @@ fn exchange(wire: &mut PluginWire, ranks: &[usize]) -> Outcome {
                 wire.send(*to, message)?;
             }
         }
-        match wire.poll()? {
+        let arrived = match early.pop_front() {
+            None => wire.poll()?,
+            early => early,
+        };
+        match arrived {
             Some(Arrived::Message { from, bytes: got }) => {
                 bytes += got.len();
                 missing -= 1;
@@ -167,6 +172,7 @@ fn lose(wire: &mut PluginWire) -> Outcome {
         Command::new("kill").args(["-9", &own]).status()?;
     }
     let begin = Instant::now();
+    let mut early = VecDeque::new();
     loop {
         wire.send(last, vec![0; 1000])?;
         match wire.poll()? {
@@ -175,9 +181,11 @@ fn lose(wire: &mut PluginWire) -> Outcome {
                 println!("rank {rank} heard of the loss after {after:.1?}: {why}");
                 break;
             }
+            // Its sender has heard of the loss before.
+            Some(message @ Arrived::Message { .. }) => early.push_back(message),
             Some(other) => return Err(format!("rank {rank}: {other:?}").into()),
             None => thread::sleep(Duration::from_millis(1)),
         }
     }
-    exchange(wire, &(0..last).collect::<Vec<_>>())
+    exchange(wire, &(0..last).collect::<Vec<_>>(), early)
 }

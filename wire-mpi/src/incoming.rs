@@ -9,6 +9,7 @@ use pdawl::cluster::wire::plugin::abi::{CONTROL, DATA, Host};
 
 use crate::buffer::Owned;
 use crate::call::{Failure, Unreachable, check};
+use crate::failures::Failures;
 use crate::pieces;
 
 /// All that has begun to arrive.
@@ -52,16 +53,24 @@ impl Incoming {
     }
 
     /// Begins to receive what is waiting: a control message and a piece. Each poll may copy
-    /// one piece, so a control message behind a hundred pieces would be late.
-    pub fn begin(&mut self, communicator: ffi::MPI_Comm, host: &Host) -> Result<(), Failure> {
+    /// one piece, so a control message behind a hundred pieces would be late. Returns the ranks
+    /// that have failed.
+    pub fn begin(
+        &mut self,
+        communicator: ffi::MPI_Comm,
+        failures: &mut Failures,
+        host: &Host,
+    ) -> Result<Vec<Unreachable>, Failure> {
         // SAFETY: a constant.
         let any = unsafe { ffi::RSMPI_ANY_TAG };
         for tag in [pieces::CONTROL, any] {
-            if let Some(matched) = probe(communicator, tag)? {
-                self.receive(matched, host)?;
+            match probe(communicator, tag) {
+                Ok(Some(matched)) => self.receive(matched, host)?,
+                Ok(None) => {}
+                Err(refused) => return failures.explain(communicator, refused),
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn receive(&mut self, mut matched: Matched, host: &Host) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 //! * `session` starts and ends MPI.
 //! * `wire` is the state of a run; `outgoing` and `incoming` are its messages under way,
 //!   `pieces` divides the large ones, and `window` says how many may be under way.
+//! * `failures` are the ranks of which MPI itself says that they have failed.
 //! * `call` makes errors of MPI's return codes, and `buffer` owns pdawl's buffers.
 //!
 //! Only nonblocking functions of MPI are called between the start and the end, so that no
@@ -12,6 +13,7 @@
 
 mod buffer;
 mod call;
+mod failures;
 mod incoming;
 mod outgoing;
 mod pieces;

@@ -8,6 +8,7 @@ use pdawl::cluster::wire::plugin::abi::{CONTROL, Host};
 
 use crate::buffer::Owned;
 use crate::call::{Failure, Unreachable};
+use crate::failures::Failures;
 use crate::incoming::{Incoming, Whole};
 use crate::outgoing::{Outgoing, Piece};
 use crate::pieces;
@@ -20,6 +21,7 @@ pub struct Wire {
     limit: usize,
     outgoing: Outgoing,
     incoming: Incoming,
+    failures: Failures,
     /// By rank.
     lost: Vec<bool>,
     /// Losses that pdawl does not know.
@@ -47,6 +49,7 @@ impl Wire {
             limit,
             outgoing: Outgoing::new(session.communicator(), session.size, 2 * limit),
             incoming: Incoming::new(session.size),
+            failures: Failures::new(session.size),
             lost: vec![false; session.size],
             losses: VecDeque::new(),
             session,
@@ -87,7 +90,11 @@ impl Wire {
         for unreachable in self.outgoing.progress()? {
             self.unreachable(unreachable);
         }
-        self.incoming.begin(self.session.communicator(), host)?;
+        let communicator = self.session.communicator();
+        let failed = (self.incoming).begin(communicator, &mut self.failures, host)?;
+        for unreachable in failed {
+            self.unreachable(unreachable);
+        }
         match self.incoming.next(&self.lost) {
             Ok(Some(Whole {
                 from,

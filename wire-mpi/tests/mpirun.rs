@@ -104,11 +104,52 @@ fn times_are_printed() {
     assert_eq!(run.lines("GB/s"), 4, "{}", run.errors);
 }
 
+/// The option of `mpirun` with which the others go on, and whether MPI tells them of losses.
+fn tolerance() -> (&'static str, bool) {
+    let version = Command::new("mpirun").arg("--version").output();
+    let version = version.expect("Open MPI is there").stdout;
+    match String::from_utf8_lossy(&version).contains("(Open MPI) 4.") {
+        true => ("--enable-recovery", false),
+        false => ("--with-ft ulfm", true),
+    }
+}
+
+const TOLD: &str = "MPI says that its process has failed";
+
 #[test]
 fn survivors_hear_of_a_killed_rank_and_go_on() {
-    let run = task(3, "--enable-recovery", "lose");
+    let (option, tells) = tolerance();
+    let run = task(3, option, "lose");
     assert_eq!(run.lines("heard of the loss"), 2, "{}", run.errors);
     assert_eq!(run.lines("in order"), 2, "{}", run.errors);
+    // MPI may also refuse to send to the rank before.
+    assert!(
+        !tells || run.lines("nothing was heard") == 0,
+        "{}",
+        run.printed
+    );
+}
+
+/// As the library was built with headers that do not know the fault tolerance.
+#[test]
+fn the_fault_tolerance_of_mpi_is_found_when_the_run_begins() {
+    let folder = env::temp_dir().join(format!("failing-mpi-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("there is a folder for temporary files");
+    let fake = folder.join("failing_mpi.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/failing_mpi.c");
+    let mut compiler = Command::new("mpicc");
+    compiler
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&fake)
+        .arg(source);
+    assert!(compiler.status().expect("mpicc starts").success());
+    let (option, _) = tolerance();
+    let (fake, numbers) = (fake.display(), folder.display());
+    let options = format!("{option} -x LD_PRELOAD={fake} -x FAILING_MPI={numbers}");
+    let run = task(3, &options, "lose");
+    assert_eq!(run.lines(TOLD), 2, "{}{}", run.printed, run.errors);
+    assert_eq!(run.lines("in order"), 2, "{}", run.errors);
+    std::fs::remove_dir_all(&folder).expect("the folder is there");
 }
 
 #[test]

@@ -170,6 +170,7 @@ fn prepared(
         on: Box::new(move |_| LoneWorkload {
             workload: Box::new(lone.0.clone()),
             size: lone.1.clone(),
+            tile: Some(lone.0.tile),
         }),
         fp64: false,
     };

@@ -142,6 +142,7 @@ fn prepared(
             on: Box::new(move |_| LoneWorkload {
                 workload: Box::new((lone.0)(own)),
                 size: (lone.1)(own),
+                tile: Some(own),
             }),
             fp64: false,
         }),

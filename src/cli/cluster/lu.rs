@@ -181,6 +181,7 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
                 LoneWorkload {
                     workload: Box::new((lone.0)(tile, true)),
                     size: (lone.1)("columns", tile),
+                    tile: Some(tile),
                 }
             }),
             fp64: precision == Precision::F64,

@@ -9,6 +9,7 @@ mod joined;
 pub mod kernel;
 pub mod lu;
 pub mod matmul;
+mod one_node;
 mod options;
 mod prepared;
 mod run;

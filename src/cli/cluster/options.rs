@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use pdawl::cluster::wire::environment::Launched;
+use pdawl::machine::MachineFile;
 use pdawl::policy::NamedPolicy;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
 use super::joined::JoinOptions;
+use super::simulated::{DescribedCluster, find, refuse_launched};
 use crate::cli::args::{Format, MachineArgs};
 use crate::cli::dense;
 use crate::cli::failure::Failure;
@@ -84,6 +86,20 @@ impl SpreadOptions {
         }
     }
 
+    /// Checks that none of these options is given for what has no subtasks.
+    ///
+    /// # Errors
+    /// When one is.
+    pub fn refuse_for_bands(&self, bands: &str) -> Result<(), Failure> {
+        self.refuse_placement(bands)?;
+        let given = [
+            ("--spread", self.spread.is_some()),
+            ("--prefetch", self.prefetch.is_some()),
+        ];
+        let purpose = format!("subtasks, and not for {bands}");
+        refuse(given, &purpose, "the command without it")
+    }
+
     /// Checks that a command which is not about several nodes has none of these options.
     ///
     /// # Errors
@@ -130,6 +146,21 @@ impl NodeOptions {
             || Launched::detect().is_some_and(|launched| launched.size > 1)
     }
 
+    /// The machine of a described cluster of one node, on which a run is one without nodes.
+    ///
+    /// # Errors
+    /// A cluster that is not known, or wrong.
+    pub fn lone_machine(&self) -> Result<Option<MachineFile>, Failure> {
+        let Some(cluster) = &self.cluster else {
+            return Ok(None);
+        };
+        let file = find(cluster)?;
+        if self.count.unwrap_or(file.count()) != 1 {
+            return Ok(None);
+        }
+        Ok(DescribedCluster::of(&file, 1)?.machines.pop())
+    }
+
     /// Checks that a simulated run has none of the options of runs that compute.
     ///
     /// # Errors
@@ -153,6 +184,31 @@ impl NodeOptions {
     pub fn refuse_alone(&self) -> Result<(), Failure> {
         self.spread
             .refuse_alone("the run with mpirun or --cluster, or without it")
+    }
+}
+
+impl MachineArgs {
+    /// All devices of the only node of a described cluster. None if the run has not one such
+    /// node.
+    ///
+    /// # Errors
+    /// A cluster that is not known or wrong, `mpirun`, and options of other runs.
+    pub fn on_one_node(&self, nodes: &NodeOptions, verify: bool) -> Result<Option<Self>, Failure> {
+        let Some(machine) = nodes.lone_machine()? else {
+            return Ok(None);
+        };
+        let given = [
+            ("--machine", self.machine.is_some()),
+            ("--devices", self.devices.is_some()),
+            ("--gpu-memory", self.gpu_memory.is_some()),
+            ("--host-memory", self.host_memory.is_some()),
+            ("--fault", !self.fault.is_empty()),
+        ];
+        let purpose = "runs on one machine, and --cluster names a cluster";
+        refuse(given, purpose, "the run without it, or without --cluster")?;
+        nodes.refuse_simulated([("--verify", verify), ("--wire", nodes.join.wire.is_some())])?;
+        refuse_launched()?;
+        Ok(Some(Self::of_node(machine, self.noise)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A workload that was made from the command line.
 
+use pdawl::balance::Strategy;
 use pdawl::cluster::space::{Extent, SpaceId};
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::machine::Device;
@@ -7,7 +8,12 @@ use pdawl::report::run::nodes::Tolerance;
 use pdawl::report::run::workload::TasksParameters;
 use pdawl::report::{Parameters, Workload};
 use pdawl::spread::Network;
-use pdawl::workload::cluster::{ClusterWorkload, Fit};
+use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload, Fit};
+
+use super::options::SpreadOptions;
+
+/// Blocks of a co-run have no common height and width.
+const NO_TILE: u64 = 1;
 
 /// A workload over nodes.
 pub struct PreparedWorkload {
@@ -56,6 +62,8 @@ pub struct LoneWorkload {
     pub workload: Box<dyn ClusterWorkload>,
     /// Its sizes, in words.
     pub size: String,
+    /// Rows and columns of blocks, if it has some.
+    pub tile: Option<u64>,
 }
 
 impl PreparedWorkload {
@@ -75,6 +83,28 @@ impl PreparedWorkload {
             computing,
             alone,
             fits: Some(fits),
+        }
+    }
+
+    /// A co-run over nodes.
+    pub fn of_bands(workload: BandsWorkload, size: String) -> Self {
+        Self {
+            workload: Box::new(workload),
+            size,
+            tile: NO_TILE,
+            tolerance: None,
+            notes: Vec::new(),
+            computing: Computing::All,
+            alone: None,
+            fits: None,
+        }
+    }
+
+    /// What spreads it over nodes and devices, for reports.
+    pub fn policy(&self, spread: &SpreadOptions) -> String {
+        match self.workload.bands() {
+            Some(_) => Strategy::Dawl.to_string(),
+            None => spread.spread().to_string(),
         }
     }
 
@@ -132,6 +162,10 @@ impl PreparedWorkload {
     pub fn described_as(&self, workload: &dyn ClusterWorkload, size: &str, tasks: u64) -> Workload {
         let ids = self.spaces();
         let (mut subtasks, mut flops) = (0, 0.0);
+        if let Some(bands) = workload.bands() {
+            let all = 0..bands.workload.units();
+            flops = bands.workload.cost(&all).flops * tasks as f64;
+        }
         for number in 0..tasks {
             let task = workload.task(number, &ids);
             subtasks += task.count();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::wire::{LocalWire, Wire};
+use pdawl::engine::cluster::simulate::Computing;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, heard};
 use pdawl::machine::host::Host;
 use pdawl::report::run::nodes::{Asked, report};
@@ -106,6 +107,19 @@ pub fn run_job(
 ) -> Result<(), Failure> {
     if let Some(cluster) = &job.nodes.cluster {
         let mut prepared = prepare()?;
+        if let Some(options) = job.alone
+            && let Some(mut machine) = options.machine.on_one_node(job.nodes, job.verify)?
+            && let Some(lone) = prepared.workload.alone.take()
+        {
+            if prepared.workload.computing == Computing::Host {
+                machine.devices = Some("host".to_owned());
+            }
+            let options = ClusterOptions {
+                machine,
+                ..options.clone()
+            };
+            return alone::run(job, &options, prepared, &lone);
+        }
         let files = job.files.prepare(&mut prepared.paths)?;
         return simulated::run_job(job, &mut prepared.workload, cluster, files);
     }
@@ -325,7 +339,7 @@ impl JobOf<'_> {
         let context = Context {
             workload: of.described(outcome.tasks),
             machine,
-            policy: spread.spread().to_string(),
+            policy: of.policy(spread),
             notes: (of.notes.iter().cloned())
                 .chain(notes)
                 .chain(of_nodes)

@@ -1,27 +1,22 @@
 //! Predictions on growing numbers of a described cluster's nodes.
 
 use clap::Subcommand;
-use pdawl::engine::cluster::simulate::Report;
-use pdawl::engine::corun::{self, Stream, Tracing};
-use pdawl::experiment::one_machine;
 use pdawl::machine::{ClusterFile, MachineFile};
-use pdawl::policy::NamedPolicy;
 use pdawl::report::Printed;
 use pdawl::report::scaling::{Reference, ScalingContext, ScalingReport};
 use pdawl::workload::cluster::Placement;
-use pdawl::workload::dense::Operation;
 
+use super::one_node::{self, OneNode};
 use super::options::SpreadOptions;
-use super::prepared::{LonePart, PreparedWorkload};
+use super::prepared::PreparedWorkload;
 use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launched};
 use super::{convolution, fft, lu, matmul, sort, sparse};
 use crate::cli::args::{Format, noise};
 use crate::cli::dense::matmul::Sizes as MatmulSizes;
-use crate::cli::dense::options::POLICY;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
-use crate::cli::terminal;
-use crate::cli::workload::PreparedWorkload as PreparedDivisible;
+use crate::cli::workload::WorkloadRequest;
+use crate::cli::{interrupt, terminal};
 
 /// The cluster that is simulated, and how.
 #[derive(Clone, Debug, clap::Args)]
@@ -174,108 +169,53 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
             (prepared, options)
         }
         Workload::Pagerank { ranking, options } => {
-            let spread = &options.scaling.spread;
-            let (seed, format) = (options.seed, options.format);
-            let prepared = sparse::prepare_pagerank(ranking, spread, seed, format)?;
-            (prepared, options)
+            (options.scaling.spread).refuse_for_bands(sparse::RANKS)?;
+            let product = ranking.product(None, options.seed, false);
+            (sparse::prepare(&product, options.format)?, options)
         }
     };
     let (seed, format) = (options.seed, options.format);
-    let lone = prepared.alone.take();
+    let (lone, computing) = (prepared.alone.take(), prepared.computing);
+    let chance = (seed, options.scaling.noise);
     let alone = |machine: &MachineFile| match (workload, &lone) {
-        (Workload::Matmul { sizes, .. }, _) => {
-            alone_dense(machine, sizes.shape(), options).map(Some)
+        (Workload::Matmul { sizes, tile, .. }, _) => {
+            one_node::product(machine, sizes.shape(), *tile, chance).map(Some)
         }
-        (_, Some(lone)) => alone_spaces(machine, lone, options),
+        (Workload::Pagerank { ranking, .. }, _) => {
+            let product = ranking.product(None, seed, false);
+            let matrix = product.load(None, format, interrupt::listen()?)?;
+            let request = WorkloadRequest::Spmv(&product, matrix);
+            one_node::divisible(machine, request, options.scaling.noise).map(Some)
+        }
+        (_, Some(lone)) => one_node::spaces(machine, lone, computing, chance),
         (_, None) => Ok(None),
     };
     predict(&mut prepared, &options.scaling, seed, format, alone)
 }
 
-/// The fastest run on a machine by the driver of runs on one, with its name; none if there is
-/// no other driver than that of nodes.
-type Alone = Option<(String, f64)>;
-
-/// What a product on a machine's devices takes, by tiles.
-fn alone_dense(
-    machine: &MachineFile,
-    [rows, columns, depth]: [u32; 3],
-    options: &Options,
-) -> Result<(String, f64), Failure> {
-    let operation = Operation::Product {
-        rows,
-        columns,
-        depth,
-    };
-    let of = (options.seed, options.scaling.noise);
-    let seconds = one_machine::dense(machine, operation, policy()?, of).map_err(Failure::of)?;
-    Ok((under_policy(machine), seconds))
-}
-
-/// What a workload over spaces takes on a machine's devices, without messages.
-fn alone_spaces(
-    machine: &MachineFile,
-    lone: &LonePart,
-    options: &Options,
-) -> Result<Alone, Failure> {
-    let of = (options.seed, options.scaling.noise);
-    let seconds = one_machine::spaces(
-        machine,
-        &|devices| (lone.on)(devices).workload,
-        policy()?,
-        of,
-    );
-    let seconds = seconds.map_err(Failure::of)?;
-    Ok(seconds.map(|seconds| (under_policy(machine), seconds)))
-}
-
-/// The policy that runs on one machine take by default.
-fn policy() -> Result<NamedPolicy, Failure> {
-    POLICY.parse().map_err(Failure::of)
-}
-
-fn under_policy(machine: &MachineFile) -> String {
-    format!("the run on one {} with --policy {POLICY}", machine.name)
-}
-
-/// What runs of a divisible workload on a machine's devices take at best.
+/// A divisible workload on a node of a cluster by itself.
 ///
 /// # Errors
-/// As [`one_machine::fastest`].
+/// As [`one_node::divisible`].
 pub fn alone(
     machine: &MachineFile,
-    workload: &PreparedDivisible,
+    request: WorkloadRequest,
     options: &ScalingOptions,
-    seed: u64,
-) -> Result<Alone, Failure> {
-    let run = corun::Options {
-        steps: workload.steps(),
-        tolerance: None,
-        gpu_memory: None,
-        stream: Stream::default(),
-        verify: false,
-        trace: Tracing::None,
-    };
-    let of = (seed, options.noise);
-    let fastest = one_machine::fastest(machine, workload.divisible(), &run, of);
-    let fastest = fastest.map_err(Failure::of)?;
-    Ok(fastest.map(|(strategy, seconds)| {
-        let what = format!("the run on one {} with --strategy {strategy}", machine.name);
-        (what, seconds)
-    }))
+) -> Result<Option<OneNode>, Failure> {
+    one_node::divisible(machine, request, options.noise).map(Some)
 }
 
 /// Simulates a workload on each number of nodes, and prints the report.
 ///
 /// # Errors
 /// No cluster, one that is not known or wrong, what [`DescribedCluster`] refuses, and what
-/// `alone` does: it tells the fastest run on the first machine.
+/// `alone` does: it runs the workload on the first machine by itself, if that has room.
 pub fn predict(
     prepared: &mut PreparedWorkload,
     options: &ScalingOptions,
     seed: u64,
     format: Format,
-    alone: impl FnOnce(&MachineFile) -> Result<Alone, Failure>,
+    alone: impl FnOnce(&MachineFile) -> Result<Option<OneNode>, Failure>,
 ) -> Result<(), Failure> {
     let Some(cluster) = &options.cluster else {
         let name = prepared.workload.name();
@@ -304,17 +244,39 @@ pub fn predict(
     let bar = terminal::progress(format, counts.len() as u64, "numbers of nodes");
     let one = DescribedCluster::of(&file, 1)?;
     one.fit(prepared)?;
-    // What is not the first of the runs is simulated for the speed-ups.
-    let first = match (one.check(prepared), clusters.first()) {
-        (Ok(()), _) => one.simulate(prepared, &simulation)?,
-        (Err(_), Some(least)) => {
-            least.fit(prepared)?;
-            least.simulate(prepared, &simulation)?
-        }
-        (Err(refused), None) => return Err(refused),
+    let lone = match (one.check(prepared), one.machines.first()) {
+        (Ok(()), Some(machine)) => alone(machine)?,
+        _ => None,
     };
-    let first = (first, prepared.fitted_tile());
-    let reference = reference(&first.0, &one, alone)?;
+    let first = match (lone, clusters.first()) {
+        (Some(lone), _) => lone,
+        (None, Some(least)) if least.machines.len() > 1 => {
+            // What is not the first of the runs is simulated for the speed-ups.
+            least.fit(prepared)?;
+            OneNode {
+                what: format!(
+                    "the run on {} nodes, the least of these",
+                    least.machines.len()
+                ),
+                report: least.simulate(prepared, &simulation)?,
+                tile: prepared.fitted_tile(),
+            }
+        }
+        _ => {
+            return Err(Failure::failed(
+                format!(
+                    "{}: the memory of one node of {} has no room for it",
+                    prepared.size, file.name
+                ),
+                "a smaller size, or more --nodes",
+            ));
+        }
+    };
+    let reference = Reference {
+        what: first.what,
+        nodes: first.report.nodes.len() as u64,
+        seconds: first.report.seconds,
+    };
     if let Some(most) = clusters.last() {
         most.fit(prepared)?;
     }
@@ -323,7 +285,7 @@ pub fn predict(
         reference,
         workload: prepared.described(prepared.workload.tasks()),
         cluster: file.name.clone(),
-        policy: spread.spread().to_string(),
+        policy: prepared.policy(spread),
         prefetch: spread.prefetch(),
         seed,
         noise: simulation.noise(),
@@ -336,8 +298,8 @@ pub fn predict(
     print(context.heading())?;
     let mut runs = Vec::new();
     for described in &clusters {
-        let run = match described.machines.len() == first.0.nodes.len() {
-            true => context.run(&first.0, first.1),
+        let run = match described.machines.len() == first.report.nodes.len() {
+            true => context.run(&first.report, first.tile),
             false => {
                 described.fit(prepared)?;
                 let report = described.simulate(prepared, &simulation)?;
@@ -354,33 +316,6 @@ pub fn predict(
         Format::Text => Ok(()),
         Format::Json => terminal::print_json(&Printed::from(&ScalingReport { context, runs })),
     }
-}
-
-/// The fastest run on one machine: by its own driver, or as the only node. Where the workload
-/// does not fit there, it is `first`, the run on the least nodes.
-fn reference(
-    first: &Report,
-    one: &DescribedCluster,
-    alone: impl FnOnce(&MachineFile) -> Result<Alone, Failure>,
-) -> Result<Reference, Failure> {
-    let nodes = first.nodes.len() as u64;
-    if nodes > 1 {
-        return Ok(Reference {
-            what: format!("the run on {nodes} nodes, the least of these"),
-            nodes,
-            seconds: first.seconds,
-        });
-    }
-    let alone = one.machines.first().map(alone).transpose()?.flatten();
-    let (what, seconds) = match alone {
-        Some(alone) if alone.1 <= first.seconds => alone,
-        _ => ("the run on one node".to_owned(), first.seconds),
-    };
-    Ok(Reference {
-        what,
-        nodes,
-        seconds,
-    })
 }
 
 /// The numbers of nodes, ascending, each once.

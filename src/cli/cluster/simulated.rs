@@ -2,7 +2,9 @@
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::wire::environment::Launched;
-use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, simulate_workload};
+use pdawl::engine::cluster::simulate::{
+    Cluster, Computing, Options, Report, simulate_bands, simulate_workload,
+};
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
 use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Machine, Report as RunReport};
@@ -87,7 +89,7 @@ pub fn run_job(
             name: file.name,
             ..Machine::simulated(first, Vec::new())
         },
-        policy: spread.spread().to_string(),
+        policy: prepared.policy(spread),
         notes,
     };
     let asked = Asked {
@@ -179,6 +181,12 @@ impl DescribedCluster {
         simulation: &Simulation,
     ) -> Result<Report, Failure> {
         self.check(prepared)?;
+        if let Some(bands) = prepared.workload.bands() {
+            let cluster = (&self.machines[..], &self.file.network);
+            let random = (simulation.seed, simulation.noise);
+            let traces = simulation.traces;
+            return simulate_bands(cluster, bands, random, traces).map_err(Failure::of);
+        }
         let cluster = self.cluster(prepared.computing)?;
         let options = Options {
             spread: simulation.spread.spread(),

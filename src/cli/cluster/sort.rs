@@ -150,6 +150,7 @@ fn prepared(
         on: Box::new(move |_| LoneWorkload {
             workload: Box::new(lone.clone()),
             size: size.clone(),
+            tile: None,
         }),
         fp64: false,
     };

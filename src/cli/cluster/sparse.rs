@@ -4,66 +4,93 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pdawl::codelet::Precision;
-use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::ElementType;
-use pdawl::matrix::{Csr, MatrixSource, Origin};
+use pdawl::matrix::{MatrixSource, Origin};
 use pdawl::report::run::nodes::Tolerance;
-use pdawl::workload::cluster::{ClusterWorkload, PagerankWorkload, SpmvWorkload};
+use pdawl::workload::cluster::BandsWorkload;
 use pdawl::workload::spmv::Form;
 
 use super::files::{ResultArray, ResultFile};
-use super::options::{SpreadOptions, is_first};
+use super::options::is_first;
 use super::prepared::PreparedWorkload;
-use super::run::Prepared;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
-use crate::cli::grid::PrecisionArg;
+use crate::cli::grid::{MemoryBudget, PrecisionArg};
 use crate::cli::integer::integer;
 use crate::cli::interrupt;
 use crate::cli::matrix::load;
 use crate::cli::paths::Paths;
-use crate::cli::product::{Product, Ranks, unsuitable};
+use crate::cli::product::{Product, Ranks};
+use crate::cli::size::ByteSize;
 
-/// Blocks of spaces have no common height and width.
-const NO_TILE: u64 = 1;
+/// What has its own placement, and no subtasks that a policy spreads.
+pub const PRODUCT: &str = "a sparse product, whose nodes share its rows in one co-run";
+pub const RANKS: &str = "a page rank, whose nodes share the vertices in one co-run";
 
-/// What has bands of rows whatever the placement of blocks is.
-pub const PRODUCT: &str = "a sparse product, whose nodes have bands of rows";
-pub const RANKS: &str = "a page rank, whose nodes have bands of vertices";
-
-/// A product. Every node reads or generates the matrix.
+/// A product or page ranks. Every node reads or generates the matrix.
 ///
 /// # Errors
 /// When there is no such matrix, or it cannot be iterated.
-pub fn prepare_spmv(product: &Product, format: Format) -> Result<PreparedWorkload, Failure> {
+pub fn prepare(product: &Product, format: Format) -> Result<PreparedWorkload, Failure> {
     let stop = interrupt::listen()?;
-    let matrix = product.load(None, shown(format), stop)?;
-    let (name, csr, notes) = matrix.into_parts();
-    let (form, precision) = (product.form(), product.precision());
-    let what = match form {
-        Form::Product => "y = A x",
-        Form::Iteration => "x = A x / |A x|",
-        Form::Ranks => "page ranks",
+    // All nodes must make the same product, whatever memory they have.
+    let budget = MemoryBudget {
+        memory: ByteSize(u64::MAX),
+        grids: 2,
+    };
+    let mut matrix = product.load(None, shown(format), stop)?;
+    let notes = std::mem::take(&mut matrix.notes);
+    let spmv = product.spmv(matrix, budget)?;
+    let csr = spmv.matrix();
+    let (ranks, steps) = (product.ranks(), product.steps);
+    let tolerance = ranks.and_then(|ranks| ranks.tolerance);
+    let what = match (product.form(), ranks) {
+        (Form::Iteration, _) => "x = A x / |A x|".to_owned(),
+        (Form::Ranks, Some(ranks)) => format!("page ranks, damping {}", ranks.damping),
+        _ => "y = A x".to_owned(),
+    };
+    let steps_asked = match tolerance {
+        None => format!("{steps} steps"),
+        Some(sum) => format!("at most {steps} steps, tolerance {sum:e}"),
     };
     let size = format!(
-        "{}, {what}, {} steps, {}, seed {}",
-        sizes(&name, &csr),
-        product.steps,
-        precision.name(),
+        "{}, {} x {} with {} entries, {what}, {steps_asked}, {}, seed {}",
+        spmv.matrix_name(),
+        csr.rows(),
+        csr.columns(),
+        csr.nonzeros(),
+        product.precision().name(),
         product.seed
     );
-    let steps = product.steps.into();
-    let workload = SpmvWorkload::new(Arc::new(csr), form, precision, steps, product.seed);
+    let workload = BandsWorkload::product(spmv, steps, tolerance);
     Ok(PreparedWorkload {
-        computing: Computing::All,
-        workload: Box::new(workload.map_err(unsuitable)?),
-        size,
-        tile: NO_TILE,
-        tolerance: None,
+        tolerance: tolerance.map(|tolerance| Tolerance {
+            tolerance,
+            steps: steps.into(),
+            tasks: steps.into(),
+        }),
         notes,
-        fits: None,
-        alone: None,
+        ..PreparedWorkload::of_bands(workload, size)
     })
+}
+
+/// The file of page ranks.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn ranks_file(
+    output: Option<&Path>,
+    paths: &mut Paths,
+    workload: &PreparedWorkload,
+    product: &Product,
+) -> Result<Option<ResultFile>, Failure> {
+    let space = workload.workload.result();
+    let array = ResultArray {
+        space,
+        shape: &[workload.workload.spaces()[space].extent.rows],
+        element: ElementType::Real(product.precision()),
+    };
+    ResultFile::prepare(output, paths, &array)
 }
 
 /// A graph, and how its vertices are ranked.
@@ -140,104 +167,10 @@ impl Ranking {
     }
 }
 
-/// The page ranks of a graph over nodes, and the file of the result.
-///
-/// # Errors
-/// A placement, and when there is no such matrix, or it is not square, or the file cannot be
-/// written.
-pub fn prepared_pagerank(
-    ranking: &Ranking,
-    (tolerance, seed): (Option<f64>, u64),
-    spread: &SpreadOptions,
-    output: Option<&Path>,
-    format: Format,
-) -> Result<Prepared, Failure> {
-    let workload = prepare(ranking, tolerance, spread, seed, format)?;
-    let space = workload.workload.result();
-    let array = ResultArray {
-        space,
-        shape: &[workload.workload.spaces()[space].extent.columns],
-        element: ElementType::Real(ranking.precision()),
-    };
-    let mut paths = Paths::reading(ranking.path());
-    let result = ResultFile::prepare(output, &mut paths, &array)?;
-    Ok(Prepared::new(workload, result, paths))
-}
-
-/// The page ranks of a graph after all steps. Every node reads or generates it.
-///
-/// # Errors
-/// A placement, and when there is no such matrix, or it is not square.
-pub fn prepare_pagerank(
-    args: &Ranking,
-    spread: &SpreadOptions,
-    seed: u64,
-    format: Format,
-) -> Result<PreparedWorkload, Failure> {
-    prepare(args, None, spread, seed, format)
-}
-
-fn prepare(
-    args: &Ranking,
-    tolerance: Option<f64>,
-    spread: &SpreadOptions,
-    seed: u64,
-    format: Format,
-) -> Result<PreparedWorkload, Failure> {
-    spread.refuse_placement(RANKS)?;
-    let stop = interrupt::listen()?;
-    let source = MatrixSource {
-        seed,
-        cache: !args.no_cache,
-        ..args.matrix.clone()
-    };
-    let loaded = load::load(&source, shown(format), stop)?;
-    let precision: Precision = args.precision.into();
-    let steps = match tolerance {
-        None => format!("{} steps", args.steps),
-        Some(sum) => format!("at most {} steps, tolerance {sum:e}", args.steps),
-    };
-    let size = format!(
-        "{}, damping {}, {steps}, {}, seed {seed}",
-        sizes(&loaded.name, &loaded.csr),
-        args.damping,
-        precision.name(),
-    );
-    let steps = args.steps.into();
-    let workload = PagerankWorkload::new(&loaded.csr, args.damping, precision, steps);
-    let mut workload = workload.map_err(|error| Failure::failed(error, "the matrix of a graph"))?;
-    if let Some(tolerance) = tolerance {
-        workload = workload.with_tolerance(tolerance);
-    }
-    Ok(PreparedWorkload {
-        computing: Computing::All,
-        tolerance: tolerance.map(|tolerance| Tolerance {
-            tolerance,
-            steps,
-            tasks: workload.tasks(),
-        }),
-        workload: Box::new(workload),
-        size,
-        tile: NO_TILE,
-        notes: loaded.notes,
-        fits: None,
-        alone: None,
-    })
-}
-
 /// The form of output that decides about a bar: only the first node shows one.
 fn shown(format: Format) -> Format {
     match is_first() {
         true => format,
         false => Format::Json,
     }
-}
-
-fn sizes(name: &str, csr: &Csr) -> String {
-    format!(
-        "{name}, {} x {} with {} entries",
-        csr.rows(),
-        csr.columns(),
-        csr.nonzeros()
-    )
 }

@@ -92,10 +92,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("--b", args.b.is_some()),
         ("--output", args.output.is_some()),
     ])?;
-    if args.nodes.several() {
-        return cluster::matmul::run(&args.options, &args.nodes, || over_nodes(args));
-    }
-    args.nodes.refuse_alone()?;
+    let verify = args.options.verify;
+    let options = match args.options.machine.on_one_node(&args.nodes, verify)? {
+        Some(machine) => &DenseOptions {
+            machine,
+            ..args.options.clone()
+        },
+        None if args.nodes.several() => {
+            return cluster::matmul::run(&args.options, &args.nodes, || over_nodes(args));
+        }
+        None => {
+            args.nodes.refuse_alone()?;
+            &args.options
+        }
+    };
     let job = match args.given()? {
         Some(Given {
             size: [rows, columns, depth],
@@ -122,12 +132,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 columns,
                 depth,
             };
-            DenseJob::generated("matmul", operation, &args.options)?
+            DenseJob::generated("matmul", operation, options)?
         }
     };
-    let machine = args.options.machine.machine_path();
+    let machine = options.machine.machine_path();
     let paths = Paths::reading(files.into_iter().chain(machine));
-    run_job(job, &args.options, paths, args.output.as_deref())
+    run_job(job, options, paths, args.output.as_deref())
 }
 
 /// Matrices of files.

@@ -12,6 +12,8 @@ use crate::cli::this_machine;
 pub struct NamedMachine {
     pub file: MachineFile,
     here: Fingerprint,
+    /// Whether it is a node of a described cluster.
+    is_node: bool,
 }
 
 impl NamedMachine {
@@ -23,6 +25,7 @@ impl NamedMachine {
         Ok(Self {
             file: machine_file(name)?,
             here: this_machine::fingerprint(),
+            is_node: false,
         })
     }
 
@@ -32,7 +35,20 @@ impl NamedMachine {
         // A broken file must not hide a right one.
         let mut files = (store.names().into_iter()).filter_map(|name| store.find(&name).ok());
         let file = files.find(|file| here.is(file.fingerprint.as_deref()))?;
-        Some(Self { file, here })
+        Some(Self {
+            file,
+            here,
+            is_node: false,
+        })
+    }
+
+    /// A node of a described cluster, which is simulated whatever machine this is.
+    fn node(file: MachineFile) -> Self {
+        Self {
+            file,
+            here: this_machine::fingerprint(),
+            is_node: true,
+        }
     }
 
     /// The machine of `--machine`, if there is one. A simulated one has at most
@@ -53,7 +69,10 @@ impl NamedMachine {
     /// # Errors
     /// As [`Self::of`], but faults of real devices are none.
     pub fn of_losses(args: &MachineArgs) -> Result<Option<Self>, Failure> {
-        let mut named = args.machine.as_deref().map(Self::find).transpose()?;
+        let mut named = match &args.node {
+            Some(file) => Some(Self::node((**file).clone())),
+            None => args.machine.as_deref().map(Self::find).transpose()?,
+        };
         match named.as_mut().filter(|named| named.is_simulated()) {
             Some(named) => {
                 if let Some(limit) = args.host_memory {
@@ -66,13 +85,19 @@ impl NamedMachine {
         Ok(named)
     }
 
-    /// Whether it is another machine than this one, and so is simulated.
+    /// Whether it is another machine than this one, or a described node, and so is simulated.
     pub fn is_simulated(&self) -> bool {
-        !self.here.is(self.file.fingerprint.as_deref())
+        self.is_node || !self.here.is(self.file.fingerprint.as_deref())
     }
 
     /// The note in every report of a simulation.
     pub fn simulated_note(&self) -> String {
+        if self.is_node {
+            return format!(
+                "every time is simulated: {} is a node of a described cluster",
+                self.file.name
+            );
+        }
         format!(
             "every time is simulated: machine {} is not this one, which is {}",
             self.file.name, self.here

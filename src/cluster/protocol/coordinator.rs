@@ -65,6 +65,9 @@ pub(super) struct Coordinator {
     last: Vec<NodeId>,
     /// How often the tasks have begun anew since the policy broke a rule.
     mistakes: u32,
+    /// Whether all nodes have data of a computation that is no task, so that a loss makes all
+    /// begin anew.
+    is_held_together: bool,
 }
 
 /// So many mistakes of the policy are repaired. A mistake that it makes again and again
@@ -82,6 +85,7 @@ impl Coordinator {
             running: None,
             last: Vec::new(),
             mistakes: 0,
+            is_held_together: false,
         }
     }
 
@@ -93,6 +97,16 @@ impl Coordinator {
             .map(|node| vec![true; node.devices.len()])
             .collect();
         self.nodes = nodes;
+    }
+
+    /// Whether a loss makes all begin anew, whatever data are lost.
+    pub fn hold_together(&mut self, is_so: bool) {
+        self.is_held_together = is_so;
+    }
+
+    /// Which devices of each node work.
+    pub fn working(&self) -> &[Vec<bool>] {
+        &self.working
     }
 
     pub fn requests(&self) -> Requests {
@@ -400,7 +414,8 @@ impl Coordinator {
         let woven = self.running.as_ref().is_some_and(|running| {
             running.chain.is_woven() && running.state.ledger().has_results(lost)
         });
-        let restart = combining || unrecorded || woven || spaces.clone().lost(lost, heir);
+        let joint = combining || unrecorded || woven || self.is_held_together;
+        let restart = joint || spaces.clone().lost(lost, heir);
         let message = Message::Lost {
             node: lost,
             heir,

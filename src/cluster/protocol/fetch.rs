@@ -356,9 +356,27 @@ impl Fetches {
         true
     }
 
+    /// A subtask reads more than before: what is missing of it is asked for.
+    pub fn fetch_again(
+        &mut self,
+        subtask: u64,
+        chain: (&Chain, &HashMap<u64, NodeId>),
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        let before = self.needs.remove(&subtask).unwrap_or_default();
+        self.fetch(subtask, chain, spaces, actions);
+        self.leave_requests(before, actions);
+    }
+
     /// A subtask does not need its data any longer: it has ended here or went elsewhere.
     pub fn leave(&mut self, subtask: u64, actions: &mut Vec<Action>) {
-        for number in self.needs.remove(&subtask).unwrap_or_default() {
+        let needs = self.needs.remove(&subtask).unwrap_or_default();
+        self.leave_requests(needs, actions);
+    }
+
+    fn leave_requests(&mut self, numbers: BTreeSet<u64>, actions: &mut Vec<Action>) {
+        for number in numbers {
             let Some(request) = self.requests.get_mut(&number) else {
                 continue;
             };

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::RequestId;
+use crate::balance::bands::Pace;
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::record::NodeRecord;
@@ -122,6 +123,32 @@ pub enum Message {
     Collect { attempt: u64, part: Part },
     /// Answers [`Message::Collect`]. The part's bytes follow.
     Piece { attempt: u64, part: Part },
+    /// In a co-run: what a node reads of another one's units after a step, or to begin a
+    /// round with units that it has not had, follows; before it, so many bytes of sums.
+    Band {
+        attempt: u64,
+        round: u32,
+        step: u32,
+        sums: u64,
+    },
+    /// In a co-run, to the first node with units: how fast a node was in a round.
+    Pace {
+        attempt: u64,
+        round: u32,
+        pace: Pace,
+    },
+    /// To all, before a round of a co-run: the units of each node.
+    Division {
+        attempt: u64,
+        round: u32,
+        units: Vec<Range<u64>>,
+    },
+    /// To a node without units: the co-run has ended after so many steps.
+    BandsEnded {
+        attempt: u64,
+        steps: u32,
+        units: Vec<Range<u64>>,
+    },
     /// To the first node: this node's part of the run.
     Summary {
         attempt: u64,

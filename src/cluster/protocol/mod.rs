@@ -32,7 +32,7 @@ use crate::time::Nanos;
 
 /// Of the messages and what nodes do with them. It grows with each change after which nodes
 /// no longer understand older ones.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Numbers a node's own requests for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,6 +57,13 @@ pub enum Event {
         subtask: u64,
         /// From its first command's start to its last one's end.
         took: Nanos,
+    },
+    /// A device has ended a subtask without a result, as the subtask reads more than was known:
+    /// [`Task::reads`](super::task::Task::reads) says it from now on at this node.
+    Lacked {
+        device: DeviceIndex,
+        task: TaskId,
+        subtask: u64,
     },
     /// A device has failed for good. The node goes on with the others.
     DeviceLost { device: DeviceIndex, why: String },

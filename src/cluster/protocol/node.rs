@@ -145,6 +145,20 @@ impl NodeMachine {
         node
     }
 
+    /// All nodes compute together something that is no task. At the coordinator, a loss makes
+    /// all begin anew then.
+    pub fn hold_together(&mut self, is_so: bool) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.hold_together(is_so);
+        }
+    }
+
+    /// At the coordinator: which devices of each node work. Elsewhere none.
+    pub fn working(&self) -> &[Vec<bool>] {
+        let coordinator = self.coordinator.as_ref();
+        coordinator.map_or(&[], Coordinator::working)
+    }
+
     /// At the coordinator: the policy's requests for other nodes' work.
     pub fn requests(&self) -> Requests {
         let coordinator = self.coordinator.as_ref();
@@ -165,6 +179,16 @@ impl NodeMachine {
     /// Whether a task belongs to the present attempt.
     pub fn is_of_attempt(&self, task: TaskId) -> bool {
         task.0 / RESTART == self.restarts()
+    }
+
+    /// The subtasks of the present task that are here and have not ended; `None` if there are
+    /// more than `most`.
+    pub fn present(&self, most: usize) -> Option<Vec<u64>> {
+        let work = self.work.as_ref();
+        work.map_or_else(
+            || Some(Vec::new()),
+            |work| work.present(&self.devices, most),
+        )
     }
 
     /// What became of this node's subtasks in the tasks that have ended since the tasks
@@ -222,6 +246,18 @@ impl NodeMachine {
                 subtask,
                 took,
             } => self.done(device, (task, subtask), took, (now, spaces), actions),
+            Event::Lacked {
+                device,
+                task,
+                subtask,
+            } => {
+                let ran = self.devices.done(device, (task, subtask), now);
+                if let Some(work) = &mut self.work
+                    && let Some(running) = ran.filter(|running| running.task == work.id)
+                {
+                    work.lacked(running, &self.devices, spaces, actions);
+                }
+            }
             Event::DeviceLost { device, .. } => {
                 let lost = self.devices.lost(device);
                 let message = Message::DeviceLost { device: device.0 };

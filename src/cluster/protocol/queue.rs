@@ -47,6 +47,11 @@ impl Queue {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.parts().into_iter().flatten().copied()
+    }
+
     /// How many need data of other nodes and were asked for.
     pub fn fetched(&self) -> usize {
         self.fetched.len()

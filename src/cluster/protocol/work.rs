@@ -115,6 +115,13 @@ impl Work {
         weight(self.task.cost(subtask), self.mean.cost)
     }
 
+    /// The subtasks that are here and have not ended; `None` if there are more than `most`.
+    pub fn present(&self, devices: &Devices, most: usize) -> Option<Vec<u64>> {
+        let running = devices.all_running(self.id).map(|(_, subtask)| subtask);
+        let present: Vec<u64> = running.chain(self.queue.iter()).take(most + 1).collect();
+        (present.len() <= most).then_some(present)
+    }
+
     /// The coordinator gives subtasks, and tells who has what was written for them. A node
     /// without devices gives them back.
     pub fn assign(
@@ -215,6 +222,27 @@ impl Work {
             actions.push(Action::Keep { subtask });
         }
         true
+    }
+
+    /// A device has ended a subtask that reads more than was known: it is begun again when all
+    /// that is here.
+    pub fn lacked(
+        &mut self,
+        running: Running,
+        devices: &Devices,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        let subtask = running.subtask;
+        if running.cancelled {
+            return self.fetches.leave(subtask, actions);
+        }
+        let chain = (&*self.task, &self.written);
+        (self.fetches).fetch_again(subtask, chain, spaces, actions);
+        self.queue.again(subtask);
+        if devices.working() == 0 {
+            self.give_all_back(actions);
+        }
     }
 
     /// Tells the coordinator that a subtask is done, and what its device does now.

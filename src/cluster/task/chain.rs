@@ -211,6 +211,11 @@ impl Task for Chain {
         task.reads(subtask)
     }
 
+    fn touches(&self, subtask: u64) -> Vec<Part> {
+        let (task, subtask) = self.part_of(subtask);
+        task.touches(subtask)
+    }
+
     fn writes(&self, subtask: u64) -> Vec<Part> {
         let (task, subtask) = self.part_of(subtask);
         task.writes(subtask)
@@ -259,8 +264,8 @@ impl Chaining {
         }
     }
 
-    /// Adds the next task. False if it cannot be in this chain: it reduces, or there is too
-    /// much of it.
+    /// Adds the next task. False if it cannot be in this chain: it reduces, there is too much
+    /// of it, or nobody knows before what it reads.
     pub fn push(&mut self, task: &Arc<dyn Task>) -> bool {
         let count = self.count + task.count();
         if task.reduces() || self.tasks[0].reduces() || count > MOST_SUBTASKS {
@@ -279,8 +284,11 @@ impl Chaining {
     }
 
     /// Finds what the subtasks of a task read, and notes what they write. False if one reads
-    /// too many parts.
+    /// too many parts, or what is not known before it touches them.
     fn weave(&mut self, task: &Arc<dyn Task>, first: u64) -> bool {
+        if (0..task.count()).any(|subtask| !task.touches(subtask).is_empty()) {
+            return false;
+        }
         let subtasks = 0..task.count();
         let sources = subtasks.map(|subtask| self.read(&task.reads(subtask)));
         let Some(sources) = sources.collect::<Option<Vec<_>>>() else {

@@ -68,7 +68,8 @@ pub fn check(task: &dyn Task, spaces: &Spaces) -> Result<(), TaskError> {
             });
         }
         let writes = task.writes(subtask);
-        for part in task.reads(subtask).iter().chain(&writes) {
+        let (reads, touches) = (task.reads(subtask), task.touches(subtask));
+        for part in reads.iter().chain(&touches).chain(&writes) {
             if !spaces.has(part.space) {
                 let task = name();
                 return Err(TaskError::NoSpace { task, subtask });

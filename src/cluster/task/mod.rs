@@ -36,6 +36,13 @@ pub trait Task: Send + Sync {
     /// The blocks that a subtask reads, as they were when the task began.
     fn reads(&self, subtask: u64) -> Vec<Part>;
 
+    /// Blocks that a subtask may read parts of, beside what it is known to read. Nobody knows
+    /// which before it touches them ([`Computed::lacked`]).
+    fn touches(&self, subtask: u64) -> Vec<Part> {
+        let _ = subtask;
+        Vec::new()
+    }
+
     /// The blocks that a subtask writes, all of their elements. No element belongs to two
     /// subtasks, unless the task reduces.
     fn writes(&self, subtask: u64) -> Vec<Part>;
@@ -223,6 +230,27 @@ pub trait Computed: Task {
 
     /// How a subtask is computed.
     fn launch(&self, subtask: u64) -> SubtaskLaunch;
+
+    /// What a subtask that has ended here has touched although it was not there. It reads these
+    /// parts from now on at this node, and has no result before it has run with them.
+    fn lacked(&self, subtask: u64) -> Vec<Part> {
+        let _ = subtask;
+        Vec::new()
+    }
+
+    /// Of how many units, which devices of a node may share, a subtask consists.
+    fn units(&self, subtask: u64) -> u64 {
+        let _ = subtask;
+        1
+    }
+
+    /// Some units of a subtask: a task whose only subtask, number 0, computes them alone. It
+    /// reads parts of what the subtask reads, and parts of all units write what the subtask
+    /// writes. `None` if subtasks cannot be divided.
+    fn part(&self, subtask: u64, units: Range<u64>) -> Option<Arc<dyn Computed>> {
+        let _ = (subtask, units);
+        None
+    }
 
     /// The codelet's arguments: by default the memory, in the order of [`SubtaskLaunch`],
     /// and then the launch's values.

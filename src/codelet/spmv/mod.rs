@@ -43,7 +43,6 @@
 //! | 13 | `shift` | f64 or f32 | what is added to every row's sum |
 //! | 14 | `sums` | u32 | [`UnitSums`] |
 
-pub mod band;
 pub mod host;
 pub mod opencl;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Combined, Node};
-use super::subtasks::{Subtasks, Written};
+use super::subtasks::{FEW, OfChain, Subtasks, Written};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, Event, Message};
 use crate::cluster::space::{Part, SpaceId};
@@ -103,7 +103,7 @@ impl Node<'_> {
         store.fill(graph, self.runtime, &self.spaces, part, &fill)
     }
 
-    fn start(&mut self, subtask: u64) -> Result<(), ClusterError> {
+    pub(super) fn start(&mut self, subtask: u64) -> Result<(), ClusterError> {
         let Some(chain) = self.chain.clone() else {
             return Ok(());
         };
@@ -126,8 +126,15 @@ impl Node<'_> {
         self.busy(true);
         let (index, own) = chain.place(subtask);
         let task = Arc::clone(&self.tasks[index]);
-        let of_chain = (id, &*chain, subtask);
-        match (self.subtasks).start(self.runtime, &self.spaces, of_chain, &*task) {
+        let several = self.subtasks.are_several().then_some(FEW);
+        let present = several.and_then(|few| self.machine.present(few));
+        let of_chain = OfChain {
+            id,
+            chain: &chain,
+            subtask,
+            task: &*task,
+        };
+        match (self.subtasks).start(self.runtime, &self.spaces, of_chain, present.as_deref()) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let codelet = task.launch(own).codelet;

@@ -6,6 +6,7 @@ use crate::cluster::NodeId;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::TaskError;
 use crate::cluster::wire::WireError;
+use crate::engine::corun::CorunError;
 use crate::engine::graph::GraphRunError;
 use crate::runtime::RuntimeError;
 use crate::workload::cluster::FillError;
@@ -33,6 +34,9 @@ pub enum ClusterError {
 
     #[error(transparent)]
     Graph(#[from] GraphRunError),
+
+    #[error(transparent)]
+    Corun(#[from] CorunError),
 
     #[error(transparent)]
     Workload(#[from] WorkloadGraphError),

@@ -3,7 +3,8 @@
 //! A [`Node`] is one process of the cluster. It drives a wire and a runtime together, in one
 //! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, as data of an
-//! open graph (`crate::engine::graph`), and `subtasks` makes kernels of it; threads of
+//! open graph (`crate::engine::graph`), and `subtasks` makes kernels of it, several of one
+//! subtask (`parts`) where `division` says so; threads of
 //! `copying` copy what travels, `answers` are for other nodes, `encode` makes bytes of messages, `run` takes a workload from its
 //! spaces to its report, `common` gives all nodes what one has computed, `deciding` says
 //! how its tasks go on, `alone` computes on one machine without messages, `abandon` ends a run before it begins, `traced` notes what a trace shows, `turn` is what it does again and again, `gather` brings its result to the
@@ -15,9 +16,11 @@ mod abandon;
 mod act;
 mod alone;
 mod answers;
+mod bands;
 mod common;
 mod copying;
 mod deciding;
+mod division;
 mod driver;
 mod encode;
 mod error;
@@ -26,6 +29,7 @@ mod gather;
 mod handle;
 pub mod measure;
 mod node;
+mod parts;
 mod results;
 mod run;
 pub mod simulate;

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::abandon::abandon;
 use super::answers::Answer;
+use super::bands::BandMail;
 use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
@@ -134,6 +135,12 @@ pub struct Node<'a> {
     pub(super) verdicts: BTreeMap<TaskId, VecDeque<bool>>,
     /// What the first node has given to all after a task.
     pub(super) common: BTreeMap<TaskId, Vec<u8>>,
+    /// What nodes have sent for a co-run.
+    pub(super) bands: BandMail,
+    /// Pieces of work of co-runs that devices have done.
+    pub(super) pieces_done: u64,
+    /// What the steps of a co-run took, once they have ended.
+    pub(super) steps_took: Duration,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
     /// What became of the subtasks of earlier workloads, which the machine still counts.
@@ -211,6 +218,9 @@ impl<'a> Node<'a> {
             pieces: HashMap::new(),
             verdicts: BTreeMap::new(),
             common: BTreeMap::new(),
+            bands: BandMail::default(),
+            pieces_done: 0,
+            steps_took: Duration::ZERO,
             is_finished: false,
             earlier: Counts::default(),
         };
@@ -418,12 +428,19 @@ impl<'a> Node<'a> {
                 }
                 Ok(())
             }
+            message @ Message::Band { .. } => {
+                self.bands.take(from, message, bytes, at);
+                Ok(())
+            }
             message => self.message(from, message),
         }
     }
 
     /// Takes a message without data.
     pub(super) fn message(&mut self, from: NodeId, message: Message) -> Result<(), ClusterError> {
+        let Some(message) = self.bands.take(from, message, Vec::new(), 0) else {
+            return Ok(());
+        };
         match message {
             Message::Finish => self.is_finished = true,
             Message::Verdict { task, is_met } => {

@@ -11,7 +11,7 @@ use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::info::speeds;
 use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
-use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::cluster::task::chain::{Chaining, Source};
 use crate::cluster::task::{Computed, Task, check};
@@ -155,7 +155,11 @@ impl Node<'_> {
         let ended = self.run_tasks(planned, &ids, control)?;
         let shortened = planned.shortened(ended);
         let workload = shortened.as_deref().unwrap_or(planned);
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = match planned.bands() {
+            // To open devices and to gather are no part of a co-run's time.
+            Some(_) => self.steps_took.as_secs_f64(),
+            None => began.elapsed().as_secs_f64(),
+        };
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
         if let (Some(seed), Check::Blocks(check) | Check::Summed(check, _)) =
@@ -200,7 +204,11 @@ impl Node<'_> {
         if let (Some(seed), Check::Whole(spaces, check)) = (control.verify, &check) {
             let mut whole = Vec::new();
             for space in spaces {
-                whole.push(self.whole(ids[*space])?);
+                let bytes = self.whole(ids[*space])?;
+                whole.push(match workload.ordered(*space) {
+                    Some(ordered) => ordered(&bytes),
+                    None => bytes,
+                });
             }
             let checked = check(&whole, seed);
             if let Some(first) = &mut self.records[0] {
@@ -223,6 +231,11 @@ impl Node<'_> {
                 Some(found) => (found.blocks)(&self.whole(ids[found.counts])?),
                 None => vec![self.spaces.extent(ids[space]).whole()],
             };
+            if let Some(ordered) = workload.ordered(space) {
+                let bytes = ordered(&self.whole(ids[space])?);
+                output.next(&bytes).map_err(ClusterError::from)?;
+                continue;
+            }
             for block in blocks {
                 self.gather(ids[space], &block, |bytes| output.next(bytes))?;
             }
@@ -252,6 +265,14 @@ impl Node<'_> {
                 },
                 Turn::Decide(Condition { space, is_met }) => {
                     course.decided(self.decide(ids[space], &is_met)?);
+                    turn = course.next();
+                    continue;
+                }
+                Turn::Bands => {
+                    if let Some(bands) = workload.bands() {
+                        let spaces = [ids[workload.result()], ids[bands.figure]];
+                        ended += self.co_run(&bands, spaces, &mut *control.progress)?;
+                    }
                     turn = course.next();
                     continue;
                 }
@@ -296,7 +317,7 @@ impl Node<'_> {
             copied,
             given_back,
         } = self.earlier;
-        record.subtasks = counts.subtasks.saturating_sub(subtasks);
+        record.subtasks = counts.subtasks.saturating_sub(subtasks) + self.pieces_done;
         record.copied = counts.copied.saturating_sub(copied);
         record.given_back = counts.given_back.saturating_sub(given_back);
         if let Some(traced) = &self.subtasks.traced {
@@ -322,6 +343,7 @@ impl Node<'_> {
     /// As [`Self::until`], for data that other nodes send.
     pub(super) fn until_sent(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
         self.collects = true;
+        self.quiet_since = Instant::now();
         let sent = self.until(is_so);
         self.collects = false;
         sent
@@ -356,12 +378,16 @@ impl Node<'_> {
         self.fills.clear();
         self.records.fill(None);
         self.pieces.clear();
+        self.bands.begin(self.machine.restarts());
+        self.machine.hold_together(false);
+        self.pieces_done = 0;
         // What was told before the first task begins is regarded by it.
         self.restarts = false;
         // What the report says is of the last attempt, as its seconds are.
         let record = &mut self.record;
         record.busy_seconds = 0.0;
         (record.received_bytes, record.sent_bytes) = (0, 0);
+        (record.divided, record.touched) = (0, TouchRecord::default());
         for device in &mut record.devices {
             (device.subtasks, device.seconds) = (0, 0.0);
         }

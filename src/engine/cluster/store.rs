@@ -96,6 +96,11 @@ impl Store {
         }
     }
 
+    /// The threads that copy in host memory.
+    pub fn copying(&self) -> &Copying {
+        &self.copying
+    }
+
     /// Has nothing any more; the graph of its data is gone.
     pub fn clear(&mut self) {
         *self = Self::new(self.me, Arc::clone(&self.copying), self.most);

@@ -1,10 +1,11 @@
 //! The subtasks of a node: kernels of an open graph on the blocks that the node has.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::copying::Copying;
 use super::error::ClusterError;
+use super::parts::{Divided, Tried};
 use super::store::{Kept, Resolve, Store};
 use super::traced::Traced;
 use crate::cluster::NodeId;
@@ -30,15 +31,23 @@ const MANY: usize = 1 << 10;
 /// The weight of the last measurement among those of a device.
 const LAST: f64 = 0.3;
 
+/// The most subtasks that are here for one to be divided. More keep all devices busy, or
+/// nearly.
+pub(super) const FEW: usize = 64;
+
 /// What a subtask wrote, or writes.
 pub(super) type Written = Vec<(Part, Kept)>;
 
 /// The end of a subtask.
 pub(super) struct EndedSubtask {
+    /// The device that has computed it, or the greatest part of it, and how long that takes or
+    /// would take for all of it.
     pub device: DeviceIndex,
+    pub took: Nanos,
     pub task: TaskId,
     pub subtask: u64,
-    pub took: Nanos,
+    /// The devices that have computed it or parts of it, and how long that took.
+    pub parts: Vec<(DeviceIndex, Nanos)>,
     pub written: Written,
 }
 
@@ -48,32 +57,69 @@ pub(super) struct Happened {
     pub ended: Vec<EndedSubtask>,
     /// Whether no device is left for some subtasks.
     pub has_unplaced: bool,
+    /// Subtasks of which a device was to compute a part that was lost.
+    pub undone: Vec<(TaskId, u64)>,
 }
 
 /// A subtask that has begun.
-struct Running {
-    task: TaskId,
-    subtask: u64,
-    codelet: String,
+pub(super) struct Running {
+    pub task: TaskId,
+    pub subtask: u64,
+    pub codelet: String,
     /// The seconds that its cost lets expect, by device.
-    expected: Vec<f64>,
-    written: Written,
+    pub expected: Vec<f64>,
+    pub written: Written,
     /// Whether the host needs what it writes at once.
     reduces: bool,
+    /// The part of the subtask's work; `None` for all of it.
+    pub fraction: Option<f64>,
+    /// It is a part of a subtask that is not done by parts any longer.
+    pub is_useless: bool,
+}
+
+/// A subtask of a chain.
+#[derive(Clone, Copy)]
+pub(super) struct OfChain<'a> {
+    pub id: TaskId,
+    pub chain: &'a Chain,
+    pub subtask: u64,
+    /// Its task.
+    pub task: &'a dyn Computed,
+}
+
+impl OfChain<'_> {
+    /// The index of its task, and its number there.
+    pub fn place(&self) -> (usize, u64) {
+        self.chain.place(self.subtask)
+    }
+}
+
+/// What a kernel of the graph computes.
+pub(super) struct Computing<'a> {
+    /// The subtask that it belongs to.
+    pub of: OfChain<'a>,
+    /// All of the subtask, or a part of it, and its number there.
+    pub task: &'a dyn Computed,
+    pub number: u64,
+    /// Of a part: the device that computes it, and its part of the work.
+    pub only: Option<(usize, f64)>,
 }
 
 /// The subtasks of a node, with its blocks.
 pub(super) struct Subtasks {
     pub graph: OpenGraph,
     pub store: Store,
-    devices: Vec<DeviceInfo>,
+    pub(super) devices: Vec<DeviceInfo>,
     /// By device.
     lost: Vec<bool>,
-    running: HashMap<KernelId, Running>,
+    pub(super) running: HashMap<KernelId, Running>,
+    pub(super) divided: HashMap<(TaskId, u64), Divided>,
     /// Subtasks that have ended, and whose results are on their way to the host.
     ending: Vec<EndedSubtask>,
     /// By codelet and device: measured seconds in one that was expected.
-    learned: HashMap<(String, usize), f64>,
+    pub(super) learned: HashMap<(String, usize), f64>,
+    /// By codelet.
+    pub(super) tried: HashMap<String, Tried>,
     /// Whether something has changed that the graph was not told.
     pub changed: bool,
     /// Of a run that is traced, and the subtask of each kernel.
@@ -99,8 +145,10 @@ impl Subtasks {
             lost: vec![false; devices.len()],
             devices,
             running: HashMap::new(),
+            divided: HashMap::new(),
             ending: Vec::new(),
             learned: HashMap::new(),
+            tried: HashMap::new(),
             changed: false,
             traced,
             begun: HashMap::new(),
@@ -119,31 +167,73 @@ impl Subtasks {
 
     /// Whether a subtask runs, or its result is on its way to the host.
     pub fn runs(&self, task: TaskId, subtask: u64) -> bool {
-        let running = self.running.values().map(|r| (r.task, r.subtask));
+        let running = self.running.values().filter(|r| !r.is_useless);
+        let running = running.map(|r| (r.task, r.subtask));
         let ending = self.ending.iter().map(|e| (e.task, e.subtask));
         running.chain(ending).any(|other| other == (task, subtask))
     }
 
-    /// Begins a subtask of a chain, whose task this is, on the device that the policy chooses.
-    /// What it reads is in the store. False if no device can compute it.
+    /// Whether several devices are left.
+    pub fn are_several(&self) -> bool {
+        self.lost.iter().filter(|lost| !**lost).count() > 1
+    }
+
+    /// Begins a subtask, on the device that the policy chooses, or on several if that pays.
+    /// What it reads is in the store. `present` are all subtasks of the chain that are here, if
+    /// they are at most [`FEW`]. False if no device can compute it.
     ///
     /// # Errors
-    /// Blocks without contents, and what the runtime refuses.
+    /// Blocks without contents, parts that cannot be computed, and what the runtime refuses.
     pub fn start(
         &mut self,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        (id, chain, number): (TaskId, &Chain, u64),
-        task: &dyn Computed,
+        of: OfChain,
+        present: Option<&[u64]>,
     ) -> Result<bool, ClusterError> {
-        let (index, subtask) = chain.place(number);
-        let resolve: Resolve = &|part| chain.sources_of(number, part);
+        let parts = match present {
+            Some(present) => self.parts(runtime, spaces, &of, present),
+            None => None,
+        };
+        let Some(parts) = parts else {
+            let whole = Computing {
+                task: of.task,
+                number: of.place().1,
+                of,
+                only: None,
+            };
+            return self.begin(runtime, spaces, &whole);
+        };
+        self.begin_parts(runtime, spaces, of, parts)?;
+        Ok(true)
+    }
+
+    /// Begins a kernel for a subtask, or for a part of it.
+    pub(super) fn begin(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        spaces: &Spaces,
+        computing: &Computing,
+    ) -> Result<bool, ClusterError> {
+        let Computing {
+            of,
+            task,
+            number: subtask,
+            only,
+        } = *computing;
+        let resolve: Resolve = &|part| of.chain.sources_of(of.subtask, part);
         let launch = task.launch(subtask);
         let cost = task.cost(subtask);
         let expected: Vec<f64> = (self.devices.iter())
             .map(|device| device.seconds(cost, cost.bytes))
             .collect();
-        let seconds = self.seconds(runtime, &launch.codelet, &expected);
+        let mut seconds = self.seconds(runtime, &launch.codelet, &expected);
+        if let Some((only, _)) = only {
+            let others = seconds.iter_mut().enumerate();
+            others
+                .filter(|(device, _)| *device != only)
+                .for_each(|(_, seconds)| *seconds = None);
+        }
         if seconds.iter().all(Option::is_none) {
             return Ok(false);
         }
@@ -202,7 +292,7 @@ impl Subtasks {
             let kept = Kept {
                 datum: to,
                 first,
-                writer: Some(number),
+                writer: Some(of.subtask),
             };
             written.push((part, kept));
         }
@@ -243,24 +333,26 @@ impl Subtasks {
         }
         self.changed = true;
         if self.traced.is_some() {
-            self.begun.insert(kernel, (index, subtask));
+            self.begun.insert(kernel, of.place());
         }
         self.running.insert(
             kernel,
             Running {
-                task: id,
-                subtask: number,
+                task: of.id,
+                subtask: of.subtask,
                 codelet,
                 expected,
                 written,
                 reduces: task.reduces(),
+                fraction: only.map(|(_, fraction)| fraction),
+                is_useless: false,
             },
         );
         Ok(true)
     }
 
     /// The seconds that a kernel is expected to take on each device that can run it.
-    fn seconds(
+    pub(super) fn seconds(
         &self,
         runtime: &dyn Runtime,
         codelet: &Codelet,
@@ -305,15 +397,17 @@ impl Subtasks {
                 // It ran again, as its results were lost.
                 continue;
             };
+            if running.is_useless {
+                self.discard(running.written);
+                continue;
+            }
             self.learn(&running, &ended);
-            let ended = EndedSubtask {
-                device: DeviceIndex(ended.device as u32),
-                task: running.task,
-                subtask: running.subtask,
-                took: (ended.seconds * 1e9) as Nanos,
-                written: running.written,
+            let reduces = running.reduces;
+            let Some(ended) = self.ended(running, &ended) else {
+                // Other parts of the subtask follow.
+                continue;
             };
-            match running.reduces {
+            match reduces {
                 true => {
                     let data = ended.written.iter().map(|(_, kept)| kept.datum);
                     for datum in data {
@@ -332,9 +426,16 @@ impl Subtasks {
         };
         happened.ended.extend(ending.extract_if(.., in_host));
         for kernel in turned.unplaced {
-            if let Some(running) = self.running.remove(&kernel) {
-                self.discard(running.written);
+            let Some(running) = self.running.remove(&kernel) else {
+                continue;
+            };
+            self.discard(running.written);
+            if running.fraction.is_none() {
                 happened.has_unplaced = true;
+            } else if !running.is_useless {
+                let id = (running.task, running.subtask);
+                self.undo(id);
+                happened.undone.push(id);
             }
         }
         Ok(happened)
@@ -406,7 +507,9 @@ impl Subtasks {
         self.store.clear();
         let running = (self.running.drain()).map(|(_, running)| (running.task, running.subtask));
         let ending = (self.ending.drain(..)).map(|ended| (ended.task, ended.subtask));
-        let untold = running.chain(ending).collect();
+        let untold: BTreeSet<(TaskId, u64)> = running.chain(ending).collect();
+        let untold = untold.into_iter().collect();
+        self.divided.clear();
         self.begun.clear();
         self.traced = self.traced.take().map(|_| Traced::default());
         Ok(untold)

@@ -1,9 +1,19 @@
 //! What a node notes for the trace of a run.
 
 use crate::cluster::record::{CommandRecord, Stage, TaskRecord};
+use crate::engine::corun::{PROBE, WARM};
 use crate::engine::graph::TimedCommand;
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
+use crate::trace::{Span, Trace};
+
+fn stage(kind: CommandKind) -> Stage {
+    match kind {
+        CommandKind::Read => Stage::Read,
+        CommandKind::Launch => Stage::Compute,
+        CommandKind::Write | CommandKind::Copy => Stage::Write,
+    }
+}
 
 /// Tasks and the commands of their subtasks, on this node's clocks.
 #[derive(Default)]
@@ -34,16 +44,30 @@ impl Traced {
         }
     }
 
+    /// Commands of a co-run have ended, whose first step is the task of this number. Those that
+    /// came before it are left out.
+    pub fn corun(&mut self, trace: &Trace, first: u32) {
+        let is_set_up = |span: &&Span| [WARM, PROBE].contains(&&*span.label);
+        let spans = trace.spans.iter().filter(|span| !is_set_up(span));
+        self.commands.extend(spans.map(|span| CommandRecord {
+            device: span.device as u32,
+            queue: span.queue as u32,
+            stage: stage(span.kind),
+            task: first + span.step,
+            subtask: 0,
+            bytes: span.bytes,
+            queued: span.queued,
+            started: span.started,
+            ended: span.ended,
+        }));
+    }
+
     /// A command of a subtask of the chain's task of an index has ended on a device.
     pub fn ended(&mut self, (index, subtask): (usize, u64), command: &TimedCommand) {
         self.commands.push(CommandRecord {
             device: command.device as u32,
             queue: command.queue as u32,
-            stage: match command.kind {
-                CommandKind::Read => Stage::Read,
-                CommandKind::Launch => Stage::Compute,
-                CommandKind::Write | CommandKind::Copy => Stage::Write,
-            },
+            stage: stage(command.kind),
             task: (self.before + index) as u32,
             subtask,
             bytes: command.bytes,

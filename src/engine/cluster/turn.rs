@@ -14,6 +14,10 @@ use crate::runtime::Completion;
 /// fast network comes within this time.
 pub(super) const AWAKE: Duration = Duration::from_micros(100);
 
+/// How long it does where it waits for data, and computes nothing itself: some wires move a
+/// part of a long message whenever they are polled.
+const PATIENT: Duration = Duration::from_millis(20);
+
 /// The shortest pause. It leaves its core to the workers.
 pub(super) const PAUSE: Duration = Duration::from_micros(20);
 
@@ -63,7 +67,8 @@ impl Node<'_> {
             self.awake_until = now + AWAKE;
             self.quiet_since = now;
         }
-        if happened || now < self.awake_until {
+        let is_patient = self.collects && now < self.quiet_since + PATIENT;
+        if happened || is_patient || now < self.awake_until {
             std::thread::yield_now();
             return Ok(());
         }
@@ -112,11 +117,17 @@ impl Node<'_> {
         let Happened {
             ended,
             has_unplaced,
+            undone,
         } = happened;
         for ended in ended {
             self.ended_subtask(ended)?;
         }
         self.tell_losses()?;
+        for (task, subtask) in undone {
+            if task == self.machine.task() {
+                self.start(subtask)?;
+            }
+        }
         match has_unplaced {
             false => Ok(()),
             true => self.lose_all("no device is left that can compute the task's subtasks"),
@@ -131,15 +142,39 @@ impl Node<'_> {
     fn ended_subtask(&mut self, ended: EndedSubtask) -> Result<(), ClusterError> {
         let EndedSubtask {
             device,
+            took,
             task,
             subtask,
-            took,
+            parts,
             written,
         } = ended;
+        let (index, own) = self.place(subtask);
+        let present = self.tasks.get(index);
+        let present = present.filter(|_| task == self.machine.task());
+        let lacked = present.map_or_else(Vec::new, |task| task.lacked(own));
         if self.machine.is_of_attempt(task) {
-            let part = &mut self.record.devices[device.0 as usize];
-            part.subtasks += 1;
-            part.seconds += took as f64 / 1e9;
+            for (device, took) in &parts {
+                self.record.devices[device.0 as usize].seconds += *took as f64 / 1e9;
+            }
+        }
+        if !lacked.is_empty() {
+            let touched = &mut self.record.touched;
+            touched.runs += 1;
+            touched.blocks += lacked.len() as u64;
+            touched.bytes += lacked
+                .iter()
+                .map(|part| self.spaces.bytes(part))
+                .sum::<u64>();
+            self.subtasks.discard(written);
+            return self.tell(Event::Lacked {
+                device,
+                task,
+                subtask,
+            });
+        }
+        if self.machine.is_of_attempt(task) {
+            self.record.devices[device.0 as usize].subtasks += 1;
+            self.record.divided += u64::from(parts.len() > 1);
         }
         if task == self.machine.task() && self.chain.is_some() {
             self.held.insert(subtask, written);

@@ -26,7 +26,7 @@ impl EndedStep {
     }
 }
 
-impl RunState<'_> {
+impl RunState<'_, '_> {
     /// Marks the end of a step.
     pub(super) fn end_step(&mut self, step: u32, moved: u64) {
         let frame = Frame {

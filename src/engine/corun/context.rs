@@ -102,9 +102,11 @@ impl Purpose {
 }
 
 /// What a run and its form of data share.
-pub struct Context<'a> {
-    pub runtime: RuntimeScope<'a>,
-    pub workload: &'a dyn Divisible,
+pub struct Context<'r, 'w> {
+    pub runtime: RuntimeScope<'r>,
+    pub workload: &'w dyn Divisible,
+    /// The units that it computes: all, or those of a node.
+    pub units: Range<u64>,
     pub codelet: Arc<Codelet>,
     pub devices: Vec<DeviceState>,
     /// Where the units lie, or are on their way to.
@@ -122,7 +124,12 @@ pub struct Context<'a> {
     pub submitting: Nanos,
 }
 
-impl Context<'_> {
+impl Context<'_, '_> {
+    /// Whether it computes all units of the workload.
+    pub fn has_all(&self) -> bool {
+        self.units == (0..self.workload.units())
+    }
+
     /// Indices of the devices that are not lost.
     pub fn alive(&self) -> impl Iterator<Item = usize> {
         (0..self.devices.len()).filter(|device| self.devices[*device].alive)
@@ -263,7 +270,12 @@ impl Context<'_> {
     /// Marks the devices as lost whose memory is lost, though no command has told.
     pub fn lose_absent(&mut self, step: u32) -> Result<(), CorunError> {
         for device in 0..self.devices.len() {
-            if let Some(why) = self.devices[device].membership.ended(&*self.runtime) {
+            let state = &self.devices[device];
+            let why = match state.space.is_absent() {
+                true => Some("it was lost before"),
+                false => state.membership.ended(&*self.runtime),
+            };
+            if let Some(why) = why {
                 self.lose(device, step, why.to_owned())?;
             }
         }
@@ -273,13 +285,15 @@ impl Context<'_> {
     /// Whether a lost device is back and does not take part yet.
     pub fn is_someone_back(&self) -> bool {
         let is_back = |state: &DeviceState| state.membership.clone().renew(&*self.runtime);
-        (self.devices.iter()).any(|state| !state.alive && is_back(state))
+        (self.devices.iter())
+            .any(|state| !state.alive && !state.space.is_absent() && is_back(state))
     }
 
     /// Opens the queues of a lost device that is back. `false` if it is not, or no more.
     pub fn readmit(&mut self, device: usize) -> Result<bool, CorunError> {
         let state = &mut self.devices[device];
-        if state.alive || !state.membership.renew(&*self.runtime) {
+        let has_memory = !state.space.is_absent();
+        if state.alive || !has_memory || !state.membership.renew(&*self.runtime) {
             return Ok(false);
         }
         match state.reopen(&mut self.runtime, DeviceId(device)) {

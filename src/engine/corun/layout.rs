@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::balance::StepPlan;
 
-/// The division of `0..units` in one step.
+/// The division of a range of units in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Units in host memory that devices take in chunks.
@@ -18,17 +18,18 @@ pub struct Layout {
 
 impl Layout {
     /// All units in host memory, before there is a plan.
-    pub fn unplanned(units: u64, devices: usize) -> Self {
+    pub fn unplanned(units: &Range<u64>, devices: usize) -> Self {
+        let (start, end) = (units.start, units.end);
         Self {
-            pool: 0..units,
-            segments: vec![0..0; devices],
-            held: vec![units..units; devices],
+            pool: start..end,
+            segments: vec![start..start; devices],
+            held: vec![end..end; devices],
         }
     }
 
     /// The layout of a plan; `None` when the plan is not a division of `units`
     /// among `capacity.len()` devices of these capacities.
-    pub fn of(plan: &StepPlan, units: u64, capacity: &[u64]) -> Option<Self> {
+    pub fn of(plan: &StepPlan, units: &Range<u64>, capacity: &[u64]) -> Option<Self> {
         if plan.held.len() != capacity.len() || plan.pooled.len() != capacity.len() {
             return None;
         }
@@ -40,7 +41,7 @@ impl Layout {
         {
             return None;
         }
-        let mut at = 0u64;
+        let mut at = units.start;
         let mut ranges = |counts: &[u64]| -> Option<Vec<Range<u64>>> {
             counts
                 .iter()
@@ -53,8 +54,8 @@ impl Layout {
         };
         let segments = ranges(&plan.pooled)?;
         let held = ranges(&plan.held)?;
-        let pool = 0..segments.last().map_or(0, |s| s.end);
-        (at == units).then_some(Self {
+        let pool = units.start..segments.last().map_or(units.start, |s| s.end);
+        (at == units.end).then_some(Self {
             pool,
             segments,
             held,
@@ -63,9 +64,9 @@ impl Layout {
 
     /// The device that holds every unit, if one does.
     pub fn sole_holder(&self) -> Option<usize> {
-        let all = self.held.last()?.end;
+        let all = self.pool.start..self.held.last()?.end;
         (self.pool.is_empty())
-            .then(|| self.held.iter().position(|h| *h == (0..all)))
+            .then(|| self.held.iter().position(|h| *h == all))
             .flatten()
     }
 
@@ -117,7 +118,7 @@ mod tests {
             held: vec![0, 5, 2],
             pooled: vec![3, 0, 1],
         };
-        let layout = Layout::of(&plan, 11, &[0, 5, 9]).unwrap();
+        let layout = Layout::of(&plan, &(0..11), &[0, 5, 9]).unwrap();
         assert_eq!(layout.pool, 0..4);
         assert_eq!(layout.segments, [0..3, 3..3, 3..4]);
         assert_eq!(layout.held, [4..4, 4..9, 9..11]);
@@ -130,16 +131,34 @@ mod tests {
             held: held.to_vec(),
             pooled: pooled.to_vec(),
         };
-        assert!(Layout::of(&plan(&[1], &[1]), 3, &[3]).is_none());
-        assert!(Layout::of(&plan(&[2], &[0]), 2, &[1]).is_none());
-        assert!(Layout::of(&plan(&[2], &[]), 2, &[2]).is_none());
-        assert!(Layout::of(&plan(&[u64::MAX], &[3]), 2, &[u64::MAX]).is_none());
+        assert!(Layout::of(&plan(&[1], &[1]), &(0..3), &[3]).is_none());
+        assert!(Layout::of(&plan(&[2], &[0]), &(0..2), &[1]).is_none());
+        assert!(Layout::of(&plan(&[2], &[]), &(0..2), &[2]).is_none());
+        assert!(Layout::of(&plan(&[u64::MAX], &[3]), &(0..2), &[u64::MAX]).is_none());
         assert_eq!(
-            Layout::of(&plan(&[2], &[0]), 2, &[2])
+            Layout::of(&plan(&[2], &[0]), &(0..2), &[2])
                 .unwrap()
                 .sole_holder(),
             Some(0)
         );
+    }
+
+    #[test]
+    fn the_units_of_a_node_are_divided_where_they_begin() {
+        let plan = StepPlan {
+            held: vec![0, 4],
+            pooled: vec![2, 0],
+        };
+        let layout = Layout::of(&plan, &(7..13), &[0, 5]).unwrap();
+        assert_eq!((layout.pool.clone(), layout.held[1].clone()), (7..9, 9..13));
+        assert_eq!(layout.segments, [7..9, 9..9]);
+        let plan = StepPlan {
+            held: vec![6],
+            pooled: vec![0],
+        };
+        let layout = Layout::of(&plan, &(7..13), &[6]).unwrap();
+        assert_eq!(layout.sole_holder(), Some(0));
+        assert_eq!(Layout::unplanned(&(7..13), 1).sole_holder(), None);
     }
 
     proptest! {

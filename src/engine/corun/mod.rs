@@ -15,6 +15,9 @@
 //! step. A lone device that holds everything needs no barrier with the host
 //! (`solo`).
 //!
+//! A node of several computes some of the units as a [`session`], which gives the runtime
+//! back between two steps.
+//!
 //! A device that fails gives its chunks back. If it held units, their present
 //! version is lost with it, and the run begins again from the first version on
 //! the devices that are left. A lost device that is back takes part again from the
@@ -33,13 +36,14 @@ pub mod pool;
 mod probe;
 mod record;
 mod run;
+pub mod session;
 mod solo;
 mod step;
 
 use std::sync::atomic::AtomicBool;
 
 pub use error::CorunError;
-pub use form::{grid, kernel, product};
+pub use form::{Later, When, grid, kernel, product};
 pub use open::Corun;
 
 /// Label of launches on held units.

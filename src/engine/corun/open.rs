@@ -1,12 +1,13 @@
 //! The first phase of a co-run: memory, queues, and what a balancer has to know
 //! of them.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::context::{Context, DeviceState};
 use super::form::{self, Form, Space};
 use super::jobs::Jobs;
-use super::layout::Layout;
+use super::layout::{Layout, length};
 use super::memory;
 use super::run::RunState;
 use super::{Control, CorunError, Options, Tracing};
@@ -22,25 +23,36 @@ use crate::workload::Divisible;
 const MOST_CHUNKS: u64 = 128;
 
 /// A workload opened on the devices of a runtime.
-pub struct Corun<'a> {
-    pub(super) context: Context<'a>,
-    pub(super) form: Box<dyn Form + 'a>,
+pub struct Corun<'r, 'w> {
+    pub(super) context: Context<'r, 'w>,
+    pub(super) form: Box<dyn Form + 'w>,
     pub(super) options: Options,
     setup: Setup,
     /// When it was opened, in real time and on the runtime's clock.
     pub(super) opened: (Instant, Nanos),
 }
 
-impl<'a> Corun<'a> {
+impl<'r, 'w> Corun<'r, 'w> {
     /// Opens a workload on all devices of a runtime: allocates its memory in the
     /// host and on the devices.
     ///
     /// # Errors
     /// When nothing can run, or memory does not fit.
     pub fn open(
-        runtime: &'a mut dyn Runtime,
-        workload: &'a dyn Divisible,
+        runtime: &'r mut dyn Runtime,
+        workload: &'w dyn Divisible,
         options: &Options,
+    ) -> Result<Self, CorunError> {
+        Self::open_part(runtime, workload, 0..workload.units(), (options, &[]))
+    }
+
+    /// Opens these units of a workload, at least one, on all devices but those that were
+    /// lost. Other nodes compute the others.
+    pub(super) fn open_part(
+        runtime: &'r mut dyn Runtime,
+        workload: &'w dyn Divisible,
+        units: Range<u64>,
+        (options, lost): (&Options, &[bool]),
     ) -> Result<Self, CorunError> {
         if options.steps == 0 {
             return Err(CorunError::NoSteps);
@@ -57,11 +69,11 @@ impl<'a> Corun<'a> {
                 workload: workload.name(),
             });
         }
-        let (form, spaces) = form::open(&mut runtime, workload, options)?;
+        let (form, spaces) = form::open(&mut runtime, workload, &units, (options, lost))?;
         let views = devices.iter().zip(&spaces);
-        let views = views.map(|(device, space)| view(device, space, workload, &*form));
+        let views = views.map(|(device, space)| view(device, space, (workload, &units), &*form));
         let setup = Setup {
-            units: workload.units(),
+            units: length(&units),
             steps: options.steps,
             devices: views.collect(),
         };
@@ -71,7 +83,8 @@ impl<'a> Corun<'a> {
         let context = Context {
             workload,
             codelet: workload.codelet(),
-            layout: Layout::unplanned(workload.units(), states.len()),
+            layout: Layout::unplanned(&units, states.len()),
+            units,
             devices: states,
             jobs: Jobs::default(),
             losses: Vec::new(),
@@ -110,8 +123,13 @@ impl<'a> Corun<'a> {
 }
 
 /// A device as balancers see it.
-fn view(device: &Device, space: &Space, workload: &dyn Divisible, form: &dyn Form) -> DeviceView {
-    let (units, unit_bytes) = (workload.units(), workload.unit_bytes());
+fn view(
+    device: &Device,
+    space: &Space,
+    (workload, units): (&dyn Divisible, &Range<u64>),
+    form: &dyn Form,
+) -> DeviceView {
+    let (units, unit_bytes) = (length(units), workload.unit_bytes());
     let min_chunk = match space.capacity {
         _ if !form.bytes_tell_time() => (units / MOST_CHUNKS).max(1),
         None => memory::least_host_chunk(unit_bytes, device.compute_units),

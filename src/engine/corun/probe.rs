@@ -30,16 +30,16 @@ const MOST_CHUNKS: u64 = 96;
 /// the caches, never has it. (On 16 Xeon cores with 300 MB of cache a second
 /// probe of the same rows was twice as fast as any step.)
 struct Untouched {
-    units: u64,
+    units: Range<u64>,
     next: u64,
 }
 
 impl Untouched {
     /// The next `count` units, from the front again when they run out.
     fn take(&mut self, count: u64) -> Range<u64> {
-        let count = count.min(self.units);
-        if self.next + count > self.units {
-            self.next = 0;
+        let count = count.min(length(&self.units));
+        if self.next + count > self.units.end {
+            self.next = self.units.start;
         }
         let taken = self.next..self.next + count;
         self.next = taken.end;
@@ -73,7 +73,7 @@ struct SubmittedProbe {
 /// Units, and launches beyond the first, of a probe of held units.
 type Ring = (u64, u64);
 
-impl RunState<'_> {
+impl RunState<'_, '_> {
     /// Probes all devices, if the balancer makes something of it.
     pub(super) fn probe(&mut self) -> Result<(), CorunError> {
         if !self.balancer.wants_probes() {
@@ -84,13 +84,12 @@ impl RunState<'_> {
             true => LEAST_BYTES.div_ceil(self.context.workload.unit_bytes()),
             false => 1,
         };
-        let units = (self.context.workload.units() / PART)
-            .max(least)
-            .min(self.context.workload.units());
+        let all = self.context.units.clone();
+        let units = (length(&all) / PART).max(least).min(length(&all));
         let mut streamed: Vec<Ran> = vec![None; self.context.devices.len()];
         let mut untouched = Untouched {
-            units: self.context.workload.units(),
-            next: 0,
+            next: all.start,
+            units: all,
         };
         let mut certain = false;
         for round in 0..ROUNDS {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::barrier::EndedStep;
 use super::context::Context;
-use super::form::{Arrivals, Form};
+use super::form::{Arrivals, Form, Later, When};
 use super::layout::{Layout, length};
 use super::open::Corun;
 use super::probe::Probes;
@@ -21,32 +21,34 @@ use crate::trace::Span;
 /// Most units of a warm-up launch.
 const WARM_UNITS: u64 = 256;
 
+/// The layout of the coming step, once planned; `None` within: as it is.
+pub type Planned = Option<(u32, Option<Layout>)>;
+
 /// A run under way.
-pub struct RunState<'a> {
-    pub(super) context: Context<'a>,
-    pub(super) form: Box<dyn Form + 'a>,
+pub struct RunState<'r, 'w> {
+    pub(super) context: Context<'r, 'w>,
+    pub(super) form: Box<dyn Form + 'w>,
     pub(super) options: Options,
     pub(super) balancer: Box<dyn Balancer>,
-    /// The layout of the coming step, once planned; `None` within: as it is.
-    planned: Option<(u32, Option<Layout>)>,
+    pub(super) planned: Planned,
     /// When the last step ended.
     pub(super) barrier: Nanos,
     /// The last step, until the balancer was told of it.
     pub(super) ended: Option<EndedStep>,
     /// When the last step ended in real time, for the engine's own cost.
-    clock: Instant,
+    pub(super) clock: Instant,
     pub(super) probes: Probes,
     /// Lost devices that the balancer was told of.
-    told_losses: usize,
+    pub(super) told_losses: usize,
     /// Seconds of steps that a loss ended before any unit was done.
     pub(super) lost_seconds: f64,
     pub(super) outcome: Outcome,
-    opened: (Instant, Nanos),
+    pub(super) opened: (Instant, Nanos),
 }
 
-impl<'a> RunState<'a> {
+impl<'r, 'w> RunState<'r, 'w> {
     /// A run that has not begun.
-    pub fn new(corun: Corun<'a>, balancer: Box<dyn Balancer>) -> Self {
+    pub fn new(corun: Corun<'r, 'w>, balancer: Box<dyn Balancer>) -> Self {
         let devices = corun.context.runtime.devices();
         let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
         let mut outcome = Outcome {
@@ -74,22 +76,32 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Computes all steps.
-    pub fn run(mut self, control: &mut Control) -> Result<Outcome, CorunError> {
-        self.form.fill(&mut self.context)?;
+    /// Fills the first version, or a later one, and has the devices hold what the first plan
+    /// wants.
+    pub(super) fn set_up(&mut self, later: Option<&Later>) -> Result<(), CorunError> {
+        self.context.lose_absent(0)?;
+        self.tell_losses();
+        // All cores fill.
+        self.context.runtime.notify(Notice::DrivingEnds);
+        self.form.fill(&mut self.context, later)?;
         self.warm_up()?;
         self.context.runtime.notify(Notice::DrivingBegins);
         self.probe()?;
         self.begin()?;
         self.note_probe_seconds();
         self.note_setup_seconds();
+        Ok(())
+    }
+
+    /// Computes all steps.
+    pub fn run(mut self, control: &mut Control) -> Result<Outcome, CorunError> {
+        self.set_up(None)?;
         (control.progress)(0, self.options.steps);
         self.start_clock();
         let (mut step, mut steps) = (0, self.options.steps);
         loop {
             while step < steps {
-                self.begin_phase(step)?;
-                self.plan(step)?;
+                self.begin_step(step)?;
                 let end = match self.sole_holder() {
                     _ if self.context.spoiled => StepEnd::Spoiled(0),
                     Some(device) => self.solo(device, step, steps, control)?,
@@ -120,6 +132,12 @@ impl<'a> RunState<'a> {
         }
     }
 
+    /// Regroups and plans, before a step.
+    pub(super) fn begin_step(&mut self, step: u32) -> Result<(), CorunError> {
+        self.begin_phase(step)?;
+        self.plan(step)
+    }
+
     /// Whether all changes in the last step sum to what is tolerated.
     fn has_converged(&self) -> bool {
         let both = self.options.tolerance.zip(self.form.change());
@@ -130,14 +148,16 @@ impl<'a> RunState<'a> {
     /// first step overwrites: compilation, page tables and clocks belong to
     /// the setup.
     fn warm_up(&mut self) -> Result<(), CorunError> {
-        let all = self.context.workload.units();
+        let all = self.context.units.clone();
         for device in 0..self.context.devices.len() {
             let space = self.context.devices[device].space.clone();
-            let units = space.longest_chunk.unwrap_or(all).min(all).min(WARM_UNITS);
+            let count = length(&all).min(WARM_UNITS);
+            let count = space.longest_chunk.unwrap_or(count).min(count);
+            let units = all.start..all.start + count;
             for lane in 0..space.chunk_queues {
                 let purpose = self.context.chunk(device, lane, 0, WARM);
                 let (form, context) = (&mut self.form, &mut self.context);
-                form.chunk(context, purpose, 0..units, &Arrivals::default())?;
+                form.chunk(context, purpose, units.clone(), &Arrivals::default())?;
             }
         }
         self.drain()?;
@@ -174,9 +194,9 @@ impl<'a> RunState<'a> {
         }
         // All cores fill.
         context.runtime.notify(Notice::DrivingEnds);
-        self.form.fill(context)?;
+        self.form.fill(context, None)?;
         context.runtime.notify(Notice::DrivingBegins);
-        context.layout = Layout::unplanned(context.workload.units(), context.devices.len());
+        context.layout = Layout::unplanned(&context.units, context.devices.len());
         self.planned = None;
         self.begin()?;
         self.start_clock();
@@ -184,7 +204,7 @@ impl<'a> RunState<'a> {
     }
 
     /// The first step begins now.
-    fn start_clock(&mut self) {
+    pub(super) fn start_clock(&mut self) {
         self.barrier = self.context.runtime.now();
         self.clock = Instant::now();
         self.context.outside = Duration::ZERO;
@@ -255,7 +275,7 @@ impl<'a> RunState<'a> {
         let capacity: Vec<u64> = (devices.iter())
             .map(|d| d.space.capacity.unwrap_or(0))
             .collect();
-        let layout = Layout::of(&plan, self.context.workload.units(), &capacity)
+        let layout = Layout::of(&plan, &self.context.units, &capacity)
             .ok_or_else(|| self.balancer_fault(step, "the plan does not divide the units"))?;
         let planned_for = |d: usize| length(&layout.held[d]) + length(&layout.segments[d]) > 0;
         if (0..devices.len()).any(|d| !devices[d].alive && planned_for(d)) {
@@ -372,11 +392,14 @@ impl<'a> RunState<'a> {
 
     /// Brings the result to host memory. `false` when a device was lost with
     /// its part of it.
-    fn gather(&mut self, steps: u32) -> Result<bool, CorunError> {
+    pub(super) fn gather(&mut self, steps: u32) -> Result<bool, CorunError> {
         self.read_report();
         let began = self.context.runtime.now();
-        self.form
-            .gather(&mut self.context, steps.saturating_sub(1))?;
+        let (form, context) = (&mut self.form, &mut self.context);
+        form.gather(context, steps.saturating_sub(1))?;
+        if !context.spoiled && context.has_all() {
+            form.add_up(context, When::End, &[])?;
+        }
         self.tell_losses();
         self.keep_spans();
         self.outcome.gather_seconds += (self.context.runtime.now() - began) as f64 / 1e9;

@@ -21,7 +21,7 @@ struct StepAhead {
     job: usize,
 }
 
-impl RunState<'_> {
+impl RunState<'_, '_> {
     /// Computes steps on `device` from `first` (which must have been planned)
     /// on, until the balancer wants another layout, a stop is asked for, or
     /// all `steps` are done.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::context::{MAIN, Purpose};
-use super::form::Arrivals;
+use super::form::{Arrivals, When};
 use super::jobs::Job;
 use super::layout::length;
 use super::pool::Pool;
@@ -44,7 +44,7 @@ struct Work {
 /// think again: asking takes longer than submitting.
 const ASKINGS: u64 = 16;
 
-impl RunState<'_> {
+impl RunState<'_, '_> {
     /// Computes one step, which must have been planned.
     pub fn step(&mut self, step: u32) -> Result<StepEnd, CorunError> {
         let is_repeatable = self.form.begin_step(&mut self.context, step)?;
@@ -71,6 +71,9 @@ impl RunState<'_> {
         self.run_pool(step, &mut work)?;
         if !self.context.spoiled {
             self.form.turn(&mut self.context, step)?;
+            if self.context.has_all() {
+                self.form.add_up(&mut self.context, When::Step, &[])?;
+            }
             self.tell_losses();
         }
         let context = &mut self.context;

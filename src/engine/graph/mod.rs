@@ -133,7 +133,7 @@ use std::sync::atomic::AtomicBool;
 pub use error::GraphRunError;
 pub use open::{Ended, OpenGraph, TimedCommand, Turned};
 pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
-pub use prepared_graph::{PreparedGraph, abilities, abilities_of};
+pub use prepared_graph::{PreparedGraph, abilities, abilities_of, able};
 pub use storage::host_bytes;
 
 /// How a graph is run.

@@ -110,6 +110,12 @@ impl OpenGraph {
         self.prepared.limit_memory(bytes);
     }
 
+    /// Whether a device could have data of so many bytes all at once.
+    pub fn has_room(&self, device: usize, bytes: u64) -> bool {
+        let space = self.prepared.storage.residency.space(device);
+        space.is_none_or(|space| bytes <= space.capacity())
+    }
+
     fn graph_mut(&mut self) -> &mut TaskGraph {
         Arc::make_mut(&mut self.prepared.graph)
     }

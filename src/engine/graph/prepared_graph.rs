@@ -477,7 +477,8 @@ pub fn abilities_of(codelet: &Codelet, devices: &[Device]) -> Vec<bool> {
     devices.iter().map(|device| able(device, codelet)).collect()
 }
 
-fn able(device: &Device, codelet: &Codelet) -> bool {
+/// Whether a device has an implementation of a codelet.
+pub fn able(device: &Device, codelet: &Codelet) -> bool {
     match (device.runtime, device.kind) {
         (RuntimeKind::Host, _) | (RuntimeKind::Sim, DeviceKind::Cpu) => codelet.host.is_some(),
         (RuntimeKind::Opencl | RuntimeKind::Sim, _) => {

@@ -3,8 +3,10 @@
 //! Kernels of host pools and transfers of streams are flows, each with a rate that it
 //! reaches alone. Flows that meet on a full resource (the memory, or a link that is
 //! busy both ways) slow by one factor; a flow that another resource limits more leaves
-//! the rest to the others. The simulator shares resources in the same way (see
-//! [`crate::runtime::sim::bandwidth_sharing`]).
+//! the rest to the others. The simulator solves this for whole machines, and here it does for
+//! one moment.
+
+use crate::runtime::sim::bandwidth_sharing::Filling;
 
 /// A flow that may be active together with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,29 +20,13 @@ pub struct Flow {
 /// The fraction of its own rate that each flow reaches together with the others on a
 /// memory of `bandwidth` bytes a second.
 pub fn shares(bandwidth: f64, flows: &[Flow]) -> Vec<f64> {
-    let mut shares = vec![1.0; flows.len()];
-    let mut open: Vec<usize> = (0..flows.len()).filter(|i| flows[*i].alone > 0.0).collect();
-    let mut free = bandwidth;
-    while !open.is_empty() {
-        let wanted: f64 = open.iter().map(|i| flows[*i].alone).sum();
-        let common = (free / wanted).clamp(0.0, 1.0);
-        // A flow with a lower limit of its own leaves the rest to the others.
-        let held_up = |i: &usize| flows[*i].own_limit < common;
-        if !open.iter().any(held_up) {
-            open.iter().for_each(|i| shares[*i] = common);
-            break;
-        }
-        let least = (open.iter().map(|i| flows[*i].own_limit)).fold(1.0, f64::min);
-        open.retain(|i| {
-            let frozen = flows[*i].own_limit <= least;
-            if frozen {
-                shares[*i] = least;
-                free -= least * flows[*i].alone;
-            }
-            !frozen
-        });
+    let mut filling = Filling::default();
+    filling.resource(bandwidth);
+    for (link, flow) in flows.iter().enumerate() {
+        filling.resource(flow.own_limit * flow.alone);
+        filling.flow([(0, flow.alone), (link + 1, flow.alone)]);
     }
-    shares
+    filling.fill().to_vec()
 }
 
 #[cfg(test)]

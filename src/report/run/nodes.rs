@@ -33,6 +33,14 @@ pub struct Node {
     pub copied: u64,
     /// Subtasks that it gave back for other nodes, before they began.
     pub given_back: u64,
+    /// Subtasks that several of its devices computed together.
+    pub divided: u64,
+    /// Runs of subtasks that were given up, as they touched what they had not named.
+    pub touched_runs: u64,
+    /// Blocks that subtasks read since they touched them, whichever node had them.
+    pub touched_blocks: u64,
+    /// Bytes of these blocks.
+    pub touched_bytes: u64,
     /// Seconds in which at least one of its devices computed, and in which none did.
     pub busy_seconds: f64,
     pub idle_seconds: f64,
@@ -149,6 +157,10 @@ fn node(record: &NodeRecord) -> Node {
         subtasks: record.subtasks,
         copied: record.copied,
         given_back: record.given_back,
+        divided: record.divided,
+        touched_runs: record.touched.runs,
+        touched_blocks: record.touched.blocks,
+        touched_bytes: record.touched.bytes,
         busy_seconds: record.busy_seconds,
         idle_seconds: record.idle_seconds,
         received_bytes: record.received_bytes,

@@ -158,6 +158,16 @@ pub struct TasksParameters {
     pub flops: f64,
 }
 
+impl TasksParameters {
+    /// What was done, for people: a co-run over nodes has steps, and no subtasks.
+    pub fn work(&self) -> String {
+        match self.subtasks {
+            0 => format!("{} steps", self.tasks),
+            subtasks => format!("{subtasks} subtasks in {} tasks", self.tasks),
+        }
+    }
+}
+
 impl Workload {
     /// A co-run's or an operation's workload, with the title that its parameters give.
     pub fn new(name: &'static str, parameters: Parameters) -> Self {

@@ -19,11 +19,10 @@ impl ScalingContext {
         if let Parameters::Tasks(of) = &self.workload.parameters {
             writeln!(
                 out,
-                "{}, {}: {} subtasks in {} tasks on nodes of {}{}",
+                "{}, {}: {} on nodes of {}{}",
                 styled(STRONG, &self.workload.title),
                 styled(STRONG, &self.policy),
-                of.subtasks,
-                of.tasks,
+                of.work(),
                 styled(STRONG, &self.cluster),
                 origin(self.simulated)
             )?;

@@ -17,12 +17,13 @@
 //! reads delay neither.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
 use super::peers::PeerLink;
 use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
-use crate::codelet::HostCode;
+use crate::codelet::{Codelet, Cost, HostCode};
 use crate::machine::file::efficiency;
 use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
 use crate::runtime::tiles::Tiles;
@@ -30,8 +31,10 @@ use crate::runtime::{CommandKind, Launch};
 use crate::time::Nanos;
 
 /// A simulated device.
-pub(super) struct DeviceModel {
+pub struct DeviceModel {
     pub device: Device,
+    /// Its number in the schedule.
+    pub number: usize,
     /// Host time of an enqueue, and time from a command's end until the driver is
     /// notified.
     pub enqueue: Nanos,
@@ -72,19 +75,49 @@ struct Link {
     down_engine: Engine,
 }
 
-/// Builds the schedule and the devices selected from a machine.
-pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, Vec<DeviceModel>) {
-    let mut fluid = Fluid::default();
+/// A kernel, as far as its time is concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelDemand<'a> {
+    /// The name of its codelet, by which a machine file may tell an efficiency.
+    pub codelet: &'a str,
+    pub cost: Cost,
+    /// Whether it computes with doubles.
+    pub fp64: bool,
+    /// The units among which a pool's cores are divided; `None`: all cores share it, whatever
+    /// its units are.
+    pub units: Option<u64>,
+    /// Kernels that a device launches for it, one after the other. A pool runs native code.
+    pub launches: u64,
+}
+
+impl<'a> KernelDemand<'a> {
+    /// A codelet over units, as one kernel.
+    pub fn of(codelet: &'a Codelet, units: &Range<u64>, cost: Cost) -> Self {
+        let kernel = codelet.opencl.as_ref();
+        let is_shared = codelet.host.as_ref().is_some_and(HostCode::is_shared);
+        Self {
+            codelet: &codelet.name,
+            cost,
+            fp64: kernel.is_none_or(|kernel| kernel.fp64),
+            units: (!is_shared).then(|| units.end.saturating_sub(units.start)),
+            launches: 1,
+        }
+    }
+}
+
+/// Adds the devices selected from a machine to a schedule, with the resources that they
+/// share.
+pub fn add(machine: &MachineFile, selected: &[Selected], to: &mut Schedule) -> Vec<DeviceModel> {
+    let fluid = to.fluid();
     let host = HostResources {
         memory: fluid.resource(machine.host.shared()),
         bus: (machine.host.bus_bandwidth).map(|bandwidth| fluid.resource(bandwidth)),
     };
-    let mut schedule = Schedule::new(fluid, selected.len());
     let mut parts: Vec<DeviceModel> = selected
         .iter()
         .map(|device| match device {
-            Selected::Pool(cores) => pool(machine, *cores, host, &mut schedule),
-            Selected::Device(i) => other(machine, &machine.devices[*i], host, &mut schedule),
+            Selected::Pool(cores) => pool(machine, *cores, host, to),
+            Selected::Device(i) => other(machine, &machine.devices[*i], host, to),
         })
         .collect();
     let position = |name: &str| {
@@ -93,12 +126,12 @@ pub(super) fn build(machine: &MachineFile, selected: &[Selected]) -> (Schedule, 
         selected.iter().position(is_it)
     };
     for spec in machine.peers.iter().filter(|spec| !spec.through_host) {
-        if let (Some(from), Some(to)) = (position(&spec.from), position(&spec.to)) {
-            let link = PeerLink::new(spec, &mut schedule);
-            parts[from].peers.insert(to, link);
+        if let (Some(from), Some(towards)) = (position(&spec.from), position(&spec.to)) {
+            let link = PeerLink::new(spec, to);
+            parts[from].peers.insert(towards, link);
         }
     }
-    (schedule, parts)
+    parts
 }
 
 /// What the devices share.
@@ -120,6 +153,7 @@ fn pool(
         .map(|f| f * f64::from(cores) / f64::from(host.cores));
     let memory_rate = (f64::from(cores) * host.core_bandwidth).min(host.memory_bandwidth);
     DeviceModel {
+        number: to.device(),
         device: Device {
             clock_mhz: host.clock_mhz,
             driver: driver(machine),
@@ -175,6 +209,7 @@ fn other(
         }
     });
     DeviceModel {
+        number: to.device(),
         device: Device {
             name: spec.name.clone(),
             model: spec.model.clone(),
@@ -216,19 +251,10 @@ pub(super) fn pool_name(machine: &MachineFile, cores: u32) -> String {
     }
 }
 
-/// How many of a pool's cores a launch occupies, at most all of them.
-fn busy_cores(launch: &Launch, cores: u32) -> u32 {
-    let units = match launch
-        .codelet
-        .host
-        .as_ref()
-        .is_some_and(HostCode::is_shared)
-    {
-        // Workers share it, whatever its units are.
-        true => u64::from(cores),
-        false => launch.units.end.saturating_sub(launch.units.start),
-    };
-    let tiles = Tiles::of(units, launch.cost, cores as usize);
+/// How many of a pool's cores a kernel occupies, at most all of them.
+fn busy_cores(kernel: &KernelDemand, cores: u32) -> u32 {
+    let units = kernel.units.unwrap_or(cores.into());
+    let tiles = Tiles::of(units, kernel.cost, cores as usize);
     tiles.busy(cores as usize) as u32
 }
 
@@ -237,29 +263,44 @@ fn driver(machine: &MachineFile) -> String {
 }
 
 impl DeviceModel {
+    /// Operations a second; `None` if only memory limits its kernels.
+    pub fn flops(&self, fp64: bool) -> Option<f64> {
+        if fp64 { self.flops.0 } else { self.flops.1 }
+    }
+
+    /// Bytes a second of its memory.
+    pub fn memory_bandwidth(&self) -> f64 {
+        self.memory_rate
+    }
+
+    /// What a launch needs, `noise` times as much as described.
+    pub fn launch(&self, launch: &Launch, noise: f64) -> Demand {
+        let (codelet, units) = (&launch.codelet, &launch.units);
+        let mut kernel = KernelDemand::of(codelet, units, launch.cost);
+        // Only a device launches all kernels of a series.
+        if let (None, Some(series)) = (&self.cores, &codelet.opencl) {
+            kernel.launches = series.launches(units, &launch.args);
+        }
+        self.kernel(&kernel, noise)
+    }
+
     /// What a kernel needs, `noise` times as much as described.
     ///
     /// A codelet's efficiency limits the device and adds no traffic: host memory
     /// bandwidth that it leaves idle is free for others.
-    pub fn kernel(&self, launch: &Launch, noise: f64) -> Demand {
-        let codelet = &launch.codelet;
-        let fp64 = codelet.opencl.as_ref().is_none_or(|kernel| kernel.fp64);
-        let flops = if fp64 { self.flops.0 } else { self.flops.1 };
-        let traffic = launch.cost.bytes * noise;
-        let bytes = traffic / efficiency(&self.efficiency, &codelet.name);
-        let mut seconds = flops.map_or(0.0, |rate| launch.cost.flops * noise / rate);
-        let mut slots = None;
-        // A pool runs native code, and a device all kernels of a series.
-        let launches = match (&self.cores, &codelet.opencl) {
-            (None, Some(kernel)) => kernel.launches(&launch.units, &launch.args),
-            _ => 1,
-        };
+    pub fn kernel(&self, kernel: &KernelDemand, noise: f64) -> Demand {
+        let flops = self.flops(kernel.fp64);
+        let traffic = kernel.cost.bytes * noise;
+        let bytes = traffic / efficiency(&self.efficiency, kernel.codelet);
+        let mut seconds = flops.map_or(0.0, |rate| kernel.cost.flops * noise / rate);
+        let (mut slots, mut launches) = (None, kernel.launches);
         if let Some(cores) = &self.cores {
             // One core cannot use the whole memory bandwidth, and a small launch
             // has tiles for some of the cores only.
             seconds = seconds.max(bytes / (f64::from(cores.all) * cores.bandwidth));
+            launches = 1;
             slots = Some(Slots {
-                count: busy_cores(launch, cores.all),
+                count: busy_cores(kernel, cores.all),
                 of: self.compute,
             });
         }

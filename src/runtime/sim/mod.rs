@@ -21,7 +21,7 @@
 
 pub mod bandwidth_sharing;
 mod check;
-mod device_model;
+pub mod device_model;
 mod memory;
 pub(crate) mod noise;
 mod options;
@@ -33,7 +33,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use options::{At, FAULT_SECONDS, Fault, SLOWDOWNS, SimDevice, SimOptions, What};
+pub use options::{At, FAULT_SECONDS, Fault, SLOWDOWNS, Selected, SimDevice, SimOptions, What};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -111,7 +111,8 @@ impl Sim {
     pub fn new(machine: &MachineFile, options: SimOptions) -> Result<Self, RuntimeError> {
         let selected = options.selection(machine)?;
         options.check(machine, &selected)?;
-        let (schedule, models) = device_model::build(machine, &selected);
+        let mut schedule = Schedule::default();
+        let models = device_model::add(machine, &selected, &mut schedule);
         let memories = models
             .iter()
             .map(|m| (m.device.name.clone(), m.device.memory));

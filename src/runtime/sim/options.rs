@@ -180,7 +180,7 @@ fn impossible(fault: &Fault, device: Selected) -> Option<String> {
 /// A device asked for: a pool of so many cores, or the machine's device of
 /// this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Selected {
+pub enum Selected {
     Pool(u32),
     Device(usize),
 }

@@ -258,7 +258,7 @@ impl Sim {
             kernel => kernel
                 .launches()
                 .next()
-                .map(|launch| model.kernel(launch, noise)),
+                .map(|launch| model.launch(launch, noise)),
         };
         let Some(demand) = demand else {
             let why = "it has no link to transfer over".into();

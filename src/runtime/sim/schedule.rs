@@ -1,5 +1,6 @@
 //! Commands in virtual time: dependencies, engines, and when each command ends.
-//! Pure: it knows neither memory nor the driver.
+//! Pure: it knows neither memory nor the driver. One schedule serves a machine, or all
+//! machines of a cluster and the transfers between them.
 //!
 //! A job goes through four states: *blocked* until all jobs that it comes
 //! after have ended, *waiting* for slots of its engine (a copy engine, or a
@@ -109,11 +110,15 @@ struct EngineState {
 }
 
 /// The state of all jobs at a moment of virtual time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Schedule {
     now: Nanos,
     fluid: Fluid,
     engines: Vec<EngineState>,
+    /// Engines where a job may begin: one has come, or slots have become free.
+    due: BTreeSet<usize>,
+    /// By resource: the jobs in slots that use it.
+    users: Vec<u32>,
     jobs: BTreeMap<JobId, Job>,
     next_job: JobId,
     /// When delayed jobs begin to flow.
@@ -131,22 +136,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule over these resources, at time 0.
-    pub fn new(fluid: Fluid, devices: usize) -> Self {
-        Self {
-            now: 0,
-            fluid,
-            engines: Vec::new(),
-            jobs: BTreeMap::new(),
-            next_job: 0,
-            timers: BinaryHeap::new(),
-            released: VecDeque::new(),
-            ended: VecDeque::new(),
-            lost: vec![false; devices],
-            failing: vec![0; devices],
-            stops: BTreeSet::new(),
-            is_stopped: false,
-        }
+    /// A new device, to which jobs belong. They are numbered from 0.
+    pub fn device(&mut self) -> usize {
+        self.lost.push(false);
+        self.failing.push(0);
+        self.lost.len() - 1
     }
 
     /// A new engine with so many slots.
@@ -333,7 +327,9 @@ impl Schedule {
             self.end(id, End::Skipped);
         } else {
             job.state = State::Waiting;
-            self.engines[job.demand.engine.0].waiting.push_back(id);
+            let engine = job.demand.engine.0;
+            self.engines[engine].waiting.push_back(id);
+            self.due.insert(engine);
         }
     }
 
@@ -343,19 +339,21 @@ impl Schedule {
         let jobs = &self.jobs;
         // A job that ended while it waited takes none.
         let fits = |id: &JobId, free| jobs.get(id).is_none_or(|job| job.demand.slots() <= free);
-        let mut engines = self.engines.iter_mut();
-        let engine = engines.find(|e| e.waiting.front().is_some_and(|id| fits(id, e.free)));
-        let Some(engine) = engine else {
-            return false;
-        };
-        let Some(&id) = engine.waiting.front() else {
-            return false;
+        let (engine, id) = loop {
+            let Some(&due) = self.due.first() else {
+                return false;
+            };
+            let engine = &mut self.engines[due];
+            match engine.waiting.front() {
+                Some(id) if fits(id, engine.free) => break (due, *id),
+                _ => self.due.pop_first(),
+            };
         };
         if self.stops.remove(&id) {
             self.is_stopped = true;
             return true;
         }
-        engine.waiting.pop_front();
+        self.engines[engine].waiting.pop_front();
         self.begin(id);
         true
     }
@@ -377,6 +375,13 @@ impl Schedule {
             let flows = started + job.demand.latency;
             job.state = State::Delayed { started };
             self.engines[job.demand.engine.0].free -= job.demand.slots();
+            for used in &job.demand.uses {
+                let resource = used.resource.index();
+                if self.users.len() <= resource {
+                    self.users.resize(resource + 1, 0);
+                }
+                self.users[resource] += 1;
+            }
             self.timers.push(Reverse((flows, id)));
         }
     }
@@ -386,13 +391,9 @@ impl Schedule {
         let Some(Delay { behind, by }) = demand.delay.filter(|delay| delay.by > 0) else {
             return 0;
         };
-        // Running jobs have a timer or a flow. They are few, and all jobs may be many.
-        let delayed = self.timers.iter().map(|Reverse((_, id))| *id);
-        let mut running = delayed.chain(self.fluid.keys());
-        let uses = |job: &Job| job.demand.uses.iter().any(|u| u.resource == behind);
-        match running.any(|id| self.jobs.get(&id).is_some_and(uses)) {
-            true => by,
-            false => 0,
+        match self.users.get(behind.index()) {
+            Some(users) if *users > 0 => by,
+            _ => 0,
         }
     }
 
@@ -421,7 +422,12 @@ impl Schedule {
         let started = match job.state {
             State::Blocked | State::Waiting => self.now,
             State::Delayed { started } | State::Flowing { started } => {
-                self.engines[job.demand.engine.0].free += job.demand.slots();
+                let engine = job.demand.engine.0;
+                self.engines[engine].free += job.demand.slots();
+                self.due.insert(engine);
+                for used in &job.demand.uses {
+                    self.users[used.resource.index()] -= 1;
+                }
                 self.fluid.stop(id);
                 started.min(self.now)
             }

@@ -1,6 +1,7 @@
 //! Workloads over the nodes of a cluster: spaces, and tasks one after the other. Nodes and
 //! the simulated cluster run the same ones.
 
+mod bands;
 mod contents;
 mod convolution;
 mod course;
@@ -16,15 +17,14 @@ mod placement;
 pub mod program;
 mod samples;
 mod sort;
-mod sparse;
-mod stencil;
 mod tiles;
 
 use std::sync::Arc;
 
+pub use bands::{Bands, BandsWorkload};
 pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
-pub use course::{Condition, Course, InOrder, IsMet, Turn, UntilMet};
+pub use course::{Condition, Course, InOrder, IsMet, Turn};
 pub use fft::FftWorkload;
 pub use file::of_file;
 pub use fit::Fit;
@@ -34,11 +34,10 @@ pub use lu::{LuWorkload, panel_width};
 pub use matmul::MatmulWorkload;
 pub use placement::Placement;
 pub use sort::{SortAlone, SortSamples, SortWorkload, order};
-pub use sparse::{PagerankWorkload, RankError, SpmvWorkload};
-pub use stencil::StencilWorkload;
 
-use crate::cluster::space::{Block, Extent, SpaceId};
-use crate::cluster::task::Computed;
+use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::task::{Computed, SubtaskLaunch, Task};
+use crate::codelet::{Codelet, Cost};
 use crate::verify::Checked;
 
 /// A space of a workload.
@@ -60,8 +59,23 @@ pub trait ClusterWorkload: Send + Sync {
     /// The number of its tasks.
     fn tasks(&self) -> u64;
 
-    /// A task.
-    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed>;
+    /// A task. A workload of [`bands`](Self::bands) has none.
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        let _ = (number, spaces);
+        Arc::new(NoTask)
+    }
+
+    /// What nodes compute as one co-run, when its course says so.
+    fn bands(&self) -> Option<Bands<'_>> {
+        None
+    }
+
+    /// Puts the bytes of a space in the order in which files and checks of whole spaces have
+    /// them, if that is another one.
+    fn ordered(&self, space: usize) -> Option<Ordered<'_>> {
+        let _ = space;
+        None
+    }
 
     /// The space that a task's blocks depend on: all nodes get its bytes before the task
     /// begins, so it should be small.
@@ -109,6 +123,48 @@ pub trait ClusterWorkload: Send + Sync {
     fn found(&self, space: usize) -> Option<Found> {
         let _ = space;
         None
+    }
+}
+
+/// The bytes of a whole space in another order.
+pub type Ordered<'a> = Box<dyn Fn(&[u8]) -> Vec<u8> + 'a>;
+
+/// A task without subtasks.
+struct NoTask;
+
+impl Task for NoTask {
+    fn name(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn reads(&self, _subtask: u64) -> Vec<Part> {
+        Vec::new()
+    }
+
+    fn writes(&self, _subtask: u64) -> Vec<Part> {
+        Vec::new()
+    }
+
+    fn cost(&self, _subtask: u64) -> Cost {
+        Cost::default()
+    }
+}
+
+impl Computed for NoTask {
+    fn launch(&self, _subtask: u64) -> SubtaskLaunch {
+        SubtaskLaunch {
+            codelet: Arc::new(Codelet {
+                name: "nothing".into(),
+                host: None,
+                opencl: None,
+            }),
+            units: 0..0,
+            values: Vec::new(),
+        }
     }
 }
 
@@ -160,6 +216,6 @@ pub enum Check<'a> {
     Blocks(CheckBlock<'a>),
     /// A node compares its own blocks, and the first node what all of them found.
     Summed(CheckBlock<'a>, CheckSum<'a>),
-    /// The first node compares these spaces of the workload, whole.
+    /// The first node compares these spaces of the workload, whole and in the order of files.
     Whole(Vec<usize>, CheckWhole<'a>),
 }

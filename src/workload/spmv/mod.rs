@@ -101,8 +101,6 @@ pub enum SpmvError {
         "the matrix has {rows} rows and {columns} columns; without either there is nothing to compute"
     )]
     Empty { rows: u32, columns: u32 },
-    #[error("page ranks over nodes are another workload than products")]
-    Ranks,
 }
 
 /// A matrix with its arrangement, and the vector that it is multiplied with.
@@ -215,13 +213,29 @@ impl Spmv {
         let Some(sink) = &self.sink else {
             return;
         };
+        sink.take(0, &self.in_rows(bytes));
+    }
+
+    /// A result in the matrix's order, from one in the order of places.
+    pub fn in_rows(&self, bytes: &[u8]) -> Vec<u8> {
         let number = self.number() as usize;
         let mut result = vec![0; bytes.len()];
         for (row, from) in (self.arrangement.row_of().iter()).zip(bytes.chunks_exact(number)) {
             let at = *row as usize * number;
             result[at..at + number].copy_from_slice(from);
         }
-        sink.take(0, &result);
+        result
+    }
+
+    /// A result in the order of places, from one in the matrix's order.
+    pub fn in_places(&self, bytes: &[u8]) -> Vec<u8> {
+        let number = self.number() as usize;
+        let mut result = vec![0; bytes.len()];
+        for (row, to) in (self.arrangement.row_of().iter()).zip(result.chunks_exact_mut(number)) {
+            let at = *row as usize * number;
+            to.copy_from_slice(&bytes[at..at + number]);
+        }
+        result
     }
 
     /// The matrix's name.

@@ -141,19 +141,6 @@ fn times(matrix: &Csr, x: &Expected, scale: f64, precision: Precision) -> Expect
     result
 }
 
-/// A row of `A x` with the allowed error, where `x` is exact.
-pub fn of_row(matrix: &Csr, row: u32, x: impl Fn(u32) -> f64, precision: Precision) -> (f64, f64) {
-    let (columns, values) = matrix.row(row);
-    let (mut sum, mut magnitude) = (0.0, 0.0);
-    for (column, value) in columns.iter().zip(values) {
-        let product = rounded(precision, *value) * x(*column);
-        sum += product;
-        magnitude += product.abs();
-    }
-    let error = of_sum(precision, columns.len() as u64, magnitude, 0.0);
-    (sum, error + Rounding::from(precision).least)
-}
-
 /// The largest difference of a result from the expected vector, and whether each
 /// difference is allowed. NaN and infinite values must be equal, unless any are allowed.
 pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> (f64, bool) {
@@ -206,10 +193,6 @@ mod tests {
         assert_eq!(found, [2.0, 0.0, 2.0]);
         let least = f64::MIN_POSITIVE;
         assert_eq!(y.errors, [1e-11, 2.0 * least, 2e-12]);
-        let x = |column: u32| [3.0, 4.0][column as usize];
-        let rows = (0..3).map(|row| of_row(&a, row, x, Precision::F64));
-        let expected = y.values.iter().copied().zip(y.errors.iter().copied());
-        assert!(rows.eq(expected));
         assert_eq!(compare([2.0, 0.0, 2.0].into_iter(), &y), (0.0, true));
         assert!(compare([2.0 + 9e-12, 0.0, 2.0].into_iter(), &y).1);
         assert!(!compare([2.0 + 2e-11, 0.0, 2.0].into_iter(), &y).1);

@@ -3,7 +3,6 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::band::Band;
 use super::dot::{Gather, Number};
 use super::product::Product;
 
@@ -13,14 +12,6 @@ use super::product::Product;
 pub(super) unsafe fn walk<T: Number>(product: &Product<T>, units: Range<u64>) {
     // SAFETY: the caller's contract.
     unsafe { super::walk::<T::Avx2>(product, units) }
-}
-
-/// # Safety
-/// The processor has AVX2; otherwise as for `band::walk`.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn walk_band<T: Number>(band: &Band<T>, rows: Range<u64>) {
-    // SAFETY: the caller's contract.
-    unsafe { super::band::walk::<T::Avx2>(band, rows) }
 }
 
 // The helpers below need a processor with AVX2.

@@ -3,7 +3,6 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::band::Band;
 use super::dot::{Gather, Number};
 use super::product::Product;
 
@@ -13,14 +12,6 @@ use super::product::Product;
 pub(super) unsafe fn walk<T: Number>(product: &Product<T>, units: Range<u64>) {
     // SAFETY: the caller's contract.
     unsafe { super::walk::<T::Avx512>(product, units) }
-}
-
-/// # Safety
-/// The processor has AVX-512; otherwise as for `band::walk`.
-#[target_feature(enable = "avx512f")]
-pub(super) unsafe fn walk_band<T: Number>(band: &Band<T>, rows: Range<u64>) {
-    // SAFETY: the caller's contract.
-    unsafe { super::band::walk::<T::Avx512>(band, rows) }
 }
 
 /// `first` and the columns that follow it.

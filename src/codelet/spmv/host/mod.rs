@@ -16,7 +16,6 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod band;
 mod dot;
 mod product;
 #[cfg(test)]
@@ -29,8 +28,6 @@ use crate::codelet::host::{Level, Stores};
 use crate::codelet::{HostKernel, HostValue};
 use dot::{Gather, Number, OneByOne};
 use product::{Product, Unit};
-
-pub use band::kernel as band_kernel;
 
 /// The native kernel of a product.
 pub fn kernel(precision: Precision) -> HostKernel {

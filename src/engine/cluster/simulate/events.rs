@@ -1,26 +1,23 @@
 //! What will happen, in the order of time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
-use super::network::End;
-use crate::cluster::protocol::{DeviceIndex, Event};
-use crate::cluster::task::TaskId;
+use super::device::Begun;
+use crate::cluster::protocol::Event;
+use crate::runtime::sim::schedule::Demand;
 use crate::time::Nanos;
 
 /// What happens at a node.
 pub enum Happens {
     Event(Event),
-    Done {
-        device: DeviceIndex,
-        task: TaskId,
-        subtask: u64,
-        began: Nanos,
-    },
+    /// Its driver has enqueued the commands of a subtask, whose kernel needs this.
+    Enqueued(Box<(Begun, Demand)>),
+    Done(Begun),
     Begin,
+    /// Its devices and their links have this fraction of their speed from now on.
+    Slowed(f64),
     Lost,
-    /// A transfer ends. This concerns no node.
-    Transferred(End),
 }
 
 /// Something that happens, ordered by time, then by when it was planned.
@@ -56,11 +53,6 @@ impl Ord for Planned {
 pub struct Events {
     heap: BinaryHeap<Reverse<Planned>>,
     number: u64,
-    /// Ends of transfers: when, in which order they were planned, and the transfer. They
-    /// change with every transfer on the same links, so old ones are taken out.
-    ends: BTreeSet<(Nanos, u64, usize)>,
-    /// By transfer: the number of its planned end.
-    planned_ends: Vec<Option<(u64, End)>>,
 }
 
 impl Events {
@@ -77,37 +69,14 @@ impl Events {
         }));
     }
 
-    /// Plans the end of a transfer, instead of the one that was planned before.
-    pub fn plan_end(&mut self, end: End) {
-        self.number += 1;
-        if self.planned_ends.len() <= end.flow {
-            self.planned_ends.resize(end.flow + 1, None);
-        }
-        let before = self.planned_ends[end.flow].replace((self.number, end));
-        if let Some((number, before)) = before {
-            self.ends.remove(&(before.at, number, before.flow));
-        }
-        self.ends.insert((end.at, self.number, end.flow));
+    /// When something happens next.
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.heap.peek().map(|Reverse(planned)| planned.at)
     }
 
     /// What happens next.
     pub fn next(&mut self) -> Option<Planned> {
-        let other = self.heap.peek();
-        let other = other.map(|Reverse(planned)| (planned.at, planned.number));
-        let end = self.ends.first().copied();
-        match end.filter(|end| other.is_none_or(|other| (end.0, end.1) < other)) {
-            None => self.heap.pop().map(|Reverse(planned)| planned),
-            Some((at, number, flow)) => {
-                self.ends.pop_first();
-                let (_, end) = self.planned_ends[flow].take()?;
-                Some(Planned {
-                    at,
-                    number,
-                    node: 0,
-                    happens: Happens::Transferred(end),
-                })
-            }
-        }
+        self.heap.pop().map(|Reverse(planned)| planned)
     }
 }
 
@@ -116,29 +85,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_happen_by_time_then_by_plan_and_ends_are_replaced() {
+    fn things_happen_by_time_then_by_plan() {
         let mut events = Events::default();
-        let end = |flow, version, at| End { flow, version, at };
         events.plan(50, 1, Happens::Begin);
-        events.plan_end(end(2, 1, 40));
-        events.plan_end(end(0, 2, 50));
         events.plan(50, 2, Happens::Begin);
-        events.plan_end(end(2, 3, 60));
         events.plan(70, 3, Happens::Lost);
-        let mut seen = Vec::new();
-        while let Some(next) = events.next() {
-            seen.push(match next.happens {
-                Happens::Transferred(end) => (next.at, format!("flow {}", end.flow)),
-                _ => (next.at, format!("node {}", next.node)),
-            });
-        }
-        let expected = [
-            (50, "node 1"),
-            (50, "flow 0"),
-            (50, "node 2"),
-            (60, "flow 2"),
-            (70, "node 3"),
-        ];
-        assert_eq!(seen, expected.map(|(at, what)| (at, what.to_owned())));
+        events.plan(40, 4, Happens::Begin);
+        assert_eq!(events.next_at(), Some(40));
+        let seen: Vec<_> = std::iter::from_fn(|| events.next())
+            .map(|next| (next.at, next.node))
+            .collect();
+        assert_eq!(seen, [(40, 4), (50, 1), (50, 2), (70, 3)]);
+        assert_eq!(events.next_at(), None);
     }
 }

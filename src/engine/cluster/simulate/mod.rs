@@ -1,14 +1,17 @@
 //! Tasks in a simulated cluster, with the same decisions as in a real one.
 //!
-//! One virtual clock; nodes are [`NodeMachine`](crate::cluster::protocol::NodeMachine)s.
-//! Subtasks take times by their cost and the machine files, transfers share links
-//! ([`network`]), and a node's driver handles one message after the other. Contents are not
-//! simulated.
+//! One virtual clock; nodes are the state machines of [`crate::cluster::protocol`]. Their
+//! devices, links and the switch are those of [`crate::runtime::sim`]: one schedule has the
+//! commands of all devices and the transfers between nodes, which share bandwidth in one
+//! [fluid](crate::runtime::sim::bandwidth_sharing). A node's driver handles one message after
+//! the other. Contents are not simulated, and neither is what stays in a device's memory: a
+//! subtask copies all that it reads to its device, and its result back.
 
+mod bands;
 mod busiest;
 mod device;
 mod events;
-pub mod network;
+mod machines;
 mod node;
 mod outcome;
 mod tasks;
@@ -23,7 +26,8 @@ use std::time::Duration;
 use tasks::{Source, Tasks};
 use thiserror::Error;
 
-pub use device::{Computing, DeviceModel, devices};
+pub use bands::simulate_bands;
+pub use machines::{Computing, NodeMachine};
 pub use workload::simulate_workload;
 
 use crate::cluster::NodeId;
@@ -37,10 +41,10 @@ use crate::machine::{ClusterFile, MachineError, MachineStore};
 use crate::spread::{NamedSpread, Network as Assumed, Requests};
 use crate::time::Nanos;
 
-/// A cluster to simulate: each node's devices, and the network.
+/// A cluster to simulate: each node's machine, and the network.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    pub nodes: Vec<Vec<DeviceModel>>,
+    pub nodes: Vec<NodeMachine>,
     pub network: NetworkSpec,
 }
 
@@ -54,12 +58,13 @@ impl Cluster {
         store: &MachineStore,
         computing: Computing,
     ) -> Result<Self, MachineError> {
-        let machines = file.machines(store)?;
+        let mut nodes = Vec::new();
+        for alike in &file.nodes {
+            let machine = NodeMachine::new(Arc::new(store.find(&alike.machine)?), computing);
+            nodes.extend(std::iter::repeat_n(machine, alike.count as usize));
+        }
         Ok(Self {
-            nodes: machines
-                .iter()
-                .map(|machine| devices(machine, computing))
-                .collect(),
+            nodes,
             network: file.network.clone(),
         })
     }
@@ -76,15 +81,15 @@ impl Cluster {
     /// What the nodes tell of themselves.
     pub fn infos(&self) -> Vec<NodeInfo> {
         let nodes = (0..).map(NodeId).zip(&self.nodes);
-        let info = |(node, devices): (NodeId, &Vec<DeviceModel>)| NodeInfo {
+        let info = |(node, machine): (NodeId, &NodeMachine)| NodeInfo {
             name: node.to_string(),
-            devices: devices.iter().map(|device| device.info.clone()).collect(),
+            devices: machine.infos(),
         };
         nodes.map(info).collect()
     }
 }
 
-/// A node computes at a fraction of its speed from a moment on.
+/// A node's devices and their links have a fraction of their speed from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slowdown {
     pub node: NodeId,
@@ -107,7 +112,7 @@ pub struct Options {
     pub settings: Settings,
     /// Part of a device's operations a second that kernels reach. Policies do not know it.
     pub efficiency: f64,
-    /// Relative standard deviation of a subtask's time.
+    /// Relative standard deviation of the time of a subtask's commands.
     pub noise: f64,
     /// Of random times and choices.
     pub seed: u64,

@@ -1,51 +1,53 @@
 //! A simulated node.
 
-use std::sync::Arc;
-
-use super::device::{Device, DeviceModel, Speed};
-use super::network::Network;
+use super::device::Device;
+use super::machines::NodeMachine as Machine;
+use super::tasks::SimulatedChain;
 use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{NodeMachine, Settings};
-use crate::cluster::task::chain::Chain;
+use crate::runtime::sim::bandwidth_sharing::Resource;
+use crate::runtime::sim::schedule::Schedule;
 use crate::time::Nanos;
 
 /// A simulated node.
 pub struct Node {
     pub machine: NodeMachine,
     pub devices: Vec<Device>,
-    pub speed: Speed,
     pub alive: bool,
     /// The task that it begins next, and the chain that it began last, with its first task.
     pub next: u64,
-    pub chain: Option<Arc<Chain>>,
+    pub chain: Option<SimulatedChain>,
     pub first: u64,
     pub computes: bool,
     pub ready: bool,
-    /// When its driver has handled the messages that it sends and receives.
+    /// When its driver has handled the messages that it sends and receives, and enqueued the
+    /// commands of its devices.
     pub sends: Nanos,
     pub receives: Nanos,
-    /// Nanoseconds in which it handled those that it sent, and those that it received.
-    pub handling: [Nanos; 2],
+    pub enqueues: Nanos,
+    /// Nanoseconds in which it did each of these.
+    pub handling: [Nanos; 3],
     /// Subtasks on its devices, and since when there have been some.
     pub running: u64,
     pub running_since: Nanos,
-    pub out: usize,
-    pub into: usize,
+    pub out: Resource,
+    pub into: Resource,
     pub row: NodeRow,
 }
 
 impl Node {
-    /// Node `me` of a cluster, with its links in the network.
+    /// Node `me` of a cluster, with its devices and its links to the switch in the schedule.
     pub fn new(
         me: NodeId,
-        devices: &[DeviceModel],
+        machine: &Machine,
         cluster: &Cluster,
         options: &Options,
-        network: &mut Network,
+        schedule: &mut Schedule,
     ) -> Self {
         let spec = &cluster.network;
+        let devices: Vec<Device> = machine.add(schedule).into_iter().map(Device::new).collect();
         let settings = Settings {
             network: cluster.assumed(),
             ..options.settings
@@ -55,21 +57,16 @@ impl Node {
             name: me.to_string(),
             devices: devices.iter().map(|device| device.info.clone()).collect(),
         };
-        let out = network.link(spec.bandwidth);
+        let out = schedule.fluid().resource(spec.bandwidth);
         let into = if spec.full_duplex {
-            network.link(spec.bandwidth)
+            schedule.fluid().resource(spec.bandwidth)
         } else {
             out
         };
-        let mut speed = Speed::default();
-        for slow in options.slowdowns.iter().filter(|slow| slow.node == me) {
-            speed.change(slow.at, slow.fraction);
-        }
         let (count, program) = (cluster.nodes.len() as u32, "simulated".to_owned());
         Self {
             machine: NodeMachine::new(me, count, program, info, settings, spread),
-            devices: devices.iter().cloned().map(Device::new).collect(),
-            speed,
+            devices,
             alive: true,
             next: 0,
             chain: None,
@@ -78,7 +75,8 @@ impl Node {
             ready: false,
             sends: 0,
             receives: 0,
-            handling: [0; 2],
+            enqueues: 0,
+            handling: [0; 3],
             running: 0,
             running_since: 0,
             out,

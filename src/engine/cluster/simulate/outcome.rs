@@ -1,7 +1,7 @@
 //! A simulated run in the form of a real one.
 
 use super::Report;
-use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 
 impl Report {
     /// What the nodes of a real run would have told. `names` are those of the nodes'
@@ -20,6 +20,8 @@ impl Report {
                 subtasks: row.counts.subtasks,
                 copied: row.counts.copied,
                 given_back: row.counts.given_back,
+                divided: 0,
+                touched: TouchRecord::default(),
                 lost: false,
                 busy_seconds: row.computing,
                 idle_seconds: (self.seconds - row.computing).max(0.0),

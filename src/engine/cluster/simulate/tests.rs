@@ -1,11 +1,13 @@
 //! Small clusters, whose times can be computed by hand.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::*;
-use crate::cluster::info::DeviceInfo;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::codelet::Cost;
+use crate::machine::MachineFile;
+use crate::machine::file::{FORMAT, HostSpec, Noise};
 
 /// Subtasks of equal cost. Each reads and writes an element of its own.
 struct Equal {
@@ -47,20 +49,45 @@ impl Task for Equal {
     }
 }
 
-/// Nodes of one device of an operation a second, on a network of 1 MB/s.
-fn cluster(nodes: usize) -> Cluster {
-    let device = DeviceModel {
-        info: DeviceInfo {
-            name: "device".into(),
-            flops: 1.0,
-            memory_bandwidth: f64::INFINITY,
-            link_bandwidth: f64::INFINITY,
-            depth: 1,
-        },
-        launch: 0,
+/// A machine whose host computes so many single-precision operations a second; nothing else
+/// takes time.
+pub fn machine(flops: f64) -> NodeMachine {
+    let host = HostSpec {
+        model: "none".to_owned(),
+        sockets: 1,
+        cores: 1,
+        clock_mhz: None,
+        l2: None,
+        l3: None,
+        memory: u64::MAX,
+        memory_bandwidth: 1e30,
+        shared_bandwidth: None,
+        core_bandwidth: 1e30,
+        bus_bandwidth: None,
+        flops: Some(flops / 2.0),
+        launch_overhead_ns: 0,
+        completion_latency_ns: 0,
+        efficiency: BTreeMap::new(),
     };
+    let file = MachineFile {
+        format: FORMAT.to_owned(),
+        name: "one".to_owned(),
+        title: String::new(),
+        description: String::new(),
+        fingerprint: None,
+        host,
+        devices: Vec::new(),
+        peers: Vec::new(),
+        noise: Noise::default(),
+        source: BTreeMap::new(),
+    };
+    NodeMachine::new(Arc::new(file), Computing::Host)
+}
+
+/// Nodes that compute an operation a second, on a network of 1 MB/s.
+fn cluster(nodes: usize) -> Cluster {
     Cluster {
-        nodes: vec![vec![device]; nodes],
+        nodes: vec![machine(1.0); nodes],
         network: NetworkSpec {
             bandwidth: 1e6,
             latency_ns: 10_000,
@@ -289,6 +316,53 @@ fn a_lost_node_is_replaced() {
     });
     let error = simulate(&cluster(2), &spaces, &[task], &first).unwrap_err();
     assert!(error.to_string().contains("node 0 was lost"), "{error}");
+}
+
+/// A node with a device apart from the host's memory: a subtask's data travel over the link,
+/// while others compute, and both ways share it.
+#[test]
+fn copies_share_the_link_and_overlap_kernels() {
+    let text = include_str!("../../../../datasets/machines/k40.toml");
+    let file = Arc::new(MachineFile::parse(text, "k40").unwrap());
+    let link = file.devices[0].link.clone().unwrap();
+    let (flops, latency) = (
+        file.devices[0].flops_f32.unwrap(),
+        link.latency_ns as f64 * 1e-9,
+    );
+    let count = 100;
+    let seconds = |kernel: f64, bytes: u64| {
+        let mut spaces = Spaces::default();
+        let extent = Extent {
+            rows: 2,
+            columns: count,
+            element: bytes,
+        };
+        let space = spaces.add(extent, [(Block::new(0..1, 0..count), NodeId::FIRST)]);
+        let task: Arc<dyn Task> = Arc::new(Equal {
+            count,
+            seconds: kernel * flops,
+            reduces: false,
+            space,
+        });
+        let cluster = Cluster {
+            nodes: vec![NodeMachine::new(Arc::clone(&file), Computing::Gpus)],
+            network: cluster(1).network,
+        };
+        let report = simulate(&cluster, &spaces, &[task], &Options::default()).unwrap();
+        (report.seconds, report.nodes[0].busy)
+    };
+    // Kernels take longer than copies: the first copy in and the last one out are all that is
+    // added, and what launches cost.
+    let bytes = 10_300_000;
+    let copy = bytes as f64 / link.h2d + latency;
+    let (long, busy) = seconds(10e-3, bytes);
+    assert!((busy - 1.0).abs() < 1e-6, "{busy}");
+    let least = 1.0 + 2.0 * copy;
+    assert!((least..least + 0.01).contains(&long), "{long} and {least}");
+    // Copies take longer: both ways at once, each at what the link gives then.
+    let (short, _) = seconds(1e-6, bytes);
+    let both = count as f64 * bytes as f64 / link.both_ways;
+    assert!((both..1.1 * both).contains(&short), "{short} and {both}");
 }
 
 #[test]

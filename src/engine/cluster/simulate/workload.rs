@@ -44,35 +44,21 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::info::DeviceInfo;
     use crate::cluster::space::{Block, SpaceId};
     use crate::cluster::task::Task;
     use crate::codelet::Precision;
-    use crate::engine::cluster::simulate::{DeviceModel, Resource, simulate};
+    use crate::engine::cluster::simulate::tests::machine;
+    use crate::engine::cluster::simulate::{Resource, simulate};
     use crate::machine::cluster::NetworkSpec;
-    use crate::matrices::matrix;
     use crate::spread::NamedSpread;
     use crate::workload::cluster::{
-        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, PagerankWorkload,
-        Placement, SpmvWorkload, StencilWorkload,
+        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
     };
-    use crate::workload::spmv::Form;
-    use crate::workload::stencil::Stencil;
 
-    /// Equal nodes of a device, which computes so many operations a second.
+    /// Equal nodes, which compute so many operations a second.
     fn cluster(nodes: usize, flops: f64, full_duplex: bool) -> Cluster {
-        let device = DeviceModel {
-            info: DeviceInfo {
-                name: "device".into(),
-                flops,
-                memory_bandwidth: f64::INFINITY,
-                link_bandwidth: f64::INFINITY,
-                depth: 1,
-            },
-            launch: 0,
-        };
         Cluster {
-            nodes: vec![vec![device]; nodes],
+            nodes: vec![machine(flops); nodes],
             network: NetworkSpec {
                 bandwidth: 1e6,
                 latency_ns: 10_000,
@@ -110,18 +96,7 @@ mod tests {
         }
     }
 
-    fn spmv(form: Form) -> SpmvWorkload {
-        let square = Arc::new(matrix(500, &[30; 500], 1));
-        SpmvWorkload::new(square, form, Precision::F64, 3, 1).unwrap()
-    }
-
-    fn pagerank() -> PagerankWorkload {
-        let links = matrix(300, &[4; 300], 2);
-        PagerankWorkload::new(&links, 0.85, Precision::F32, 3).unwrap()
-    }
-
     fn workloads() -> Vec<(Box<dyn ClusterWorkload>, u64)> {
-        let stencil = Stencil::new(40, 50, None, Precision::F64, 1).unwrap();
         vec![
             (Box::new(matmul(60, 16, Placement::RowCyclic)), 16),
             (Box::new(fft()), 4),
@@ -137,14 +112,6 @@ mod tests {
                 8,
             ),
             (
-                Box::new(StencilWorkload {
-                    stencil: Arc::new(stencil),
-                    steps: 5,
-                    tile: 4,
-                }),
-                4,
-            ),
-            (
                 Box::new(ConvolutionWorkload {
                     rows: 70,
                     columns: 50,
@@ -157,8 +124,6 @@ mod tests {
                 }),
                 12,
             ),
-            (Box::new(spmv(Form::Iteration)), 1),
-            (Box::new(pagerank()), 1),
         ]
     }
 
@@ -239,32 +204,6 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_every_node_makes_do_not_travel() {
-        let workload = spmv(Form::Product);
-        let (nodes, spaces) = (4, workload.spaces());
-        let bytes = |made: bool| -> u64 {
-            let contents = spaces
-                .iter()
-                .filter_map(|space| Some((space.extent, space.contents.as_ref()?.is_made)));
-            let some = contents.filter(|(_, is_made)| *is_made == made);
-            some.map(|(extent, _)| extent.bytes(&extent.whole())).sum()
-        };
-        for spread in NamedSpread::all() {
-            let options = Options {
-                spread,
-                ..Options::default()
-            };
-            let cluster = cluster(nodes as usize, 1e6, true);
-            let report = simulate_workload(&cluster, &workload, 1, &options).unwrap();
-            let fetched: u64 = report.nodes.iter().map(|node| node.bytes_in).sum();
-            // In each task a node fetches what it lacks of the vector and the sums, once.
-            let most = nodes * workload.tasks() * bytes(false);
-            assert!(fetched > 0 && fetched <= most, "{spread}: {fetched}");
-            assert!(most < bytes(true));
-        }
-    }
-
-    #[test]
     fn matrices_need_no_memory() {
         // Each of the three matrices has 4 TiB.
         let workload = matmul(1 << 20, 1 << 17, Placement::Rows);
@@ -286,7 +225,7 @@ mod tests {
             report.unwrap().busiest.unwrap()
         };
         let slow = busiest(&cluster(2, 1e4, true), Placement::Rows);
-        assert_eq!(slow.resource, Resource::Device(0, "device".to_owned()));
+        assert_eq!(slow.resource, Resource::Device(0, "host".to_owned()));
         assert!(slow.share > 0.9, "{}", slow.share);
         // All others fetch what node 0 has.
         let fast = busiest(&cluster(4, 1e12, true), Placement::Central);

@@ -1,14 +1,14 @@
 //! The simulated nodes with their drivers' parts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::busiest::busiest;
+use super::device::{Begun, Command};
 use super::events::{Events, Happens};
-use super::network::{End, Network};
 use super::node::Node;
-use super::tasks::Tasks;
+use super::tasks::{SimulatedChain, Tasks};
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
@@ -17,11 +17,22 @@ use crate::cluster::protocol::{
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::{Task, TaskId};
-use crate::codelet::Cost;
 use crate::engine::cluster::ClusterError;
+use crate::engine::graph::able;
 use crate::machine::cluster::NetworkSpec;
+use crate::runtime::IdMap;
+use crate::runtime::sim::bandwidth_sharing::{Resource, Use};
 use crate::runtime::sim::noise::Noise;
+use crate::runtime::sim::schedule::{Demand, Ended, Engine, JobId, Schedule};
 use crate::time::Nanos;
+
+/// A job of the schedule.
+enum Doing {
+    /// A command of a node's device.
+    Command(usize, Command),
+    /// A transfer to a node.
+    Transfer(usize, Brings),
+}
 
 /// What a transfer brings.
 enum Brings {
@@ -40,9 +51,12 @@ pub(super) struct World<'a> {
     restarts: u64,
     lost: HashSet<NodeId>,
     nodes: Vec<Node>,
-    network: Network,
-    switch: Option<usize>,
-    brings: HashMap<usize, (usize, Brings)>,
+    /// What happens on devices, links and the switch.
+    schedule: Schedule,
+    switch: Option<Resource>,
+    /// Where transfers are, as if they were a device's, and what carries any number of them.
+    wires: (usize, Engine),
+    doing: IdMap<JobId, Doing>,
     events: Events,
     now: Nanos,
     began: Option<Nanos>,
@@ -53,8 +67,6 @@ pub(super) struct World<'a> {
     failed: Option<String>,
     /// When node 0 began and ended its tasks, where the run is traced.
     timeline: Vec<TaskRecord>,
-    /// Used again and again.
-    ends: Vec<End>,
 }
 
 /// Nodes begin a task when their program has prepared it. The simulator does not know for
@@ -69,15 +81,16 @@ impl<'a> World<'a> {
         options: &'a Options,
     ) -> Self {
         let spec = &cluster.network;
-        let mut network = Network::default();
+        let mut schedule = Schedule::default();
         let nodes = cluster.nodes.iter().enumerate();
-        let nodes = nodes.map(|(node, devices)| {
-            Node::new(NodeId(node as u32), devices, cluster, options, &mut network)
+        let nodes = nodes.map(|(node, machine)| {
+            let me = NodeId(node as u32);
+            Node::new(me, machine, cluster, options, &mut schedule)
         });
         let nodes = nodes.collect();
-        let switch = spec
-            .switch_bandwidth
-            .map(|bandwidth| network.link(bandwidth));
+        let switch = spec.switch_bandwidth;
+        let switch = switch.map(|bandwidth| schedule.fluid().resource(bandwidth));
+        let wires = (schedule.device(), schedule.engine(u32::MAX));
         let mut world = Self {
             spec,
             tasks,
@@ -88,9 +101,10 @@ impl<'a> World<'a> {
             restarts: 0,
             lost: HashSet::new(),
             nodes,
-            network,
+            schedule,
             switch,
-            brings: HashMap::new(),
+            wires,
+            doing: IdMap::default(),
             events: Events::default(),
             now: 0,
             began: None,
@@ -100,12 +114,14 @@ impl<'a> World<'a> {
             decided: Duration::ZERO,
             failed: None,
             timeline: Vec::new(),
-            ends: Vec::new(),
         };
         for node in 0..world.nodes.len() {
             let mut actions = Vec::new();
             world.nodes[node].machine.hello(&mut actions);
             world.act(node, actions);
+        }
+        for slow in &options.slowdowns {
+            world.at(slow.at, slow.node.index(), Happens::Slowed(slow.fraction));
         }
         for loss in &options.losses {
             world.at(loss.at, loss.node.index(), Happens::Lost);
@@ -118,13 +134,7 @@ impl<'a> World<'a> {
     }
 
     pub fn run(mut self) -> Result<Report, SimulateError> {
-        while let Some(next) = self.events.next() {
-            self.now = next.at;
-            match next.happens {
-                Happens::Transferred(end) => self.transferred(end),
-                happens if self.nodes[next.node].alive => self.happen(next.node, happens),
-                _ => {}
-            }
+        while self.step() {
             if let Some(why) = self.failed {
                 return Err(SimulateError::Failed(why));
             }
@@ -138,10 +148,34 @@ impl<'a> World<'a> {
         Err(SimulateError::Failed(why.to_owned()))
     }
 
-    fn report(self) -> Report {
+    /// What happens next, if anything does.
+    fn step(&mut self) -> bool {
+        let planned = self.events.next_at();
+        let changed = self.schedule.next_change();
+        if let Some(at) = changed.filter(|at| planned.is_none_or(|planned| *at <= planned)) {
+            self.now = at;
+            self.schedule.advance(at);
+            for ended in self.schedule.take_ended() {
+                self.ended(&ended);
+            }
+            return true;
+        }
+        let Some(next) = self.events.next() else {
+            return false;
+        };
+        self.now = next.at;
+        // Time passes for the schedule, too.
+        self.schedule.advance(self.now);
+        if self.nodes[next.node].alive {
+            self.happen(next.node, next.happens);
+        }
+        true
+    }
+
+    fn report(mut self) -> Report {
         let seconds = (self.ended - self.began.unwrap_or(0)) as f64 * 1e-9;
         let requests = self.nodes[0].machine.requests();
-        let busiest = busiest(&self.nodes, &self.network, self.switch, seconds);
+        let busiest = busiest(&self.nodes, self.schedule.fluid(), self.switch, seconds);
         let rows = self.nodes.into_iter().map(|node| {
             let busy = node
                 .devices
@@ -149,7 +183,7 @@ impl<'a> World<'a> {
                 .map(|device| device.busy as f64 * 1e-9)
                 .sum();
             let devices = node.devices.iter().map(|device| DevicePart {
-                name: device.model.info.name.clone(),
+                name: device.info.name.clone(),
                 subtasks: device.subtasks,
                 seconds: device.took as f64 * 1e-9,
             });
@@ -193,14 +227,15 @@ impl<'a> World<'a> {
         let now = self.now;
         let event = match happens {
             Happens::Event(event) => event,
-            Happens::Done {
-                device,
-                task,
-                subtask,
-                began,
-            } => {
-                self.nodes[index].ends(device.0 as usize, began, now);
-                let took = now - began;
+            Happens::Done(begun) => {
+                let Begun {
+                    device,
+                    task,
+                    subtask,
+                    ..
+                } = begun;
+                self.nodes[index].ends(device.0 as usize, begun.at, now);
+                let took = now - begun.at;
                 Event::Done {
                     device,
                     task,
@@ -208,7 +243,17 @@ impl<'a> World<'a> {
                     took,
                 }
             }
+            Happens::Enqueued(subtask) => {
+                let (begun, kernel) = *subtask;
+                return self.enqueued(index, begun, kernel);
+            }
             Happens::Begin => return self.begin(index),
+            Happens::Slowed(fraction) => {
+                for device in &mut self.nodes[index].devices {
+                    device.model.slow(1.0 / fraction, self.schedule.fluid());
+                }
+                return;
+            }
             Happens::Lost => {
                 self.nodes[index].alive = false;
                 let node = NodeId(index as u32);
@@ -221,7 +266,6 @@ impl<'a> World<'a> {
                 self.failed = Some("the only node was lost".to_owned());
                 return;
             }
-            Happens::Transferred(_) => return,
         };
         self.tell(index, |machine, spaces, now, actions| {
             machine.on(event, now, spaces, actions);
@@ -242,8 +286,9 @@ impl<'a> World<'a> {
             return self.ended = self.now;
         };
         node.first = node.next;
-        node.next += chain.tasks().len() as u64;
-        node.chain = Some(Arc::clone(&chain));
+        node.next += chain.tasks.len() as u64;
+        node.chain = Some(chain.clone());
+        let chain = chain.chain;
         node.computes = true;
         self.began.get_or_insert(self.now);
         if index == 0 {
@@ -286,7 +331,7 @@ impl<'a> World<'a> {
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
                 let node = &self.nodes[index];
-                let written = node.chain.as_ref().map(|task| task.writes(0));
+                let written = node.chain.as_ref().map(|of| of.chain.writes(0));
                 let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
                 self.transfer(index, to.index(), bytes, Brings::Partial(task));
@@ -352,32 +397,35 @@ impl<'a> World<'a> {
         self.messages += 1;
         self.nodes[from].row.bytes_out += bytes;
         self.nodes[to].row.bytes_in += bytes;
-        let mut links = vec![self.nodes[from].out, self.nodes[to].into];
-        links.extend(self.switch);
-        let flow = self
-            .network
-            .begin(links, bytes.max(1), self.now, &mut self.ends);
-        self.brings.insert(flow, (to, brings));
-        self.plan_ends();
-    }
-
-    fn plan_ends(&mut self) {
-        let mut ends = std::mem::take(&mut self.ends);
-        for end in ends.drain(..) {
-            self.events.plan_end(end);
-        }
-        self.ends = ends;
-    }
-
-    fn transferred(&mut self, end: End) {
-        if !self.network.end(end, &mut self.ends) {
-            return;
-        }
-        self.plan_ends();
-        let Some((to, brings)) = self.brings.remove(&end.flow) else {
-            return;
+        let links = [self.nodes[from].out, self.nodes[to].into];
+        let links = links.into_iter().chain(self.switch);
+        // A transfer of nothing takes its latency.
+        let bytes = bytes.max(1) as f64;
+        let (device, engine) = self.wires;
+        let demand = Demand {
+            engine,
+            other: None,
+            slots: None,
+            gap: 0,
+            delay: None,
+            latency: 0,
+            uses: links.map(|link| Use::of(link, bytes)).collect(),
         };
-        let event = match brings {
+        let job = self.schedule.submit(device, demand, &[], false);
+        self.doing.insert(job, Doing::Transfer(to, brings));
+    }
+
+    /// A job has ended.
+    fn ended(&mut self, ended: &Ended) {
+        match self.doing.remove(&ended.job) {
+            Some(Doing::Transfer(to, brings)) => self.transferred(to, &brings),
+            Some(Doing::Command(node, command)) => self.commanded(node, command, ended),
+            None => {}
+        }
+    }
+
+    fn transferred(&mut self, to: usize, brings: &Brings) {
+        let event = match *brings {
             Brings::Data(request) => Event::Fetched { request },
             Brings::Partial(task) if self.nodes[to].machine.task() == task => Event::Combined,
             Brings::Partial(_) => return,
@@ -386,66 +434,100 @@ impl<'a> World<'a> {
         self.at(at, to, Happens::Event(event));
     }
 
-    fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) {
-        let Some(task) = &self.nodes[index].chain else {
-            return;
-        };
-        let cost = task.cost(subtask);
-        let cost = Cost {
-            flops: cost.flops / self.options.efficiency,
-            ..cost
-        };
-        let copied = (
-            self.bytes(&task.reads(subtask)),
-            self.bytes(&task.writes(subtask)),
-        );
-        let slower = self
-            .noise
-            .factor(subtask * self.nodes.len() as u64 + index as u64);
-        let now = self.now;
-        let (place, own) = task.place(subtask);
+    /// A command of a node's device has ended.
+    fn commanded(&mut self, index: usize, command: Command, ended: &Ended) {
         let node = &mut self.nodes[index];
-        let of_run = node.first + place as u64;
-        node.starts(now);
-        let task = node.machine.task();
-        let place = device.0 as usize;
-        let stages = node.devices[place].start(cost, copied, slower, &node.speed, now);
-        let end = stages
-            .iter()
-            .map(|(_, time)| time.end)
-            .fold(now, Nanos::max);
-        if self.options.traces {
-            let bytes = [copied.0, 0, copied.1];
-            let both = stages.into_iter().zip(bytes);
-            // What takes no time does not happen, as copies for a device in host memory.
-            let happens = both.filter(|((_, time), _)| !time.is_empty());
-            let commands = happens.map(|((stage, time), bytes)| CommandRecord {
-                device: device.0,
+        let Command { stage, of, is_last } = command;
+        let device = &mut node.devices[of.device.0 as usize];
+        let time = ended.started..ended.at;
+        device.ended(stage, &time);
+        let at = ended.at + device.model.completion;
+        if self.options.traces && node.alive {
+            node.row.commands.push(CommandRecord {
+                device: of.device.0,
                 queue: stage as u32,
                 stage,
-                task: of_run as u32,
-                subtask: own,
-                bytes,
-                queued: now,
+                task: of.place,
+                subtask: of.own,
+                bytes: command.bytes(),
+                queued: of.at,
                 started: time.start,
                 ended: time.end,
             });
-            node.row.commands.extend(commands);
         }
-        let began = now;
-        let happens = Happens::Done {
-            device,
-            task,
-            subtask,
-            began,
+        if is_last {
+            self.at(at, index, Happens::Done(of));
+        }
+    }
+
+    /// A node begins a subtask, on the device that it has chosen if that is able to.
+    fn start(&mut self, index: usize, chosen: DeviceIndex, subtask: u64) {
+        let node = &self.nodes[index];
+        let Some(SimulatedChain { chain, tasks }) = node.chain.clone() else {
+            return;
         };
-        self.at(end, index, happens);
+        let (place, own) = chain.place(subtask);
+        let kernel = tasks[place].kernel(own, &self.spaces);
+        let is_able = |device: usize| {
+            let model = &node.devices[device].model;
+            (kernel.codelet()).is_none_or(|codelet| able(&model.device, codelet))
+        };
+        let chosen = chosen.0 as usize;
+        let device = match is_able(chosen) {
+            true => chosen,
+            false => (0..node.devices.len())
+                .find(|device| is_able(*device))
+                .unwrap_or(chosen),
+        };
+        let begun = Begun {
+            device: DeviceIndex(device as u32),
+            task: node.machine.task(),
+            place: (node.first + place as u64) as u32,
+            subtask,
+            own,
+            at: self.now,
+            bytes: [
+                self.bytes(&chain.reads(subtask)),
+                self.bytes(&chain.writes(subtask)),
+            ],
+        };
+        let slower = self.slower(&begun, index);
+        let now = self.now;
+        let node = &mut self.nodes[index];
+        node.starts(now);
+        let of = &node.devices[device];
+        let demand = kernel.demand(self.options.efficiency);
+        let demand = of.model.kernel(&demand, slower);
+        let takes = of.enqueues(begun.bytes);
+        if takes == 0 {
+            return self.enqueued(index, begun, demand);
+        }
+        node.enqueues = node.enqueues.max(now) + takes;
+        node.handling[2] += takes;
+        let at = node.enqueues;
+        let happens = Happens::Enqueued(Box::new((begun, demand)));
+        self.at(at, index, happens);
+    }
+
+    /// The factor by which a subtask's commands take longer than described.
+    fn slower(&self, begun: &Begun, index: usize) -> f64 {
+        let all = self.nodes.len() as u64;
+        self.noise.factor(begun.subtask * all + index as u64)
+    }
+
+    /// A node has enqueued the commands of a subtask, whose kernel needs this.
+    fn enqueued(&mut self, index: usize, begun: Begun, kernel: Demand) {
+        let slower = self.slower(&begun, index);
+        let device = &mut self.nodes[index].devices[begun.device.0 as usize];
+        for (job, command) in device.enqueue(begun, kernel, slower, &mut self.schedule) {
+            self.doing.insert(job, Doing::Command(index, command));
+        }
     }
 
     /// The task of an index in a node's chain has ended.
     fn task_ended(&mut self, index: usize, place: usize, results: &Results) {
         let node = &mut self.nodes[index];
-        let Some(chain) = node.chain.clone() else {
+        let Some(chain) = node.chain.as_ref().map(|of| Arc::clone(&of.chain)) else {
             return;
         };
         let number = node.first + place as u64;

@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::{CorunError, Options};
 use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
-use crate::runtime::{DeviceId, EventId};
+use crate::runtime::{DeviceId, EventId, HostMemoryId};
 use crate::workload::{Data, Divisible};
 
 /// A form of data in a run: what a step does with it.
@@ -37,9 +37,9 @@ pub trait Form {
         true
     }
 
-    /// Writes the first version into host memory, and what devices need of it
-    /// in any case. Devices hold nothing afterwards.
-    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError>;
+    /// Writes the first version, or a later one that other nodes have left, into host memory,
+    /// and what devices need of it in any case. Devices hold nothing afterwards.
+    fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError>;
 
     /// Allocates the memory of a device that is back after a loss, and writes what the
     /// device needs in any case. It holds nothing afterwards. Called at a barrier.
@@ -86,6 +86,42 @@ pub trait Form {
     /// present one. The result is void if the context is spoiled meanwhile.
     fn turn(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError>;
 
+    /// The bytes of the present version that whoever computes the units `reader` reads of
+    /// what is computed with the units `owner`, by their places in the whole version. With
+    /// `begins`, it has computed none of its units before.
+    fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
+        let _ = (owner, reader, begins);
+        Vec::new()
+    }
+
+    /// The present version in host memory, and the place of its first byte in the whole one.
+    fn present(&self) -> Option<(HostMemoryId, u64)> {
+        None
+    }
+
+    /// Other nodes read what these units read: it must be in host memory after each step.
+    fn publish(&mut self, readers: Vec<Range<u64>>) {
+        let _ = readers;
+    }
+
+    /// What the units here sum, if all nodes need it at the end of a step or of the run.
+    fn sums(&self, context: &mut Context, when: When) -> Result<Option<Vec<u8>>, CorunError> {
+        let _ = (context, when);
+        Ok(None)
+    }
+
+    /// Adds up, with what the units of other nodes sum, which are these. What was computed in
+    /// the step is in host memory.
+    fn add_up(
+        &mut self,
+        context: &mut Context,
+        when: When,
+        others: &[(Range<u64>, Vec<u8>)],
+    ) -> Result<(), CorunError> {
+        let _ = (context, when, others);
+        Ok(())
+    }
+
     /// Brings the result to host memory.
     fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError>;
 
@@ -114,6 +150,11 @@ pub trait Form {
         None
     }
 
+    /// What all units summed in the last step.
+    fn total(&self) -> Option<[f64; 2]> {
+        None
+    }
+
     /// What the user should know of the run.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -132,6 +173,34 @@ pub trait Form {
     /// Ends the probes. Returns whether the devices keep the units written for
     /// them.
     fn end_probes(&mut self) -> bool;
+}
+
+/// When something is added up over all units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// After a step.
+    Step,
+    /// After the last step, when the result is in host memory.
+    End,
+}
+
+/// A version of the data to begin with that is not the first.
+#[derive(Clone, Debug, Default)]
+pub struct Later {
+    /// Bytes, by their place in the whole version.
+    pub parts: Vec<(u64, Vec<u8>)>,
+    /// What all units summed in the last step.
+    pub sums: Option<[f64; 2]>,
+}
+
+impl Later {
+    /// Writes its bytes to memory whose first byte is that of this place.
+    fn write(&self, first: u64, to: &mut [u8]) {
+        for (place, bytes) in &self.parts {
+            let begin = (place - first) as usize;
+            to[begin..begin + bytes.len()].copy_from_slice(bytes);
+        }
+    }
 }
 
 /// How a form divides a device's memory.
@@ -158,6 +227,20 @@ impl Space {
         held_queues: 0,
         chunk_queues: 2,
     };
+
+    /// Of a device that was lost before.
+    pub const ABSENT: Self = Self {
+        capacity: Some(0),
+        slots: None,
+        longest_chunk: None,
+        held_queues: 0,
+        chunk_queues: 0,
+    };
+
+    /// Whether the device was lost before.
+    pub fn is_absent(&self) -> bool {
+        self.chunk_queues == 0
+    }
 }
 
 /// Allocates a workload's memory in the host and on the devices. Returns it,
@@ -165,15 +248,16 @@ impl Space {
 pub fn open<'a>(
     runtime: &mut RuntimeScope,
     workload: &'a dyn Divisible,
-    options: &Options,
+    units: &Range<u64>,
+    (options, lost): (&Options, &[bool]),
 ) -> Result<(Box<dyn Form + 'a>, Vec<Space>), CorunError> {
     match workload.data() {
         Data::Grid(grid) => {
-            let (form, spaces) = grid::GridForm::open(runtime, grid, options)?;
+            let (form, spaces) = grid::GridForm::open(runtime, grid, units, (options, lost))?;
             Ok((Box::new(form), spaces))
         }
         Data::Product(spmv) => {
-            let (form, spaces) = product::ProductForm::open(runtime, spmv, options)?;
+            let (form, spaces) = product::ProductForm::open(runtime, spmv, units, (options, lost))?;
             Ok((Box::new(form), spaces))
         }
         Data::Kernel(user) => {
@@ -187,14 +271,17 @@ pub fn open<'a>(
 pub struct OnDevices<T>(Vec<Option<T>>);
 
 impl<T> OnDevices<T> {
-    /// Opens the memory of all devices that do not share the host's.
+    /// Opens the memory of all devices that do not share the host's, but for those that were
+    /// lost.
     fn open(
         runtime: &mut RuntimeScope,
+        lost: &[bool],
         mut each: impl FnMut(&mut RuntimeScope, DeviceId, &Device) -> Result<(T, Space), CorunError>,
     ) -> Result<(Self, Vec<Space>), CorunError> {
         let (mut all, mut spaces) = (Vec::new(), Vec::new());
         for (id, device) in runtime.devices().to_vec().iter().enumerate() {
             let (memory, space) = match device.shares_host_memory {
+                _ if lost.get(id).is_some_and(|lost| *lost) => (None, Space::ABSENT),
                 true => (None, Space::HOST),
                 false => {
                     let (memory, space) = each(runtime, DeviceId(id), device)?;

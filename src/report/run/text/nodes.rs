@@ -31,11 +31,10 @@ pub fn write(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
         };
         writeln!(
             out,
-            "{}, {}: {} subtasks in {} tasks on {} nodes{machine}{}\n",
+            "{}, {}: {} on {} nodes{machine}{}\n",
             styled(STRONG, &report.workload.title),
             styled(STRONG, &report.policy),
-            of.subtasks,
-            of.tasks,
+            of.work(),
             report.nodes.len(),
             origin(simulated)
         )?;
@@ -76,6 +75,19 @@ fn figures(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
             .value
             .map_or("not finite".to_owned(), |value| format!("{value:e}"));
         line(out, figure.title, value)?;
+    }
+    let divided: u64 = report.nodes.iter().map(|node| node.divided).sum();
+    if divided > 0 {
+        let divided = format!("{divided} subtasks, over several devices of their node");
+        line(out, "Divided", divided)?;
+    }
+    let touched = |of: fn(&Node) -> u64| report.nodes.iter().map(of).sum::<u64>();
+    let runs = touched(|node| node.touched_runs);
+    if runs > 0 {
+        let blocks = touched(|node| node.touched_blocks);
+        let bytes = Bytes(touched(|node| node.touched_bytes));
+        let touched = format!("{blocks} blocks, {bytes}, for which {runs} runs were given up");
+        line(out, "Touched", touched)?;
     }
     verified(report, out)?;
     writeln!(out)

@@ -4,6 +4,25 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl Fluid {
+    /// The flows, in the order of their start.
+    fn in_order(&self) -> Vec<&Flow> {
+        let mut flows: Vec<&Flow> = self.flows.iter().flatten().collect();
+        flows.sort_by_key(|flow| flow.number);
+        flows
+    }
+
+    fn keys(&self) -> impl Iterator<Item = FlowKey> {
+        self.in_order().into_iter().map(|flow| flow.key)
+    }
+
+    /// Progress a second of every flow.
+    fn rates(&mut self) -> Vec<f64> {
+        self.share();
+        self.in_order().iter().map(|flow| flow.rate).collect()
+    }
+}
+
 fn uses(amounts: &[(Resource, f64)]) -> Vec<Use> {
     let pair = |(resource, amount): &(Resource, f64)| Use::of(*resource, *amount);
     amounts.iter().map(pair).collect()
@@ -196,6 +215,79 @@ proptest! {
             // Each end is rounded up to a nanosecond.
             let rounding = capacities[r] * 1e-9 * (flows.len() + 1) as f64;
             prop_assert!((served - needed).abs() <= needed * 1e-6 + rounding);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_meet_has_no_effect() {
+    let mut fluid = Fluid::default();
+    let (a, b) = (fluid.resource(1.0), fluid.resource(1.0));
+    fluid.start(1, uses(&[(a, 1.0)]));
+    fluid.start(2, uses(&[(b, 1.0)]));
+    assert!(fluid.advance(250_000_000).is_empty());
+    fluid.start(3, uses(&[(b, 0.25)]));
+    // 2 has three quarters to go, a quarter of which passes while it shares with 3.
+    let ends = [(3, 500_000_000), (1, 750_000_000), (2, 1_000_000_000)];
+    assert_eq!(run(&mut fluid), ends);
+}
+
+#[test]
+fn resources_count_what_all_flows_need() {
+    let mut fluid = Fluid::default();
+    let (a, b) = (fluid.resource(4.0), fluid.resource(1.0));
+    fluid.start(1, uses(&[(a, 8.0), (b, 1.0)]));
+    fluid.start(2, uses(&[(a, 4.0)]));
+    run(&mut fluid);
+    assert_eq!((fluid.seconds(a), fluid.seconds(b)), (3.0, 1.0));
+}
+
+/// More flows than are solved together: each gets what its fullest resource gives it.
+#[test]
+fn thousands_on_a_resource_share_it_nearly_equally() {
+    let mut fluid = Fluid::default();
+    let out = fluid.resource(1e9);
+    let count = 2000;
+    let into: Vec<Resource> = (0..count).map(|_| fluid.resource(1e9)).collect();
+    for (key, into) in (0..).zip(&into) {
+        fluid.start(key, uses(&[(out, 1e6), (*into, 1e6)]));
+    }
+    let rates = fluid.rates();
+    let fair = 1e9 / 1e6 / count as f64;
+    assert!(rates.iter().all(|rate| (rate / fair - 1.0).abs() < 0.02));
+    // All end, in the time that all bytes take on the shared one.
+    let ends = run(&mut fluid);
+    assert_eq!(ends.len(), count);
+    let (last, whole) = (ends.last().unwrap().1 as f64, count as f64 * 1e6);
+    assert!((last / whole - 1.0).abs() < 0.02, "{last} and {whole}");
+    // Those that are few again are exact.
+    fluid.start(5000, uses(&[(out, 1e6), (into[0], 1e6)]));
+    assert_eq!(fluid.rates(), [1000.0]);
+}
+
+proptest! {
+    /// Rates do not depend on what has begun and ended before.
+    #[test]
+    fn rates_are_those_of_the_flows_alone(
+        (capacities, flows) in scenes(),
+        stops in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        parts in prop::collection::vec(1u64..1_000_000_000, 0..8),
+    ) {
+        let mut fluid = build(&capacities, &flows);
+        let mut running: Vec<usize> = (0..flows.len()).collect();
+        for (stop, part) in stops.iter().zip(&parts) {
+            let part = fluid.next_end().map_or(0, |end| end.min(*part));
+            let ended = fluid.advance(part);
+            running.retain(|key| !ended.contains(&(*key as FlowKey)));
+            if !running.is_empty() {
+                let key = running.remove(stop.index(running.len()));
+                fluid.stop(key as FlowKey);
+            }
+        }
+        let left: Vec<Vec<f64>> = running.iter().map(|key| flows[*key].clone()).collect();
+        let mut anew = build(&capacities, &left);
+        for (one, other) in fluid.rates().iter().zip(anew.rates()) {
+            prop_assert!((one / other - 1.0).abs() < 1e-9, "{one} and {other}");
         }
     }
 }

@@ -20,7 +20,8 @@ impl Model {
     fn gpus(name: &str) -> Self {
         let machine = machine(name);
         let all: Vec<Selected> = (0..machine.devices.len()).map(Selected::Device).collect();
-        let (schedule, devices) = device_model::build(&machine, &all);
+        let mut schedule = Schedule::default();
+        let devices = device_model::add(&machine, &all, &mut schedule);
         Self { schedule, devices }
     }
 
@@ -133,7 +134,7 @@ fn direct_links_are_those_of_the_file() {
     let mut machine = machine("v100x2");
     let gpus = [Selected::Device(1), Selected::Pool(4), Selected::Device(0)];
     let linked = |machine: &MachineFile, selected: &[Selected]| {
-        let (_, devices) = device_model::build(machine, selected);
+        let devices = device_model::add(machine, selected, &mut Schedule::default());
         let pairs =
             (0..devices.len()).flat_map(|from| (0..devices.len()).map(move |to| (from, to)));
         let is_linked =
@@ -169,7 +170,7 @@ fn a_task_of_the_paper_takes_553_us() {
         kernel.fp64 = false;
     }
     let mut model = Model::gpus("v100x1");
-    let kernel = model.devices[0].kernel(
+    let kernel = model.devices[0].launch(
         &Launch {
             codelet: Arc::new(codelet),
             units: 0..1,

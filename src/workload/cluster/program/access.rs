@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::touch::{Absent, Page};
 use super::view::{Gathered, View, ViewMut};
 use crate::cluster::space::{Block, Extent};
 
@@ -34,10 +37,14 @@ impl<T> fmt::Debug for Space<T> {
 /// The block of each subtask.
 type BlockOf = Box<dyn Fn(u64) -> Block + Send + Sync>;
 
+/// The block of some lines of each subtask.
+type BlockOfLines = Box<dyn Fn(u64, Range<u64>) -> Block + Send + Sync>;
+
 /// A block that a subtask reads.
 pub struct Read<T> {
     space: Space<T>,
     block: BlockOf,
+    by_lines: Option<BlockOfLines>,
     is_natural: bool,
 }
 
@@ -112,6 +119,7 @@ impl<T: Pod> Space<T> {
         Read {
             space: self,
             block: Box::new(block),
+            by_lines: None,
             is_natural: false,
         }
     }
@@ -153,6 +161,18 @@ impl<T> Read<T> {
     pub fn natural(self) -> Self {
         let is_natural = true;
         Self { is_natural, ..self }
+    }
+
+    /// Where several devices of a node compute a subtask together, each reads this block for the
+    /// lines that it writes: rows of the first block that the subtask writes, or columns if that
+    /// has one row. The block is a part of what the subtask reads. By default each device reads
+    /// all of that.
+    pub fn by_lines(
+        self,
+        block: impl Fn(u64, Range<u64>) -> Block + Send + Sync + 'static,
+    ) -> Self {
+        let by_lines: Option<BlockOfLines> = Some(Box::new(block));
+        Self { by_lines, ..self }
     }
 }
 
@@ -202,6 +222,8 @@ impl<T> Write<T> {
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     pub(super) uses: Vec<Use>,
+    /// Where it is of a part of the subtask: the lines of the first written block.
+    pub(super) lines: Option<Range<u64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -216,6 +238,8 @@ pub(super) struct ReadOf {
     pub extent: Extent,
     pub blocks: Vec<Block>,
     pub is_natural: bool,
+    /// Of an access that touches: its blocks are the pages that were touched.
+    pub page: Option<Page>,
 }
 
 #[derive(Clone, Debug)]
@@ -223,6 +247,8 @@ pub(super) struct WriteOf {
     pub space: usize,
     pub extent: Extent,
     pub block: Block,
+    /// Whether units have rows of it, and not columns.
+    pub has_rows: bool,
     pub cuts: Option<Vec<u64>>,
     pub begin: Begin,
     pub is_natural: bool,
@@ -236,12 +262,15 @@ impl ReadOf {
 
 /// Where a block that is read begins in its memory, and from one of its rows to the next, in
 /// elements.
-type Place = (Block, usize, usize);
+pub(super) type Place = (Block, usize, usize);
 
 /// The bytes of what a unit uses, in the order of the accesses.
 pub struct Bytes<'a> {
     pub(super) reads: std::vec::IntoIter<(Vec<Place>, &'a [u8])>,
     pub(super) writes: std::vec::IntoIter<(Block, &'a mut [u8])>,
+    /// Accesses that touch have taken so many of the reads.
+    pub(super) touches: usize,
+    pub(super) absent: Arc<Absent>,
 }
 
 /// How subtasks use a space, or several.
@@ -257,13 +286,13 @@ pub trait Access: Send + Sync + 'static {
 }
 
 /// The next of the bytes, of which there is one for each access.
-fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
+pub(super) fn next<I>(of: &mut std::vec::IntoIter<I>) -> I {
     let one = of.next();
     one.unwrap_or_else(|| unreachable!("each access has added what it takes"))
 }
 
 /// A block of some memory.
-fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
+pub(super) fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
     let length = match block.is_empty() {
         true => 0,
         false => (block.height() as usize - 1) * pitch + block.width() as usize,
@@ -273,7 +302,7 @@ fn view<T>((block, first, pitch): Place, elements: &[T]) -> View<'_, T> {
 }
 
 /// The elements of bytes. Nothing has no address that suits elements.
-fn elements<T: Pod>(bytes: &[u8]) -> &[T] {
+pub(super) fn elements<T: Pod>(bytes: &[u8]) -> &[T] {
     match bytes.is_empty() {
         true => &[],
         false => bytemuck::cast_slice(bytes),
@@ -284,11 +313,16 @@ impl<T: Pod> Access for Read<T> {
     type View<'a> = View<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        let block = match (&self.by_lines, &to.lines) {
+            (Some(by_lines), Some(lines)) => by_lines(subtask, lines.clone()),
+            _ => (self.block)(subtask),
+        };
         to.uses.push(Use::Read(ReadOf {
             space: self.space.index,
             extent: self.space.extent(),
-            blocks: vec![(self.block)(subtask)],
+            blocks: vec![block],
             is_natural: self.is_natural,
+            page: None,
         }));
     }
 
@@ -307,6 +341,7 @@ impl<T: Pod> Access for Gather<T> {
             extent: self.space.extent(),
             blocks: (self.blocks)(subtask),
             is_natural: self.is_natural,
+            page: None,
         }));
     }
 
@@ -323,10 +358,12 @@ impl<T: Pod> Access for Write<T> {
     type View<'a> = ViewMut<'a, T>;
 
     fn subscribe(&self, subtask: u64, to: &mut Subscription) {
+        let block = (self.block)(subtask);
         let mut of = WriteOf {
             space: self.space.index,
             extent: self.space.extent(),
-            block: (self.block)(subtask),
+            has_rows: block.height() > 1,
+            block,
             cuts: None,
             begin: self.begin,
             is_natural: self.is_natural,

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::graph::spec::source::{self, KernelInfo};
 
 type RangeOf = Arc<dyn Fn(u64) -> NdRange + Send + Sync>;
 type ValuesOf = Arc<dyn Fn(u64) -> Vec<Value> + Send + Sync>;
+type LaunchOfLines = Arc<dyn Fn(u64, Range<u64>) -> (NdRange, Vec<Value>) + Send + Sync>;
 
 /// A kernel in OpenCL C. Its first arguments are the memory of the task's accesses, in their
 /// order; then come its values.
@@ -22,6 +24,7 @@ pub struct SubtaskKernel {
     info: Arc<KernelInfo>,
     range: RangeOf,
     values: ValuesOf,
+    by_lines: Option<LaunchOfLines>,
 }
 
 impl SubtaskKernel {
@@ -80,6 +83,7 @@ impl SubtaskKernel {
             source: KernelSource::new(text, file, entry.to_owned(), ""),
             range: Arc::new(range),
             values: Arc::new(|_| Vec::new()),
+            by_lines: None,
         })
     }
 
@@ -88,6 +92,40 @@ impl SubtaskKernel {
         Self {
             values: Arc::new(values),
             ..self
+        }
+    }
+
+    /// Several devices of a node may compute a subtask together, each some of its lines: rows of
+    /// the first block that the subtask writes, or columns if that has one row. `launch` has the
+    /// launch and the values for these. The memory that is written has these lines alone, and
+    /// the memory that is read what [`Read::by_lines`] says; in natural views both are at their
+    /// places.
+    ///
+    /// [`Read::by_lines`]: super::Read::by_lines
+    pub fn by_lines(
+        self,
+        launch: impl Fn(u64, Range<u64>) -> (NdRange, Vec<Value>) + Send + Sync + 'static,
+    ) -> Self {
+        let by_lines: Option<LaunchOfLines> = Some(Arc::new(launch));
+        Self { by_lines, ..self }
+    }
+
+    /// Whether it can compute some lines of a subtask.
+    pub(super) fn is_divisible(&self) -> bool {
+        self.by_lines.is_some()
+    }
+
+    /// The kernel for some lines of a subtask; itself if it cannot be divided.
+    pub(super) fn of_lines(&self, subtask: u64, lines: Range<u64>) -> Self {
+        let Some(by_lines) = self.by_lines.clone() else {
+            return self.clone();
+        };
+        let (launch, of) = (Arc::clone(&by_lines), lines.clone());
+        Self {
+            range: Arc::new(move |_| launch(subtask, of.clone()).0),
+            values: Arc::new(move |_| by_lines(subtask, lines.clone()).1),
+            by_lines: None,
+            ..self.clone()
         }
     }
 
@@ -134,6 +172,13 @@ impl SubtaskKernel {
                 ));
             }
             let is_empty = match one {
+                Use::Read(read) if read.page.is_some() => {
+                    return Some(format!(
+                        "{argument} would be space {} where it is touched, which only functions \
+                         can do; let the task read blocks of it",
+                        read.space
+                    ));
+                }
                 Use::Read(read) if access.written && !access.guessed => {
                     return Some(format!(
                         "{argument} is written by it, and the task reads space {} there; let it \

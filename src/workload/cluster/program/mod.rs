@@ -40,6 +40,7 @@ mod kernel;
 mod order;
 mod repeated;
 mod task;
+mod touch;
 mod view;
 
 use std::collections::HashMap;
@@ -52,6 +53,7 @@ pub use collect::{Collected, Yielded};
 pub use error::ProgramError;
 pub use kernel::SubtaskKernel;
 pub use task::{ProgramTask, Unit};
+pub use touch::{Touch, Touched};
 pub use view::{Gathered, View, ViewMut};
 
 use self::repeated::{ProgramCourse, Repeated};

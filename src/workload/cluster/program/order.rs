@@ -33,7 +33,7 @@ pub(super) fn ordered(tasks: &[ProgramTask], spaces: usize) -> Result<Vec<usize>
     let waits_for: Vec<Vec<usize>> = (on.iter().enumerate())
         .map(|(number, task)| {
             let mut before = Vec::new();
-            for part in (0..task.count()).flat_map(|subtask| task.reads(subtask)) {
+            for part in reads(&**task) {
                 if let Some(written) = writers.get(&part.space) {
                     let found = written.holders(&part.block).map(|(_, writer)| writer);
                     before.extend(found.filter(|writer| *writer != number));
@@ -71,6 +71,12 @@ fn writes(task: &dyn Computed) -> Vec<Part> {
     subtasks.flat_map(|subtask| task.writes(subtask)).collect()
 }
 
+/// All that a task reads, or may touch.
+fn reads(task: &dyn Computed) -> Vec<Part> {
+    let read = |subtask| task.reads(subtask).into_iter().chain(task.touches(subtask));
+    (0..task.count()).flat_map(read).collect()
+}
+
 /// Tasks of which each waits for the next one, and the last one for the first.
 fn cycle(waits_for: &[Vec<usize>], is_done: &[bool]) -> Vec<usize> {
     let mut path: Vec<usize> = Vec::new();
@@ -93,11 +99,6 @@ fn cycle(waits_for: &[Vec<usize>], is_done: &[bool]) -> Vec<usize> {
 /// Whether two tasks, one after the other, must stay in this order: one reads or writes what
 /// the other writes.
 pub(super) fn depends(later: &dyn Computed, earlier: &dyn Computed) -> bool {
-    let reads = |task: &dyn Computed| -> Vec<Part> {
-        (0..task.count())
-            .flat_map(|subtask| task.reads(subtask))
-            .collect()
-    };
     let meet = |some: &[Part], written: &[Part]| {
         let mut directories: HashMap<SpaceId, Directory<()>> = HashMap::new();
         for part in written {

@@ -100,6 +100,7 @@ mod tests {
         loop {
             match course.next() {
                 Turn::Task(number) => steps.push(number),
+                Turn::Bands => panic!("a program has tasks"),
                 Turn::Decide(_) => course.decided(*decisions.next().expect("a decision")),
                 Turn::End => {
                     assert_eq!(decisions.next(), None);

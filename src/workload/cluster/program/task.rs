@@ -8,6 +8,7 @@ use bytemuck::Pod;
 
 use super::access::{Access, Begin, Bytes, ReadOf, Subscription, Use, WriteOf};
 use super::kernel::SubtaskKernel;
+use super::touch::{Absent, Touches};
 use crate::cluster::space::{Block, Part, SpaceId};
 use crate::cluster::task::{
     Beginning, Combine, Computed, ReadArgument, SubtaskLaunch, SubtaskValue, Task,
@@ -20,7 +21,8 @@ use crate::codelet::{Codelet, Cost, Memory, Name, Value};
 /// Most units of a subtask, unless it is cut otherwise: a few for each core of most machines.
 const UNITS: u64 = 64;
 
-type Subscribe = Arc<dyn Fn(u64) -> Subscription + Send + Sync>;
+/// What a subtask uses, or some lines of it.
+type Subscribe = Arc<dyn Fn(u64, Option<Range<u64>>) -> Subscription + Send + Sync>;
 type Run = Arc<dyn Fn(u64, u64, &mut Bytes<'_>) + Send + Sync>;
 type CostOf = Arc<dyn Fn(u64) -> Cost + Send + Sync>;
 
@@ -147,8 +149,9 @@ impl ProgramTask {
         Self {
             name,
             count,
-            subscribe: Arc::new(move |subtask| {
-                let mut subscription = Subscription::default();
+            subscribe: Arc::new(move |subtask, lines| {
+                let uses = Vec::new();
+                let mut subscription = Subscription { uses, lines };
                 accesses.subscribe(subtask, &mut subscription);
                 subscription
             }),
@@ -203,11 +206,79 @@ impl ProgramTask {
         Self { reduction, ..self }
     }
 
+    fn subscription(&self, subtask: u64) -> Subscription {
+        (self.subscribe)(subtask, None)
+    }
+
+    /// Of how many units, which devices may share, a subtask consists. A reduction's units have
+    /// no lines of their own.
+    fn units(&self, subtask: u64) -> u64 {
+        let mut kernel = self.kernel.iter();
+        if self.reduction.is_some() || !kernel.all(SubtaskKernel::is_divisible) {
+            return 1;
+        }
+        let subscription = self.subscription(subtask);
+        if subscription.touches() {
+            return 1;
+        }
+        let cuts = subscription.cuts().unwrap_or_default();
+        let units = cuts.first().map_or(1, |cuts| cuts.len().saturating_sub(1));
+        units as u64
+    }
+
+    /// A task whose only subtask is some units of a subtask.
+    fn part(&self, subtask: u64, units: Range<u64>) -> Self {
+        let whole = self.subscription(subtask);
+        let all = whole.cuts().unwrap_or_else(|_| whole.whole());
+        let own = units.start as usize..units.end as usize + 1;
+        let cuts = all.iter().map(|cuts| cuts[own.clone()].to_vec());
+        let cuts: Vec<Vec<u64>> = cuts.collect();
+        let lines = match cuts.first().map(|cuts| &cuts[..]) {
+            Some([begin, .., end]) => *begin..*end,
+            _ => 0..0,
+        };
+        let kernel = self.kernel.as_ref();
+        let kernel = kernel.map(|kernel| kernel.of_lines(subtask, lines.clone()));
+        let function = self.function.as_ref().map(|function| {
+            let (run, first) = (Arc::clone(&function.run), units.start);
+            Function {
+                run: Arc::new(move |_, unit, bytes: &mut Bytes| run(subtask, first + unit, bytes)),
+                items: None,
+            }
+        });
+        let of_all = all.first().map_or(1, |cuts| cuts.len().saturating_sub(1));
+        let fraction = (units.end - units.start) as f64 / of_all.max(1) as f64;
+        let cost = self.cost.clone().map(|cost| -> CostOf {
+            Arc::new(move |_| {
+                let Cost { flops, bytes } = cost(subtask);
+                Cost {
+                    flops: flops * fraction,
+                    bytes: bytes * fraction,
+                }
+            })
+        });
+        let subscribe = Arc::clone(&self.subscribe);
+        Self {
+            name: self.name.clone(),
+            count: 1,
+            subscribe: Arc::new(move |_, _| {
+                let mut part = subscribe(subtask, Some(lines.clone()));
+                part.take_lines(&cuts);
+                part
+            }),
+            function,
+            kernel,
+            cost,
+            reduction: None,
+        }
+    }
+
     /// The task on a workload's spaces, by the ids that they have in a run.
     pub fn on(&self, spaces: &[SpaceId]) -> Arc<dyn Computed> {
         Arc::new(OnSpaces {
             task: self.clone(),
             spaces: spaces.into(),
+            touches: Touches::default(),
         })
     }
 }
@@ -228,9 +299,17 @@ fn item_units(items: &Range<u64>) -> u64 {
 struct OnSpaces {
     task: ProgramTask,
     spaces: Arc<[SpaceId]>,
+    touches: Touches,
 }
 
 impl OnSpaces {
+    /// What a subtask uses, with what it has touched.
+    fn subscription(&self, subtask: u64) -> Subscription {
+        let mut subscription = self.task.subscription(subtask);
+        self.touches.subscribe(subtask, &mut subscription);
+        subscription
+    }
+
     fn part(&self, space: usize, block: &Block) -> Part {
         Part {
             // One that does not exist is refused when the task begins.
@@ -247,7 +326,7 @@ impl OnSpaces {
     /// How the host computes a subtask.
     fn host(&self, subtask: u64) -> Option<(Codelet, u64)> {
         let Function { run, items } = self.task.function.clone()?;
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let name = self.task.name.clone();
         // Cuts that do not suit have been refused when the task began.
         let even = || subscription.cuts().unwrap_or_else(|_| subscription.whole());
@@ -263,11 +342,19 @@ impl OnSpaces {
         let accumulates = items.is_some();
         // What memory begins with for the device that computes is not written again.
         let zeroes = self.task.kernel.is_none() && self.task.reduction.is_none();
+        let touches = subscription.touches();
+        let absent = match touches {
+            true => self.touches.absent(subtask),
+            false => Arc::default(),
+        };
         let function = move |memory: UnitMemory| {
             let unit = memory.unit;
             let cut = if accumulates { 0 } else { unit as usize };
-            let mut bytes = subscription.of_unit(&cuts, cut, memory, zeroes);
-            run(subtask, unit, &mut bytes);
+            let mut bytes = subscription.of_unit(&cuts, cut, memory, (zeroes, &absent));
+            match touches {
+                true => Absent::run(|| run(subtask, unit, &mut bytes)),
+                false => run(subtask, unit, &mut bytes),
+            }
         };
         let codelet = match self.task.reduction.clone().filter(|_| accumulates) {
             Some(accumulators) => reduction(name, memory, Arc::new(function), accumulators),
@@ -287,7 +374,7 @@ impl Task for OnSpaces {
     }
 
     fn reads(&self, subtask: u64) -> Vec<Part> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let mut parts: Vec<Part> = subscription
             .reads()
             .flat_map(|read| self.parts(read))
@@ -299,15 +386,23 @@ impl Task for OnSpaces {
     }
 
     fn writes(&self, subtask: u64) -> Vec<Part> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let written = subscription.written();
         written
             .map(|write| self.part(write.space, &write.block))
             .collect()
     }
 
+    fn touches(&self, subtask: u64) -> Vec<Part> {
+        let subscription = self.task.subscription(subtask);
+        let touched = subscription.reads().filter(|read| read.page.is_some());
+        touched
+            .map(|read| self.part(read.space, &read.extent.whole()))
+            .collect()
+    }
+
     fn changes(&self, subtask: u64) -> Vec<bool> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let written = subscription.written();
         written
             .map(|write| write.begin == Begin::Contents)
@@ -319,7 +414,7 @@ impl Task for OnSpaces {
             Some(cost) => cost(subtask),
             None => Cost {
                 flops: 0.0,
-                bytes: (self.task.subscribe)(subtask).bytes() as f64,
+                bytes: self.subscription(subtask).bytes() as f64,
             },
         }
     }
@@ -329,7 +424,7 @@ impl Task for OnSpaces {
     }
 
     fn fault(&self, subtask: u64) -> Option<String> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let kernel = self.task.kernel.as_ref();
         let of_kernel = || kernel.and_then(|kernel| kernel.fault(subtask, &subscription));
         let of_cuts = || subscription.cuts().err();
@@ -344,7 +439,7 @@ impl Computed for OnSpaces {
     }
 
     fn read_arguments(&self, subtask: u64) -> Vec<ReadArgument> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let reads = subscription.reads().filter(|read| read.elements() > 0);
         reads
             .map(|read| ReadArgument {
@@ -355,7 +450,7 @@ impl Computed for OnSpaces {
     }
 
     fn keeps_places(&self, subtask: u64) -> Vec<bool> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         subscription
             .written()
             .map(|write| write.is_natural)
@@ -369,7 +464,7 @@ impl Computed for OnSpaces {
         let is_own = self.task.function.as_ref().is_some_and(accumulates);
         // All subtasks begin alike, so that the first one's accesses tell.
         let index = self.spaces.iter().position(|space| *space == part.space);
-        let first = (self.task.subscribe)(0);
+        let first = self.subscription(0);
         let mut of_space = first.writes().filter(|write| Some(write.space) == index);
         let is_full = of_space.all(|write| write.begin == Begin::Anything);
         match (&self.task.reduction, &self.task.kernel) {
@@ -406,9 +501,36 @@ impl Computed for OnSpaces {
         }
     }
 
+    fn lacked(&self, subtask: u64) -> Vec<Part> {
+        let subscription = self.task.subscription(subtask);
+        if !subscription.touches() {
+            return Vec::new();
+        }
+        let lacked = self.touches.take(subtask, &subscription).into_iter();
+        let parts = lacked.flat_map(|(read, blocks)| {
+            let blocks = blocks.into_iter();
+            blocks.map(move |block| self.part(read.space, &block))
+        });
+        parts.collect()
+    }
+
+    fn units(&self, subtask: u64) -> u64 {
+        self.task.units(subtask)
+    }
+
+    fn part(&self, subtask: u64, units: Range<u64>) -> Option<Arc<dyn Computed>> {
+        (self.task.units(subtask) > 1).then(|| {
+            Arc::new(Self {
+                task: self.task.part(subtask, units),
+                spaces: Arc::clone(&self.spaces),
+                touches: Touches::default(),
+            }) as _
+        })
+    }
+
     /// In the order of the accesses.
     fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
-        let subscription = (self.task.subscribe)(subtask);
+        let subscription = self.subscription(subtask);
         let count = subscription.reads().filter(|read| read.elements() > 0);
         let (reads, writes) = memories.split_at(count.count().min(memories.len()));
         let (mut reads, mut writes) = (reads.iter(), writes.iter());
@@ -428,7 +550,12 @@ impl Computed for OnSpaces {
 }
 
 impl Subscription {
-    fn reads(&self) -> impl Iterator<Item = &ReadOf> {
+    /// Whether an access reads what is touched.
+    pub(super) fn touches(&self) -> bool {
+        self.reads().any(|read| read.page.is_some())
+    }
+
+    pub(super) fn reads(&self) -> impl Iterator<Item = &ReadOf> {
         self.uses.iter().filter_map(|one| match one {
             Use::Read(read) => Some(read),
             Use::Write(_) => None,
@@ -447,6 +574,22 @@ impl Subscription {
         self.writes().filter(|write| !write.block.is_empty())
     }
 
+    /// Has only some lines of what is written, by written block: the lines at which units begin,
+    /// and the end.
+    fn take_lines(&mut self, cuts: &[Vec<u64>]) {
+        let mut cuts = cuts.iter();
+        let writes = self.uses.iter_mut().filter_map(|one| match one {
+            Use::Write(write) if !write.block.is_empty() => Some(write),
+            _ => None,
+        });
+        for write in writes {
+            if let Some(own @ [begin, .., end]) = cuts.next().map(|cuts| &cuts[..]) {
+                write.block = write.part(*begin..*end);
+                write.cuts = Some(own.to_vec());
+            }
+        }
+    }
+
     fn bytes(&self) -> u64 {
         let reads = self
             .reads()
@@ -457,6 +600,12 @@ impl Subscription {
 
     /// Why no memory can be as the accesses say.
     fn fault(&self) -> Option<String> {
+        let mut pages = self.reads().filter_map(|read| read.page);
+        if pages.any(|page| page.rows == 0 || page.columns == 0) {
+            return Some(
+                "it touches pages without rows or columns; let each have one at least".to_owned(),
+            );
+        }
         let mut natural = self.written().filter(|write| write.is_natural);
         let one = natural.find(|write| {
             write.block.height() > 1 && write.block.width() != write.extent.columns
@@ -508,7 +657,7 @@ impl Subscription {
         cuts: &[Vec<u64>],
         number: usize,
         memory: UnitMemory<'a>,
-        zeroes: bool,
+        (zeroes, absent): (bool, &Arc<Absent>),
     ) -> Bytes<'a> {
         let mut found = memory.reads.into_iter();
         let reads = self.reads().map(|read| {
@@ -539,6 +688,8 @@ impl Subscription {
         Bytes {
             reads: reads.into_iter(),
             writes: writes.into_iter(),
+            touches: 0,
+            absent: Arc::clone(absent),
         }
     }
 }
@@ -569,13 +720,9 @@ impl ReadOf {
 }
 
 impl WriteOf {
-    fn has_rows(&self) -> bool {
-        self.block.height() > 1
-    }
-
     /// The rows of the block, or its columns if it has one row.
     fn lines(&self) -> Range<u64> {
-        match self.has_rows() {
+        match self.has_rows {
             true => self.block.rows.clone(),
             false => self.block.columns.clone(),
         }
@@ -588,7 +735,7 @@ impl WriteOf {
 
     /// Some lines of the block.
     fn part(&self, lines: Range<u64>) -> Block {
-        match self.has_rows() {
+        match self.has_rows {
             true => Block::new(lines, self.block.columns.clone()),
             false => Block::new(self.block.rows.clone(), lines),
         }
@@ -616,7 +763,7 @@ impl WriteOf {
 
     /// The bytes of its memory at which lines begin.
     fn bytes(&self, cuts: &[u64]) -> Vec<u64> {
-        let line = match self.has_rows() {
+        let line = match self.has_rows {
             true => self.block.width() * self.extent.element,
             false => self.extent.element,
         };

@@ -3,6 +3,9 @@
 //! stream units of the pool through. [`division`] says how large these are. `halo`
 //! has what moves between steps.
 //!
+//! Host memory has the units that are computed, and a halo on either side, which other
+//! nodes compute where there are units beyond.
+//!
 //! A unit reads any number of units on either side, the halo. At a barrier the
 //! present version in host memory has all units of the pool and the edges of
 //! every held range: as many of its first and last units as a halo has. Each
@@ -18,10 +21,10 @@ use std::sync::atomic::AtomicBool;
 pub use division::{GridDivision, WINDOW_FRACTION};
 pub use ring::HeldRing;
 
-use super::{Arrivals, Form, OnDevices, Space, too_small};
+use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
 use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
 use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
-use crate::engine::corun::layout::Layout;
+use crate::engine::corun::layout::{Layout, length};
 use crate::engine::corun::memory::memory_limit;
 use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::scope::RuntimeScope;
@@ -52,6 +55,10 @@ struct HostGrids {
     versions: [HostMemoryId; 2],
     /// Which of them is the present one.
     present: usize,
+    /// The first unit that they have, and how many they have.
+    first: u64,
+    rows: u64,
+    /// Units of the whole grid.
     units: u64,
     unit_bytes: u64,
 }
@@ -79,17 +86,23 @@ impl<'a> GridForm<'a> {
     pub fn open(
         runtime: &mut RuntimeScope,
         grid: &'a dyn Grid,
-        options: &Options,
+        units: &Range<u64>,
+        (options, lost): (&Options, &[bool]),
     ) -> Result<(Self, Vec<Space>), CorunError> {
-        let (units, unit_bytes, halo) = (grid.units(), grid.unit_bytes(), grid.halo());
-        let bytes = units * unit_bytes;
+        let (unit_bytes, halo) = (grid.unit_bytes(), grid.halo());
+        let [below, above] = halos(units, halo, grid.units());
+        let rows = above.end - below.start;
+        let bytes = rows * unit_bytes;
         let host = HostGrids {
             versions: [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?],
             present: 0,
-            units,
+            first: below.start,
+            rows,
+            units: grid.units(),
             unit_bytes,
         };
-        let (devices, spaces) = OnDevices::open(runtime, |runtime, id, device| {
+        let units = length(units);
+        let (devices, spaces) = OnDevices::open(runtime, lost, |runtime, id, device| {
             let limit = memory_limit(device.memory, options.gpu_memory);
             let (largest, stream) = (device.max_allocation, options.stream);
             let division = GridDivision::with_halo(halo, units, unit_bytes, limit, largest, stream)
@@ -160,8 +173,8 @@ impl HostGrids {
     fn ring(&self, ahead: usize) -> Ring {
         Ring {
             memory: Memory::Host(self.version(ahead)),
-            slots: self.units,
-            unit: 0,
+            slots: self.rows,
+            unit: self.first,
             slot: 0,
         }
     }
@@ -195,9 +208,10 @@ impl HostGrids {
         let Memory::Device(buffer) = ring.memory else {
             return Vec::new();
         };
-        let each = self.unit_bytes;
+        let (each, first) = (self.unit_bytes, self.first);
         let transfer = |(run, slot): (Range<u64>, u64)| {
-            let command = command(run.start * each..run.end * each, buffer, slot * each);
+            let bytes = (run.start - first) * each..(run.end - first) * each;
+            let command = command(bytes, buffer, slot * each);
             (run, command)
         };
         ring.runs(units).map(transfer).collect()
@@ -205,20 +219,22 @@ impl HostGrids {
 }
 
 impl Form for GridForm<'_> {
-    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError> {
+    fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError> {
         self.host.present = 0;
         for (_, device) in self.devices.iter_mut() {
             device.hold(0..0);
         }
-        let (grid, unit_bytes) = (self.grid, self.host.unit_bytes);
+        let (grid, unit_bytes, begin) = (self.grid, self.host.unit_bytes, self.host.first);
         let [first, second] = self.host.versions;
         let units = PIECE.div_ceil(unit_bytes).max(1);
-        if let Some(bytes) = data(&mut *context.runtime, first)? {
-            pieces(bytes, (units * unit_bytes) as usize, &|i, piece| {
-                let start = i as u64 * units;
+        match (data(&mut *context.runtime, first)?, later) {
+            (Some(bytes), Some(later)) => later.write(begin * unit_bytes, bytes),
+            (Some(bytes), None) => pieces(bytes, (units * unit_bytes) as usize, &|i, piece| {
+                let start = begin + i as u64 * units;
                 let end = start + piece.len() as u64 / unit_bytes;
                 grid.initial(start..end, piece);
-            });
+            }),
+            (None, _) => {}
         }
         Ok(poison(&mut *context.runtime, second)?)
     }
@@ -344,6 +360,24 @@ impl Form for GridForm<'_> {
         Ok(())
     }
 
+    fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
+        let [below, above] = halos(reader, self.grid.halo(), self.host.units);
+        let read = match begins {
+            true => [below.start..above.end, 0..0],
+            false => [below, above],
+        };
+        let each = self.host.unit_bytes;
+        let owned = read.into_iter().map(|units| {
+            let (start, end) = (units.start.max(owner.start), units.end.min(owner.end));
+            start * each..end.max(start) * each
+        });
+        owned.filter(|bytes| !bytes.is_empty()).collect()
+    }
+
+    fn present(&self) -> Option<(HostMemoryId, u64)> {
+        Some((self.host.version(0), self.host.first * self.host.unit_bytes))
+    }
+
     fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
         let host = self.host;
         for (device, own) in self.devices.iter_mut() {
@@ -374,7 +408,8 @@ impl Form for GridForm<'_> {
     ) -> Result<Range<u64>, CorunError> {
         let host = self.host;
         let own = self.devices.get(purpose.device)?;
-        let units = 0..units.min(own.division.capacity);
+        let all = &context.units;
+        let units = all.start..all.start + units.min(own.division.capacity);
         own.hold(units.clone());
         if write {
             let writes = host.writes(units.clone(), &own.held.present());

@@ -36,7 +36,7 @@ pub use verify::undivided;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::{Arrivals, Form, OnDevices, Space, too_small};
+use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
 use crate::engine::corun::context::{Context, Purpose};
 use crate::engine::corun::host_memory::data;
 use crate::engine::corun::layout::Layout;
@@ -140,7 +140,7 @@ impl<'a> KernelForm<'a> {
         if buffers.is_empty() {
             return Err(CorunError::NoBuffer);
         }
-        let (images, spaces) = OnDevices::open(runtime, |runtime, id, device| {
+        let (images, spaces) = OnDevices::open(runtime, &[], |runtime, id, device| {
             if let Some((limit, needed)) = lacking(user, device, options.gpu_memory) {
                 return Err(too_small(device, limit, needed));
             }
@@ -270,7 +270,7 @@ impl Form for KernelForm<'_> {
     }
 
     /// Writes what the buffers begin with, here and into images.
-    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError> {
+    fn fill(&mut self, context: &mut Context, _later: Option<&Later>) -> Result<(), CorunError> {
         for buffer in &self.buffers {
             if let Some(bytes) = data(&mut *context.runtime, buffer.base)? {
                 let bytes = &mut bytes[..buffer.bytes as usize];

@@ -96,11 +96,21 @@ impl ProductDivision {
     /// `stream` asks for is given as far as it fits. `Err` says how many bytes
     /// are needed at least.
     pub fn of(spmv: &Spmv, limit: u64, largest: u64, stream: Stream) -> Result<Self, u64> {
-        let units = spmv.units();
+        Self::of_units(spmv, spmv.units(), limit, largest, stream)
+    }
+
+    /// The same for so many of the units.
+    pub fn of_units(
+        spmv: &Spmv,
+        units: u64,
+        limit: u64,
+        largest: u64,
+        stream: Stream,
+    ) -> Result<Self, u64> {
         let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
         let matrix = spmv.matrix();
         let (rows, columns) = (matrix.rows().into(), matrix.columns().into());
-        let fixed = fixed_bytes(units, rows, columns, spmv.number());
+        let fixed = fixed_bytes(spmv.units(), rows, columns, spmv.number());
         let least = fixed + u64::from(queues) * UnitRoom::of(spmv, 1).bytes(spmv);
         let vector = u64::from(matrix.columns().max(matrix.rows())) * spmv.number();
         if least > limit || vector > largest {

@@ -30,7 +30,7 @@ impl ProductForm<'_> {
                 let purpose = Purpose::new(device, MAIN, step, MOVE);
                 let command = host.read_numbers(&store.valid, store.x(), host.x());
                 let event = context.submit(purpose, command, store.valid.clone(), &[])?;
-                arrivals.add(&(0..context.workload.units()), event);
+                arrivals.add(&context.units, event);
             }
         }
         for (device, store) in self.stores.iter_mut() {
@@ -83,6 +83,7 @@ fn parts(host: &HostProduct, layout: &Layout, device: usize) -> (Vec<Range<u64>>
         .map(|(_, units)| units.clone())
         .collect();
     others.push(layout.pool.clone());
+    others.extend(host.peers.iter().cloned());
     (receives, readers.read(&others, &own))
 }
 

@@ -9,6 +9,7 @@ use super::sums::{by_units, squares, total};
 use crate::codelet::Precision;
 use crate::codelet::spmv::UnitSums;
 use crate::engine::corun::context::{Context, MAIN, Purpose};
+use crate::engine::corun::form::{Later, When};
 use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
 use crate::engine::corun::{CorunError, VECTOR};
 use crate::engine::scope::RuntimeScope;
@@ -21,6 +22,10 @@ use crate::workload::spmv::{ENDS, Form, Placed, Spmv};
 /// A matrix and its vectors in host memory.
 pub struct HostProduct<'a> {
     pub spmv: &'a Spmv,
+    /// The units that are computed here.
+    pub all: Range<u64>,
+    /// The units of other nodes.
+    pub peers: Vec<Range<u64>>,
     vectors: [HostMemoryId; 2],
     /// Which of the vectors is multiplied with.
     pub present: usize,
@@ -31,7 +36,7 @@ pub struct HostProduct<'a> {
     pub unit_rows: HostMemoryId,
     sums: HostMemoryId,
     /// Rows that are cut into pieces; the first ones.
-    long_rows: u64,
+    pub long_rows: u64,
     /// Whether the matrix has been written.
     filled: bool,
     factors: Factors,
@@ -40,8 +45,12 @@ pub struct HostProduct<'a> {
 }
 
 impl<'a> HostProduct<'a> {
-    /// Allocates the vectors and the matrix.
-    pub fn open(runtime: &mut RuntimeScope, spmv: &'a Spmv) -> Result<Self, CorunError> {
+    /// Allocates the vectors and the matrix, of which only these units are written.
+    pub fn open(
+        runtime: &mut RuntimeScope,
+        spmv: &'a Spmv,
+        all: Range<u64>,
+    ) -> Result<Self, CorunError> {
         let (matrix, arrangement) = (spmv.matrix(), spmv.arrangement());
         let (units, rows) = (arrangement.units(), u64::from(matrix.rows()));
         if spmv.iterates() {
@@ -51,6 +60,8 @@ impl<'a> HostProduct<'a> {
         let mut alloc = |count: u64, each: u64| runtime.alloc_host((count * each).max(1));
         Ok(Self {
             spmv,
+            all,
+            peers: Vec::new(),
             vectors: [
                 alloc(matrix.columns().into(), spmv.number())?,
                 alloc(rows, spmv.number())?,
@@ -160,9 +171,13 @@ impl<'a> HostProduct<'a> {
         self.read_numbers(&(each * units.start..each * units.end), from, self.sums)
     }
 
-    /// Writes the first vector and, the first time, the matrix. A simulation
+    /// Writes the first vector, or a later one, and, the first time, the matrix. A simulation
     /// without data has nothing to fill.
-    pub fn fill(&mut self, runtime: &mut dyn Runtime) -> Result<(), CorunError> {
+    pub fn fill(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        later: Option<&Later>,
+    ) -> Result<(), CorunError> {
         let (spmv, number) = (self.spmv, self.spmv.number());
         self.present = 0;
         let Some(x) = data(runtime, self.x())? else {
@@ -180,6 +195,13 @@ impl<'a> HostProduct<'a> {
             Form::Iteration => squares(spmv, x),
             Form::Ranks => spmv.links().map_or(0.0, Links::first_dangling),
         });
+        if let Some(later) = later {
+            later.write(0, x);
+            self.last = later.sums;
+            self.factors = later
+                .sums
+                .map_or(self.factors, |sums| spmv.factors(sums[0]));
+        }
         for memory in [self.y(), self.sums] {
             poison(runtime, memory)?;
         }
@@ -196,7 +218,7 @@ impl<'a> HostProduct<'a> {
         let row = |unit: u64| u64::from(arrangement.unit_rows()[unit as usize]);
         by_units(
             runtime.host_bytes(self.columns)?,
-            spmv,
+            &self.all,
             &|u| 4 * entry(u),
             &|units, bytes| {
                 spmv.write_columns(units, bytemuck::cast_slice_mut(bytes));
@@ -205,7 +227,7 @@ impl<'a> HostProduct<'a> {
         let values = |unit| number * entry(unit);
         by_units(
             runtime.host_bytes(self.values)?,
-            spmv,
+            &self.all,
             &values,
             &|units, bytes| {
                 spmv.write_values(units, bytes);
@@ -213,7 +235,7 @@ impl<'a> HostProduct<'a> {
         );
         by_units(
             runtime.host_bytes(self.ends)?,
-            spmv,
+            &self.all,
             &|u| ENDS * row(u),
             &|units, bytes| {
                 spmv.write_ends(units, bytemuck::cast_slice_mut(bytes));
@@ -246,33 +268,106 @@ impl<'a> HostProduct<'a> {
         Ok(())
     }
 
-    /// After a step of an iteration: the long rows of the vector, and its sums.
-    pub fn end_iteration(&mut self, runtime: &mut dyn Runtime) -> Result<(), CorunError> {
-        if let Some(sums) = self.add_pieces(runtime)? {
+    /// The sums of the units here, if all nodes need them then: those of pieces of long rows,
+    /// and what the others sum together.
+    pub fn own_sums(
+        &self,
+        runtime: &mut dyn Runtime,
+        when: When,
+    ) -> Result<Option<Vec<u8>>, CorunError> {
+        if !self.is_added_up(when) {
+            return Ok(None);
+        }
+        let pieces = self.sum_bytes(&self.all_pieces());
+        let mut own = vec![0; (pieces.end - pieces.start) as usize];
+        if let Some(sums) = data(runtime, self.sums)? {
+            own.copy_from_slice(&sums[pieces.start as usize..pieces.end as usize]);
+            let total = self.own_total(sums);
+            own.extend_from_slice(bytemuck::bytes_of(&total));
+        }
+        Ok(Some(own))
+    }
+
+    /// After a step of an iteration, or at the end of products: the long rows of the result,
+    /// and what all units sum; without meaning where they sum nothing.
+    pub fn add_up(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        when: When,
+        others: &[(Range<u64>, Vec<u8>)],
+    ) -> Result<(), CorunError> {
+        if !self.is_added_up(when) {
+            return Ok(());
+        }
+        let Some(sums) = data(runtime, self.sums)? else {
+            return Ok(());
+        };
+        let mut totals = vec![(self.all.start, self.own_total(sums))];
+        for (units, bytes) in others {
+            let pieces = self.sum_bytes(&self.pieces_of(units));
+            let (own, total) = bytes.split_at((pieces.end - pieces.start) as usize);
+            sums[pieces.start as usize..pieces.end as usize].copy_from_slice(own);
+            totals.push((units.start, bytemuck::pod_read_unaligned(total)));
+        }
+        // All nodes add in the same order, and have the same sums.
+        totals.sort_unstable_by_key(|(first, _)| *first);
+        let [first, second] = [0, 1].map(|which| totals.iter().map(|(_, sums)| sums[which]).sum());
+        let sums = self.add_pieces(runtime, [first, second])?;
+        if self.spmv.iterates() {
             self.factors = self.spmv.factors(sums[0]);
             self.last = Some(sums);
         }
         Ok(())
     }
 
+    fn is_added_up(&self, when: When) -> bool {
+        self.spmv.iterates() == (when == When::Step)
+    }
+
+    /// The pieces of long rows among units.
+    fn pieces_of(&self, units: &Range<u64>) -> Range<u64> {
+        let pieces = u64::from(self.spmv.arrangement().pieces());
+        units.start.min(pieces)..units.end.min(pieces)
+    }
+
+    fn all_pieces(&self) -> Range<u64> {
+        self.pieces_of(&self.all)
+    }
+
+    /// The bytes of the sums of units.
+    fn sum_bytes(&self, units: &Range<u64>) -> Range<u64> {
+        let each = self.spmv.unit_sums().numbers() * self.spmv.number();
+        units.start * each..units.end * each
+    }
+
+    /// What the units here sum that are no pieces of rows.
+    fn own_total(&self, sums: &[u8]) -> [f64; 2] {
+        let whole = self.sum_bytes(&(self.all_pieces().end.max(self.all.start)..self.all.end));
+        let each = self.spmv.unit_sums().numbers() as usize;
+        total(
+            self.spmv,
+            &sums[whole.start as usize..whole.end as usize],
+            each,
+        )
+    }
+
     /// Adds the pieces of long rows, and writes them into the result. Returns what all units
-    /// sum; without meaning where they sum nothing, and `None` in a simulation without data.
-    pub fn add_pieces(&self, runtime: &mut dyn Runtime) -> Result<Option<[f64; 2]>, CorunError> {
+    /// sum, of which `whole` is that of the others.
+    fn add_pieces(
+        &self,
+        runtime: &mut dyn Runtime,
+        mut whole: [f64; 2],
+    ) -> Result<[f64; 2], CorunError> {
         let (spmv, number) = (self.spmv, self.spmv.number() as usize);
         let arrangement = spmv.arrangement();
         let each = spmv.unit_sums().numbers() as usize;
-        let Some(sums) = data(runtime, self.sums)? else {
-            return Ok(None);
-        };
-        let sums = &sums[..arrangement.units() as usize * each * number];
-        let (pieces, units) = sums.split_at(arrangement.pieces() as usize * each * number);
+        let sums = runtime.host_bytes(self.sums)?;
         let mut long: Vec<f64> = Vec::new();
         for (_, own) in arrangement.long_rows() {
             let own = own.start as usize * each * number..own.end as usize * each * number;
-            let [sum, _] = total(spmv, &pieces[own], each);
+            let [sum, _] = total(spmv, &sums[own], each);
             long.push(sum + self.factors.shift);
         }
-        let mut whole = total(spmv, units, each);
         let long_bytes = long.len() * number;
         let to = &mut runtime.host_bytes(self.result())?[..long_bytes];
         match spmv.options().precision {
@@ -297,6 +392,6 @@ impl<'a> HostProduct<'a> {
                 }
             }
         }
-        Ok(Some(whole))
+        Ok(whole)
     }
 }

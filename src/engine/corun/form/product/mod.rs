@@ -24,14 +24,14 @@ use std::sync::atomic::AtomicBool;
 
 pub use division::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
 
-use super::{Arrivals, Form, OnDevices, Space, too_small};
+use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
 use crate::engine::corun::context::{Context, HELD_QUEUES, Purpose, READS};
 use crate::engine::corun::host_memory::data;
-use crate::engine::corun::layout::Layout;
+use crate::engine::corun::layout::{Layout, length};
 use crate::engine::corun::memory::memory_limit;
 use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::scope::RuntimeScope;
-use crate::runtime::DeviceId;
+use crate::runtime::{DeviceId, HostMemoryId};
 use crate::workload::spmv::{self, Spmv};
 use host::HostProduct;
 use store::Store;
@@ -52,12 +52,14 @@ impl<'a> ProductForm<'a> {
     pub fn open(
         runtime: &mut RuntimeScope,
         spmv: &'a Spmv,
-        options: &Options,
+        units: &Range<u64>,
+        (options, lost): (&Options, &[bool]),
     ) -> Result<(Self, Vec<Space>), CorunError> {
-        let host = HostProduct::open(runtime, spmv)?;
-        let (stores, spaces) = OnDevices::open(runtime, |runtime, id, device| {
+        let host = HostProduct::open(runtime, spmv, units.clone())?;
+        let (stores, spaces) = OnDevices::open(runtime, lost, |runtime, id, device| {
             let limit = memory_limit(device.memory, options.gpu_memory);
-            let division = ProductDivision::of(spmv, limit, device.max_allocation, options.stream)
+            let (largest, stream) = (device.max_allocation, options.stream);
+            let division = ProductDivision::of_units(spmv, length(units), limit, largest, stream)
                 .map_err(|needed| too_small(device, limit, needed))?;
             let store = Store::open(runtime, id, spmv, division)?;
             let space = Space {
@@ -87,8 +89,8 @@ impl Form for ProductForm<'_> {
     }
 
     /// Writes the matrix once, and the first vector, here and on devices.
-    fn fill(&mut self, context: &mut Context) -> Result<(), CorunError> {
-        self.host.fill(&mut *context.runtime)?;
+    fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError> {
+        self.host.fill(&mut *context.runtime, later)?;
         for (device, store) in self.stores.iter_mut() {
             store.renew();
             if context.devices[device].alive {
@@ -203,7 +205,62 @@ impl Form for ProductForm<'_> {
                 store.valid = self.host.own_rows(&context.layout.held[device]);
             }
         }
-        self.host.end_iteration(&mut *context.runtime)
+        Ok(())
+    }
+
+    /// Numbers of rows that a unit has whole. Those of long rows all nodes add up.
+    fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
+        let spmv = self.host.spmv;
+        if !spmv.iterates() {
+            return Vec::new();
+        }
+        let own = self.host.own_rows(owner);
+        let read = |within| spmv.readers().read(std::slice::from_ref(reader), &within);
+        let mut parts = Vec::new();
+        match begins {
+            false => parts.extend(read(own)),
+            true => {
+                parts.push(0..self.host.long_rows);
+                // It compares its first results with those of its own rows.
+                let rows = self.host.own_rows(reader);
+                let common = rows.start.max(own.start)..rows.end.min(own.end);
+                match common.is_empty() {
+                    true => parts.extend(read(own)),
+                    false => {
+                        parts.extend(read(own.start..common.start));
+                        parts.push(common.clone());
+                        parts.extend(read(common.end..own.end));
+                    }
+                }
+            }
+        }
+        parts.retain(|part| !part.is_empty());
+        let number = spmv.number();
+        let bytes = parts
+            .into_iter()
+            .map(|part| part.start * number..part.end * number);
+        bytes.collect()
+    }
+
+    fn present(&self) -> Option<(HostMemoryId, u64)> {
+        Some((self.host.result(), 0))
+    }
+
+    fn publish(&mut self, readers: Vec<Range<u64>>) {
+        self.host.peers = readers;
+    }
+
+    fn sums(&self, context: &mut Context, when: When) -> Result<Option<Vec<u8>>, CorunError> {
+        self.host.own_sums(&mut *context.runtime, when)
+    }
+
+    fn add_up(
+        &mut self,
+        context: &mut Context,
+        when: When,
+        others: &[(Range<u64>, Vec<u8>)],
+    ) -> Result<(), CorunError> {
+        self.host.add_up(&mut *context.runtime, when, others)
     }
 
     fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
@@ -227,12 +284,7 @@ impl Form for ProductForm<'_> {
                 context.submit(purpose, command, cut, &[])?;
             }
         }
-        context.drain()?;
-        if !iterates && !context.spoiled {
-            // An iteration's long rows were added up in its last step.
-            host.add_pieces(&mut *context.runtime)?;
-        }
-        Ok(())
+        context.drain()
     }
 
     fn verify(
@@ -260,6 +312,10 @@ impl Form for ProductForm<'_> {
         Some(last[1])
     }
 
+    fn total(&self) -> Option<[f64; 2]> {
+        self.host.last
+    }
+
     fn deliver(&mut self, context: &mut Context) -> Result<(), CorunError> {
         let spmv = self.host.spmv;
         if let Some(result) = data(&mut *context.runtime, self.host.result())? {
@@ -282,8 +338,8 @@ impl Form for ProductForm<'_> {
         if !write {
             return Ok(store.units());
         }
-        let all = context.workload.units();
-        let held = all - units.max(all / PROBED_PART).min(store.division.held.units)..all;
+        let (all, end) = (length(&context.units), context.units.end);
+        let held = end - units.max(all / PROBED_PART).min(store.division.held.units)..end;
         if held.is_empty() {
             return Ok(held);
         }

@@ -3,23 +3,25 @@
 use std::ops::Range;
 
 use crate::codelet::Precision;
+use crate::engine::corun::layout::length;
 use crate::parallel;
-use crate::workload::Divisible;
 use crate::workload::spmv::Spmv;
 
-/// Calls `fill` with parts of `bytes` and the units that they are of, on all
+/// Calls `fill` with parts of `bytes` and those of `units` that they are of, on all
 /// cores. `start` says where a unit begins.
 pub fn by_units(
-    mut bytes: &mut [u8],
-    spmv: &Spmv,
+    bytes: &mut [u8],
+    all: &Range<u64>,
     start: &dyn Fn(u64) -> u64,
     fill: &(dyn Fn(Range<u64>, &mut [u8]) + Sync),
 ) {
-    let units = spmv.units();
+    let mut bytes = &mut bytes[start(all.start) as usize..];
+    let units = length(all);
     let threads = parallel::threads() as u64;
     let mut parts = Vec::new();
     for i in 0..threads {
-        let mine = units * i / threads..units * (i + 1) / threads;
+        let share = |i: u64| all.start + units * i / threads;
+        let mine = share(i)..share(i + 1);
         let length = (start(mine.end) - start(mine.start)) as usize;
         let own = bytes.split_off_mut(..length).unwrap_or_default();
         if !own.is_empty() {

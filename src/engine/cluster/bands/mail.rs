@@ -1,0 +1,170 @@
+//! Messages of a co-run over nodes, and where those that have arrived wait.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::balance::bands::Pace;
+use crate::cluster::NodeId;
+use crate::cluster::protocol::Message;
+use crate::engine::cluster::encode::encode;
+use crate::engine::cluster::error::ClusterError;
+use crate::engine::cluster::node::Node;
+use crate::engine::corun::session::Session;
+
+/// What a message about bands is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct About {
+    pub attempt: u64,
+    pub round: u32,
+    /// A step of the round, [`BEGINS`], [`MOVES`] or [`ENDS`].
+    pub step: u32,
+}
+
+/// Units that change hands before a round.
+pub(super) const MOVES: u32 = u32::MAX;
+/// All have begun.
+pub(super) const BEGINS: u32 = u32::MAX - 2;
+/// What is added up after the last step.
+pub(super) const ENDS: u32 = u32::MAX - 1;
+
+/// Messages about bands that nodes have sent.
+#[derive(Default)]
+pub(in crate::engine::cluster) struct BandMail {
+    /// With the bytes of the message, and where the data begin and the sums end.
+    pub(super) data: HashMap<(About, NodeId), (Vec<u8>, usize, usize)>,
+    pub(super) paces: HashMap<(u64, u32, NodeId), Pace>,
+    pub(super) divisions: HashMap<(u64, u32), Vec<Range<u64>>>,
+    /// The steps that were done, for nodes without units.
+    pub(super) ended: HashMap<u64, (u32, Vec<Range<u64>>)>,
+}
+
+impl BandMail {
+    /// Forgets what earlier attempts were sent.
+    pub fn begin(&mut self, attempt: u64) {
+        self.data.retain(|(about, _), _| about.attempt >= attempt);
+        self.paces.retain(|(of, ..), _| *of >= attempt);
+        self.divisions.retain(|(of, _), _| *of >= attempt);
+        self.ended.retain(|of, _| *of >= attempt);
+    }
+
+    /// Takes a message about bands, with its data from `at` on; gives others back.
+    pub fn take(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        bytes: Vec<u8>,
+        at: usize,
+    ) -> Option<Message> {
+        match message {
+            Message::Band {
+                attempt,
+                round,
+                step,
+                sums,
+            } => {
+                let about = About {
+                    attempt,
+                    round,
+                    step,
+                };
+                let end = at + sums as usize;
+                self.data.insert((about, from), (bytes, at, end));
+            }
+            Message::Pace {
+                attempt,
+                round,
+                pace,
+            } => {
+                self.paces.insert((attempt, round, from), pace);
+            }
+            Message::Division {
+                attempt,
+                round,
+                units,
+            } => {
+                self.divisions.insert((attempt, round), units);
+            }
+            Message::BandsEnded {
+                attempt,
+                steps,
+                units,
+            } => {
+                self.ended.insert(attempt, (steps, units));
+            }
+            message => return Some(message),
+        }
+        None
+    }
+}
+
+impl Node<'_> {
+    pub(super) fn send_band(
+        &mut self,
+        session: &Option<Session>,
+        about: About,
+        to: usize,
+        sums: &[u8],
+        parts: &[Range<u64>],
+    ) -> Result<(), ClusterError> {
+        let About {
+            attempt,
+            round,
+            step,
+        } = about;
+        let words = encode(&Message::Band {
+            attempt,
+            round,
+            step,
+            sums: sums.len() as u64,
+        })?;
+        let at = words.len();
+        let length: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        // The system zeroes this memory when threads first write to it.
+        let mut message = vec![0; at + sums.len() + length as usize];
+        let (begin, mut rest) = message.split_at_mut(at + sums.len());
+        begin[..at].copy_from_slice(&words);
+        begin[at..].copy_from_slice(sums);
+        if let Some(session) = session {
+            let copying = self.subtasks.store.copying();
+            session.present(self.runtime, parts, |bytes| {
+                let (own, behind) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+                copying.copy(bytes, own);
+                rest = behind;
+            })?;
+        }
+        self.record.sent_bytes += (message.len() - at) as u64;
+        Ok(self.wire.send(to, message)?)
+    }
+
+    /// Takes in what a node has sent, which is here. Returns what its units sum.
+    pub(super) fn take_band(
+        &mut self,
+        session: &Option<Session>,
+        about: About,
+        from: usize,
+        parts: &[Range<u64>],
+    ) -> Result<Vec<u8>, ClusterError> {
+        let from = NodeId(from as u32);
+        let no_message = || ClusterError::NoMessage {
+            from: from.to_string(),
+        };
+        let arrived = self.bands.data.remove(&(about, from));
+        let (bytes, begin, end) = arrived.ok_or_else(no_message)?;
+        let sums = bytes.get(begin..end).ok_or_else(no_message)?.to_vec();
+        let mut rest = &bytes[end..];
+        let expected: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        if expected != rest.len() as u64 {
+            return Err(no_message());
+        }
+        if let Some(session) = session {
+            let copying = self.subtasks.store.copying();
+            session.present(self.runtime, parts, |to| {
+                let (own, behind) = rest.split_at(to.len());
+                copying.copy(own, to);
+                rest = behind;
+            })?;
+        }
+        self.record.received_bytes += (bytes.len() - begin) as u64;
+        Ok(sums)
+    }
+}

@@ -1,0 +1,731 @@
+//! A co-run over nodes in a simulated cluster: each node's [`Session`] on a simulated machine,
+//! and what travels between them over the simulated network. The decisions are those of real
+//! nodes.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::{Busiest, NodeRow, Report, Resource, SimulateError};
+use crate::balance::bands::{Pace, is_compared, redivided};
+use crate::balance::{Balancer, Dawl, Setup};
+use crate::cluster::info::NodeInfo;
+use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use crate::engine::Outcome;
+use crate::engine::cluster::bands::first_division;
+use crate::engine::cluster::expected;
+use crate::engine::cluster::traced::Traced;
+use crate::engine::corun::session::{Session, Stepped};
+use crate::engine::corun::{Later, Options, Tracing, When};
+use crate::machine::MachineFile;
+use crate::machine::cluster::NetworkSpec;
+use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
+use crate::runtime::sim::{Sim, SimOptions};
+use crate::runtime::{Devices, Runtime};
+use crate::time::Nanos;
+use crate::workload::cluster::Bands;
+
+/// A node: its machine, its units, and the time at which it has done everything so far.
+struct Node<'w> {
+    sim: Sim,
+    info: NodeInfo,
+    session: Option<Session<'w>>,
+    at: Nanos,
+    /// Time of steps, and since paces were compared.
+    computing: Nanos,
+    since: Vec<Nanos>,
+    set_up: f64,
+    row: NodeRow,
+    /// By step of the session: what to add to its machine's clock.
+    shifts: Vec<i64>,
+    /// The number of steps before it, and what it did.
+    before: u32,
+    traced: Vec<CommandRecord>,
+}
+
+/// A message: from, to, when it is sent, and its bytes.
+type Sent = (usize, usize, Nanos, u64);
+
+/// All nodes.
+struct Nodes<'w> {
+    bands: Bands<'w>,
+    spec: NetworkSpec,
+    nodes: Vec<Node<'w>>,
+    messages: u64,
+    units: Vec<Range<u64>>,
+    /// When the last step had ended.
+    ended: Nanos,
+    /// When the first node began and ended its steps.
+    timeline: Vec<(Nanos, Nanos)>,
+    tracing: Tracing,
+}
+
+fn failed(error: impl ToString) -> SimulateError {
+    SimulateError::Failed(error.to_string())
+}
+
+/// Runs all steps of a co-run over the machines of a cluster.
+///
+/// # Errors
+/// What the simulator and the engine refuse, such as a node's part that does not fit.
+pub fn simulate_bands(
+    (machines, network): (&[MachineFile], &NetworkSpec),
+    bands: Bands,
+    (seed, noise): (u64, Option<f64>),
+    traces: bool,
+) -> Result<Report, SimulateError> {
+    let options = SimOptions {
+        seed,
+        noise,
+        ..SimOptions::default()
+    };
+    let tracing = match traces {
+        true => Tracing::Commands,
+        false => Tracing::None,
+    };
+    let mut nodes = Nodes::open((machines, network), bands, (&options, tracing))?;
+    nodes.run()?;
+    Ok(nodes.report(traces))
+}
+
+impl<'w> Nodes<'w> {
+    fn open(
+        (machines, spec): (&[MachineFile], &NetworkSpec),
+        bands: Bands<'w>,
+        (options, tracing): (&SimOptions, Tracing),
+    ) -> Result<Self, SimulateError> {
+        let mut nodes = Vec::with_capacity(machines.len());
+        for (rank, machine) in (0..).zip(machines) {
+            let own = SimOptions {
+                seed: options.seed.wrapping_add(rank),
+                ..options.clone()
+            };
+            let sim = Sim::new(machine, own).map_err(failed)?;
+            nodes.push(Node {
+                info: NodeInfo {
+                    name: machine.name.clone(),
+                    devices: sim.devices().iter().map(expected).collect(),
+                },
+                sim,
+                session: None,
+                at: 0,
+                computing: 0,
+                since: Vec::new(),
+                set_up: 0.0,
+                row: NodeRow::default(),
+                shifts: Vec::new(),
+                before: 0,
+                traced: Vec::new(),
+            });
+        }
+        let infos: Vec<&NodeInfo> = nodes.iter().map(|node| &node.info).collect();
+        let works: Vec<Vec<bool>> = (infos.iter())
+            .map(|info| vec![true; info.devices.len()])
+            .collect();
+        let units = first_division(bands.workload, infos, &works);
+        let mut opened = Self {
+            bands,
+            spec: spec.clone(),
+            nodes,
+            messages: 0,
+            units: units.clone(),
+            ended: 0,
+            timeline: Vec::new(),
+            tracing,
+        };
+        opened.begin(units, bands.steps, vec![None; machines.len()])?;
+        // What a run needs before its first step is no part of its time.
+        for node in &mut opened.nodes {
+            node.at = 0;
+        }
+        Ok(opened)
+    }
+
+    /// Opens the units of a round.
+    fn begin(
+        &mut self,
+        units: Vec<Range<u64>>,
+        steps: u32,
+        later: Vec<Option<Later>>,
+    ) -> Result<(), SimulateError> {
+        let balancer = |setup: &Setup| -> Box<dyn Balancer> { Box::new(Dawl::new(setup)) };
+        for ((rank, node), later) in self.nodes.iter_mut().enumerate().zip(later) {
+            if units[rank].is_empty() {
+                continue;
+            }
+            let began = node.sim.now();
+            let others = units.iter().enumerate().filter(|(other, _)| *other != rank);
+            let others = others.map(|(_, units)| units.clone()).collect();
+            let part = (self.bands.workload, units[rank].clone(), others);
+            let options = Options {
+                trace: self.tracing,
+                ..Options::of_steps(steps)
+            };
+            let opened = Session::open(
+                &mut node.sim,
+                part,
+                (&options, &[]),
+                &balancer,
+                later.as_ref(),
+            );
+            node.session = Some(opened.map_err(failed)?);
+            let took = node.sim.now() - began;
+            node.at += took;
+            node.set_up = took as f64 / 1e9;
+        }
+        self.units = units;
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), SimulateError> {
+        let with_units = |units: &[Range<u64>]| units.iter().filter(|u| !u.is_empty()).count();
+        let steps = self.bands.steps;
+        let mut parts = self.parts();
+        for step in 0..steps {
+            let begins = self.first();
+            self.step()?;
+            self.exchange(&parts, When::Step)?;
+            self.timeline.push((begins, self.first()));
+            let done = step + 1;
+            let change = self.sessions().next().and_then(Session::change);
+            if (self.bands.tolerance.zip(change)).is_some_and(|(most, sum)| sum <= most) {
+                break;
+            }
+            if done < steps && with_units(&self.units) > 1 && is_compared(done.into()) {
+                let next = self.compare(steps - done);
+                if let Some(next) = next {
+                    self.move_units(next, steps - done)?;
+                    parts = self.parts();
+                }
+            }
+        }
+        let ends = self.nodes.iter().map(|node| node.at);
+        self.ended = ends.max().unwrap_or(0);
+        self.gather()?;
+        self.exchange(&[], When::End)
+    }
+
+    fn sessions(&self) -> impl Iterator<Item = &Session<'w>> {
+        self.nodes.iter().filter_map(|node| node.session.as_ref())
+    }
+
+    /// Calls a method of a node's session with its machine, if it has one.
+    fn on<R>(
+        node: &mut Node<'w>,
+        with: impl FnOnce(Session<'w>, &mut dyn Runtime) -> (Session<'w>, R),
+    ) -> Option<R> {
+        let session = node.session.take()?;
+        let (session, result) = with(session, &mut node.sim);
+        node.session = Some(session);
+        Some(result)
+    }
+
+    /// The time at the first node.
+    fn first(&self) -> Nanos {
+        self.nodes.first().map_or(0, |node| node.at)
+    }
+
+    fn step(&mut self) -> Result<(), SimulateError> {
+        for node in &mut self.nodes {
+            let shift = node.at.cast_signed() - node.sim.now().cast_signed();
+            node.shifts.push(shift);
+            match Self::on(node, Session::step) {
+                Some(Ok(Stepped::Done(took))) => {
+                    node.at += took;
+                    node.computing += took;
+                    node.since.push(took);
+                }
+                Some(Ok(Stepped::Spoiled)) => return Err(failed("a device was lost")),
+                Some(Err(error)) => return Err(failed(error)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// By sender and receiver: what travels after each step.
+    fn parts(&self) -> Vec<Vec<Vec<Range<u64>>>> {
+        let Some(of) = self.sessions().next() else {
+            return Vec::new();
+        };
+        let units = &self.units;
+        let between = |from: usize, to: usize| match from == to || units[to].is_empty() {
+            true => Vec::new(),
+            false => of.parts(&units[from], &units[to], false),
+        };
+        let all = 0..units.len();
+        all.clone()
+            .map(|from| all.clone().map(|to| between(from, to)).collect())
+            .collect()
+    }
+
+    fn exchange(
+        &mut self,
+        parts: &[Vec<Vec<Range<u64>>>],
+        when: When,
+    ) -> Result<(), SimulateError> {
+        let mut sums: Vec<Option<Vec<u8>>> = Vec::new();
+        for node in &mut self.nodes {
+            let own = Self::on(node, |session, sim| session.sums(sim, when));
+            sums.push(own.transpose().map_err(failed)?.flatten());
+        }
+        let count = self.nodes.len();
+        let mut sent: Vec<Sent> = Vec::new();
+        let with_units: Vec<usize> = (0..count).filter(|n| !self.units[*n].is_empty()).collect();
+        for &from in &with_units {
+            let mut number = 0;
+            for &to in with_units.iter().filter(|to| **to != from) {
+                let own = parts.get(from).map_or(&[][..], |parts| &parts[to]);
+                let bytes: u64 = own.iter().map(|part| part.end - part.start).sum();
+                if bytes == 0 && sums[from].is_none() {
+                    continue;
+                }
+                number += 1;
+                let bytes = bytes + sums[from].as_ref().map_or(0, Vec::len) as u64;
+                // The driver handles one message after the other.
+                let at = self.nodes[from].at + number * self.spec.message_ns;
+                sent.push((from, to, at, bytes));
+                self.carry(from, to, own)?;
+            }
+        }
+        let others = |node: usize| {
+            let others = (0..count).filter(|other| *other != node);
+            let own = |other: usize| Some((self.units[other].clone(), sums[other].clone()?));
+            others.filter_map(own).collect::<Vec<_>>()
+        };
+        let others: Vec<Vec<(Range<u64>, Vec<u8>)>> = (0..count).map(others).collect();
+        for (node, others) in self.nodes.iter_mut().zip(&others) {
+            if !others.is_empty() {
+                let added = Self::on(node, |session, sim| session.add_up(sim, when, others));
+                added.transpose().map_err(failed)?;
+            }
+        }
+        if when == When::Step {
+            self.travel(sent);
+        }
+        Ok(())
+    }
+
+    /// Copies the data of a message, in a simulation that has some.
+    fn carry(&mut self, from: usize, to: usize, parts: &[Range<u64>]) -> Result<(), SimulateError> {
+        let mut bytes = Vec::new();
+        self.read(from, parts, |part| bytes.extend_from_slice(part))?;
+        let mut rest = &bytes[..];
+        if !rest.is_empty() {
+            self.read(to, parts, |part| {
+                let (own, behind) = rest.split_at(part.len());
+                part.copy_from_slice(own);
+                rest = behind;
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        node: usize,
+        parts: &[Range<u64>],
+        with: impl FnMut(&mut [u8]),
+    ) -> Result<(), SimulateError> {
+        let node = &mut self.nodes[node];
+        match &node.session {
+            Some(session) => session.present(&mut node.sim, parts, with).map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Has messages travel: the receivers have them at their times then.
+    fn travel(&mut self, mut sent: Vec<Sent>) {
+        sent.sort_unstable_by_key(|(_, _, at, _)| *at);
+        let Some((_, _, mut now, _)) = sent.first().copied() else {
+            return;
+        };
+        // Nothing else is on its way.
+        let mut fluid = Fluid::default();
+        let bandwidth = self.spec.bandwidth;
+        let links: Vec<[Shared; 2]> = (0..self.nodes.len())
+            .map(|_| {
+                let out = fluid.resource(bandwidth);
+                match self.spec.full_duplex {
+                    true => [out, fluid.resource(bandwidth)],
+                    false => [out, out],
+                }
+            })
+            .collect();
+        let switch = self.spec.switch_bandwidth;
+        let switch = switch.map(|bandwidth| fluid.resource(bandwidth));
+        let mut begun = 0;
+        loop {
+            let end = fluid.next_end().map(|after| now + after);
+            let begin = sent.get(begun).map(|(_, _, at, _)| *at);
+            let Some(at) = begin.into_iter().chain(end).min() else {
+                return;
+            };
+            for ended in fluid.advance(at - now) {
+                let to = sent[ended as usize].1;
+                let node = &mut self.nodes[to];
+                let arrives = at + self.spec.latency_ns;
+                // Its driver handles one message after the other.
+                node.at = node.at.max(arrives) + self.spec.message_ns;
+            }
+            now = at;
+            while let Some((from, to, ..)) = sent.get(begun).filter(|(_, _, of, _)| *of <= now) {
+                let bytes = sent[begun].3;
+                self.messages += 1;
+                self.nodes[*from].row.bytes_out += bytes;
+                self.nodes[*to].row.bytes_in += bytes;
+                let over = [Some(links[*from][0]), Some(links[*to][1]), switch];
+                let over = over.into_iter().flatten();
+                let uses = over.map(|link| Use::of(link, bytes as f64)).collect();
+                fluid.start(begun as u64, uses);
+                begun += 1;
+            }
+        }
+    }
+
+    /// The division of the next round, if another one pays.
+    fn compare(&mut self, left: u32) -> Option<Vec<Range<u64>>> {
+        let paces: Vec<Option<Pace>> = (self.nodes.iter_mut().zip(&self.units))
+            .map(|(node, units)| {
+                let pace = Pace::of(&std::mem::take(&mut node.since), node.set_up);
+                (!units.is_empty()).then_some(pace)
+            })
+            .collect();
+        let next = redivided(&self.units, &paces, left.into());
+        // All tell the first one, and it tells all.
+        let last = self.nodes.iter().map(|node| node.at).max().unwrap_or(0);
+        let both_ways = 2 * (self.spec.latency_ns + 2 * self.spec.message_ns);
+        for node in &mut self.nodes {
+            node.at = last + both_ways;
+        }
+        next
+    }
+
+    fn move_units(&mut self, next: Vec<Range<u64>>, left: u32) -> Result<(), SimulateError> {
+        self.gather()?;
+        let count = self.nodes.len();
+        let sums = self.sessions().next().and_then(Session::total);
+        let mut sent = Vec::new();
+        let mut later: Vec<Option<Later>> = vec![None; count];
+        for (to, later) in later.iter_mut().enumerate() {
+            let mut own = Later {
+                parts: Vec::new(),
+                sums,
+            };
+            for from in 0..count {
+                let Some(of) = self.nodes[from].session.as_ref() else {
+                    continue;
+                };
+                let parts = of.parts(&self.units[from], &next[to], true);
+                let bytes = parts.iter().map(|part| part.end - part.start).sum();
+                if from != to && bytes > 0 {
+                    sent.push((from, to, self.nodes[from].at, bytes));
+                }
+                for part in parts {
+                    let place = part.start;
+                    self.read(from, &[part], |bytes| {
+                        own.parts.push((place, bytes.to_vec()))
+                    })?;
+                }
+            }
+            *later = (!next[to].is_empty()).then_some(own);
+        }
+        self.travel(sent);
+        for node in &mut self.nodes {
+            close(node);
+        }
+        self.begin(next, left, later)
+    }
+
+    /// Brings what devices hold to host memory.
+    fn gather(&mut self) -> Result<(), SimulateError> {
+        for node in &mut self.nodes {
+            let began = node.sim.now();
+            if let Some(gathered) = Self::on(node, Session::gather) {
+                gathered.map_err(failed)?;
+                node.at += node.sim.now() - began;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(mut self, traces: bool) -> Report {
+        self.nodes.iter_mut().for_each(close);
+        let seconds = |time: Nanos| time as f64 / 1e9;
+        let all = seconds(self.ended);
+        let mut busiest: Option<Busiest> = None;
+        let mut regard = |resource: Resource, busy: f64| {
+            let share = (busy / all.max(f64::MIN_POSITIVE)).min(1.0);
+            if busy > 0.0 && busiest.as_ref().is_none_or(|most| share > most.share) {
+                busiest = Some(Busiest { resource, share });
+            }
+        };
+        let (mut rows, mut sent) = (Vec::with_capacity(self.nodes.len()), 0.0);
+        for (rank, node) in (0..).zip(self.nodes) {
+            let mut row = node.row;
+            row.computing = seconds(node.computing);
+            row.commands = if traces { node.traced } else { Vec::new() };
+            row.idle = (row.devices.len() as f64 * all - row.busy).max(0.0);
+            for device in &row.devices {
+                regard(Resource::Device(rank, device.name.clone()), device.seconds);
+            }
+            let [bytes_in, bytes_out] = [row.bytes_in, row.bytes_out].map(|bytes| bytes as f64);
+            let bandwidth = self.spec.bandwidth;
+            match self.spec.full_duplex {
+                true => {
+                    regard(Resource::LinkOut(rank), bytes_out / bandwidth);
+                    regard(Resource::LinkIn(rank), bytes_in / bandwidth);
+                }
+                false => regard(Resource::LinkOut(rank), (bytes_in + bytes_out) / bandwidth),
+            }
+            sent += bytes_out;
+            rows.push(row);
+        }
+        if let Some(bandwidth) = self.spec.switch_bandwidth {
+            regard(Resource::Switch, sent / bandwidth);
+        }
+        Report {
+            seconds: all,
+            nodes: rows,
+            requests: Default::default(),
+            restarts: 0,
+            busiest,
+            messages: self.messages,
+            decided: Duration::ZERO,
+            timeline: match traces {
+                false => Vec::new(),
+                true => (self.timeline.iter())
+                    .map(|(began, ended)| TaskRecord {
+                        name: self.bands.workload.name().to_owned(),
+                        began: *began,
+                        ended: *ended,
+                    })
+                    .collect(),
+            },
+        }
+    }
+}
+
+/// Closes a node's units, and notes what its devices did.
+fn close(node: &mut Node) {
+    let Some(session) = node.session.take() else {
+        return;
+    };
+    let outcome: Outcome = session.close(&mut node.sim);
+    let row = &mut node.row;
+    if row.devices.is_empty() {
+        let names = node.info.devices.iter().map(|device| device.name.clone());
+        row.devices = names
+            .map(|name| DevicePart {
+                name,
+                ..DevicePart::default()
+            })
+            .collect();
+    }
+    let shifts = std::mem::take(&mut node.shifts);
+    let mut traced = Traced::default();
+    traced.corun(&outcome.trace, 0);
+    for mut command in traced.commands {
+        let step = command.task as usize;
+        let shift = shifts.get(step).copied().unwrap_or_default();
+        for time in [
+            &mut command.queued,
+            &mut command.started,
+            &mut command.ended,
+        ] {
+            *time = time.saturating_add_signed(shift);
+        }
+        command.task += node.before;
+        node.traced.push(command);
+    }
+    node.before += shifts.len() as u32;
+    for step in &outcome.steps {
+        for (device, part) in step.devices.iter().zip(&mut row.devices) {
+            part.subtasks += device.chunks;
+            part.seconds += device.busy_seconds;
+            row.busy += device.busy_seconds;
+            row.counts.subtasks += device.chunks;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::codelet::Precision;
+    use crate::machine::MachineStore;
+    use crate::matrices::{awkward, matrix};
+    use crate::workload::cluster::{BandsWorkload, Check, ClusterWorkload};
+    use crate::workload::spmv::{self, Form, Spmv};
+    use crate::workload::stencil::Stencil;
+
+    fn network() -> NetworkSpec {
+        NetworkSpec {
+            bandwidth: 1e9,
+            latency_ns: 2_000,
+            message_ns: 500,
+            full_duplex: true,
+            switch_bandwidth: None,
+        }
+    }
+
+    fn machine(name: &str) -> MachineFile {
+        MachineStore::at("/nonexistent").find(name).unwrap()
+    }
+
+    /// A host ten times slower, without a GPU.
+    fn slow() -> MachineFile {
+        let mut machine = machine("k40");
+        machine.devices.clear();
+        machine
+    }
+
+    fn with_data(seed: u64) -> SimOptions {
+        SimOptions {
+            data: true,
+            seed,
+            ..SimOptions::default()
+        }
+    }
+
+    /// Runs a workload on machines with data, and compares the result of all with the problem.
+    fn check(workload: &BandsWorkload, machines: &[MachineFile], division: Option<&[f64]>) {
+        let bands = workload.bands().unwrap();
+        let spec = network();
+        let mut nodes =
+            Nodes::open((machines, &spec), bands, (&with_data(3), Tracing::None)).unwrap();
+        if let Some(speeds) = division {
+            let units = crate::balance::bands::divided(bands.workload.units(), speeds);
+            nodes.nodes.iter_mut().for_each(close);
+            let none = vec![None; machines.len()];
+            nodes.begin(units, bands.steps, none).unwrap();
+        }
+        nodes.run().unwrap();
+        let space = &workload.spaces()[workload.result()].extent;
+        let row = space.columns * space.element;
+        let mut all = vec![0xff; space.bytes(&space.whole()) as usize];
+        for node in 0..machines.len() {
+            if nodes.units[node].is_empty() {
+                continue;
+            }
+            let rows = (bands.rows)(&nodes.units[node]);
+            let bytes = rows.start * row..rows.end * row;
+            let to = &mut all[bytes.start as usize..bytes.end as usize];
+            nodes
+                .read(node, &[bytes], |own| to.copy_from_slice(own))
+                .unwrap();
+        }
+        let checked = match workload.check() {
+            Check::Blocks(check) => check(&space.whole(), &all, 1),
+            Check::Whole(_, check) => {
+                let ordered = workload.ordered(workload.result());
+                check(&[ordered.map_or(all.clone(), |ordered| ordered(&all))], 1)
+            }
+            Check::Summed(..) => panic!("a co-run has no such check"),
+        };
+        assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");
+    }
+
+    fn stencils() -> Vec<BandsWorkload> {
+        let flat = Stencil::new(33, 41, None, Precision::F32, 5).unwrap();
+        let deep = Stencil::new(5, 7, Some(19), Precision::F64, 6).unwrap();
+        vec![
+            BandsWorkload::stencil(flat, 11),
+            BandsWorkload::stencil(deep, 9),
+        ]
+    }
+
+    fn products() -> Vec<BandsWorkload> {
+        let of = |matrix, form, precision, steps| {
+            let options = spmv::Options {
+                form,
+                precision,
+                unit_weight: Some(32),
+                ..spmv::Options::default()
+            };
+            let spmv = Spmv::new("test", Arc::new(matrix), options).unwrap();
+            BandsWorkload::product(spmv, steps, None)
+        };
+        // The long rows are in pieces, which are at several nodes.
+        let short = (3..400).map(|row| row % 5);
+        let lengths: Vec<u32> = [300, 200, 90].into_iter().chain(short).collect();
+        let long = || matrix(400, &lengths, 3);
+        let all = [
+            of(long(), Form::Product, Precision::F64, 3),
+            of(long(), Form::Iteration, Precision::F64, 9),
+            of(long(), Form::Ranks, Precision::F32, 9),
+        ];
+        let square = awkward()
+            .into_iter()
+            .filter(|(_, m)| m.rows() == m.columns() && m.rows() > 0);
+        let ranks = square.map(|(_, matrix)| of(matrix, Form::Ranks, Precision::F64, 5));
+        all.into_iter().chain(ranks).collect()
+    }
+
+    #[test]
+    fn any_nodes_compute_what_one_does() {
+        for workload in stencils().into_iter().chain(products()) {
+            for nodes in [1, 2, 3, 5] {
+                check(&workload, &vec![machine("k40"); nodes], None);
+            }
+        }
+    }
+
+    #[test]
+    fn units_change_hands_where_nodes_are_unlike() {
+        let machines = [machine("k40"), slow(), machine("k40")];
+        for workload in stencils().into_iter().chain(products()) {
+            // What nodes begin with is far from what suits them, and one has nothing.
+            check(&workload, &machines, Some(&[1.0, 9.0, 2.0]));
+            check(&workload, &machines, Some(&[0.0, 1.0, 1.0]));
+        }
+    }
+
+    #[test]
+    fn a_slow_node_gets_fewer_units() {
+        let stencil = Stencil::new(4096, 4096, None, Precision::F64, 1).unwrap();
+        let workload = BandsWorkload::stencil(stencil, 100);
+        let machines = [machine("k40"), slow()];
+        let bands = workload.bands().unwrap();
+        let spec = network();
+        let options = SimOptions::default();
+        let mut nodes = Nodes::open((&machines, &spec), bands, (&options, Tracing::None)).unwrap();
+        nodes.nodes.iter_mut().for_each(close);
+        nodes
+            .begin(vec![0..2048, 2048..4096], 100, vec![None, None])
+            .unwrap();
+        nodes.run().unwrap();
+        let count = |range: &Range<u64>| range.end - range.start;
+        assert!(
+            count(&nodes.units[0]) > 2 * count(&nodes.units[1]),
+            "{:?}",
+            nodes.units
+        );
+        let ended = nodes.ended;
+        // More than either has to do alone in the time that the faster one needs for its part.
+        let report = nodes.report(false);
+        assert!((report.seconds - ended as f64 / 1e9).abs() < 1e-9);
+        assert!(
+            report
+                .nodes
+                .iter()
+                .all(|node| node.bytes_in > 0 && node.computing > 0.0)
+        );
+    }
+
+    #[test]
+    fn more_nodes_are_faster() {
+        let stencil = Stencil::new(8192, 8192, None, Precision::F64, 1).unwrap();
+        let workload = BandsWorkload::stencil(stencil, 20);
+        let seconds = |count: usize| {
+            let machines = vec![machine("k40"); count];
+            let bands = workload.bands().unwrap();
+            simulate_bands((&machines, &network()), bands, (1, None), false)
+                .unwrap()
+                .seconds
+        };
+        let (one, two, four) = (seconds(1), seconds(2), seconds(4));
+        assert!(two < 0.6 * one && four < 0.6 * two, "{one} {two} {four}");
+    }
+}

@@ -1,0 +1,343 @@
+//! A node's part of a co-run over several nodes, step by step. Between the steps the node
+//! sends what other nodes read of its units, and takes in what it reads of theirs: to the
+//! part, other nodes are what other devices are within it, and what lies beyond its units is
+//! in host memory when a step begins.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::barrier::EndedStep;
+use super::context::{Context, DeviceState};
+use super::form::{Form, Later, When};
+use super::jobs::Jobs;
+use super::layout::Layout;
+use super::open::Corun;
+use super::probe::Probes;
+use super::run::{Planned, RunState};
+use super::step::StepEnd;
+use super::{CorunError, Options};
+use crate::balance::{Balancer, Setup};
+use crate::codelet::Codelet;
+use crate::engine::scope::{RuntimeScope, SuspendedScope};
+use crate::engine::{Loss, Outcome};
+use crate::runtime::{Notice, Runtime, RuntimeError};
+use crate::time::Nanos;
+use crate::workload::Divisible;
+use std::sync::Arc;
+
+/// Makes a balancer for a part.
+pub type NewBalancer<'b> = &'b dyn Fn(&Setup) -> Box<dyn Balancer>;
+
+/// The units of a node in a co-run, between two steps. It does not have the runtime then;
+/// its memory must be given back by [`Self::close`].
+pub struct Session<'w> {
+    state: Suspended<'w>,
+    /// The step to come.
+    step: u32,
+}
+
+/// How a step has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    /// It took so long.
+    Done(Nanos),
+    /// A device was lost with units that it held.
+    Spoiled,
+}
+
+impl<'w> Session<'w> {
+    /// Opens these units of a workload, and not those of other nodes, on all devices of a runtime but those that were lost,
+    /// and fills the first version of them, or a later one.
+    ///
+    /// # Errors
+    /// As [`Corun::open`] and [`Corun::run`].
+    pub fn open(
+        runtime: &mut dyn Runtime,
+        (workload, units, others): (&'w dyn Divisible, Range<u64>, Vec<Range<u64>>),
+        (options, lost): (&Options, &[bool]),
+        balancer: NewBalancer,
+        later: Option<&Later>,
+    ) -> Result<Self, CorunError> {
+        let mut corun = Corun::open_part(runtime, workload, units, (options, lost))?;
+        corun.form.publish(others);
+        let balancer = balancer(corun.setup());
+        let mut run = RunState::new(corun, balancer);
+        run.set_up(later)?;
+        run.start_clock();
+        Ok(Self {
+            state: Suspended::of(run),
+            step: 0,
+        })
+    }
+
+    /// The units.
+    pub fn units(&self) -> Range<u64> {
+        self.state.units.clone()
+    }
+
+    /// What the run has recorded so far.
+    pub fn outcome(&self) -> &Outcome {
+        &self.state.outcome
+    }
+
+    /// The devices lost so far.
+    pub fn losses(&self) -> &[Loss] {
+        &self.state.losses
+    }
+
+    /// Calls `with` with the run on its runtime.
+    fn on<R>(
+        self,
+        runtime: &mut dyn Runtime,
+        with: impl FnOnce(&mut RunState<'_, 'w>, u32) -> R,
+    ) -> (Self, R) {
+        let step = self.step;
+        let mut run = self.state.resume(runtime);
+        let result = with(&mut run, step);
+        let state = Suspended::of(run);
+        (Self { state, step }, result)
+    }
+
+    /// Computes a step. What it reads of other nodes' units was written before to
+    /// [what is present](Self::present).
+    ///
+    /// # Errors
+    /// As [`Corun::run`].
+    pub fn step(self, runtime: &mut dyn Runtime) -> (Self, Result<Stepped, CorunError>) {
+        let (mut session, stepped) = self.on(runtime, |run, step| {
+            // What came from other nodes in between is no part of the step.
+            run.start_clock();
+            run.begin_step(step)?;
+            match run.context.spoiled {
+                true => Ok(StepEnd::Spoiled(0)),
+                false => run.step(step),
+            }
+        });
+        let stepped = stepped.map(|end| match end {
+            StepEnd::Done(_) => {
+                session.step += 1;
+                let ended = session.state.ended.as_ref();
+                Stepped::Done(ended.map_or(0, EndedStep::took))
+            }
+            StepEnd::Spoiled(_) => Stepped::Spoiled,
+        });
+        (session, stepped)
+    }
+
+    /// The bytes of the present version, by their places in the whole one, that the units
+    /// `reader` read of the units `owner`. With `begins`, the reader has computed none of its
+    /// units before.
+    pub fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
+        self.state.form.parts(owner, reader, begins)
+    }
+
+    /// Calls `with` with bytes of the present version, by their places, which are in host
+    /// memory. Not at all in a simulation without data.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn present(
+        &self,
+        runtime: &mut dyn Runtime,
+        parts: &[Range<u64>],
+        mut with: impl FnMut(&mut [u8]),
+    ) -> Result<(), RuntimeError> {
+        let Some((memory, first)) = self.state.form.present() else {
+            return Ok(());
+        };
+        for part in parts {
+            match runtime.host_range(memory, part.start - first..part.end - first) {
+                Ok(bytes) => with(bytes),
+                Err(RuntimeError::NoData) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What its units sum, if all nodes need it after the step, or at the end.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn sums(
+        self,
+        runtime: &mut dyn Runtime,
+        when: When,
+    ) -> (Self, Result<Option<Vec<u8>>, CorunError>) {
+        self.on(runtime, |run, _| match run.context.has_all() {
+            true => Ok(None),
+            false => run.form.sums(&mut run.context, when),
+        })
+    }
+
+    /// Adds up, with what the units of other nodes sum.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn add_up(
+        self,
+        runtime: &mut dyn Runtime,
+        when: When,
+        others: &[(Range<u64>, Vec<u8>)],
+    ) -> (Self, Result<(), CorunError>) {
+        self.on(runtime, |run, _| match run.context.has_all() {
+            true => Ok(()),
+            false => run.form.add_up(&mut run.context, when, others),
+        })
+    }
+
+    /// The sum of all absolute changes in the last step, if the workload sums them.
+    pub fn change(&self) -> Option<f64> {
+        self.state.form.change()
+    }
+
+    /// The estimate of an eigenvalue, if the workload finds one.
+    pub fn eigenvalue(&self) -> Option<f64> {
+        self.state.form.eigenvalue()
+    }
+
+    /// What all units summed in the last step.
+    pub fn total(&self) -> Option<[f64; 2]> {
+        self.state.form.total()
+    }
+
+    /// Brings the present version of all its units to host memory. False when a device was
+    /// lost with its part of it.
+    ///
+    /// # Errors
+    /// What the runtime refuses.
+    pub fn gather(self, runtime: &mut dyn Runtime) -> (Self, Result<bool, CorunError>) {
+        self.on(runtime, |run, step| run.gather(step))
+    }
+
+    /// Gives all memory and queues back.
+    pub fn close(self, runtime: &mut dyn Runtime) -> Outcome {
+        let mut run = self.state.resume(runtime);
+        // After an error some may be in flight, whose ends must not reach others.
+        let _ = run.drain();
+        let outcome = std::mem::take(&mut run.outcome);
+        drop(run);
+        runtime.notify(Notice::DrivingBegins);
+        outcome
+    }
+}
+
+/// A run without its runtime.
+struct Suspended<'w> {
+    scope: SuspendedScope,
+    workload: &'w dyn Divisible,
+    units: Range<u64>,
+    codelet: Arc<Codelet>,
+    devices: Vec<DeviceState>,
+    layout: Layout,
+    jobs: Jobs,
+    losses: Vec<Loss>,
+    spoiled: bool,
+    each_command: bool,
+    outside: Duration,
+    submitting: Nanos,
+    form: Box<dyn Form + 'w>,
+    options: Options,
+    balancer: Box<dyn Balancer>,
+    planned: Planned,
+    barrier: Nanos,
+    ended: Option<EndedStep>,
+    clock: Instant,
+    probes: Probes,
+    told_losses: usize,
+    lost_seconds: f64,
+    outcome: Outcome,
+    opened: (Instant, Nanos),
+}
+
+impl<'w> Suspended<'w> {
+    fn of(run: RunState<'_, 'w>) -> Self {
+        let RunState {
+            context,
+            form,
+            options,
+            balancer,
+            planned,
+            barrier,
+            ended,
+            clock,
+            probes,
+            told_losses,
+            lost_seconds,
+            outcome,
+            opened,
+        } = run;
+        let Context {
+            runtime,
+            workload,
+            units,
+            codelet,
+            devices,
+            layout,
+            jobs,
+            losses,
+            spoiled,
+            each_command,
+            outside,
+            submitting,
+        } = context;
+        Self {
+            scope: runtime.suspend(),
+            workload,
+            units,
+            codelet,
+            devices,
+            layout,
+            jobs,
+            losses,
+            spoiled,
+            each_command,
+            outside,
+            submitting,
+            form,
+            options,
+            balancer,
+            planned,
+            barrier,
+            ended,
+            clock,
+            probes,
+            told_losses,
+            lost_seconds,
+            outcome,
+            opened,
+        }
+    }
+
+    fn resume<'r>(self, runtime: &'r mut dyn Runtime) -> RunState<'r, 'w> {
+        let context = Context {
+            runtime: RuntimeScope::resume(runtime, self.scope),
+            workload: self.workload,
+            units: self.units,
+            codelet: self.codelet,
+            devices: self.devices,
+            layout: self.layout,
+            jobs: self.jobs,
+            losses: self.losses,
+            spoiled: self.spoiled,
+            each_command: self.each_command,
+            outside: self.outside,
+            submitting: self.submitting,
+        };
+        RunState {
+            context,
+            form: self.form,
+            options: self.options,
+            balancer: self.balancer,
+            planned: self.planned,
+            barrier: self.barrier,
+            ended: self.ended,
+            clock: self.clock,
+            probes: self.probes,
+            told_losses: self.told_losses,
+            lost_seconds: self.lost_seconds,
+            outcome: self.outcome,
+            opened: self.opened,
+        }
+    }
+}

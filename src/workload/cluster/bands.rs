@@ -1,0 +1,277 @@
+//! Workloads that nodes compute as one co-run: a run of neighbouring units a node, whatever
+//! devices it has. What others read of them travels between two steps.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::samples::positions;
+use super::{Check, ClusterWorkload, Course, Figure, NewSpace, Ordered, Turn};
+use crate::cluster::space::{Block, Extent};
+use crate::codelet::Precision;
+use crate::verify::Checked;
+use crate::workload::spmv::{Form, Spmv};
+use crate::workload::stencil::Stencil;
+use crate::workload::{Divisible, Grid};
+
+/// A co-run over nodes.
+#[derive(Clone, Copy)]
+pub struct Bands<'a> {
+    pub workload: &'a dyn Divisible,
+    pub steps: u32,
+    /// End when all changes in a step sum to at most this, where the workload sums them.
+    pub tolerance: Option<f64>,
+    /// The rows of the result that the node has which computed some units.
+    pub rows: &'a RowsOf,
+    /// The space of a number that the steps leave.
+    pub figure: usize,
+}
+
+/// The rows of a result, by units.
+pub type RowsOf = dyn Fn(&Range<u64>) -> Range<u64> + Send + Sync;
+
+/// What is divided among nodes.
+#[derive(Clone)]
+enum Divided {
+    Stencil(Arc<Stencil>),
+    Product(Arc<Spmv>),
+}
+
+/// A stencil, a sparse product or page ranks over nodes.
+#[derive(Clone)]
+pub struct BandsWorkload {
+    divided: Divided,
+    steps: u32,
+    tolerance: Option<f64>,
+    rows: Arc<RowsOf>,
+}
+
+/// The spaces: the result, and a figure.
+const RESULT: usize = 0;
+const FIGURE: usize = 1;
+
+impl BandsWorkload {
+    /// So many steps of a stencil.
+    pub fn stencil(stencil: Stencil, steps: u32) -> Self {
+        Self {
+            divided: Divided::Stencil(Arc::new(stencil)),
+            steps,
+            tolerance: None,
+            rows: Arc::new(Range::clone),
+        }
+    }
+
+    /// So many products or steps of an iteration, or until all changes in a step sum to at
+    /// most `tolerance`, where ranks are computed. Its result is in the order of places.
+    pub fn product(spmv: Spmv, steps: u32, tolerance: Option<f64>) -> Self {
+        let spmv = Arc::new(spmv);
+        let rows = {
+            let spmv = Arc::clone(&spmv);
+            // All nodes have the rows that are cut into pieces, which come first.
+            move |units: &Range<u64>| {
+                let long = spmv.arrangement().long_rows().count() as u64;
+                let rows = spmv.arrangement().rows(units);
+                let begin = match units.start {
+                    0 => 0,
+                    _ => u64::from(rows.start).max(long),
+                };
+                begin..u64::from(rows.end).max(long).max(begin)
+            }
+        };
+        Self {
+            divided: Divided::Product(spmv),
+            steps,
+            tolerance,
+            rows: Arc::new(rows),
+        }
+    }
+
+    fn divisible(&self) -> &dyn Divisible {
+        match &self.divided {
+            Divided::Stencil(stencil) => &**stencil,
+            Divided::Product(spmv) => &**spmv,
+        }
+    }
+
+    /// The result's rows of numbers.
+    fn extent(&self) -> Extent {
+        match &self.divided {
+            Divided::Stencil(stencil) => Extent {
+                rows: stencil.units(),
+                columns: stencil.unit_points(),
+                element: stencil.precision().bytes(),
+            },
+            Divided::Product(spmv) => Extent {
+                rows: spmv.matrix().rows().into(),
+                columns: 1,
+                element: spmv.number(),
+            },
+        }
+    }
+
+    /// The precision of the result.
+    pub fn precision(&self) -> Precision {
+        match &self.divided {
+            Divided::Stencil(stencil) => stencil.precision(),
+            Divided::Product(spmv) => spmv.options().precision,
+        }
+    }
+}
+
+impl ClusterWorkload for BandsWorkload {
+    fn name(&self) -> &'static str {
+        self.divisible().name()
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let space = |extent| NewSpace {
+            extent,
+            contents: None,
+        };
+        let figure = Extent {
+            rows: 1,
+            columns: 1,
+            element: size_of::<f64>() as u64,
+        };
+        vec![space(self.extent()), space(figure)]
+    }
+
+    /// Steps.
+    fn tasks(&self) -> u64 {
+        self.steps.into()
+    }
+
+    fn bands(&self) -> Option<Bands<'_>> {
+        Some(Bands {
+            workload: self.divisible(),
+            steps: self.steps,
+            tolerance: self.tolerance,
+            rows: &*self.rows,
+            figure: FIGURE,
+        })
+    }
+
+    fn course(&self) -> Box<dyn Course + '_> {
+        Box::new(Together { has_run: false })
+    }
+
+    fn result(&self) -> usize {
+        RESULT
+    }
+
+    fn shortened(&self, tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
+        Some(Box::new(Self {
+            steps: tasks as u32,
+            ..self.clone()
+        }))
+    }
+
+    /// A unit of a grid depends on as many units around it as there are steps. Where these
+    /// are few, a node computes them again for some units of its blocks; otherwise the first
+    /// node computes the whole result.
+    fn check(&self) -> Check<'_> {
+        let steps = self.steps;
+        let whole = |right: bool| {
+            let mut checked = Checked::default();
+            checked.exactly(right);
+            checked
+        };
+        match &self.divided {
+            Divided::Stencil(stencil)
+                if UNITS as u64 * NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>
+            {
+                Check::Blocks(Box::new(move |block, bytes, seed| {
+                    compare(stencil, steps.into(), (block, bytes), seed)
+                }))
+            }
+            Divided::Stencil(stencil) => Check::Whole(
+                vec![RESULT],
+                Box::new(move |spaces, _| {
+                    whole(
+                        stencil
+                            .verify(steps, aligned(&spaces[0], &mut Vec::new()))
+                            .1,
+                    )
+                }),
+            ),
+            Divided::Product(spmv) => Check::Whole(
+                vec![RESULT],
+                Box::new(move |spaces, _| {
+                    let result = spmv.in_places(&spaces[0]);
+                    whole(spmv.verify(steps, aligned(&result, &mut Vec::new())).1)
+                }),
+            ),
+        }
+    }
+
+    fn figure(&self) -> Option<Figure> {
+        let Divided::Product(spmv) = &self.divided else {
+            return None;
+        };
+        let (name, title) = match spmv.options().form {
+            Form::Product => return None,
+            Form::Iteration => ("eigenvalue", "Eigenvalue"),
+            Form::Ranks => ("change", "Last change"),
+        };
+        Some(Figure {
+            name,
+            title,
+            space: FIGURE,
+            of: Box::new(|bytes| {
+                bytes
+                    .first_chunk()
+                    .map_or(f64::NAN, |of| f64::from_ne_bytes(*of))
+            }),
+        })
+    }
+
+    fn ordered(&self, space: usize) -> Option<Ordered<'_>> {
+        match &self.divided {
+            Divided::Product(spmv) if space == RESULT => {
+                Some(Box::new(|bytes| spmv.in_rows(bytes)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// All steps together.
+struct Together {
+    has_run: bool,
+}
+
+impl Course for Together {
+    fn next(&mut self) -> Turn {
+        match std::mem::replace(&mut self.has_run, true) {
+            false => Turn::Bands,
+            true => Turn::End,
+        }
+    }
+
+    fn decided(&mut self, _is_met: bool) {}
+}
+
+/// Units of a block that are compared, and for how many nodes that must be little work.
+const UNITS: usize = 4;
+const NODES: u64 = 64;
+
+fn compare(stencil: &Stencil, steps: u64, (block, bytes): (&Block, &[u8]), seed: u64) -> Checked {
+    let mut checked = Checked::default();
+    let positions = positions(block, seed).into_iter();
+    let mut units: Vec<u64> = positions.map(|[unit, _]| unit).collect();
+    units.dedup();
+    units.truncate(UNITS);
+    let length = (block.width() * stencil.precision().bytes()) as usize;
+    for unit in units {
+        let begin = (unit - block.rows.start) as usize * length;
+        checked.exactly(stencil.is_unit(steps, unit, &bytes[begin..begin + length]));
+    }
+    checked
+}
+
+/// The bytes, as aligned as numbers must be.
+fn aligned<'b>(bytes: &[u8], to: &'b mut Vec<u64>) -> &'b [u8] {
+    *to = vec![0; bytes.len().div_ceil(8)];
+    let all = bytemuck::cast_slice_mut(to);
+    all[..bytes.len()].copy_from_slice(bytes);
+    &bytemuck::cast_slice(to)[..bytes.len()]
+}
