@@ -1,6 +1,7 @@
 //! Which bytes subtasks read and where they are, as numbers that are quick to compare.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::cluster::NodeId;
 use crate::cluster::space::{Block, Part, Spaces};
@@ -28,8 +29,8 @@ impl Bits {
 
 /// What the subtasks of a chain read: blocks that one node has, each counted once however
 /// many subtasks read it. Blocks that overlap without being equal count as unlike ones.
-#[derive(Clone, Debug)]
 pub struct Data {
+    chain: Arc<Chain>,
     /// The bytes and the holder of each block; none of one that a subtask will write.
     blocks: Vec<(u64, Option<NodeId>)>,
     /// The blocks that each subtask of the chain writes, and that others read.
@@ -71,13 +72,14 @@ impl Data {
     /// Asks each subtask of a chain what it reads. None if that are too many blocks to keep,
     /// as where each subtask reads a column, and each row is a block. Policies then do not
     /// know where data are.
-    pub fn of(chain: &Chain, spaces: &Spaces, nodes: usize) -> Option<Self> {
+    pub fn of(chain: &Arc<Chain>, spaces: &Spaces, nodes: usize) -> Option<Self> {
         Self::within(MOST_BYTES, chain, spaces, nodes)
     }
 
-    fn within(most: usize, chain: &Chain, spaces: &Spaces, nodes: usize) -> Option<Self> {
+    fn within(most: usize, chain: &Arc<Chain>, spaces: &Spaces, nodes: usize) -> Option<Self> {
         let mut numbers: HashMap<(Part, Option<u64>), u32> = HashMap::new();
         let mut data = Self {
+            chain: Arc::clone(chain),
             blocks: Vec::new(),
             written: HashMap::new(),
             reads: Vec::new(),
@@ -194,8 +196,8 @@ impl Data {
         (0..count).for_each(|subtask| self.find_home(subtask));
     }
 
-    /// Finds the home of a subtask. Where several nodes have most, their subtasks are divided
-    /// among them in the order of both.
+    /// Finds the home of a subtask. Where several nodes have most, the subtasks of its task are
+    /// divided among them in the order of both.
     pub fn find_home(&mut self, subtask: u64) {
         let mut having: Vec<NodeId> = Vec::new();
         let range = self.begins[subtask as usize]..self.begins[subtask as usize + 1];
@@ -214,7 +216,9 @@ impl Data {
         let mut best: Vec<NodeId> = having.clone();
         best.retain(|node| sum(node) >= ALMOST * most);
         best.sort_unstable();
-        let place = subtask as usize * best.len() / self.homes.len();
+        let (task, own) = self.chain.place(subtask);
+        let count = self.chain.tasks()[task].count();
+        let place = (own * best.len() as u64 / count) as usize;
         self.homes[subtask as usize] = best.get(place).copied();
         having.iter().for_each(|node| self.sums[node.index()] = 0);
     }
@@ -243,7 +247,6 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     use crate::cluster::space::{Extent, SpaceId};
     use crate::codelet::Cost;
@@ -293,7 +296,7 @@ mod tests {
             (Block::new(row..row + 1, 0..SIDE), node)
         });
         let mut spaces = Spaces::default();
-        let task = Chain::of(Arc::new(Columns(spaces.add(extent, rows))));
+        let task = Arc::new(Chain::of(Arc::new(Columns(spaces.add(extent, rows)))));
         let data = Data::of(&task, &spaces, 2).unwrap();
         assert_eq!(data.home(7), Some(NodeId(1)));
         let missing = data.missing(7, NodeId(1));

@@ -114,6 +114,13 @@ impl Ledger {
         self.loads[node.index()]
     }
 
+    /// The same of subtasks with lesser numbers than one of a chain, which come before it.
+    pub fn load_before(&self, node: NodeId, subtask: u64) -> f64 {
+        let queue = self.queue(node).iter();
+        let before = queue.filter(|other| **other < subtask);
+        before.map(|other| self.weight(*other)).sum()
+    }
+
     /// The work that is not done.
     pub fn open_weight(&self) -> f64 {
         self.open_weight

@@ -7,6 +7,7 @@
 
 mod central;
 mod data;
+pub mod kinds;
 mod ledger;
 mod links;
 mod named;

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::data::{Data, Missing};
+use super::kinds::Kinds;
 use super::ledger::{BrokenRule, Completion, Ledger};
 use super::links::Links;
 use super::precedence::Precedence;
-use super::rate::{Mean, weight};
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
@@ -59,7 +59,7 @@ pub struct TaskState {
     precedence: Precedence,
     /// The subtasks that may begin since the last call of [`Self::take_freed`].
     freed: Vec<u64>,
-    mean: Mean,
+    kinds: Kinds,
     nodes: Nodes,
     /// Which devices of each node work; none of a lost node does.
     working: Vec<Vec<bool>>,
@@ -87,14 +87,14 @@ impl TaskState {
         network: Network,
         now: Nanos,
     ) -> Self {
-        let mean = Mean::of(&*task, spaces);
-        let subtasks = 0..task.count();
-        let weights = subtasks.map(|subtask| weight(task.cost(subtask), mean.cost) as f32);
+        let devices = nodes.iter().flat_map(|node| &node.devices);
+        let kinds = Kinds::of(Arc::clone(&task), spaces, devices);
+        let weights = (0..task.count()).map(|subtask| kinds.weight(subtask) as f32);
         let mut ledger = Ledger::new(weights.collect(), nodes.len());
         let precedence = Precedence::new(Arc::clone(&task), window);
         ledger.hold((0..task.count()).filter(|subtask| !precedence.may_begin(*subtask)));
         Self {
-            mean,
+            kinds,
             ledger,
             precedence,
             freed: Vec::new(),
@@ -116,19 +116,14 @@ impl TaskState {
         self.now
     }
 
-    /// The task's name. Tasks of one name have subtasks of one kind.
-    pub fn name(&self) -> &str {
-        self.task.name()
-    }
-
     /// The number of subtasks.
     pub fn count(&self) -> u64 {
         self.task.count()
     }
 
-    /// The mean of the subtasks.
-    pub fn mean(&self) -> Mean {
-        self.mean
+    /// The kinds of the subtasks.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// All nodes, lost ones included.

@@ -49,6 +49,11 @@ impl Copies {
     /// Who asks again has lost its copy, and gets it from here: it might otherwise wait for a
     /// node that waits for it.
     pub fn sender(&mut self, wanted: Relayed, bytes: u64, now: Nanos) -> NodeId {
+        if self.sends.values().all(|(free, _)| *free <= now) {
+            // Nothing is on its way, so it does not matter who has sent what. Who had sent less
+            // would otherwise send all of the next blocks.
+            self.sends.clear();
+        }
         let copies = self.of.entry(wanted.source.clone()).or_default();
         let takes = (bytes as f64 / self.network.bandwidth * 1e9) as Nanos;
         let told = now + self.network.round_trip / 2;
@@ -148,6 +153,25 @@ mod tests {
             let count = senders.iter().filter(|&&sender| sender == node).count();
             assert!((40..=60).contains(&count), "{node} sends {count}");
         }
+    }
+
+    #[test]
+    fn who_has_sent_little_before_a_pause_does_not_send_all_after_it() {
+        let mut copies = copies();
+        // Nodes 1 to 4 have sent for an hour, and this one nothing.
+        for node in 1..5 {
+            copies
+                .sends
+                .insert(NodeId(node), (3600 * SECOND, 3600 * SECOND));
+        }
+        let asks: Vec<(u32, u64)> = (0..50)
+            .flat_map(|row| (1..5).map(move |node| (node, row)))
+            .collect();
+        let later = 4000 * SECOND;
+        let sender = |&(to, row): &(u32, u64)| copies.sender(wanted(to, row), 1000, later).0;
+        let own = asks.iter().map(sender).filter(|sender| *sender == 0);
+        let own = own.count();
+        assert!((40..=100).contains(&own), "{own} of 200");
     }
 
     #[test]

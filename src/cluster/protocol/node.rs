@@ -217,11 +217,11 @@ impl NodeMachine {
         );
         let work = Work::new(
             (self.task, self.me),
-            Arc::clone(&task),
+            (Arc::clone(&task), &self.info),
             fetches,
             (network, spaces),
         );
-        self.devices.begin(&self.info, work.mean());
+        self.devices.begin(&self.info, work.kinds());
         self.work = Some(work);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.begin(self.task, task, spaces, now, actions);
@@ -318,7 +318,9 @@ impl NodeMachine {
         // Where its task has ended, nothing of it is wanted.
         let work = self.work.as_mut().filter(|work| work.id == running.task);
         if let Some(work) = work {
-            self.devices.learn(device, work.weight(subtask), took, now);
+            let kinds = work.kinds();
+            let work_of = (kinds.kind(subtask), kinds.weight(subtask));
+            self.devices.learn(device, work_of, took, now);
             if work.done(running, actions) {
                 // What the device does next is part of the report.
                 let prefetch = self.settings.prefetch;

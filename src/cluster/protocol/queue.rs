@@ -78,7 +78,7 @@ impl Queue {
     }
 
     /// The data of the next one were asked for, if it `needs` any.
-    pub fn asked(&mut self, needs: bool) {
+    pub fn set_asked(&mut self, needs: bool) {
         if let Some(subtask) = self.unasked.pop_front() {
             let part = match needs {
                 true => &mut self.fetched,
@@ -88,14 +88,23 @@ impl Queue {
         }
     }
 
-    /// The first one that can begin: by number, or one that was fetched, so that others can
-    /// be, before one that keeps nothing waiting.
-    pub fn ready(&self, can_begin: impl Fn(u64) -> bool) -> Option<u64> {
-        let first = |part: &VecDeque<u64>| part.iter().copied().find(|&s| can_begin(s));
-        match (self.by_number, first(&self.fetched)) {
-            (false, Some(fetched)) => Some(fetched),
-            (_, fetched) => fetched.into_iter().chain(first(&self.local)).min(),
-        }
+    /// Those whose data were asked for, in the order in which they should begin: by number, or
+    /// those that need data of others, so that others can be fetched, before those that keep
+    /// nothing waiting.
+    pub fn asked(&self) -> impl Iterator<Item = u64> + '_ {
+        let mut fetched = self.fetched.iter().copied().peekable();
+        let mut local = self.local.iter().copied().peekable();
+        std::iter::from_fn(move || {
+            let is_local = match (fetched.peek(), local.peek()) {
+                (Some(fetched), Some(local)) => self.by_number && local < fetched,
+                (fetched, _) => fetched.is_none(),
+            };
+            if is_local {
+                local.next()
+            } else {
+                fetched.next()
+            }
+        })
     }
 
     /// Those whose data were not asked for, in order.
@@ -108,7 +117,7 @@ impl Queue {
         if let Some(place) = self.unasked.iter().position(|&other| other == subtask) {
             self.unasked.remove(place);
             self.unasked.push_front(subtask);
-            self.asked(needs);
+            self.set_asked(needs);
         }
     }
 
@@ -137,7 +146,7 @@ mod tests {
         queue.extend(0..6);
         for subtask in 0..4 {
             assert_eq!(queue.next_unasked(), Some(subtask));
-            queue.asked(subtask % 2 == 1);
+            queue.set_asked(subtask % 2 == 1);
         }
         queue
     }
@@ -145,14 +154,8 @@ mod tests {
     #[test]
     fn what_was_fetched_begins_first_where_it_has_come() {
         let queue = queue();
-        assert_eq!(queue.ready(|_| true), Some(1));
-        assert_eq!(queue.ready(|subtask| subtask != 1), Some(3));
-        assert_eq!(queue.ready(|subtask| subtask % 2 == 0), Some(0));
-        assert_eq!(
-            queue.ready(|subtask| subtask > 3),
-            None,
-            "these were not asked for"
-        );
+        let asked: Vec<u64> = queue.asked().collect();
+        assert_eq!(asked, [1, 3, 0, 2], "4 and 5 were not asked for");
         assert_eq!((queue.len(), queue.fetched()), (6, 2));
     }
 
@@ -161,13 +164,12 @@ mod tests {
         let mut queue = Queue::new(true);
         queue.extend([5, 2, 9].into_iter());
         assert_eq!(queue.next_unasked(), Some(2));
-        queue.asked(false);
-        queue.asked(true);
-        assert_eq!(queue.ready(|_| true), Some(2));
-        assert_eq!(queue.ready(|subtask| subtask != 2), Some(5));
+        queue.set_asked(false);
+        queue.set_asked(true);
+        assert!(queue.asked().eq([2, 5]));
         queue.again(1);
         queue.extend([0].into_iter());
-        assert_eq!(queue.ready(|_| true), Some(1));
+        assert!(queue.asked().eq([1, 2, 5]));
         assert_eq!(queue.take(), [1, 5, 2, 0, 9]);
     }
 
@@ -176,7 +178,7 @@ mod tests {
         let mut queue = queue();
         assert!(queue.remove(0));
         queue.again(0);
-        assert_eq!(queue.ready(|_| true), Some(0));
+        assert_eq!(queue.asked().next(), Some(0));
         assert_eq!(queue.len(), 6);
     }
 

@@ -11,10 +11,11 @@ use super::fetch::{Fetches, travels_alone};
 use super::queue::Queue;
 use super::{Action, DeviceIndex, Message, RequestId, Results};
 use crate::cluster::NodeId;
+use crate::cluster::info::NodeInfo;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Task, TaskId, extend_runs};
-use crate::spread::rate::{Mean, weight};
+use crate::spread::kinds::Kinds;
 use crate::spread::{Network, Next};
 use crate::time::Nanos;
 
@@ -45,7 +46,7 @@ const BEHIND: usize = 128;
 pub(super) struct Work {
     pub id: TaskId,
     pub task: Arc<Chain>,
-    mean: Mean,
+    kinds: Kinds,
     queue: Queue,
     /// Who has what other subtasks have written for those that were given to this node.
     written: HashMap<u64, NodeId>,
@@ -84,13 +85,13 @@ fn serve(relayed: Relayed, actions: &mut Vec<Action>) {
 impl Work {
     pub fn new(
         (id, me): (TaskId, NodeId),
-        task: Arc<Chain>,
+        (task, info): (Arc<Chain>, &NodeInfo),
         fetches: Fetches,
         (network, spaces): (Network, &Spaces),
     ) -> Self {
         Self {
             id,
-            mean: Mean::of(&*task, Some(spaces)),
+            kinds: Kinds::of(Arc::clone(&task), Some(spaces), info.devices.iter()),
             queue: Queue::new(task.is_woven()),
             task,
             written: HashMap::new(),
@@ -105,14 +106,9 @@ impl Work {
         }
     }
 
-    /// The mean of its subtasks.
-    pub fn mean(&self) -> Mean {
-        self.mean
-    }
-
-    /// How much work a subtask is.
-    pub fn weight(&self, subtask: u64) -> f64 {
-        weight(self.task.cost(subtask), self.mean.cost)
+    /// The kinds of its subtasks.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// The subtasks that are here and have not ended; `None` if there are more than `most`.
@@ -254,10 +250,7 @@ impl Work {
         devices: &Devices,
         actions: &mut Vec<Action>,
     ) {
-        let waits = self
-            .queue
-            .ready(|subtask| self.fetches.is_here(subtask))
-            .is_none();
+        let waits = !(self.queue.asked()).any(|subtask| self.fetches.is_here(subtask));
         let next = match devices.computes(device) {
             true => Next::Computes,
             false if waits && self.queue.len() > 0 => Next::Waits,
@@ -398,16 +391,10 @@ impl Work {
         actions: &mut Vec<Action>,
     ) {
         loop {
-            // A cancelled run of it must end first: its result is told apart by nothing.
-            let ready = self
-                .queue
-                .ready(|subtask| self.fetches.is_here(subtask) && !devices.runs(self.id, subtask));
-            if let Some(subtask) = ready
-                && let weight = self.weight(subtask)
-                && let Some(device) = devices.next(self.id, (self.queue.len(), weight), now)
-            {
+            if let Some((device, subtask)) = self.next(devices, now) {
                 self.queue.remove(subtask);
-                devices.start(device, (self.id, subtask), weight, now);
+                let work = self.work_of(subtask);
+                devices.start(device, (self.id, subtask), work, now);
                 let device = DeviceIndex(device as u32);
                 actions.push(Action::Start { device, subtask });
                 continue;
@@ -423,11 +410,38 @@ impl Work {
                 Some(subtask) if may_ask && !devices.runs(self.id, subtask) => {
                     let chain = (&*self.task, &self.written);
                     let needs = self.fetches.fetch(subtask, chain, spaces, actions);
-                    self.queue.asked(needs);
+                    self.queue.set_asked(needs);
                 }
                 _ => return,
             }
         }
+    }
+
+    /// The kind of a subtask, and how much work it is.
+    fn work_of(&self, subtask: u64) -> (usize, f64) {
+        (self.kinds.kind(subtask), self.kinds.weight(subtask))
+    }
+
+    /// The next subtask that a device should begin now, and that device.
+    fn next(&self, devices: &Devices, now: Nanos) -> Option<(usize, u64)> {
+        if devices.free_slots(self.id) == 0 {
+            return None;
+        }
+        // A cancelled run of it must end first: its result is told apart by nothing.
+        let can_begin =
+            |subtask: &u64| self.fetches.is_here(*subtask) && !devices.runs(self.id, *subtask);
+        let ready = || self.queue.asked().filter(can_begin);
+        // The costs of a task's subtasks are not kept, so those that wait are taken to be like
+        // the first one.
+        let first = self.work_of(ready().next()?);
+        let work_of = |subtask| match self.task.is_woven() {
+            true => self.work_of(subtask),
+            false => first,
+        };
+        let asked = self.queue.asked().filter(|subtask| !can_begin(subtask));
+        let later = asked.chain(self.queue.unasked());
+        let ready = ready().map(|subtask| (subtask, work_of(subtask)));
+        devices.next(self.id, ready, later.map(work_of), now)
     }
 
     /// In a chain, where the next subtask's data cannot be asked for yet and a device has room:

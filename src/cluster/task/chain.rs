@@ -16,7 +16,7 @@ use crate::cluster::space::{Block, Directory, Part, Rectangles, SpaceId};
 use crate::codelet::Cost;
 
 /// Subtasks of a chain of several tasks, at most: every node keeps what each of them reads.
-const MOST_SUBTASKS: u64 = 1 << 17;
+const MOST_SUBTASKS: u64 = 1 << 18;
 
 /// Parts that a subtask of such a chain reads, at most. One that reads more, such as all rows
 /// of a transform, waits for almost all of the task before, so that nothing is gained.
@@ -63,6 +63,7 @@ pub struct Chain {
 struct Woven {
     /// Its task and its number there.
     places: Vec<(usize, u64)>,
+    costs: Vec<Cost>,
     /// What it reads: parts without common elements.
     sources: Vec<Vec<Source>>,
     /// Those that read what it writes.
@@ -222,8 +223,10 @@ impl Task for Chain {
     }
 
     fn cost(&self, subtask: u64) -> Cost {
-        let (task, subtask) = self.part_of(subtask);
-        task.cost(subtask)
+        match &self.woven {
+            Some(woven) => woven.costs[subtask as usize],
+            None => self.tasks[0].cost(subtask),
+        }
     }
 
     fn changes(&self, subtask: u64) -> Vec<bool> {
@@ -345,7 +348,11 @@ impl Chaining {
         if self.tasks.len() == 1 {
             return Chain::of(self.tasks.remove(0));
         }
-        let order = self.order();
+        let tasks = self.tasks.iter();
+        let costs: Vec<Cost> = tasks
+            .flat_map(|task| (0..task.count()).map(|subtask| task.cost(subtask)))
+            .collect();
+        let order = self.order(&costs);
         let mut numbers = vec![0; order.len()];
         for (number, counted) in (0..).zip(&order) {
             numbers[*counted] = number;
@@ -383,6 +390,7 @@ impl Chaining {
             name,
             woven: Some(Woven {
                 places,
+                costs: order.iter().map(|counted| costs[*counted]).collect(),
                 sources,
                 readers,
                 numbers: ranges.map(of_task).collect(),
@@ -394,12 +402,12 @@ impl Chaining {
 
     /// The subtasks by what is to be done from their begin on, one after the other, the most
     /// first.
-    fn order(&self) -> Vec<usize> {
+    fn order(&self, costs: &[Cost]) -> Vec<usize> {
         let mut after = vec![0.0_f64; self.count as usize];
         for (task, &first) in self.tasks.iter().zip(&self.firsts).rev() {
             for subtask in 0..task.count() {
                 let counted = (first + subtask) as usize;
-                let Cost { flops, bytes } = task.cost(subtask);
+                let Cost { flops, bytes } = costs[counted];
                 let all = after[counted] + flops.max(bytes).max(1.0);
                 after[counted] = all;
                 let writers = self.sources[counted].iter();

@@ -50,6 +50,12 @@ impl Choice {
         self.homes[node.index()].len() as usize
     }
 
+    /// In a chain of tasks: the free subtask that a node would be given next.
+    pub fn first(&self, node: NodeId, state: &TaskState) -> Option<u64> {
+        let home = self.homes[node.index()].first();
+        home.or_else(|| state.ledger().free().first())
+    }
+
     /// Takes a free subtask for which a node must fetch least, or not twice as much, of the
     /// first ones for which it has most and the first ones of all that it `may` compute, or
     /// the first for which it must fetch little. In a chain of tasks, the first for which it has

@@ -36,8 +36,8 @@ const OVERLOADED: f64 = 2.0;
 const LATEST: usize = 64;
 
 /// Tasks of a chain that may be begun and not ended: a factorisation's update, and the panel,
-/// the rows and the update after it.
-const WINDOW: usize = 4;
+/// the rows and the update after it, twice.
+const WINDOW: usize = 7;
 
 /// The policy.
 pub struct Together {
@@ -101,13 +101,19 @@ impl Together {
         self.paces.finish(node, 1, state) * others > weight + 1.0
     }
 
+    /// Whether a node has the work that it should have, in some proportion.
+    fn is_fed(&self, node: NodeId, proportion: f64, state: &TaskState) -> bool {
+        let next = self.choice.first(node, state);
+        self.paces.is_fed(node, (next, proportion), state)
+    }
+
     /// Gives free subtasks to a node that will have too few.
     fn feed(&mut self, node: NodeId, state: &mut TaskState) {
-        if self.paces.is_fed(node, 1.0, state) {
+        if self.is_fed(node, 1.0, state) {
             return;
         }
         // A quarter more, so that not each report is answered by a message.
-        while !self.paces.is_fed(node, 1.25, state) && !self.declines(node, state) {
+        while !self.is_fed(node, 1.25, state) && !self.declines(node, state) {
             let Some(subtask) = self.take(node, state) else {
                 return;
             };
@@ -139,7 +145,7 @@ impl Together {
             return;
         }
         let hungry = state.working();
-        let hungry = hungry.filter(|&node| !self.paces.is_fed(node, 1.0, state));
+        let hungry = hungry.filter(|&node| !self.is_fed(node, 1.0, state));
         let hungry: Vec<NodeId> = hungry.collect();
         let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         for (place, node) in hungry.iter().enumerate() {
@@ -152,7 +158,7 @@ impl Together {
             };
             state.assign(node, [subtask]);
             self.paces.given(node, state);
-            if !self.paces.is_fed(node, 1.0, state) {
+            if !self.is_fed(node, 1.0, state) {
                 ends.push(Reverse((self.end_of_one_more(node, state), place)));
             }
         }

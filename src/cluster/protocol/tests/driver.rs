@@ -216,7 +216,8 @@ impl World {
                 }
             }
         }
-        self.seen.ahead += u64::from(place > node.ended);
+        self.seen.ahead += u64::from(self.is_ahead(index, place));
+        let node = &self.nodes[index];
         let info = &node.info.devices[device.0 as usize];
         let seconds = self.tasks[number].cost(own).flops / info.flops;
         // Now and then something takes far longer.
@@ -230,6 +231,24 @@ impl World {
         let at = self.now + took;
         self.at(at, index, Happens::Done(task, device, subtask, took));
         Ok(())
+    }
+
+    /// Whether a subtask of the chain's task of an index begins before all subtasks of the tasks
+    /// before it are done.
+    fn is_ahead(&self, index: usize, place: usize) -> bool {
+        let node = &self.nodes[index];
+        let has_ended = |task| {
+            let of_chain = self.nodes.iter().filter(|of| of.first == node.first);
+            of_chain.map(|of| of.ended).any(|ended| ended > task)
+        };
+        let is_done = |number| self.nodes.iter().any(|of| of.kept.contains(&number));
+        let chain = node.chain.iter();
+        chain.into_iter().any(|chain| {
+            (node.ended..place).any(|task| {
+                let mut subtasks = 0..chain.tasks()[task].count();
+                !has_ended(task) && !subtasks.all(|own| is_done(chain.number(task, own)))
+            })
+        })
     }
 
     /// The task of an index in a node's chain has ended.
