@@ -53,11 +53,12 @@ pub fn divided(units: u64, speeds: &[f64]) -> Vec<Range<u64>> {
     ranges.collect()
 }
 
-/// Whether nodes compare their paces after so many steps: after 2, 8, 32, and so on. What a
-/// comparison costs is thus little beside the steps, and one that is wrong, as a node was
-/// disturbed, is put right after three times as many steps.
+/// Whether nodes compare their paces after so many steps: after 4, 16, 64, and so on. In the
+/// first steps a balancer moves units within a node. What a comparison costs is little beside
+/// the steps, and one that is wrong, as a node was disturbed, is put right after three times as
+/// many steps.
 pub fn is_compared(steps: u64) -> bool {
-    steps.is_power_of_two() && steps.trailing_zeros() % 2 == 1
+    steps > 1 && steps.is_power_of_two() && steps.trailing_zeros().is_multiple_of(2)
 }
 
 /// Another division with which the steps that are left end sooner, what it takes to begin
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn paces_are_compared_ever_more_seldom() {
         let steps: Vec<u64> = (0..600).filter(|steps| is_compared(*steps)).collect();
-        assert_eq!(steps, [2, 8, 32, 128, 512]);
+        assert_eq!(steps, [4, 16, 64, 256]);
     }
 
     #[test]

@@ -70,6 +70,14 @@ impl Checked {
         self.error(if is_right { 0.0 } else { f64::INFINITY });
     }
 
+    /// Adds so many numbers that must be exactly the right ones. Of wrong ones one is counted.
+    pub fn all_exactly(&mut self, numbers: u64, are_right: bool) {
+        if let Some(others) = numbers.checked_sub(1) {
+            self.exactly(are_right);
+            self.numbers += others;
+        }
+    }
+
     /// Adds another comparison.
     pub fn add(&mut self, other: &Self) {
         self.numbers += other.numbers;

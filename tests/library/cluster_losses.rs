@@ -58,7 +58,11 @@ fn a_lost_device_does_not_change_the_result() {
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut losses, mut restarts) = (0, 0);
-    for _ in 0..4 {
+    // A device has results of an earlier task in few of the cases.
+    for round in 0..32 {
+        if round >= 4 && restarts > 0 {
+            break;
+        }
         for (workload, tile) in workloads(Placement::Rows, random.u64(..1 << 40)) {
             let case = Case {
                 workload,

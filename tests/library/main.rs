@@ -24,6 +24,7 @@ mod tile_cases;
 mod adopted;
 mod alone;
 mod cluster;
+mod cluster_bands;
 mod cluster_division;
 mod cluster_functions;
 mod cluster_kernels;

@@ -179,10 +179,10 @@ mod tests {
         let mut copies = copies();
         let asks = [(1, 0), (2, 0), (3, 0)];
         assert_eq!(senders(&mut copies, &asks), [0, 1, 0]);
-        let sender = copies.sender(wanted(4, 0), 1000, 100 * SECOND);
+        let sender = copies.sender(wanted(4, 0), 1000, SECOND);
         assert_ne!(sender, NodeId(0), "it has sent more than the others");
         copies.sends.insert(NodeId(0), (200 * SECOND, 0));
-        let sender = copies.sender(wanted(5, 0), 1000, 100 * SECOND);
+        let sender = copies.sender(wanted(5, 0), 1000, SECOND);
         assert_eq!(sender, NodeId(3), "nodes 1 and 2 have sent it");
         assert_eq!(copies.sender(wanted(1, 0), 1000, 100 * SECOND), NodeId(0));
         let left = copies.lost(NodeId(3));

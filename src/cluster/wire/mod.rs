@@ -8,6 +8,7 @@
 //!   messages, the detection of lost ranks ([`heartbeat`]), the comparison of the clocks
 //!   (`clock`), and an end at which all leave together.
 //! * [`Attended`] keeps a wire alive while its user does something long.
+//! * [`memory`] is that of large messages, used again and again.
 //! * [`environment`] tells whether a launcher such as `mpirun` started this process,
 //!   [`join()`] joins the others, and [`agree()`] compares what all must have alike, their
 //!   [`agreement`].
@@ -23,6 +24,7 @@ pub mod heartbeat;
 mod join;
 mod link;
 pub mod local;
+pub mod memory;
 pub mod plugin;
 mod transport;
 

@@ -1,6 +1,6 @@
 //! What other nodes ask for: it is sent as soon as host memory has it.
 
-use super::encode::encode;
+use super::encode::with_room;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
@@ -87,11 +87,12 @@ impl Node<'_> {
             (AnswerKind::Data(request), _) => Message::Data { request: *request },
             (AnswerKind::Piece(_), None) => return Ok(()),
         };
-        let mut message = encode(&message)?;
-        let at = message.len();
+        let parts = sources.iter().map(|source| &source.part);
+        let bytes = parts.map(|part| self.spaces.bytes(part)).sum();
+        let (mut message, at) = with_room(&message, bytes)?;
         let Subtasks { graph, store, .. } = &self.subtasks;
-        let to_message = &mut message;
-        store.append(graph, self.runtime, &self.spaces, &sources, to_message)?;
+        let copied = &mut message[at..];
+        store.copy_all(graph, self.runtime, &self.spaces, &sources, copied)?;
         if let AnswerKind::Data(_) = kind {
             self.record.sent_bytes += (message.len() - at) as u64;
         }

@@ -3,6 +3,9 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::error::ClusterError;
+use crate::cluster::wire::memory;
+
 /// Bytes of the length.
 const LENGTH: usize = size_of::<u32>();
 
@@ -13,6 +16,27 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Er
     let length = (bytes.len() - LENGTH) as u32;
     bytes[..LENGTH].copy_from_slice(&length.to_le_bytes());
     Ok(bytes)
+}
+
+/// A message with room for so many bytes of data, which have any contents, and where these
+/// begin.
+///
+/// # Errors
+/// What cannot be encoded, and data for which the system has no memory.
+pub(super) fn with_room(
+    message: &impl Serialize,
+    data: u64,
+) -> Result<(Vec<u8>, usize), ClusterError> {
+    let words = encode(message)?;
+    let at = words.len();
+    let bytes = usize::try_from(data)
+        .ok()
+        .and_then(|data| at.checked_add(data));
+    let mut whole = bytes
+        .and_then(memory::room)
+        .ok_or(ClusterError::NoMemory { bytes: data })?;
+    whole[..at].copy_from_slice(&words);
+    Ok((whole, at))
 }
 
 /// A message, and where its data begin. `None` if these bytes are none.

@@ -54,6 +54,9 @@ pub enum ClusterError {
     #[error("{0}")]
     Stopped(String),
 
+    #[error("there is no memory for a message of {bytes} bytes; use more nodes or a smaller size")]
+    NoMemory { bytes: u64 },
+
     #[error("node 0 was lost, which coordinates the others; start the program again")]
     FirstLost,
 

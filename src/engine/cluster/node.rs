@@ -24,7 +24,7 @@ use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, Spaces};
 use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Computed, TaskId};
-use crate::cluster::wire::{Arrived, Wire};
+use crate::cluster::wire::{Arrived, Wire, memory};
 use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
@@ -411,6 +411,7 @@ impl<'a> Node<'a> {
                 if !store.receive(graph, self.runtime, &self.spaces, request, sources, data)? {
                     return Err(no_message());
                 }
+                memory::keep(bytes);
                 self.tell(Event::Fetched { request })
             }
             Message::Partial { task } => {

@@ -525,30 +525,24 @@ impl Store {
         Ok(())
     }
 
-    /// Appends parts to a message, one after the other. Host memory has them.
+    /// Copies parts, one after the other, into memory as long as all of them. Host memory has
+    /// them.
     ///
     /// # Errors
     /// As [`Self::copy`].
-    pub fn append(
+    pub fn copy_all(
         &self,
         graph: &OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
         sources: &[Source],
-        message: &mut Vec<u8>,
+        mut to: &mut [u8],
     ) -> Result<(), ClusterError> {
-        let bytes = |source: &Source| spaces.bytes(&source.part);
-        let bytes: u64 = sources.iter().map(bytes).sum();
-        // The system zeroes this memory when it is first written to.
-        let mut whole = vec![0; message.len() + bytes as usize];
-        let (words, mut rest) = whole.split_at_mut(message.len());
-        words.copy_from_slice(message);
         for source in sources {
-            let (to, behind) = rest.split_at_mut(spaces.bytes(&source.part) as usize);
-            self.copy(graph, runtime, spaces, source, to)?;
-            rest = behind;
+            let (own, behind) = to.split_at_mut(spaces.bytes(&source.part) as usize);
+            self.copy(graph, runtime, spaces, source, own)?;
+            to = behind;
         }
-        *message = whole;
         Ok(())
     }
 

@@ -70,16 +70,6 @@ impl<'w> Session<'w> {
         })
     }
 
-    /// The units.
-    pub fn units(&self) -> Range<u64> {
-        self.state.units.clone()
-    }
-
-    /// What the run has recorded so far.
-    pub fn outcome(&self) -> &Outcome {
-        &self.state.outcome
-    }
-
     /// The devices lost so far.
     pub fn losses(&self) -> &[Loss] {
         &self.state.losses

@@ -151,7 +151,8 @@ pub struct DenseParameters {
 pub struct TasksParameters {
     /// Its sizes, in words.
     pub size: String,
-    /// Tasks that were run, and subtasks of all of them.
+    /// Tasks that were run, and subtasks of all of them. A co-run over nodes has steps, and no
+    /// subtasks.
     pub tasks: u64,
     pub subtasks: u64,
     /// Operations of all subtasks; 0 if they are not known, as of a `kernel`.

@@ -170,11 +170,6 @@ impl ClusterWorkload for BandsWorkload {
     /// node computes the whole result.
     fn check(&self) -> Check<'_> {
         let steps = self.steps;
-        let whole = |right: bool| {
-            let mut checked = Checked::default();
-            checked.exactly(right);
-            checked
-        };
         match &self.divided {
             Divided::Stencil(stencil)
                 if UNITS as u64 * NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>
@@ -186,19 +181,18 @@ impl ClusterWorkload for BandsWorkload {
             Divided::Stencil(stencil) => Check::Whole(
                 vec![RESULT],
                 Box::new(move |spaces, _| {
-                    whole(
-                        stencil
-                            .verify(steps, aligned(&spaces[0], &mut Vec::new()))
-                            .1,
-                    )
+                    // Bytes have no alignment; numbers have.
+                    let words: Vec<u64> = bytemuck::pod_collect_to_vec(&spaces[0]);
+                    let result = &bytemuck::cast_slice(&words)[..spaces[0].len()];
+                    let mut checked = Checked::default();
+                    let numbers = result.len() as u64 / stencil.precision().bytes();
+                    checked.all_exactly(numbers, stencil.verify(steps, result).1);
+                    checked
                 }),
             ),
             Divided::Product(spmv) => Check::Whole(
                 vec![RESULT],
-                Box::new(move |spaces, _| {
-                    let result = spmv.in_places(&spaces[0]);
-                    whole(spmv.verify(steps, aligned(&result, &mut Vec::new())).1)
-                }),
+                Box::new(move |spaces, _| spmv.check(steps, &spmv.in_places(&spaces[0]))),
             ),
         }
     }
@@ -263,15 +257,8 @@ fn compare(stencil: &Stencil, steps: u64, (block, bytes): (&Block, &[u8]), seed:
     let length = (block.width() * stencil.precision().bytes()) as usize;
     for unit in units {
         let begin = (unit - block.rows.start) as usize * length;
-        checked.exactly(stencil.is_unit(steps, unit, &bytes[begin..begin + length]));
+        let is_right = stencil.is_unit(steps, unit, &bytes[begin..begin + length]);
+        checked.all_exactly(block.width(), is_right);
     }
     checked
-}
-
-/// The bytes, as aligned as numbers must be.
-fn aligned<'b>(bytes: &[u8], to: &'b mut Vec<u64>) -> &'b [u8] {
-    *to = vec![0; bytes.len().div_ceil(8)];
-    let all = bytemuck::cast_slice_mut(to);
-    all[..bytes.len()].copy_from_slice(bytes);
-    &bytemuck::cast_slice(to)[..bytes.len()]
 }

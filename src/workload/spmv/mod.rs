@@ -33,6 +33,7 @@ use crate::codelet::spmv::UNIT_WEIGHT;
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
 use crate::random::uniform;
+use crate::verify::Checked;
 use crate::verify::sum::compensated;
 use arrange::Arrangement;
 use factors::Factors;
@@ -334,6 +335,36 @@ impl Spmv {
     /// allowed: 1e-12 of the sum of its products' magnitudes in double precision, and
     /// the propagated error in an iteration. Page ranks must sum to 1, too.
     pub fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+        let (found, expected) = self.found_and_expected(steps, result);
+        let sum = compensated(found.iter().copied());
+        let may: f64 = expected.errors.iter().sum();
+        let (error, right) = reference::compare(found.into_iter(), &expected);
+        let sums_to_one = !self.has_ranks() || (sum - 1.0).abs() <= may;
+        (error, right && sums_to_one)
+    }
+
+    /// The same comparison, number by number.
+    pub fn check(&self, steps: u32, result: &[u8]) -> Checked {
+        let (found, expected) = self.found_and_expected(steps, result);
+        let mut checked = Checked::default();
+        let right = expected.values.iter().zip(&expected.errors);
+        for (found, (value, error)) in found.iter().zip(right) {
+            checked.number(*found, *value, *error);
+        }
+        if self.has_ranks() {
+            let sum = compensated(found);
+            checked.number(sum, 1.0, expected.errors.iter().sum());
+        }
+        checked
+    }
+
+    fn has_ranks(&self) -> bool {
+        self.options.form == Form::Ranks && self.matrix.rows() > 0
+    }
+
+    /// A result in the matrix's order, an iteration's with the length 1, and what it is
+    /// expected to be.
+    fn found_and_expected(&self, steps: u32, result: &[u8]) -> (Vec<f64>, Expected) {
         let columns = 0..u64::from(self.matrix.columns());
         let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
         let precision = self.options.precision;
@@ -349,12 +380,7 @@ impl Spmv {
         if self.options.form == Form::Iteration {
             reference::normalise(&mut found);
         }
-        let sum = compensated(found.iter().copied());
-        let may: f64 = expected.errors.iter().sum();
-        let (error, right) = reference::compare(found.into_iter(), &expected);
-        let has_ranks = self.options.form == Form::Ranks && self.matrix.rows() > 0;
-        let sums_to_one = !has_ranks || (sum - 1.0).abs() <= may;
-        (error, right && sums_to_one)
+        (found, expected)
     }
 
     fn expected_ranks(&self, steps: u32) -> Expected {

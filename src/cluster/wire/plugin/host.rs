@@ -3,9 +3,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use bytemuck::allocation::try_zeroed_vec;
-
 use super::abi::{Buffer, FAILED, Host, OK};
+use crate::cluster::wire::memory;
 
 /// The reason that the library gave last.
 #[derive(Default)]
@@ -60,7 +59,7 @@ pub unsafe fn take_over(buffer: &Buffer) -> Option<Vec<u8>> {
 }
 
 unsafe extern "C" fn allocate(_context: *mut c_void, size: usize, buffer: *mut Buffer) -> c_int {
-    let Ok(bytes) = try_zeroed_vec(size) else {
+    let Some(bytes) = memory::room(size) else {
         return FAILED;
     };
     // SAFETY: the library passes a place for a buffer.
@@ -70,7 +69,7 @@ unsafe extern "C" fn allocate(_context: *mut c_void, size: usize, buffer: *mut B
 
 unsafe extern "C" fn release(_context: *mut c_void, owner: *mut c_void) {
     // SAFETY: an owner comes from `hand_over`, and the library releases it once.
-    drop(unsafe { Box::from_raw(owner.cast::<Vec<u8>>()) });
+    memory::keep(*unsafe { Box::from_raw(owner.cast::<Vec<u8>>()) });
 }
 
 unsafe extern "C" fn explain(context: *mut c_void, text: *const c_char) {

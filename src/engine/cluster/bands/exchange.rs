@@ -66,22 +66,21 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Sends what others read of the present version, and takes in what this node reads.
+    /// Sends what others read of the present version, and takes in what this node reads, if a
+    /// step follows (`travel`). What all units sum is sent in any case.
     pub(super) fn exchange(
         &mut self,
         session: &mut Option<Session>,
         round: &Round,
         about: About,
-        when: When,
+        (when, travel): (When, bool),
     ) -> Result<(), Interruption> {
         let me = self.me().index();
         let own = on_session!(self, session, sums, when).map_err(ClusterError::from)?;
         let with_units = |node: &usize| *node != me && !round.units[*node].is_empty();
         let others: Vec<usize> = (0..round.units.len()).filter(with_units).collect();
-        // At the end, nothing but sums travels.
-        let is_step = when == When::Step;
         for to in &others {
-            let parts = if is_step { &round.out[*to][..] } else { &[] };
+            let parts = if travel { &round.out[*to][..] } else { &[] };
             if own.is_some() || !parts.is_empty() {
                 self.send_band(
                     session,
@@ -92,16 +91,20 @@ impl Node<'_> {
                 )?;
             }
         }
-        let sends = |from: &&usize| own.is_some() || is_step && !round.back[**from].is_empty();
+        let sends = |from: &&usize| own.is_some() || travel && !round.back[**from].is_empty();
         let senders: Vec<usize> = others.iter().filter(sends).copied().collect();
         let has = |node: &Self, from: &usize| {
             let key = (about, NodeId(*from as u32));
             node.bands.data.contains_key(&key)
         };
-        self.until_sent(|node| senders.iter().all(|from| has(node, from)))?;
+        // A large message leaves only while this node polls. Another node would wait for it
+        // during the whole next step.
+        self.until_sent(|node| {
+            !node.wire.is_sending() && senders.iter().all(|from| has(node, from))
+        })?;
         let mut sums = Vec::new();
         for from in senders {
-            let parts = if is_step { &round.back[from][..] } else { &[] };
+            let parts = if travel { &round.back[from][..] } else { &[] };
             let own = self.take_band(session, about, from, parts)?;
             sums.push((round.units[from].clone(), own));
         }
@@ -152,18 +155,14 @@ impl Node<'_> {
         for (from, parts) in back.into_iter().filter(|(_, parts)| !parts.is_empty()) {
             let key = (about, NodeId(from as u32));
             self.until_sent(|node| node.bands.data.contains_key(&key))?;
-            let arrived = self.bands.data.remove(&key);
-            let Some((bytes, _, end)) = arrived else {
-                continue;
-            };
-            let mut rest = &bytes[end..];
+            let arrived = self.arrived(about, from, &parts)?;
+            let mut rest = arrived.parts();
             for part in parts {
-                let length = ((part.end - part.start) as usize).min(rest.len());
-                let (own, behind) = rest.split_at(length);
+                let (own, behind) = rest.split_at((part.end - part.start) as usize);
                 later.parts.push((part.start, own.to_vec()));
                 rest = behind;
             }
-            self.record.received_bytes += (bytes.len() - end) as u64;
+            arrived.keep();
         }
         Ok(later)
     }

@@ -6,7 +6,8 @@ use std::ops::Range;
 use crate::balance::bands::Pace;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::engine::cluster::encode::encode;
+use crate::cluster::wire::memory;
+use crate::engine::cluster::encode::with_room;
 use crate::engine::cluster::error::ClusterError;
 use crate::engine::cluster::node::Node;
 use crate::engine::corun::session::Session;
@@ -27,11 +28,33 @@ pub(super) const BEGINS: u32 = u32::MAX - 2;
 /// What is added up after the last step.
 pub(super) const ENDS: u32 = u32::MAX - 1;
 
+/// A message with sums, and then the bytes of parts.
+pub(super) struct Arrived {
+    message: Vec<u8>,
+    /// Where the sums begin, and where they end.
+    begin: usize,
+    end: usize,
+}
+
+impl Arrived {
+    pub fn sums(&self) -> &[u8] {
+        &self.message[self.begin..self.end]
+    }
+
+    pub fn parts(&self) -> &[u8] {
+        &self.message[self.end..]
+    }
+
+    /// It was read.
+    pub fn keep(self) {
+        memory::keep(self.message);
+    }
+}
+
 /// Messages about bands that nodes have sent.
 #[derive(Default)]
 pub(in crate::engine::cluster) struct BandMail {
-    /// With the bytes of the message, and where the data begin and the sums end.
-    pub(super) data: HashMap<(About, NodeId), (Vec<u8>, usize, usize)>,
+    pub(super) data: HashMap<(About, NodeId), Arrived>,
     pub(super) paces: HashMap<(u64, u32, NodeId), Pace>,
     pub(super) divisions: HashMap<(u64, u32), Vec<Range<u64>>>,
     /// The steps that were done, for nodes without units.
@@ -67,8 +90,12 @@ impl BandMail {
                     round,
                     step,
                 };
-                let end = at + sums as usize;
-                self.data.insert((about, from), (bytes, at, end));
+                let arrived = Arrived {
+                    begin: at,
+                    end: at.saturating_add(sums as usize),
+                    message: bytes,
+                };
+                self.data.insert((about, from), arrived);
             }
             Message::Pace {
                 attempt,
@@ -111,18 +138,15 @@ impl Node<'_> {
             round,
             step,
         } = about;
-        let words = encode(&Message::Band {
+        let band = Message::Band {
             attempt,
             round,
             step,
             sums: sums.len() as u64,
-        })?;
-        let at = words.len();
+        };
         let length: u64 = parts.iter().map(|part| part.end - part.start).sum();
-        // The system zeroes this memory when threads first write to it.
-        let mut message = vec![0; at + sums.len() + length as usize];
+        let (mut message, at) = with_room(&band, sums.len() as u64 + length)?;
         let (begin, mut rest) = message.split_at_mut(at + sums.len());
-        begin[..at].copy_from_slice(&words);
         begin[at..].copy_from_slice(sums);
         if let Some(session) = session {
             let copying = self.subtasks.store.copying();
@@ -144,18 +168,8 @@ impl Node<'_> {
         from: usize,
         parts: &[Range<u64>],
     ) -> Result<Vec<u8>, ClusterError> {
-        let from = NodeId(from as u32);
-        let no_message = || ClusterError::NoMessage {
-            from: from.to_string(),
-        };
-        let arrived = self.bands.data.remove(&(about, from));
-        let (bytes, begin, end) = arrived.ok_or_else(no_message)?;
-        let sums = bytes.get(begin..end).ok_or_else(no_message)?.to_vec();
-        let mut rest = &bytes[end..];
-        let expected: u64 = parts.iter().map(|part| part.end - part.start).sum();
-        if expected != rest.len() as u64 {
-            return Err(no_message());
-        }
+        let arrived = self.arrived(about, from, parts)?;
+        let mut rest = arrived.parts();
         if let Some(session) = session {
             let copying = self.subtasks.store.copying();
             session.present(self.runtime, parts, |to| {
@@ -164,7 +178,34 @@ impl Node<'_> {
                 rest = behind;
             })?;
         }
-        self.record.received_bytes += (bytes.len() - begin) as u64;
+        let sums = arrived.sums().to_vec();
+        arrived.keep();
         Ok(sums)
+    }
+
+    /// A message that has arrived.
+    ///
+    /// # Errors
+    /// A message that has not these parts.
+    pub(super) fn arrived(
+        &mut self,
+        about: About,
+        from: usize,
+        parts: &[Range<u64>],
+    ) -> Result<Arrived, ClusterError> {
+        let from = NodeId(from as u32);
+        let length: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        let arrived = self.bands.data.remove(&(about, from));
+        let arrived = arrived.filter(|arrived| {
+            let all = arrived.message.len();
+            arrived.end <= all && (all - arrived.end) as u64 == length
+        });
+        let Some(arrived) = arrived else {
+            return Err(ClusterError::NoMessage {
+                from: from.to_string(),
+            });
+        };
+        self.record.received_bytes += (arrived.message.len() - arrived.begin) as u64;
+        Ok(arrived)
     }
 }

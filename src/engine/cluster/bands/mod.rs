@@ -104,12 +104,13 @@ impl Node<'_> {
                 round: round.number,
                 step,
             };
-            self.exchange(session, &round, about, When::Step)?;
+            step += 1;
+            let travel = step < bands.steps;
+            self.exchange(session, &round, about, (When::Step, travel))?;
             let now = self.now();
             if let Some(traced) = &mut self.subtasks.traced {
                 traced.end(now);
             }
-            step += 1;
             progress(step.into());
             let change = session.as_ref().and_then(Session::change);
             if bands
@@ -126,6 +127,10 @@ impl Node<'_> {
                 let next = self.compare(&round, pace, left)?;
                 round.number += 1;
                 if next != round.units {
+                    if self.speaks(&next) {
+                        let note = format!("the nodes divided the units anew after {step} steps");
+                        self.record.notes.push(note);
+                    }
                     let later = self.move_units(session, &round, &next)?;
                     if let Some(session) = session.take() {
                         self.close_session(session);
@@ -147,7 +152,7 @@ impl Node<'_> {
             round: round.number,
             step: ENDS,
         };
-        self.exchange(session, &round, about, When::End)?;
+        self.exchange(session, &round, about, (When::End, false))?;
         if self.speaks(&round.units) {
             let idle = (0..)
                 .map(NodeId)

@@ -28,10 +28,11 @@ impl Node {
     }
 
     fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[Part]) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let length: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
+        let mut bytes = vec![0; length as usize];
         let sources: Vec<Source> = parts.iter().cloned().map(Source::before).collect();
-        let appended = (self.store).append(&self.graph, runtime, spaces, &sources, &mut bytes);
-        appended.ok().map(|()| bytes)
+        let copied = (self.store).copy_all(&self.graph, runtime, spaces, &sources, &mut bytes);
+        copied.ok().map(|()| bytes)
     }
 }
 

@@ -39,6 +39,7 @@ mod error;
 mod kernel;
 mod order;
 mod repeated;
+mod subscription;
 mod task;
 mod touch;
 mod view;
