@@ -70,6 +70,10 @@ impl Spread for Central {
         self.give_all(state);
     }
 
+    fn freed(&mut self, _: &[u64], state: &mut TaskState) {
+        self.give_all(state);
+    }
+
     fn done(&mut self, finished: &Finished, state: &mut TaskState) {
         let node = finished.node;
         if !state.ledger().queue(node).is_empty() {

@@ -1,10 +1,12 @@
 //! Which bytes subtasks read and where they are, as numbers that are quick to compare.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::cluster::NodeId;
-use crate::cluster::space::{Part, Spaces};
+use crate::cluster::space::{Block, Part, Spaces};
 use crate::cluster::task::Task;
+use crate::cluster::task::chain::{Chain, Source};
 
 /// A set of small numbers, which is asked far more often than anything else.
 #[derive(Clone, Debug, Default)]
@@ -25,23 +27,27 @@ impl Bits {
     }
 }
 
-/// What the subtasks of a task read: blocks that one node has, each counted once however
+/// What the subtasks of a chain read: blocks that one node has, each counted once however
 /// many subtasks read it. Blocks that overlap without being equal count as unlike ones.
-#[derive(Clone, Debug)]
 pub struct Data {
-    /// The bytes and the holder of each block.
-    blocks: Vec<(u64, NodeId)>,
+    chain: Arc<Chain>,
+    /// The bytes and the holder of each block; none of one that a subtask will write.
+    blocks: Vec<(u64, Option<NodeId>)>,
+    /// The blocks that each subtask of the chain writes, and that others read.
+    written: HashMap<u64, Vec<u32>>,
     /// The blocks that each subtask reads are `reads[begins[s]..begins[s + 1]]`.
     reads: Vec<u32>,
     begins: Vec<usize>,
     /// The places in `reads` of blocks that their subtask also writes.
     changed: Bits,
-    /// The node that has most of what each subtask reads.
+    /// The node that has most of what each subtask reads, when all of it is written.
     homes: Vec<Option<NodeId>>,
     /// Blocks of others that each node has or will have, because subtasks there read them.
     fetched: Vec<Bits>,
     /// Those of them that any node has, which may send them on.
     copied: Bits,
+    /// Bytes that each node has of what a subtask reads; all 0 between two uses.
+    sums: Vec<u64>,
 }
 
 /// A block that a node lacks.
@@ -63,30 +69,42 @@ const MOST_BYTES: usize = 1 << 29;
 const BLOCK_BYTES: usize = 128;
 
 impl Data {
-    /// Asks each subtask of a task what it reads. None if that are too many blocks to keep,
+    /// Asks each subtask of a chain what it reads. None if that are too many blocks to keep,
     /// as where each subtask reads a column, and each row is a block. Policies then do not
     /// know where data are.
-    pub fn of(task: &dyn Task, spaces: &Spaces, nodes: usize) -> Option<Self> {
-        Self::within(MOST_BYTES, task, spaces, nodes)
+    pub fn of(chain: &Arc<Chain>, spaces: &Spaces, nodes: usize) -> Option<Self> {
+        Self::within(MOST_BYTES, chain, spaces, nodes)
     }
 
-    fn within(most: usize, task: &dyn Task, spaces: &Spaces, nodes: usize) -> Option<Self> {
-        let mut numbers: HashMap<Part, u32> = HashMap::new();
+    fn within(most: usize, chain: &Arc<Chain>, spaces: &Spaces, nodes: usize) -> Option<Self> {
+        let mut numbers: HashMap<(Part, Option<u64>), u32> = HashMap::new();
         let mut data = Self {
+            chain: Arc::clone(chain),
             blocks: Vec::new(),
+            written: HashMap::new(),
             reads: Vec::new(),
             begins: vec![0],
             changed: Bits::default(),
-            homes: Vec::new(),
+            homes: vec![None; chain.count() as usize],
             fetched: vec![Bits::default(); nodes],
             copied: Bits::default(),
+            sums: vec![0; nodes],
         };
-        for subtask in 0..task.count() {
-            let written = task.writes(subtask);
-            for part in task.reads(subtask) {
-                let is_changed = written.contains(&part);
+        for subtask in 0..chain.count() {
+            let written = chain.writes(subtask);
+            for source in chain.sources(subtask) {
+                let Source { part, writer } = source;
+                let is_same =
+                    |own: &Part| own.space == part.space && own.block.contains(&part.block);
+                let is_changed = written.iter().any(is_same);
                 let directory = spaces.directory(part.space);
-                for (block, holder) in directory.holders(&part.block) {
+                let holders = directory.holders(&part.block);
+                let before = holders.map(|(block, holder)| (block, Some(holder.node)));
+                let found: Vec<(Block, Option<NodeId>)> = match writer {
+                    Some(_) => vec![(part.block.clone(), None)],
+                    None => before.collect(),
+                };
+                for (block, holder) in found {
                     let part = Part {
                         space: part.space,
                         block,
@@ -94,12 +112,17 @@ impl Data {
                     if is_changed {
                         data.changed.insert(data.reads.len() as u32);
                     }
-                    let blocks = &mut data.blocks;
                     let bytes = spaces.bytes(&part);
-                    data.reads.push(*numbers.entry(part).or_insert_with(|| {
-                        blocks.push((bytes, holder.node));
-                        blocks.len() as u32 - 1
-                    }));
+                    let (blocks, of_writers) = (&mut data.blocks, &mut data.written);
+                    data.reads
+                        .push(*numbers.entry((part, writer)).or_insert_with(|| {
+                            let number = blocks.len() as u32;
+                            blocks.push((bytes, holder));
+                            if let Some(writer) = writer {
+                                of_writers.entry(writer).or_default().push(number);
+                            }
+                            number
+                        }));
                     if data.memory() > most {
                         return None;
                     }
@@ -109,6 +132,13 @@ impl Data {
         }
         data.find_homes();
         Some(data)
+    }
+
+    /// A subtask of the chain has written what others read.
+    pub fn written(&mut self, subtask: u64, node: NodeId) {
+        for block in self.written.remove(&subtask).unwrap_or_default() {
+            self.blocks[block as usize].1 = Some(node);
+        }
     }
 
     /// Bytes that this takes, about.
@@ -127,10 +157,10 @@ impl Data {
         let blocks = self.reads(subtask).iter();
         let lacked = blocks.filter(|&&block| !fetched.contains(block));
         let lacked = lacked.map(|&block| (block, self.blocks[block as usize]));
-        let lacked = lacked.filter(move |(_, (_, holder))| *holder != node);
+        let lacked = lacked.filter(move |(_, (_, holder))| *holder != Some(node));
         lacked.map(|(block, (bytes, holder))| Missing {
             bytes,
-            holder: (!self.copied.contains(block)).then_some(holder),
+            holder: holder.filter(|_| !self.copied.contains(block)),
         })
     }
 
@@ -141,7 +171,8 @@ impl Data {
         let read = (begin..).zip(self.reads(subtask));
         let changed = read.filter(|(place, _)| self.changed.contains(*place));
         let blocks = changed.map(|(_, &block)| self.blocks[block as usize]);
-        blocks.filter(move |(_, holder)| *holder != node)
+        let known = blocks.filter_map(|(bytes, holder)| Some((bytes, holder?)));
+        known.filter(move |(_, holder)| *holder != node)
     }
 
     /// The number of blocks that a subtask reads.
@@ -160,38 +191,43 @@ impl Data {
         self.homes[subtask as usize]
     }
 
-    /// Finds the home of each subtask. Where several nodes have most, their subtasks are
-    /// divided among them in the order of both.
     fn find_homes(&mut self) {
         let count = self.begins.len() as u64 - 1;
-        let mut sums = vec![0; self.fetched.len()];
-        let mut homes = Vec::with_capacity(count as usize);
-        for subtask in 0..count {
-            let mut having: Vec<NodeId> = Vec::new();
-            for &block in self.reads(subtask) {
-                let (bytes, node) = self.blocks[block as usize];
-                if bytes > 0 && sums[node.index()] == 0 {
-                    having.push(node);
-                }
-                sums[node.index()] += bytes;
+        (0..count).for_each(|subtask| self.find_home(subtask));
+    }
+
+    /// Finds the home of a subtask. Where several nodes have most, the subtasks of its task are
+    /// divided among them in the order of both.
+    pub fn find_home(&mut self, subtask: u64) {
+        let mut having: Vec<NodeId> = Vec::new();
+        let range = self.begins[subtask as usize]..self.begins[subtask as usize + 1];
+        for &block in &self.reads[range] {
+            let (bytes, Some(node)) = self.blocks[block as usize] else {
+                continue;
+            };
+            let sum = &mut self.sums[node.index()];
+            if bytes > 0 && *sum == 0 {
+                having.push(node);
             }
-            let sum = |node: &NodeId| sums[node.index()] as f64;
-            let most = having.iter().map(sum).fold(0.0, f64::max);
-            let mut best: Vec<NodeId> = having.clone();
-            best.retain(|node| sum(node) >= ALMOST * most);
-            best.sort_unstable();
-            let place = subtask as usize * best.len() / count as usize;
-            homes.push(best.get(place).copied());
-            having.iter().for_each(|node| sums[node.index()] = 0);
+            *sum += bytes;
         }
-        self.homes = homes;
+        let sum = |node: &NodeId| self.sums[node.index()] as f64;
+        let most = having.iter().map(sum).fold(0.0, f64::max);
+        let mut best: Vec<NodeId> = having.clone();
+        best.retain(|node| sum(node) >= ALMOST * most);
+        best.sort_unstable();
+        let (task, own) = self.chain.place(subtask);
+        let count = self.chain.tasks()[task].count();
+        let place = (own * best.len() as u64 / count) as usize;
+        self.homes[subtask as usize] = best.get(place).copied();
+        having.iter().for_each(|node| self.sums[node.index()] = 0);
     }
 
     /// A node will fetch what a subtask reads.
     pub fn fetch(&mut self, subtask: u64, node: NodeId) {
         for &block in &self.reads[self.begins[subtask as usize]..self.begins[subtask as usize + 1]]
         {
-            if self.blocks[block as usize].1 != node {
+            if self.blocks[block as usize].1 != Some(node) {
                 self.fetched[node.index()].insert(block);
                 self.copied.insert(block);
             }
@@ -200,8 +236,9 @@ impl Data {
 
     /// Another node answers for what a lost node had.
     pub fn lost(&mut self, node: NodeId, heir: NodeId) {
-        for (_, holder) in self.blocks.iter_mut().filter(|(_, holder)| *holder == node) {
-            *holder = heir;
+        let blocks = self.blocks.iter_mut();
+        for (_, holder) in blocks.filter(|(_, holder)| *holder == Some(node)) {
+            *holder = Some(heir);
         }
         self.find_homes();
     }
@@ -210,7 +247,8 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, Extent, SpaceId};
+
+    use crate::cluster::space::{Extent, SpaceId};
     use crate::codelet::Cost;
 
     /// Each subtask reads a column.
@@ -258,7 +296,7 @@ mod tests {
             (Block::new(row..row + 1, 0..SIDE), node)
         });
         let mut spaces = Spaces::default();
-        let task = Columns(spaces.add(extent, rows));
+        let task = Arc::new(Chain::of(Arc::new(Columns(spaces.add(extent, rows)))));
         let data = Data::of(&task, &spaces, 2).unwrap();
         assert_eq!(data.home(7), Some(NodeId(1)));
         let missing = data.missing(7, NodeId(1));

@@ -10,6 +10,8 @@ use crate::cluster::NodeId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
+    /// It waits for others.
+    Held,
     Free,
     At(NodeId),
     Done(NodeId),
@@ -74,7 +76,25 @@ impl Ledger {
         }
     }
 
-    /// The subtasks that are nobody's.
+    /// Subtasks that are nobody's and may not begin before they are [set free](Self::set_free).
+    pub fn hold(&mut self, subtasks: impl IntoIterator<Item = u64>) {
+        for subtask in subtasks {
+            if self.free.remove(subtask) {
+                self.places[subtask as usize] = Place::Held;
+            }
+        }
+    }
+
+    /// A subtask may begin.
+    pub fn set_free(&mut self, subtask: u64) {
+        let place = &mut self.places[subtask as usize];
+        if *place == Place::Held {
+            *place = Place::Free;
+            self.free.insert(subtask);
+        }
+    }
+
+    /// The subtasks that are nobody's and may begin.
     pub fn free(&self) -> &Runs {
         &self.free
     }
@@ -92,6 +112,13 @@ impl Ledger {
     /// The work that a node has and has not done.
     pub fn load(&self, node: NodeId) -> f64 {
         self.loads[node.index()]
+    }
+
+    /// The same of subtasks with lesser numbers than one of a chain, which come before it.
+    pub fn load_before(&self, node: NodeId, subtask: u64) -> f64 {
+        let queue = self.queue(node).iter();
+        let before = queue.filter(|other| **other < subtask);
+        before.map(|other| self.weight(*other)).sum()
     }
 
     /// The work that is not done.
@@ -242,11 +269,27 @@ impl Ledger {
         }
     }
 
-    /// Which node has the result of each subtask that is done.
-    pub fn results(&self) -> Vec<(Range<u64>, NodeId)> {
+    /// The node that has the result of a subtask.
+    pub fn holder(&self, subtask: u64) -> Option<NodeId> {
+        match self.places[subtask as usize] {
+            Place::Done(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// Whether a node has the result of any subtask.
+    pub fn has_results(&self, node: NodeId) -> bool {
+        self.places.contains(&Place::Done(node))
+    }
+
+    /// Which node has the result of each of some subtasks that are done, by their places among
+    /// these.
+    pub fn results(&self, subtasks: impl Iterator<Item = u64>) -> Vec<(Range<u64>, NodeId)> {
         let mut results: Vec<(Range<u64>, NodeId)> = Vec::new();
-        for (subtask, place) in (0..).zip(&self.places) {
-            let Place::Done(node) = *place else { continue };
+        for (subtask, number) in (0..).zip(subtasks) {
+            let Some(node) = self.holder(number) else {
+                continue;
+            };
             match results.last_mut() {
                 Some((run, last)) if run.end == subtask && *last == node => run.end += 1,
                 _ => results.push((subtask..subtask + 1, node)),
@@ -271,7 +314,7 @@ mod tests {
         assert_eq!(ledger.done(1, B), Completion::First { cancel: Some(A) });
         assert_eq!(ledger.done(1, A), Completion::Again);
         assert!(ledger.queue(A).is_empty() && ledger.queue(B).is_empty());
-        assert_eq!((ledger.open(), ledger.results()), (2, vec![(1..2, B)]));
+        assert_eq!((ledger.open(), ledger.results(0..3)), (2, vec![(1..2, B)]));
     }
 
     /// The second result was on its way when the first one's node was lost.

@@ -7,10 +7,12 @@
 
 mod central;
 mod data;
+pub mod kinds;
 mod ledger;
 mod links;
 mod named;
 mod paces;
+mod precedence;
 pub mod rate;
 mod runs;
 mod state;
@@ -78,8 +80,18 @@ pub trait Spread: Send {
         false
     }
 
-    /// A task begins: all of its subtasks are free.
+    /// How many tasks of a chain may be begun and not ended. With 1, all subtasks of a task
+    /// become free at once, when the task before it has ended.
+    fn window(&self) -> usize {
+        1
+    }
+
+    /// A task or a chain of tasks begins: its subtasks are free, but for those of a chain that
+    /// wait for others.
     fn begin(&mut self, state: &mut TaskState);
+
+    /// These subtasks of a chain are free now, as what they read is final.
+    fn freed(&mut self, subtasks: &[u64], state: &mut TaskState);
 
     /// A subtask is done.
     fn done(&mut self, finished: &Finished, state: &mut TaskState);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::cluster::NodeId;
 use crate::time::Nanos;
 
-use super::rate::Rate;
+use super::kinds::Rates;
 use super::{Finished, Next, TaskState};
 
 /// Subtasks that a device should have in its node's queue beside those on it, so that
@@ -27,11 +27,15 @@ const LEAST_LOOK: Nanos = 1_000_000;
 
 #[derive(Clone)]
 struct Device {
-    rate: Rate,
+    rates: Rates,
+    /// The kind of subtasks that are most of the work.
+    main: usize,
     depth: usize,
     /// Since when it computes the subtask that it will report next, if that is known. A
     /// device that waits for data is not late.
     since: Option<Nanos>,
+    /// The weight of the greatest subtask that it may compute now, but at least 1.
+    weight: f64,
     /// Whether it has reported that its node has nothing for it.
     idle: bool,
 }
@@ -47,16 +51,20 @@ impl Device {
     fn seconds(&self, now: Nanos) -> f64 {
         // Nothing is known of a device without a description: all are alike.
         let known = |seconds: f64| if seconds > 0.0 { seconds } else { 1.0 };
-        known(self.rate.seconds_at_least(self.busy(now)))
+        known(
+            self.rates
+                .of(self.main)
+                .seconds_at_least(self.busy(now), self.weight),
+        )
     }
 }
 
 /// What is known of all nodes' devices.
 #[derive(Clone, Default)]
 pub struct Paces {
-    /// The task's name.
-    task: String,
-    /// What each device's description was corrected by in the last task of a name.
+    /// The names of the kinds of subtasks.
+    kinds: Vec<String>,
+    /// What each device's description was corrected by for subtasks of a name.
     learned: HashMap<String, Vec<Vec<f64>>>,
     nodes: Vec<Vec<Device>>,
     /// Work a second of each node, and of all.
@@ -69,18 +77,26 @@ pub struct Paces {
 }
 
 impl Paces {
-    /// A task begins. Devices are as fast as they were in the last task of its name, or,
-    /// in the first one, as their descriptions say.
+    /// A task or a chain begins. Devices are as fast as they were in the last task of a name,
+    /// or, in the first one, as their descriptions say.
     pub fn begin(&mut self, state: &TaskState) {
         let last = self.last;
-        let correction = |d: &Device| d.rate.correction(d.busy(last));
-        let corrections = |node: &Vec<Device>| node.iter().map(correction).collect();
-        let learned = self.nodes.iter().map(corrections).collect();
-        self.learned.insert(std::mem::take(&mut self.task), learned);
-        state.name().clone_into(&mut self.task);
-        let learned = self.learned.get(&self.task);
-        let correction = |node: usize, device: usize| {
-            let known = learned.and_then(|nodes| nodes.get(node)?.get(device));
+        for (kind, name) in std::mem::take(&mut self.kinds).into_iter().enumerate() {
+            let correction = |d: &Device| {
+                let busy = if kind == d.main { d.busy(last) } else { 0.0 };
+                d.rates.of(kind).correction(busy, d.weight)
+            };
+            let corrections = |node: &Vec<Device>| node.iter().map(correction).collect();
+            let learned = self.nodes.iter().map(corrections).collect();
+            self.learned.insert(name, learned);
+        }
+        let kinds = state.kinds();
+        self.kinds = kinds.names().map(str::to_owned).collect();
+        let learned: Vec<_> = (self.kinds.iter())
+            .map(|name| self.learned.get(name))
+            .collect();
+        let correction = |node: usize, device: usize, kind: usize| {
+            let known = learned[kind].and_then(|nodes| nodes.get(node)?.get(device));
             known.copied().unwrap_or(1.0)
         };
         let nodes = state.nodes().iter().enumerate().map(|(node, info)| {
@@ -89,9 +105,12 @@ impl Paces {
                 .iter()
                 .enumerate()
                 .map(|(index, device)| Device {
-                    rate: Rate::new(device, state.mean()).corrected(correction(node, index)),
+                    rates: Rates::new(device, kinds)
+                        .corrected(|kind| correction(node, index, kind)),
+                    main: kinds.main(),
                     depth: device.depth.max(1) as usize,
                     since: None,
+                    weight: 1.0,
                     idle: true,
                 });
             devices.collect()
@@ -123,6 +142,7 @@ impl Paces {
     }
 
     fn note(&mut self, node: NodeId, state: &TaskState) {
+        self.weigh(node, state);
         let devices = &self.nodes[node.index()];
         let pace = |device: usize| 1.0 / devices[device].seconds(state.now());
         // The sum of nothing would be -0, and a time divided by it before all others.
@@ -134,8 +154,21 @@ impl Paces {
         self.paces[node.index()] = pace;
     }
 
+    /// What a node's devices compute is among the first subtasks that it was given.
+    fn weigh(&mut self, node: NodeId, state: &TaskState) {
+        let ledger = state.ledger();
+        let first = ledger.queue(node).iter().take(self.slots(node, state));
+        let weight = first
+            .map(|&subtask| ledger.weight(subtask))
+            .fold(1.0, f64::max);
+        for device in &mut self.nodes[node.index()] {
+            device.weight = weight;
+        }
+    }
+
     /// A node has been given subtasks: its devices compute.
     pub fn given(&mut self, node: NodeId, state: &TaskState) {
+        self.weigh(node, state);
         let devices = &mut self.nodes[node.index()];
         let busy = devices.iter().filter(|device| !device.idle).count();
         let idle = devices.iter_mut().filter(|device| device.idle);
@@ -153,7 +186,8 @@ impl Paces {
             return;
         };
         let weight = state.ledger().weight(finished.subtask);
-        device.rate.done(weight, finished.took, state.now());
+        let kind = state.kinds().kind(finished.subtask);
+        (device.rates).done((kind, weight), finished.took, state.now());
         device.idle = finished.next == Next::Nothing;
         device.since = (finished.next == Next::Computes).then_some(state.now());
         self.note(node, state);
@@ -189,17 +223,28 @@ impl Paces {
         let devices = &self.nodes[node.index()];
         let times = state
             .devices(node)
-            .map(|device| devices[device].rate.seconds());
+            .map(|device| &devices[device])
+            .map(|device| device.rates.of(device.main).seconds());
         let slowest = times.fold(0.0, f64::max);
         let ahead = AHEAD * state.devices(node).count() as f64;
         let pace = self.pace(node);
         self.slots(node, state) as f64 + ahead + pace * (slowest + self.round_trip(state))
     }
 
-    /// Whether a node has the work that it should have, in some proportion: its devices need
-    /// not wait, and its link is busy, if there is anything to fetch.
-    pub fn is_fed(&self, node: NodeId, proportion: f64, state: &TaskState) -> bool {
-        let (load, enough) = (state.ledger().load(node), self.enough(node, state));
+    /// Whether a node has the work that it should have before `next`, in some proportion: its
+    /// devices need not wait, and its link is busy, if there is anything to fetch. In a chain of
+    /// tasks, what comes after `next` is not counted.
+    pub fn is_fed(
+        &self,
+        node: NodeId,
+        (next, proportion): (Option<u64>, f64),
+        state: &TaskState,
+    ) -> bool {
+        let load = match next.filter(|_| state.chain().is_woven()) {
+            Some(next) => state.ledger().load_before(node, next),
+            None => state.ledger().load(node),
+        };
+        let enough = self.enough(node, state);
         let most = if state.link_has_room(node) {
             LINKED
         } else {
@@ -292,7 +337,8 @@ impl Paces {
         let mut busy: Vec<&Device> = busy.filter(|device| !device.idle).collect();
         busy.sort_by_key(|device| device.since);
         let left = move |device: &Device, subtask: u64| {
-            let expected = device.rate.seconds() * state.ledger().weight(subtask);
+            let rate = device.rates.of(state.kinds().kind(subtask));
+            let expected = rate.seconds() * state.ledger().weight(subtask);
             let late = device.busy(now) - expected;
             (-late).max((late * LATER).min(expected + late))
         };
@@ -311,6 +357,7 @@ mod tests {
     use crate::cluster::info::{DeviceInfo, NodeInfo};
     use crate::cluster::space::Part;
     use crate::cluster::task::Task;
+    use crate::cluster::task::chain::Chain;
     use crate::codelet::Cost;
     use crate::spread::Network;
 
@@ -357,7 +404,7 @@ mod tests {
             name: "node".into(),
             devices: vec![device],
         };
-        let (task, nodes) = (Arc::new(Empty), Arc::new([node]));
+        let (task, nodes) = ((Arc::new(Chain::of(Arc::new(Empty))), 1), Arc::new([node]));
         let network = Network::default();
         let mut state = TaskState::new(task, nodes, vec![vec![works]], None, network, 0);
         let mut paces = Paces::default();

@@ -23,13 +23,23 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// The mean of a task, from at most `SAMPLES` subtasks. Where nothing is known of the
+    /// The mean of tasks, from at most `SAMPLES` subtasks. Where nothing is known of the
     /// spaces, a device copies what it accesses.
-    pub fn of(task: &dyn Task, spaces: Option<&Spaces>) -> Self {
-        let count = task.count();
+    pub fn of(tasks: &[&dyn Task], spaces: Option<&Spaces>) -> Self {
+        let count: u64 = tasks.iter().map(|task| task.count()).sum();
         let samples = count.min(SAMPLES);
         let mut mean = Self::default();
-        for subtask in (0..samples).map(|sample| sample * count / samples) {
+        let (mut rest, mut first) = (tasks.iter(), 0);
+        let mut present = rest.next();
+        for sample in (0..samples).map(|sample| sample * count / samples) {
+            while let Some(task) = present
+                && sample >= first + task.count()
+            {
+                first += task.count();
+                present = rest.next();
+            }
+            let Some(task) = present else { break };
+            let subtask = sample - first;
             let cost = task.cost(subtask);
             let parts = || task.reads(subtask).into_iter().chain(task.writes(subtask));
             let bytes = |spaces: &Spaces| parts().map(|part| spaces.bytes(&part) as f64).sum();
@@ -65,10 +75,11 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A device of which only its description is known.
-    pub fn new(device: &DeviceInfo, mean: Mean) -> Self {
+    /// A device of which only its description is known, for subtasks of this mean, which is so
+    /// much work.
+    pub fn new(device: &DeviceInfo, mean: Mean, work: f64) -> Self {
         Self {
-            described: device.seconds(mean.cost, mean.copied),
+            described: device.seconds(mean.cost, mean.copied) / work,
             correction: 1.0,
             work: 0.0,
             seconds: 0.0,
@@ -83,25 +94,38 @@ impl Rate {
     }
 
     /// How many times longer than described subtasks take, as far as is known of a device
-    /// that has computed for `busy` seconds since its last result.
-    pub fn correction(&self, busy: f64) -> f64 {
+    /// that has computed a subtask of a weight for `busy` seconds since its last result.
+    pub fn correction(&self, busy: f64, weight: f64) -> f64 {
         match self.described > 0.0 {
-            true => self.seconds_at_least(busy) / self.described,
+            true => self.seconds_at_least(busy, weight) / self.described,
             false => self.correction,
         }
     }
 
     /// The device has ended a subtask. The time since it ended the one before is what a
     /// subtask costs, as subtasks overlap; it is not, where the device waited for work
-    /// between them, and then it is longer than `took`.
-    pub fn done(&mut self, weight: f64, took: Nanos, now: Nanos) {
-        let since = self.last.map_or(took, |last| now.saturating_sub(last));
+    /// between them, and then it is longer than `took`. `before` is when it ended the one
+    /// before, and whether that was of the same kind: if not, the time between them tells
+    /// nothing, and only that no more than `took` was needed is known.
+    pub fn done(
+        &mut self,
+        weight: f64,
+        took: Nanos,
+        (before, now): (Option<(Nanos, bool)>, Nanos),
+    ) {
+        let took = took as f64 * 1e-9;
+        let costs = match before {
+            Some((last, true)) => took.min(now.saturating_sub(last) as f64 * 1e-9),
+            Some((_, false)) if self.seconds() > 0.0 => took.min(self.seconds() * weight),
+            _ => took,
+        };
+        let is_first = !self.is_measured();
         self.work = self.work * self.remembered + weight;
-        self.seconds = self.seconds * self.remembered + took.min(since) as f64 * 1e-9;
-        self.remembered = match self.last {
+        self.seconds = self.seconds * self.remembered + costs;
+        self.remembered = match is_first {
             // What it took while others overlapped it says little.
-            None => 0.0,
-            Some(_) => REMEMBERED,
+            true => 0.0,
+            false => REMEMBERED,
         };
         self.last = Some(now);
     }
@@ -124,14 +148,15 @@ impl Rate {
         }
     }
 
-    /// As [`Self::seconds`], of a device that has computed for `busy` seconds since its
-    /// last result: a longer time than expected is evidence before the result is there.
-    pub fn seconds_at_least(&self, busy: f64) -> f64 {
+    /// As [`Self::seconds`], of a device that has computed a subtask of a weight for `busy`
+    /// seconds since its last result: a longer time than expected is evidence before the result
+    /// is there.
+    pub fn seconds_at_least(&self, busy: f64, weight: f64) -> f64 {
         let expected = self.seconds();
-        if busy <= expected {
+        if busy <= expected * weight {
             return expected;
         }
-        (self.seconds * self.remembered + busy) / (self.work * self.remembered + 1.0)
+        (self.seconds * self.remembered + busy) / (self.work * self.remembered + weight)
     }
 }
 
@@ -152,7 +177,22 @@ mod tests {
             bytes: 1e9,
         };
         let copied = cost.bytes;
-        Rate::new(&device, Mean { cost, copied })
+        Rate::new(&device, Mean { cost, copied }, 1.0)
+    }
+
+    /// When the device has ended the subtask before, which was of the same kind.
+    fn last(rate: &Rate) -> Option<(Nanos, bool)> {
+        rate.last().map(|last| (last, true))
+    }
+
+    #[test]
+    fn what_follows_another_kind_costs_no_more_than_it_took() {
+        let mut rate = rate();
+        let other = |now: Nanos| (Some((now - 1000, false)), now);
+        rate.done(1.0, 1_500_000_000, other(5_000_000_000));
+        assert_eq!(rate.seconds(), 1.5, "less than described");
+        rate.done(1.0, 9_000_000_000, other(14_000_000_000));
+        assert_eq!(rate.seconds(), 1.5, "it waited for the other one");
     }
 
     #[test]
@@ -161,7 +201,8 @@ mod tests {
         assert_eq!(rate.seconds(), 2.0);
         // Two at once, each of 8 s: one every 4 s.
         for number in 1..20 {
-            rate.done(1.0, 8_000_000_000, number * 4_000_000_000);
+            let now = number * 4_000_000_000;
+            rate.done(1.0, 8_000_000_000, (last(&rate), now));
         }
         assert!((rate.seconds() - 4.0).abs() < 0.1, "{}", rate.seconds());
     }
@@ -170,12 +211,12 @@ mod tests {
     fn the_first_of_overlapping_subtasks_counts_until_there_is_a_second() {
         let mut rate = rate();
         // Four at once: each takes 8 s, and one ends every 2 s.
-        rate.done(1.0, 8_000_000_000, 8_000_000_000);
+        rate.done(1.0, 8_000_000_000, (last(&rate), 8_000_000_000));
         assert_eq!(rate.seconds(), 8.0);
-        rate.done(1.0, 8_000_000_000, 10_000_000_000);
+        rate.done(1.0, 8_000_000_000, (last(&rate), 10_000_000_000));
         assert_eq!(rate.seconds(), 2.0);
         // The second one counts beside the third.
-        rate.done(1.0, 8_000_000_000, 13_000_000_000);
+        rate.done(1.0, 8_000_000_000, (last(&rate), 13_000_000_000));
         assert_eq!(
             rate.seconds(),
             (2.0 * REMEMBERED + 3.0) / (REMEMBERED + 1.0)
@@ -185,19 +226,24 @@ mod tests {
     #[test]
     fn what_one_task_has_shown_is_expected_in_the_next() {
         let mut rate = rate();
-        assert_eq!(rate.correction(0.0), 1.0);
-        rate.done(1.0, 6_000_000_000, 6_000_000_000);
-        assert_eq!(rate.correction(0.0), 3.0);
-        let next = self::rate().corrected(rate.correction(0.0));
-        assert_eq!((next.seconds(), next.correction(0.0)), (6.0, 3.0));
-        assert_eq!(next.correction(18.0), 9.0, "it has not reported for longer");
+        assert_eq!(rate.correction(0.0, 1.0), 1.0);
+        rate.done(1.0, 6_000_000_000, (last(&rate), 6_000_000_000));
+        assert_eq!(rate.correction(0.0, 1.0), 3.0);
+        let next = self::rate().corrected(rate.correction(0.0, 1.0));
+        assert_eq!((next.seconds(), next.correction(0.0, 1.0)), (6.0, 3.0));
+        assert_eq!(
+            next.correction(18.0, 1.0),
+            9.0,
+            "it has not reported for longer"
+        );
     }
 
     #[test]
     fn a_device_that_is_late_counts_as_slower() {
         let mut rate = rate();
-        rate.done(1.0, 1_000_000_000, 1_000_000_000);
-        assert_eq!(rate.seconds_at_least(0.5), 1.0);
-        assert!(rate.seconds_at_least(10.0) > 5.0);
+        rate.done(1.0, 1_000_000_000, (last(&rate), 1_000_000_000));
+        assert_eq!(rate.seconds_at_least(0.5, 1.0), 1.0);
+        assert!(rate.seconds_at_least(10.0, 1.0) > 5.0);
+        assert_eq!(rate.seconds_at_least(10.0, 12.0), 1.0, "it does more");
     }
 }

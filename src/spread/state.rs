@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::data::{Data, Missing};
+use super::kinds::Kinds;
 use super::ledger::{BrokenRule, Completion, Ledger};
 use super::links::Links;
-use super::rate::{Mean, weight};
+use super::precedence::Precedence;
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
+use crate::cluster::task::chain::Chain;
 use crate::cluster::task::{Task, extend_runs};
 use crate::time::Nanos;
 
@@ -51,10 +53,13 @@ impl Default for Network {
     }
 }
 
-/// A running task, as the coordinator sees it.
+/// A running task, or a chain of them, as the coordinator sees it.
 pub struct TaskState {
-    task: Arc<dyn Task>,
-    mean: Mean,
+    task: Arc<Chain>,
+    precedence: Precedence,
+    /// The subtasks that may begin since the last call of [`Self::take_freed`].
+    freed: Vec<u64>,
+    kinds: Kinds,
     nodes: Nodes,
     /// Which devices of each node work; none of a lost node does.
     working: Vec<Vec<bool>>,
@@ -71,23 +76,29 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    /// A task that begins. `working` says which devices of each node work. With `spaces`,
-    /// the state knows where data are.
+    /// A chain of tasks that begins, of which at most `window` are to be begun and not ended.
+    /// `working` says which devices of each node work. With `spaces`, the state knows where
+    /// data are.
     pub fn new(
-        task: Arc<dyn Task>,
+        (task, window): (Arc<Chain>, usize),
         nodes: Nodes,
         working: Vec<Vec<bool>>,
         spaces: Option<&Spaces>,
         network: Network,
         now: Nanos,
     ) -> Self {
-        let mean = Mean::of(&*task, spaces);
-        let subtasks = 0..task.count();
-        let weights = subtasks.map(|subtask| weight(task.cost(subtask), mean.cost) as f32);
+        let devices = nodes.iter().flat_map(|node| &node.devices);
+        let kinds = Kinds::of(Arc::clone(&task), spaces, devices);
+        let weights = (0..task.count()).map(|subtask| kinds.weight(subtask) as f32);
+        let mut ledger = Ledger::new(weights.collect(), nodes.len());
+        let precedence = Precedence::new(Arc::clone(&task), window);
+        ledger.hold((0..task.count()).filter(|subtask| !precedence.may_begin(*subtask)));
         Self {
-            mean,
-            ledger: Ledger::new(weights.collect(), nodes.len()),
-            data: spaces.and_then(|spaces| Data::of(&*task, spaces, nodes.len())),
+            kinds,
+            ledger,
+            precedence,
+            freed: Vec::new(),
+            data: spaces.and_then(|spaces| Data::of(&task, spaces, nodes.len())),
             links: Links::new(nodes.len(), network),
             fetched: vec![false; task.count() as usize],
             task,
@@ -105,19 +116,14 @@ impl TaskState {
         self.now
     }
 
-    /// The task's name. Tasks of one name have subtasks of one kind.
-    pub fn name(&self) -> &str {
-        self.task.name()
-    }
-
     /// The number of subtasks.
     pub fn count(&self) -> u64 {
         self.task.count()
     }
 
-    /// The mean of the subtasks.
-    pub fn mean(&self) -> Mean {
-        self.mean
+    /// The kinds of the subtasks.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// All nodes, lost ones included.
@@ -312,7 +318,41 @@ impl TaskState {
 
     /// A node has the result of a subtask. To be told before the policy is.
     pub fn note_done(&mut self, subtask: u64, node: NodeId) -> Completion {
-        self.ledger.done(subtask, node)
+        let completion = self.ledger.done(subtask, node);
+        if let Completion::First { .. } = completion {
+            if let Some(data) = &mut self.data {
+                data.written(subtask, node);
+            }
+            for freed in self.precedence.done(subtask) {
+                if let Some(data) = &mut self.data {
+                    data.find_home(freed);
+                }
+                self.ledger.set_free(freed);
+                self.freed.push(freed);
+            }
+        }
+        completion
+    }
+
+    /// The subtasks that may begin since the last call, as what they read is final now.
+    pub fn take_freed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// How many tasks of the chain have ended, and those before them.
+    pub fn ended(&self) -> usize {
+        self.precedence.ended()
+    }
+
+    /// The chain.
+    pub fn chain(&self) -> &Chain {
+        &self.task
+    }
+
+    /// Which node has the result of each subtask of the chain's task of this index.
+    pub fn results(&self, task: usize) -> Vec<(Range<u64>, NodeId)> {
+        let subtasks = 0..self.task.tasks()[task].count();
+        (self.ledger).results(subtasks.map(|subtask| self.task.number(task, subtask)))
     }
 
     /// A node has answered for subtasks. To be told before the policy is. The result is
@@ -332,6 +372,7 @@ impl TaskState {
     pub fn note_lost(&mut self, node: NodeId, heir: NodeId) {
         self.working[node.index()].fill(false);
         self.ledger.lost(node);
+        self.precedence.undone(self.ledger.open());
         if let Some(data) = &mut self.data {
             data.lost(node, heir);
         }

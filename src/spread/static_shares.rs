@@ -35,6 +35,10 @@ impl Spread for StaticShares {
         give_equally(state);
     }
 
+    fn freed(&mut self, _: &[u64], state: &mut TaskState) {
+        give_equally(state);
+    }
+
     fn done(&mut self, _: &Finished, _: &mut TaskState) {}
 
     fn revoked(&mut self, _: NodeId, _: &[Range<u64>], _: &[Range<u64>], state: &mut TaskState) {

@@ -111,6 +111,11 @@ impl Spread for Steal {
         self.paces.wake(state);
     }
 
+    fn freed(&mut self, _: &[u64], state: &mut TaskState) {
+        self.give_equally(state);
+        self.paces.wake(state);
+    }
+
     fn done(&mut self, finished: &Finished, state: &mut TaskState) {
         self.paces.done(finished, state);
         self.steal(finished.node, state);

@@ -1,5 +1,6 @@
 //! The coordinator: carries out what the policy orders, and knows when a task has ended.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,16 +8,41 @@ use super::{Action, Message, Results};
 use crate::cluster::NodeId;
 use crate::cluster::info::Nodes;
 use crate::cluster::space::Spaces;
+use crate::cluster::task::chain::Chain;
 use crate::cluster::task::{Task, TaskId};
 use crate::spread::{Completion, Finished, Network, Order, Requests, Spread, TaskState};
 use crate::time::Nanos;
 
-/// A task that runs.
+/// A task that runs, or a chain of them.
 struct Running {
     id: TaskId,
-    reduces: bool,
+    chain: Arc<Chain>,
     state: TaskState,
     phase: Phase,
+    /// How many of its tasks' ends were told.
+    ended: usize,
+    /// By node: the subtasks of which it was told who has their results.
+    told: Vec<HashSet<u64>>,
+}
+
+impl Running {
+    /// Who has what these subtasks read of the results of others, as far as a node was not
+    /// told.
+    fn written(&mut self, node: NodeId, subtasks: &[Range<u64>]) -> Results {
+        let mut written = Vec::new();
+        if self.chain.is_woven() {
+            let sources = subtasks.iter().cloned().flatten();
+            let sources = sources.flat_map(|subtask| self.chain.sources(subtask));
+            for writer in sources.filter_map(|source| source.writer) {
+                if let Some(holder) = self.state.ledger().holder(writer)
+                    && self.told[node.index()].insert(writer)
+                {
+                    written.push((writer..writer + 1, holder));
+                }
+            }
+        }
+        written.into()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +50,6 @@ enum Phase {
     Computing,
     /// The nodes' results are combined at a node.
     Combining(NodeId),
-    Ended,
 }
 
 /// The coordinator, at node 0.
@@ -36,8 +61,8 @@ pub(super) struct Coordinator {
     /// Which devices of each node work.
     working: Vec<Vec<bool>>,
     running: Option<Running>,
-    /// Results of the last task, which the directory may not have yet.
-    last: Results,
+    /// Who has results of the last chain, which the directory may not have yet.
+    last: Vec<NodeId>,
     /// How often the tasks have begun anew since the policy broke a rule.
     mistakes: u32,
     /// Whether all nodes have data of a computation that is no task, so that a loss makes all
@@ -58,7 +83,7 @@ impl Coordinator {
             alive: Vec::new(),
             working: Vec::new(),
             running: None,
-            last: Results::from([]),
+            last: Vec::new(),
             mistakes: 0,
             is_held_together: false,
         }
@@ -101,21 +126,22 @@ impl Coordinator {
     pub fn begin(
         &mut self,
         id: TaskId,
-        task: Arc<dyn Task>,
+        chain: Arc<Chain>,
         spaces: &Spaces,
         now: Nanos,
         actions: &mut Vec<Action>,
     ) {
         let data = self.spread.wants_data().then_some(spaces);
         let (nodes, working) = (Arc::clone(&self.nodes), self.working.clone());
-        let reduces = task.reduces();
-        let state = TaskState::new(task, nodes, working, data, self.network, now);
-        let phase = Phase::Computing;
+        let woven = (Arc::clone(&chain), self.spread.window());
+        let state = TaskState::new(woven, nodes, working, data, self.network, now);
         self.running = Some(Running {
             id,
-            reduces,
+            chain,
             state,
-            phase,
+            phase: Phase::Computing,
+            ended: 0,
+            told: vec![HashSet::new(); self.alive.len()],
         });
         self.decide(id, now, actions, |spread, state| spread.begin(state));
         self.end_if_done(actions);
@@ -144,7 +170,15 @@ impl Coordinator {
         }
         for order in running.state.take_orders() {
             let (to, message) = match order {
-                Order::Assign { node, subtasks } => (node, Message::Assign { task, subtasks }),
+                Order::Assign { node, subtasks } => {
+                    let written = running.written(node, &subtasks);
+                    let message = Message::Assign {
+                        task,
+                        subtasks,
+                        written,
+                    };
+                    (node, message)
+                }
                 Order::Revoke { node, subtasks } => (node, Message::Revoke { task, subtasks }),
                 Order::WakeAt(at) => {
                     actions.push(Action::WakeAt(at));
@@ -160,7 +194,7 @@ impl Coordinator {
     fn repair(&mut self, why: String, actions: &mut Vec<Action>) {
         self.mistakes += 1;
         self.running = None;
-        self.last = Results::from([]);
+        self.last.clear();
         let message = match self.mistakes > MISTAKES {
             true => Message::Stop {
                 why: format!(
@@ -176,7 +210,7 @@ impl Coordinator {
     /// A node has lost data of tasks that have ended.
     pub fn gone(&mut self, why: String, actions: &mut Vec<Action>) {
         self.running = None;
-        self.last = Results::from([]);
+        self.last.clear();
         self.tell(&Message::Again { why }, actions);
     }
 
@@ -204,7 +238,7 @@ impl Coordinator {
         let (node, subtask) = (finished.node, finished.subtask);
         finished.counts = match running.state.note_done(subtask, node) {
             Completion::First { cancel } => {
-                if running.reduces {
+                if running.chain.reduces() {
                     let message = Message::Accept { task, subtask };
                     actions.push(Action::Send { to: node, message });
                 }
@@ -217,24 +251,41 @@ impl Coordinator {
             Completion::Again => false,
         };
         self.decide(task, now, actions, |spread, state| {
-            spread.done(&finished, state)
+            spread.done(&finished, state);
+            let freed = state.take_freed();
+            if !freed.is_empty() {
+                spread.freed(&freed, state);
+            }
         });
         self.end_if_done(actions);
     }
 
+    /// Tells the ends of tasks, in order.
     fn end_if_done(&mut self, actions: &mut Vec<Action>) {
         let Some(running) = &mut self.running else {
             return;
         };
-        if running.phase != Phase::Computing || running.state.ledger().open() > 0 {
+        if running.phase != Phase::Computing {
             return;
         }
-        let (task, results) = (running.id, running.state.ledger().results());
+        if !running.chain.reduces() {
+            while let Some(running) = &self.running
+                && running.ended < running.state.ended()
+            {
+                let results = running.state.results(running.ended);
+                self.end(results, actions);
+            }
+            return;
+        }
+        if running.state.ledger().open() > 0 {
+            return;
+        }
+        let (task, results) = (running.id, running.state.results(0));
         let mut nodes: Vec<NodeId> = results.iter().map(|(_, node)| *node).collect();
         nodes.sort_unstable();
         nodes.dedup();
         match nodes.first() {
-            Some(&first) if running.reduces => {
+            Some(&first) => {
                 running.phase = Phase::Combining(first);
                 for &to in &nodes {
                     let nodes = nodes.clone();
@@ -242,7 +293,7 @@ impl Coordinator {
                     actions.push(Action::Send { to, message });
                 }
             }
-            _ => self.end(results, actions),
+            None => self.end(results, actions),
         }
     }
 
@@ -257,15 +308,28 @@ impl Coordinator {
         }
     }
 
+    /// The next task of the chain has ended.
     fn end(&mut self, results: Vec<(Range<u64>, NodeId)>, actions: &mut Vec<Action>) {
         let Some(running) = &mut self.running else {
             return;
         };
-        running.phase = Phase::Ended;
-        let (task, results) = (running.id, Results::from(results));
-        self.last = Arc::clone(&results);
-        self.running = None;
-        self.tell(&Message::Ended { task, results }, actions);
+        let (task, index, results) = (running.id, running.ended, Results::from(results));
+        running.ended += 1;
+        if index == 0 {
+            self.last.clear();
+        }
+        self.last.extend(results.iter().map(|(_, node)| *node));
+        self.last.sort_unstable();
+        self.last.dedup();
+        if running.ended == running.chain.tasks().len() {
+            self.running = None;
+        }
+        let message = Message::Ended {
+            task,
+            index,
+            results,
+        };
+        self.tell(&message, actions);
     }
 
     /// A node gives subtasks back and keeps others.
@@ -345,8 +409,12 @@ impl Coordinator {
             .running
             .as_ref()
             .is_some_and(|running| running.phase != Phase::Computing);
-        let unrecorded = self.last.iter().any(|(_, node)| *node == lost);
-        let joint = combining || unrecorded || self.is_held_together;
+        let unrecorded = self.last.contains(&lost);
+        // Others may have read what it had computed, and what they read may be overwritten.
+        let woven = self.running.as_ref().is_some_and(|running| {
+            running.chain.is_woven() && running.state.ledger().has_results(lost)
+        });
+        let joint = combining || unrecorded || woven || self.is_held_together;
         let restart = joint || spaces.clone().lost(lost, heir);
         let message = Message::Lost {
             node: lost,
@@ -358,7 +426,7 @@ impl Coordinator {
         actions.push(Action::Send { to: lost, message });
         if restart {
             self.running = None;
-            self.last = Results::from([]);
+            self.last.clear();
             return;
         }
         let Some(running) = &mut self.running else {

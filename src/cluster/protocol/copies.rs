@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::RequestId;
 use crate::cluster::NodeId;
-use crate::cluster::space::Part;
+use crate::cluster::task::chain::Source;
 use crate::spread::Network;
 use crate::time::Nanos;
 
@@ -17,7 +17,7 @@ use crate::time::Nanos;
 pub(super) struct Relayed {
     pub to: NodeId,
     pub request: RequestId,
-    pub part: Part,
+    pub source: Source,
 }
 
 /// Who gets copies of a node's blocks in a task. Times are expectations, as only what was
@@ -26,7 +26,7 @@ pub(super) struct Copies {
     me: NodeId,
     network: Network,
     /// By block: who asked for it, and when it is expected to have it.
-    of: HashMap<Part, Vec<(NodeId, Nanos)>>,
+    of: HashMap<Source, Vec<(NodeId, Nanos)>>,
     /// When each node's link is expected to be free again, and for how long it has sent.
     sends: HashMap<NodeId, (Nanos, Nanos)>,
     /// What each node was told to send.
@@ -49,7 +49,12 @@ impl Copies {
     /// Who asks again has lost its copy, and gets it from here: it might otherwise wait for a
     /// node that waits for it.
     pub fn sender(&mut self, wanted: Relayed, bytes: u64, now: Nanos) -> NodeId {
-        let copies = self.of.entry(wanted.part.clone()).or_default();
+        if self.sends.values().all(|(free, _)| *free <= now) {
+            // Nothing is on its way, so it does not matter who has sent what. Who had sent less
+            // would otherwise send all of the next blocks.
+            self.sends.clear();
+        }
+        let copies = self.of.entry(wanted.source.clone()).or_default();
         let takes = (bytes as f64 / self.network.bandwidth * 1e9) as Nanos;
         let told = now + self.network.round_trip / 2;
         let asked_before = copies.iter().position(|(node, _)| *node == wanted.to);
@@ -75,8 +80,8 @@ impl Copies {
     }
 
     /// A node does not have a block any longer. That it has asked for it stays known.
-    pub fn forgotten(&mut self, node: NodeId, part: &Part) {
-        let copies = self.of.get_mut(part).into_iter().flatten();
+    pub fn forgotten(&mut self, node: NodeId, source: &Source) {
+        let copies = self.of.get_mut(source).into_iter().flatten();
         for (_, has) in copies.filter(|(other, _)| *other == node) {
             *has = Nanos::MAX;
         }
@@ -96,7 +101,7 @@ impl Copies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, SpaceId};
+    use crate::cluster::space::{Block, Part, SpaceId};
 
     const SECOND: Nanos = 1_000_000_000;
 
@@ -113,10 +118,10 @@ mod tests {
         Relayed {
             to: NodeId(to),
             request: RequestId(row),
-            part: Part {
+            source: Source::before(Part {
                 space: SpaceId(0),
                 block: Block::new(row..row + 1, 0..1),
-            },
+            }),
         }
     }
 
@@ -151,21 +156,40 @@ mod tests {
     }
 
     #[test]
+    fn who_has_sent_little_before_a_pause_does_not_send_all_after_it() {
+        let mut copies = copies();
+        // Nodes 1 to 4 have sent for an hour, and this one nothing.
+        for node in 1..5 {
+            copies
+                .sends
+                .insert(NodeId(node), (3600 * SECOND, 3600 * SECOND));
+        }
+        let asks: Vec<(u32, u64)> = (0..50)
+            .flat_map(|row| (1..5).map(move |node| (node, row)))
+            .collect();
+        let later = 4000 * SECOND;
+        let sender = |&(to, row): &(u32, u64)| copies.sender(wanted(to, row), 1000, later).0;
+        let own = asks.iter().map(sender).filter(|sender| *sender == 0);
+        let own = own.count();
+        assert!((40..=100).contains(&own), "{own} of 200");
+    }
+
+    #[test]
     fn who_asks_again_or_of_a_lost_node_is_served_here() {
         let mut copies = copies();
         let asks = [(1, 0), (2, 0), (3, 0)];
         assert_eq!(senders(&mut copies, &asks), [0, 1, 0]);
-        let sender = copies.sender(wanted(4, 0), 1000, 100 * SECOND);
+        let sender = copies.sender(wanted(4, 0), 1000, SECOND);
         assert_ne!(sender, NodeId(0), "it has sent more than the others");
         copies.sends.insert(NodeId(0), (200 * SECOND, 0));
-        let sender = copies.sender(wanted(5, 0), 1000, 100 * SECOND);
+        let sender = copies.sender(wanted(5, 0), 1000, SECOND);
         assert_eq!(sender, NodeId(3), "nodes 1 and 2 have sent it");
         assert_eq!(copies.sender(wanted(1, 0), 1000, 100 * SECOND), NodeId(0));
         let left = copies.lost(NodeId(3));
         assert!(left.contains(&wanted(5, 0)), "{left:?}");
         assert_eq!(copies.lost(NodeId(3)), []);
         for node in [1, 2, 4, 5] {
-            copies.forgotten(NodeId(node), &wanted(node, 0).part);
+            copies.forgotten(NodeId(node), &wanted(node, 0).source);
         }
         assert_eq!(copies.sender(wanted(6, 0), 1000, 100 * SECOND), NodeId(0));
     }

@@ -3,14 +3,15 @@
 use super::DeviceIndex;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::task::TaskId;
-use crate::spread::rate::{Mean, Rate};
+use crate::spread::kinds::{Kinds, Rates};
 use crate::time::Nanos;
 
 /// A device, with what runs on it.
 struct Device {
     works: bool,
     depth: usize,
-    rate: Rate,
+    /// None before the first task.
+    rates: Option<Rates>,
     /// The subtasks on it. Those of earlier tasks could not be stopped.
     running: Vec<Running>,
     /// When it began the subtask that ends next.
@@ -22,8 +23,16 @@ struct Device {
 pub(super) struct Running {
     pub task: TaskId,
     pub subtask: u64,
+    /// Its kind, and how much work it is.
+    work: (usize, f64),
     /// Another node's result counts.
     pub cancelled: bool,
+}
+
+/// Seconds in which a device computes a subtask of a kind and a weight.
+fn seconds(device: &Device, (kind, weight): (usize, f64)) -> f64 {
+    let rates = device.rates.as_ref();
+    rates.map_or(0.0, |rates| rates.of(kind).seconds() * weight)
 }
 
 /// The devices of a node.
@@ -41,7 +50,7 @@ impl Devices {
             } else {
                 device.depth.max(1) as usize
             },
-            rate: Rate::new(device, Mean::default()),
+            rates: None,
             running: Vec::new(),
             since: 0,
         });
@@ -50,10 +59,14 @@ impl Devices {
         }
     }
 
-    /// A task begins, of this mean.
-    pub fn begin(&mut self, info: &NodeInfo, mean: Mean) {
+    /// A task or a chain begins, with subtasks of these kinds.
+    pub fn begin(&mut self, info: &NodeInfo, kinds: &Kinds) {
         for (device, info) in self.devices.iter_mut().zip(&info.devices) {
-            device.rate = Rate::new(info, mean);
+            device.rates = Some(Rates::new(info, kinds));
+            // Of what still runs of earlier tasks only this much is of interest.
+            for running in &mut device.running {
+                running.work.0 = kinds.main();
+            }
         }
     }
 
@@ -74,54 +87,65 @@ impl Devices {
         free.map(|device| device.depth - device.running.len()).sum()
     }
 
-    /// The device that should take one of `waiting` subtasks now: the fastest one with
-    /// room, unless the others will have done all of them before it has done one.
-    pub fn next(&self, task: TaskId, waiting: usize, now: Nanos) -> Option<usize> {
-        let free = (0..self.devices.len()).filter(|&d| self.free(&self.devices[d], task));
-        let key = |&d: &usize| {
-            let device = &self.devices[d];
-            (self.ends(device, now) + self.seconds(device), d)
+    /// The next subtask that a device should begin now, and that device, of those that are
+    /// `ready`, in the order in which they should begin. Each goes to the device that would end
+    /// it first after those before it, which may have no room now. Where all ready ones go to
+    /// such devices, one that would also be given some of those that come `later` takes the last
+    /// ready one. So a slow device leaves the last subtasks to fast ones.
+    pub fn next(
+        &self,
+        task: TaskId,
+        ready: impl Iterator<Item = (u64, (usize, f64))>,
+        later: impl Iterator<Item = (usize, f64)>,
+        now: Nanos,
+    ) -> Option<(usize, u64)> {
+        let working = self.devices.iter().enumerate();
+        let working = working.filter(|(_, device)| device.works);
+        let mut ends: Vec<(f64, bool, usize)> = working
+            .map(|(index, device)| (self.ends(device, now), self.free(device, task), index))
+            .collect();
+        let mut give = |work: (usize, f64)| {
+            let end = |&(end, is_free, index): &(f64, bool, usize)| {
+                (end + seconds(&self.devices[index], work), !is_free)
+            };
+            let first = ends.iter_mut().min_by(|one, other| {
+                let (one, other) = (end(&**one), end(&**other));
+                one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
+            })?;
+            first.0 = end(first).0;
+            first.1.then_some(first.2)
         };
-        let first = free.min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(a.cmp(b)))?;
-        (!self.declines(first, waiting, now)).then_some(first)
-    }
-
-    fn seconds(&self, device: &Device) -> f64 {
-        device.rate.seconds()
+        let mut last = None;
+        for (subtask, work) in ready {
+            if let Some(device) = give(work) {
+                return Some((device, subtask));
+            }
+            last = Some(subtask);
+        }
+        let last = last?;
+        let device = later.into_iter().find_map(give)?;
+        Some((device, last))
     }
 
     /// Seconds until what runs on a device has ended.
     fn ends(&self, device: &Device, now: Nanos) -> f64 {
-        let seconds = self.seconds(device);
-        match device.running.len() {
-            0 => 0.0,
-            count => {
-                let begun = now.saturating_sub(device.since) as f64 * 1e-9;
-                (seconds * count as f64 - begun).max(0.0)
-            }
-        }
-    }
-
-    fn declines(&self, index: usize, waiting: usize, now: Nanos) -> bool {
-        let device = &self.devices[index];
-        let end = self.ends(device, now) + self.seconds(device);
-        let others = self.devices.iter().enumerate();
-        let others = others.filter(|(other, device)| *other != index && device.works);
-        let done = others.map(|(_, other)| {
-            let seconds = self.seconds(other);
-            let time = end - self.ends(other, now);
-            // Just below, so that of two equal devices neither declines.
-            if seconds > 0.0 {
-                (time / seconds * (1.0 - 1e-9)).max(0.0) as usize
-            } else {
-                0
-            }
-        });
-        done.sum::<usize>() >= waiting
+        let running = device.running.iter();
+        let all: f64 = running.map(|running| seconds(device, running.work)).sum();
+        let begun = match device.running.is_empty() {
+            true => 0.0,
+            false => now.saturating_sub(device.since) as f64 * 1e-9,
+        };
+        (all - begun).max(0.0)
     }
 
     /// A device begins a subtask.
-    pub fn start(&mut self, device: usize, task: TaskId, subtask: u64, now: Nanos) {
+    pub fn start(
+        &mut self,
+        device: usize,
+        (task, subtask): (TaskId, u64),
+        work: (usize, f64),
+        now: Nanos,
+    ) {
         let device = &mut self.devices[device];
         if device.running.is_empty() {
             device.since = now;
@@ -129,6 +153,7 @@ impl Devices {
         device.running.push(Running {
             task,
             subtask,
+            work,
             cancelled: false,
         });
     }
@@ -154,8 +179,10 @@ impl Devices {
     }
 
     /// Learns from a subtask that a device has ended.
-    pub fn learn(&mut self, device: DeviceIndex, weight: f64, took: Nanos, now: Nanos) {
-        self.devices[device.0 as usize].rate.done(weight, took, now);
+    pub fn learn(&mut self, device: DeviceIndex, work: (usize, f64), took: Nanos, now: Nanos) {
+        if let Some(rates) = &mut self.devices[device.0 as usize].rates {
+            rates.done(work, took, now);
+        }
     }
 
     /// Whether anything is on a device.
@@ -204,11 +231,43 @@ impl Devices {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::cluster::info::DeviceInfo;
+    use crate::cluster::space::Part;
+    use crate::cluster::task::Task;
+    use crate::cluster::task::chain::Chain;
     use crate::codelet::Cost;
 
     const TASK: TaskId = TaskId(1);
+
+    struct One;
+
+    impl Task for One {
+        fn name(&self) -> &str {
+            "one"
+        }
+
+        fn count(&self) -> u64 {
+            1
+        }
+
+        fn reads(&self, _: u64) -> Vec<Part> {
+            Vec::new()
+        }
+
+        fn writes(&self, _: u64) -> Vec<Part> {
+            Vec::new()
+        }
+
+        fn cost(&self, _: u64) -> Cost {
+            Cost {
+                flops: 1.0,
+                bytes: 0.0,
+            }
+        }
+    }
 
     fn devices(flops: &[f64]) -> Devices {
         let device = |&flops: &f64| DeviceInfo {
@@ -223,44 +282,58 @@ mod tests {
             devices: flops.iter().map(device).collect(),
         };
         let mut devices = Devices::new(&info, 1);
-        let cost = Cost {
-            flops: 1.0,
-            bytes: 0.0,
-        };
-        devices.begin(&info, Mean { cost, copied: 0.0 });
+        let chain = Arc::new(Chain::of(Arc::new(One)));
+        let kinds = Kinds::of(chain, None, info.devices.iter());
+        devices.begin(&info, &kinds);
         devices
+    }
+
+    /// The device that takes one of so many subtasks of weight 1, of which so many are ready.
+    fn next(devices: &Devices, ready: u64, waiting: u64) -> Option<usize> {
+        let ones = |range: std::ops::Range<u64>| range.map(|subtask| (subtask, (0, 1.0)));
+        let later = ones(ready..waiting).map(|(_, work)| work);
+        let next = devices.next(TASK, ones(0..ready), later, 0);
+        next.map(|(device, _)| device)
     }
 
     #[test]
     fn a_slow_device_leaves_the_last_subtasks_to_the_fast_one() {
         // A second and ten of them.
         let mut devices = devices(&[0.1, 1.0]);
+        assert_eq!(next(&devices, 20, 20), Some(1), "the fast one takes first");
+        devices.start(1, (TASK, 0), (0, 1.0), 0);
+        for ready in [1, 9, 19] {
+            let device = next(&devices, ready, 19);
+            assert_eq!(device, Some(0), "in ten seconds it does nine");
+        }
         assert_eq!(
-            devices.next(TASK, 20, 0),
-            Some(1),
-            "the fast one takes first"
-        );
-        devices.start(1, TASK, 0, 0);
-        assert_eq!(
-            devices.next(TASK, 19, 0),
-            Some(0),
-            "in ten seconds it does nine"
-        );
-        assert_eq!(
-            devices.next(TASK, 9, 0),
+            next(&devices, 9, 9),
             Some(0),
             "the nine are done when it ends"
         );
-        assert_eq!(devices.next(TASK, 8, 0), None);
+        assert_eq!(next(&devices, 8, 8), None);
+        assert_eq!(next(&devices, 0, 19), None, "nothing can begin");
+    }
+
+    #[test]
+    fn what_others_wait_for_is_left_to_the_device_that_ends_it_first() {
+        let mut devices = devices(&[0.1, 1.0]);
+        devices.start(1, (TASK, 0), (0, 1.0), 0);
+        let ready = (0..20).map(|subtask| (subtask, (0, if subtask == 0 { 5.0 } else { 1.0 })));
+        // The fast one ends the heavy one after 6 s, and three others before 10 s.
+        let next = devices.next(TASK, ready, std::iter::empty(), 0);
+        assert_eq!(next, Some((0, 4)));
+        let heavy = std::iter::once((0, (0, 5.0)));
+        assert_eq!(devices.next(TASK, heavy, std::iter::empty(), 0), None);
     }
 
     #[test]
     fn equal_devices_take_all() {
         let mut devices = devices(&[1.0, 1.0]);
-        devices.start(0, TASK, 0, 0);
-        assert_eq!(devices.next(TASK, 1, 0), Some(1));
-        devices.start(1, TASK, 1, 0);
-        assert_eq!(devices.next(TASK, 1, 0), None, "both are full");
+        devices.start(0, (TASK, 0), (0, 1.0), 0);
+        assert_eq!(next(&devices, 1, 1), Some(1));
+        devices.start(1, (TASK, 1), (0, 1.0), 0);
+        assert_eq!(next(&devices, 1, 1), None, "both are full");
         assert!(devices.done(DeviceIndex(0), (TASK, 0), 5).is_some());
         assert_eq!(devices.done(DeviceIndex(0), (TASK, 0), 5), None);
     }
@@ -268,9 +341,9 @@ mod tests {
     #[test]
     fn the_end_of_an_earlier_subtask_is_not_that_of_one_with_its_number() {
         let mut devices = devices(&[1.0, 1.0]);
-        devices.start(0, TASK, 3, 0);
+        devices.start(0, (TASK, 3), (0, 1.0), 0);
         let next = TaskId(2);
-        devices.start(1, next, 3, 1);
+        devices.start(1, (next, 3), (0, 1.0), 1);
         let done = devices.done(DeviceIndex(1), (TASK, 3), 5);
         assert_eq!(done.map(|running| running.task), Some(TASK));
         assert!(devices.runs(next, 3));

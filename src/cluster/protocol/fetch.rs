@@ -2,30 +2,35 @@
 //! has got it may have to send on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use super::copies::Relayed;
 use super::{Action, Message, RequestId};
 use crate::cluster::NodeId;
-use crate::cluster::space::{Directory, Holder, Part, Rectangles, SpaceId, Spaces};
-use crate::cluster::task::{Task, TaskId};
+use crate::cluster::space::{Block, Directory, Holder, Part, Rectangles, SpaceId, Spaces};
+use crate::cluster::task::TaskId;
+use crate::cluster::task::chain::{Chain, Source};
 use crate::spread::Network;
 
 /// A request, and who needs what it brings.
 struct Request {
     holder: NodeId,
-    parts: Vec<Part>,
+    sources: Vec<Source>,
     bytes: u64,
     here: bool,
     /// Subtasks that wait or run here and read what it brings.
     users: u64,
     /// When it lost the last one.
     unused: Option<u64>,
+    /// Whether no subtask that is to come reads it, here or elsewhere.
+    is_over: bool,
     /// The requests of other nodes that it answers when it is here.
     relays: Vec<(NodeId, RequestId)>,
 }
 
-/// The requests of a task.
+/// Parts of a space that a subtask of the chain has written, or nobody in it.
+type Written = (SpaceId, Option<u64>);
+
+/// The requests of a task, or of a chain of them.
 pub(super) struct Fetches {
     me: NodeId,
     task: TaskId,
@@ -39,13 +44,15 @@ pub(super) struct Fetches {
     open_bytes: u64,
     /// The requests that bring each block. The directory's holders are numbers of requests
     /// here; [`GONE`] brings nothing.
-    brings: HashMap<SpaceId, Directory>,
+    brings: HashMap<Written, Directory>,
     /// The requests that each subtask needs.
     needs: HashMap<u64, BTreeSet<u64>>,
     /// Requests without users, by when they lost the last one.
     unused: BTreeMap<u64, u64>,
     unused_bytes: u64,
     clock: u64,
+    /// How often something has come.
+    pub arrivals: u64,
     /// Who answers for lost nodes.
     heirs: HashMap<NodeId, NodeId>,
 }
@@ -87,6 +94,7 @@ impl Fetches {
             unused: BTreeMap::new(),
             unused_bytes: 0,
             clock: 0,
+            arrivals: 0,
             heirs,
         }
     }
@@ -118,30 +126,74 @@ impl Fetches {
         node
     }
 
-    /// Asks for what a subtask reads and this node neither has nor has asked for. The
-    /// result is whether it reads what other nodes have.
+    /// Whether all that a subtask reads is here, though it was not asked for it.
+    pub fn has_all(
+        &self,
+        subtask: u64,
+        (chain, written): (&Chain, &HashMap<u64, NodeId>),
+        spaces: &Spaces,
+    ) -> bool {
+        let has = |source: &Source, block: &Block| {
+            let brings = self.brings.get(&(source.part.space, source.writer));
+            let brings = brings.into_iter().flat_map(|brings| brings.holders(block));
+            let here = brings.filter(|(_, of)| {
+                let request = self.requests.get(&u64::from(of.node.0));
+                request.is_some_and(|request| request.here)
+            });
+            here.map(|(block, _)| block.elements()).sum::<u64>() == block.elements()
+        };
+        let is_here = |source: &Source| match source.writer {
+            Some(writer) => {
+                let node = written.get(&writer);
+                node.is_some_and(|node| self.holder(*node) == self.me)
+                    || has(source, &source.part.block)
+            }
+            None => {
+                let directory = spaces.directory(source.part.space);
+                let mut holders = directory.holders(&source.part.block);
+                holders.all(|(block, holder)| {
+                    self.holder(holder.node) == self.me || has(source, &block)
+                })
+            }
+        };
+        let sources = chain.sources(subtask);
+        let mut travel = sources.iter().filter(|of| !spaces.is_made(of.part.space));
+        travel.all(is_here)
+    }
+
+    /// Asks for what a subtask reads and this node neither has nor has asked for. `written`
+    /// tells who has what was written in the chain. The result is whether it reads what other
+    /// nodes have.
     pub fn fetch(
         &mut self,
         subtask: u64,
-        task: &Arc<dyn Task>,
+        (chain, written): (&Chain, &HashMap<u64, NodeId>),
         spaces: &Spaces,
         actions: &mut Vec<Action>,
     ) -> bool {
         let mut needs = BTreeSet::new();
-        let mut lacks: BTreeMap<NodeId, Vec<Part>> = BTreeMap::new();
+        let mut lacks: BTreeMap<NodeId, Vec<Source>> = BTreeMap::new();
         // The same by space, as blocks that the subtask reads may have elements in common.
-        let mut lacked: HashMap<SpaceId, Rectangles<()>> = HashMap::new();
-        let parts = task.reads(subtask).into_iter();
-        for part in parts.filter(|part| !spaces.is_made(part.space)) {
+        let mut lacked: HashMap<Written, Rectangles<()>> = HashMap::new();
+        let sources = chain.sources(subtask).into_iter();
+        for Source { part, writer } in sources.filter(|of| !spaces.is_made(of.part.space)) {
+            let key = (part.space, writer);
             let directory = spaces.directory(part.space);
+            let of_writer = writer.and_then(|writer| written.get(&writer));
+            let of_writer = of_writer.map(|node| (part.block.clone(), *node));
+            let before = writer.is_none().then(|| directory.holders(&part.block));
+            let before = before.into_iter().flatten();
+            let holders = of_writer
+                .into_iter()
+                .chain(before.map(|(block, holder)| (block, holder.node)));
             // A directory's blocks have no elements in common.
             let mut found = Vec::new();
-            for (block, holder) in directory.holders(&part.block) {
-                let holder = self.holder(holder.node);
+            for (block, holder) in holders {
+                let holder = self.holder(holder);
                 if holder == self.me {
                     continue;
                 }
-                let brings = self.brings.entry(part.space).or_default();
+                let brings = self.brings.entry(key).or_default();
                 let mut rest = vec![block.clone()];
                 for (known, request) in brings.holders(&block) {
                     if request.node != GONE {
@@ -152,27 +204,27 @@ impl Fetches {
                             .collect();
                     }
                 }
-                let before = lacked.get(&part.space).into_iter();
+                let before = lacked.get(&key).into_iter();
                 for (known, ..) in before.flat_map(|before| before.overlapping(&block)) {
                     rest = rest.iter().flat_map(|piece| piece.without(known)).collect();
                 }
                 let space = part.space;
                 let rest = rest.into_iter().map(|block| Part { space, block });
-                found.extend(rest.map(|part| (holder, part)));
+                found.extend(rest.map(|part| (holder, Source { part, writer })));
             }
-            for (holder, part) in found {
-                let lacked = lacked.entry(part.space).or_default();
+            for (holder, source) in found {
+                let lacked = lacked.entry(key).or_default();
                 // No two blocks begin at the same element.
-                lacked.insert(part.block.clone(), 0, ());
-                lacks.entry(holder).or_default().push(part);
+                lacked.insert(source.part.block.clone(), 0, ());
+                lacks.entry(holder).or_default().push(source);
             }
         }
-        for (holder, parts) in lacks {
-            let alone = |part: &Part| travels_alone(spaces.bytes(part), self.network);
-            let (large, small): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(alone);
-            let large = large.into_iter().map(|part| vec![part]);
-            for parts in large.chain((!small.is_empty()).then_some(small)) {
-                needs.insert(self.ask(holder, parts, spaces, actions));
+        for (holder, sources) in lacks {
+            let alone = |source: &Source| travels_alone(spaces.bytes(&source.part), self.network);
+            let (large, small): (Vec<Source>, Vec<Source>) = sources.into_iter().partition(alone);
+            let large = large.into_iter().map(|source| vec![source]);
+            for sources in large.chain((!small.is_empty()).then_some(small)) {
+                needs.insert(self.ask(holder, sources, spaces, actions));
             }
         }
         for number in &needs {
@@ -186,40 +238,49 @@ impl Fetches {
     fn ask(
         &mut self,
         holder: NodeId,
-        parts: Vec<Part>,
+        sources: Vec<Source>,
         spaces: &Spaces,
         actions: &mut Vec<Action>,
     ) -> u64 {
         let number = self.next;
         self.next += 1;
-        for part in &parts {
-            let brings = self.brings.entry(part.space).or_default();
-            let node = NodeId(number as u32);
-            let initial = false;
-            brings.set(&part.block, Holder { node, initial });
+        for source in &sources {
+            self.set_brings(source, NodeId(number as u32));
         }
         actions.push(Action::Send {
             to: holder,
             message: Message::Fetch {
                 task: self.task,
                 request: RequestId(number),
-                parts: parts.clone(),
+                sources: sources.clone(),
             },
         });
-        let bytes = parts.iter().map(|part| spaces.bytes(part)).sum();
+        let bytes = sources
+            .iter()
+            .map(|source| spaces.bytes(&source.part))
+            .sum();
         let request = Request {
             holder,
-            parts,
+            sources,
             bytes,
             here: false,
             users: 0,
             unused: None,
+            is_over: false,
             relays: Vec::new(),
         };
         self.requests.insert(number, request);
         self.open += 1;
         self.open_bytes += bytes;
         number
+    }
+
+    /// Notes the request that brings a source.
+    fn set_brings(&mut self, source: &Source, node: NodeId) {
+        let key = (source.part.space, source.writer);
+        let initial = false;
+        let holder = Holder { node, initial };
+        (self.brings.entry(key).or_default()).set(&source.part.block, holder);
     }
 
     /// Whether a further subtask's data should be asked for, where so many blocks may be on
@@ -246,11 +307,16 @@ impl Fetches {
         match self.requests.get_mut(&request.0) {
             Some(asked) if !asked.here => {
                 asked.here = true;
+                self.arrivals += 1;
                 self.open -= 1;
                 self.open_bytes -= asked.bytes;
                 for (to, request) in std::mem::take(&mut asked.relays) {
-                    let parts = asked.parts.clone();
-                    actions.push(Action::Serve { to, request, parts });
+                    let sources = asked.sources.clone();
+                    actions.push(Action::Serve {
+                        to,
+                        request,
+                        sources,
+                    });
                 }
                 if asked.users == 0 {
                     self.keep_unused(request.0, actions);
@@ -265,20 +331,25 @@ impl Fetches {
     /// Answers a request of another node, now or when the block is here. The result is
     /// whether it is, or was asked for.
     pub fn relay(&mut self, relayed: &Relayed, actions: &mut Vec<Action>) -> bool {
-        let Relayed { to, request, part } = relayed;
-        let brings = self.brings.entry(part.space).or_default();
-        let numbers = brings.holders(&part.block);
+        let Relayed {
+            to,
+            request,
+            source,
+        } = relayed;
+        let brings = self.brings.entry((source.part.space, source.writer));
+        let brings = brings.or_default();
+        let numbers = brings.holders(&source.part.block);
         let numbers: Vec<u64> = numbers.map(|(_, of)| u64::from(of.node.0)).collect();
         let [number] = numbers[..] else { return false };
         let asked = self.requests.get_mut(&number);
-        let Some(asked) = asked.filter(|asked| asked.parts[..] == [part.clone()]) else {
+        let Some(asked) = asked.filter(|asked| asked.sources[..] == [source.clone()]) else {
             return false;
         };
         match asked.here {
             true => actions.push(Action::Serve {
                 to: *to,
                 request: *request,
-                parts: asked.parts.clone(),
+                sources: asked.sources.clone(),
             }),
             false => asked.relays.push((*to, *request)),
         }
@@ -289,12 +360,12 @@ impl Fetches {
     pub fn fetch_again(
         &mut self,
         subtask: u64,
-        task: &Arc<dyn Task>,
+        chain: (&Chain, &HashMap<u64, NodeId>),
         spaces: &Spaces,
         actions: &mut Vec<Action>,
     ) {
         let before = self.needs.remove(&subtask).unwrap_or_default();
-        self.fetch(subtask, task, spaces, actions);
+        self.fetch(subtask, chain, spaces, actions);
         self.leave_requests(before, actions);
     }
 
@@ -316,12 +387,86 @@ impl Fetches {
         }
     }
 
+    /// The chain's task of an index has ended, as those before it have: what it overwrote and
+    /// what was read by these tasks only is not needed any longer. A request for anything that
+    /// was overwritten is not answered, so that what is left of it is asked for again.
+    pub fn ended(
+        &mut self,
+        index: usize,
+        chain: &Chain,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        let is_read = |source: &Source| match source.writer {
+            Some(writer) => chain.last_reader(writer).is_some_and(|last| last > index),
+            None => true,
+        };
+        let (mut over, mut unanswered) = (Vec::new(), Vec::new());
+        for (number, request) in &mut self.requests {
+            let sources = || request.sources.iter();
+            let is_gone = sources().any(|source| chain.overwrites(index, source));
+            request.is_over |= is_gone || !sources().any(is_read);
+            match request.users {
+                0 if is_gone || request.is_over && request.here => over.push(*number),
+                1.. if is_gone && !request.here => unanswered.push(*number),
+                _ => {}
+            }
+        }
+        for number in over {
+            self.release(number, actions);
+        }
+        for number in unanswered {
+            let left = |source| chain.left_of(index, source);
+            self.ask_again(number, left, spaces, actions);
+        }
+    }
+
+    /// Asks again for what is `left` of a request's sources, of whoever answers for its holder
+    /// now.
+    fn ask_again(
+        &mut self,
+        number: u64,
+        left: impl Fn(Source) -> Vec<Source>,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(request) = self.requests.get(&number) else {
+            return;
+        };
+        let (sources, users) = (request.sources.clone(), request.users);
+        let holder = self.holder(request.holder);
+        self.forget(number);
+        let sources: Vec<Source> = sources.into_iter().flat_map(left).collect();
+        let is_needed = holder != self.me && !sources.is_empty();
+        let again = is_needed.then(|| self.ask(holder, sources, spaces, actions));
+        for needs in self.needs.values_mut() {
+            if needs.remove(&number) {
+                needs.extend(again);
+            }
+        }
+        if let Some(request) = again.and_then(|again| self.requests.get_mut(&again)) {
+            request.users = users;
+        }
+    }
+
+    fn release(&mut self, number: u64, actions: &mut Vec<Action>) {
+        if let Some(since) = self.requests.get(&number).and_then(|of| of.unused) {
+            self.unused.remove(&since);
+        }
+        self.forget(number);
+        let request = RequestId(number);
+        actions.push(Action::Release { request });
+    }
+
     /// Keeps what nobody needs now, and forgets what was not used for longest if that is
     /// too much.
     fn keep_unused(&mut self, number: u64, actions: &mut Vec<Action>) {
         let Some(request) = self.requests.get_mut(&number) else {
             return;
         };
+        if request.is_over {
+            return self.release(number, actions);
+        }
         self.clock += 1;
         request.unused = Some(self.clock);
         self.unused.insert(self.clock, number);
@@ -347,16 +492,8 @@ impl Fetches {
             self.open -= 1;
             self.open_bytes -= request.bytes;
         }
-        for part in request.parts {
-            let brings = self.brings.entry(part.space).or_default();
-            let initial = false;
-            brings.set(
-                &part.block,
-                Holder {
-                    node: GONE,
-                    initial,
-                },
-            );
+        for source in &request.sources {
+            self.set_brings(source, GONE);
         }
     }
 
@@ -369,21 +506,7 @@ impl Fetches {
         };
         let open: Vec<u64> = self.requests.iter().filter_map(open).collect();
         for number in open {
-            let Some(request) = self.requests.get(&number) else {
-                continue;
-            };
-            let (parts, users) = (request.parts.clone(), request.users);
-            self.forget(number);
-            let holder = self.holder(lost);
-            let again = (holder != self.me).then(|| self.ask(holder, parts, spaces, actions));
-            for needs in self.needs.values_mut() {
-                if needs.remove(&number) {
-                    needs.extend(again);
-                }
-            }
-            if let Some(request) = again.and_then(|again| self.requests.get_mut(&again)) {
-                request.users = users;
-            }
+            self.ask_again(number, |source| vec![source], spaces, actions);
         }
     }
 }

@@ -12,11 +12,9 @@ use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::record::NodeRecord;
 use crate::cluster::space::Part;
 use crate::cluster::task::TaskId;
+use crate::cluster::task::chain::Source;
 use crate::spread::Next;
 use crate::time::Nanos;
-
-/// Parts of spaces.
-pub type Parts = Vec<Part>;
 
 /// The node that has the results of each range of subtasks. It is shared, as a message to
 /// every node has it.
@@ -30,10 +28,13 @@ pub enum Message {
     Hello { program: String, info: NodeInfo },
     /// From the coordinator, to all: the run begins.
     Welcome { nodes: Nodes },
-    /// From the coordinator: compute these subtasks, after those that came before.
+    /// From the coordinator: compute these subtasks, after those that came before. `written`
+    /// tells who has what other subtasks of a chain have written for them, as far as this node
+    /// was not told before.
     Assign {
         task: TaskId,
         subtasks: Vec<Range<u64>>,
+        written: Results,
     },
     /// From the coordinator: give back those of these subtasks that have not begun.
     Revoke {
@@ -64,8 +65,13 @@ pub enum Message {
     Combine { task: TaskId, nodes: Vec<NodeId> },
     /// To the coordinator, by the first of these nodes: all results are combined.
     Combined { task: TaskId },
-    /// From the coordinator, to all: the task has ended.
-    Ended { task: TaskId, results: Results },
+    /// From the coordinator, to all: the task of this index in the chain has ended. Its
+    /// subtasks have the numbers that they have in it.
+    Ended {
+        task: TaskId,
+        index: usize,
+        results: Results,
+    },
     /// To the coordinator: a device of this node has failed for good.
     DeviceLost { device: u32 },
     /// To the coordinator: this node does not reach another one any longer.
@@ -74,7 +80,7 @@ pub enum Message {
     Fetch {
         task: TaskId,
         request: RequestId,
-        parts: Parts,
+        sources: Vec<Source>,
     },
     /// From the node that a block was asked of: this node has it, or has asked for it, and
     /// answers the request of another one.
@@ -82,14 +88,14 @@ pub enum Message {
         task: TaskId,
         to: NodeId,
         request: RequestId,
-        part: Part,
+        source: Source,
     },
     /// Answers [`Message::Relay`]: the block is not here any longer.
     NotHere {
         task: TaskId,
         to: NodeId,
         request: RequestId,
-        part: Part,
+        source: Source,
     },
     /// Answers a request. The parts' bytes follow.
     Data { request: RequestId },

@@ -21,18 +21,18 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use message::{Message, Parts, Results};
+pub use message::{Message, Results};
 pub use node::{NodeMachine, Settings};
 pub use work::Counts;
 
 use super::NodeId;
-use super::space::Part;
 use super::task::TaskId;
+use super::task::chain::Source;
 use crate::time::Nanos;
 
 /// Of the messages and what nodes do with them. It grows with each change after which nodes
 /// no longer understand older ones.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Numbers a node's own requests for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -95,11 +95,12 @@ pub enum Action {
     /// Send a message to a node. Messages to one node arrive in order.
     Send { to: NodeId, message: Message },
     /// Answer a request of a node with its parts' bytes, a part after the other. The node
-    /// has them, or has fetched them, or they have their first contents.
+    /// has them, or has fetched them, or they have their first contents. What is not here any
+    /// longer was overwritten, and nobody waits for it.
     Serve {
         to: NodeId,
         request: RequestId,
-        parts: Vec<Part>,
+        sources: Vec<Source>,
     },
     /// Start a subtask, on this device or another one: all that it reads is here. Its result
     /// is held when it has ended, until [`Action::Keep`] or [`Action::Discard`]. After the
@@ -109,22 +110,23 @@ pub enum Action {
     /// Stop a subtask, if that can be done; its result is not wanted. It still ends with
     /// [`Event::Done`].
     Abort { device: DeviceIndex, subtask: u64 },
-    /// Keep the result of a subtask for the task's end, or, in a task that reduces, combine
-    /// it with the node's others.
+    /// Keep the result of a subtask, of which other subtasks of a chain may be asked for at
+    /// once, or, in a task that reduces, combine it with the node's others.
     Keep { subtask: u64 },
     /// Forget the result of a subtask, which another node has. It may have been kept, but
     /// not in a task that reduces.
     Discard { subtask: u64 },
-    /// Forget what a request fetched. What is not released is forgotten at the task's end.
+    /// Forget what a request fetched. What is not released is forgotten at the chain's end.
     Release { request: RequestId },
     /// Send the node's combined results to a node, which combines them with its own. All
     /// that was to be kept or combined before is in them.
     SendCombined { to: NodeId },
     /// Ask again at this time.
     WakeAt(Nanos),
-    /// The task has ended. The node that has the result of each subtask; of a task that
-    /// reduces, one node has them all.
-    Ended { results: Results },
+    /// The chain's task of this index has ended, as those before it have. The node that has the
+    /// result of each of its subtasks; of a task that reduces, one node has them all. What it
+    /// has overwritten is not needed any longer.
+    Ended { index: usize, results: Results },
     /// The tasks begin anew, and what devices still run is not wanted.
     Restart { cause: Cause },
     /// A node was lost; its data with first contents go to `heir`, and the task goes on.

@@ -12,7 +12,8 @@ use super::{Action, Cause, DeviceIndex, Event, Message};
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
-use crate::cluster::task::{Task, TaskId};
+use crate::cluster::task::TaskId;
+use crate::cluster::task::chain::Chain;
 use crate::spread::{Finished, Network, Requests, Spread};
 use crate::time::Nanos;
 
@@ -47,10 +48,10 @@ const RESTART: u64 = 1 << 32;
 /// A node of a cluster as a state machine.
 ///
 /// Its driver calls [`Self::hello`] once, then [`Self::on`] for each event, until
-/// [`Self::is_ready`]. It calls [`Self::begin`] for each task, and [`Self::on`] until
-/// [`Action::Ended`], when it notes in its spaces who has the results
-/// ([`Spaces::record`]). All nodes begin the same tasks in the same order, each when it
-/// likes. What is sent to the node itself must come back as an event, in order, too.
+/// [`Self::is_ready`]. It calls [`Self::begin`] for each chain of tasks, and [`Self::on`]
+/// until all of its tasks have ended. With each [`Action::Ended`] it notes in its spaces who
+/// has the results ([`Spaces::record`]). All nodes begin the same chains in the same order,
+/// each when it likes. What is sent to the node itself must come back as an event, in order, too.
 pub struct NodeMachine {
     me: NodeId,
     program: String,
@@ -61,7 +62,7 @@ pub struct NodeMachine {
     coordinator: Option<Coordinator>,
     nodes: Nodes,
     devices: Devices,
-    /// The present task, or the last one.
+    /// The present chain, or the last one.
     task: TaskId,
     work: Option<Work>,
     /// Messages for tasks that have not begun here.
@@ -164,7 +165,7 @@ impl NodeMachine {
         coordinator.map_or_else(Requests::default, Coordinator::requests)
     }
 
-    /// The present task, or the last one.
+    /// The present chain of tasks, or the last one. Its tasks have one number.
     pub fn task(&self) -> TaskId {
         self.task
     }
@@ -196,10 +197,11 @@ impl NodeMachine {
         self.counts
     }
 
-    /// Begins the next task. The driver calls it when the node is ready and no task runs.
+    /// Begins the next chain of tasks. The driver calls it when the node is ready and no task
+    /// runs.
     pub fn begin(
         &mut self,
-        task: Arc<dyn Task>,
+        task: Arc<Chain>,
         spaces: &Spaces,
         now: Nanos,
         actions: &mut Vec<Action>,
@@ -215,11 +217,11 @@ impl NodeMachine {
         );
         let work = Work::new(
             (self.task, self.me),
-            Arc::clone(&task),
+            (Arc::clone(&task), &self.info),
             fetches,
             (network, spaces),
         );
-        self.devices.begin(&self.info, work.mean());
+        self.devices.begin(&self.info, work.kinds());
         self.work = Some(work);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.begin(self.task, task, spaces, now, actions);
@@ -316,7 +318,9 @@ impl NodeMachine {
         // Where its task has ended, nothing of it is wanted.
         let work = self.work.as_mut().filter(|work| work.id == running.task);
         if let Some(work) = work {
-            self.devices.learn(device, work.weight(subtask), took, now);
+            let kinds = work.kinds();
+            let work_of = (kinds.kind(subtask), kinds.weight(subtask));
+            self.devices.learn(device, work_of, took, now);
             if work.done(running, actions) {
                 // What the device does next is part of the report.
                 let prefetch = self.settings.prefetch;
@@ -386,31 +390,51 @@ impl NodeMachine {
     ) {
         let Some(work) = &mut self.work else { return };
         match message {
-            Message::Assign { subtasks, .. } => work.assign(subtasks, &self.devices, actions),
+            Message::Assign {
+                subtasks, written, ..
+            } => work.assign(subtasks, &written, &self.devices, actions),
             Message::Revoke { subtasks, .. } => work.revoke(subtasks, actions),
             Message::Cancel { subtask, .. } => work.cancel(subtask, &mut self.devices, actions),
             Message::Accept { subtask, .. } => work.accept(subtask, actions),
             Message::Combine { nodes, task } => {
                 work.combining.begin(self.me, &nodes, task, actions);
             }
-            Message::Ended { results, .. } => {
-                if !work.task.reduces() {
-                    let own = results.iter().filter(|(_, node)| *node == self.me);
-                    let own = own.map(|(run, _)| run.end - run.start);
-                    work.counts.subtasks += own.sum::<u64>();
+            Message::Ended { index, results, .. } => {
+                work.ended((index, self.me), &results, of.1, actions);
+                if index + 1 == work.task.tasks().len() {
+                    self.stop_work(actions);
                 }
-                self.stop_work(actions);
-                actions.push(Action::Ended { results });
+                actions.push(Action::Ended { index, results });
             }
-            Message::Fetch { request, parts, .. } => {
-                work.asked(from, (request, parts), of, actions);
-            }
+            Message::Fetch {
+                request, sources, ..
+            } => work.asked(from, (request, sources), of, actions),
             Message::Relay {
-                to, request, part, ..
-            } => work.relay(from, Relayed { to, request, part }, actions),
+                to,
+                request,
+                source,
+                ..
+            } => {
+                let relayed = Relayed {
+                    to,
+                    request,
+                    source,
+                };
+                work.relay(from, relayed, actions);
+            }
             Message::NotHere {
-                to, request, part, ..
-            } => work.not_here(from, Relayed { to, request, part }, actions),
+                to,
+                request,
+                source,
+                ..
+            } => {
+                let relayed = Relayed {
+                    to,
+                    request,
+                    source,
+                };
+                work.not_here(from, relayed, actions);
+            }
             _ => {}
         }
     }

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 /// Subtasks that have not begun, by what is known of their data. Each part is in the order
-/// in which subtasks were given.
+/// in which subtasks were given, or in that of their numbers.
 #[derive(Default)]
 pub(super) struct Queue {
+    /// Whether those of less numbers come first.
+    by_number: bool,
     /// What they read was not asked for yet.
     unasked: VecDeque<u64>,
     /// All that they read is this node's.
@@ -14,7 +16,24 @@ pub(super) struct Queue {
     fetched: VecDeque<u64>,
 }
 
+/// Adds a subtask at the end, or at its place by number.
+fn add(part: &mut VecDeque<u64>, subtask: u64, by_number: bool) {
+    let place = match by_number {
+        true => part.partition_point(|other| *other < subtask),
+        false => part.len(),
+    };
+    part.insert(place, subtask);
+}
+
 impl Queue {
+    /// An empty queue. With `by_number`, subtasks of less numbers come first.
+    pub fn new(by_number: bool) -> Self {
+        Self {
+            by_number,
+            ..Self::default()
+        }
+    }
+
     fn parts(&self) -> [&VecDeque<u64>; 3] {
         [&self.fetched, &self.local, &self.unasked]
     }
@@ -40,12 +59,17 @@ impl Queue {
 
     /// Adds subtasks.
     pub fn extend(&mut self, subtasks: impl Iterator<Item = u64>) {
-        self.unasked.extend(subtasks);
+        for subtask in subtasks {
+            add(&mut self.unasked, subtask, self.by_number);
+        }
     }
 
     /// Adds a subtask that was begun, to be begun again before the others.
     pub fn again(&mut self, subtask: u64) {
-        self.fetched.push_front(subtask);
+        match self.by_number {
+            true => add(&mut self.fetched, subtask, true),
+            false => self.fetched.push_front(subtask),
+        }
     }
 
     /// The next one whose data were not asked for.
@@ -54,20 +78,47 @@ impl Queue {
     }
 
     /// The data of the next one were asked for, if it `needs` any.
-    pub fn asked(&mut self, needs: bool) {
+    pub fn set_asked(&mut self, needs: bool) {
         if let Some(subtask) = self.unasked.pop_front() {
-            match needs {
-                true => self.fetched.push_back(subtask),
-                false => self.local.push_back(subtask),
-            }
+            let part = match needs {
+                true => &mut self.fetched,
+                false => &mut self.local,
+            };
+            add(part, subtask, self.by_number);
         }
     }
 
-    /// The first one that can begin: one that was fetched, so that others can be, before
-    /// one that keeps nothing waiting.
-    pub fn ready(&self, can_begin: impl Fn(u64) -> bool) -> Option<u64> {
-        let asked = self.fetched.iter().chain(&self.local);
-        asked.copied().find(|&subtask| can_begin(subtask))
+    /// Those whose data were asked for, in the order in which they should begin: by number, or
+    /// those that need data of others, so that others can be fetched, before those that keep
+    /// nothing waiting.
+    pub fn asked(&self) -> impl Iterator<Item = u64> + '_ {
+        let mut fetched = self.fetched.iter().copied().peekable();
+        let mut local = self.local.iter().copied().peekable();
+        std::iter::from_fn(move || {
+            let is_local = match (fetched.peek(), local.peek()) {
+                (Some(fetched), Some(local)) => self.by_number && local < fetched,
+                (fetched, _) => fetched.is_none(),
+            };
+            if is_local {
+                local.next()
+            } else {
+                fetched.next()
+            }
+        })
+    }
+
+    /// Those whose data were not asked for, in order.
+    pub fn unasked(&self) -> impl Iterator<Item = u64> + '_ {
+        self.unasked.iter().copied()
+    }
+
+    /// The data of a subtask were asked for before others', if it `needs` any.
+    pub fn asked_early(&mut self, subtask: u64, needs: bool) {
+        if let Some(place) = self.unasked.iter().position(|&other| other == subtask) {
+            self.unasked.remove(place);
+            self.unasked.push_front(subtask);
+            self.set_asked(needs);
+        }
     }
 
     /// Removes a subtask. The result is whether it was there.
@@ -95,7 +146,7 @@ mod tests {
         queue.extend(0..6);
         for subtask in 0..4 {
             assert_eq!(queue.next_unasked(), Some(subtask));
-            queue.asked(subtask % 2 == 1);
+            queue.set_asked(subtask % 2 == 1);
         }
         queue
     }
@@ -103,15 +154,23 @@ mod tests {
     #[test]
     fn what_was_fetched_begins_first_where_it_has_come() {
         let queue = queue();
-        assert_eq!(queue.ready(|_| true), Some(1));
-        assert_eq!(queue.ready(|subtask| subtask != 1), Some(3));
-        assert_eq!(queue.ready(|subtask| subtask % 2 == 0), Some(0));
-        assert_eq!(
-            queue.ready(|subtask| subtask > 3),
-            None,
-            "these were not asked for"
-        );
+        let asked: Vec<u64> = queue.asked().collect();
+        assert_eq!(asked, [1, 3, 0, 2], "4 and 5 were not asked for");
         assert_eq!((queue.len(), queue.fetched()), (6, 2));
+    }
+
+    #[test]
+    fn by_number_the_least_comes_first() {
+        let mut queue = Queue::new(true);
+        queue.extend([5, 2, 9].into_iter());
+        assert_eq!(queue.next_unasked(), Some(2));
+        queue.set_asked(false);
+        queue.set_asked(true);
+        assert!(queue.asked().eq([2, 5]));
+        queue.again(1);
+        queue.extend([0].into_iter());
+        assert!(queue.asked().eq([1, 2, 5]));
+        assert_eq!(queue.take(), [1, 5, 2, 0, 9]);
     }
 
     #[test]
@@ -119,7 +178,7 @@ mod tests {
         let mut queue = queue();
         assert!(queue.remove(0));
         queue.again(0);
-        assert_eq!(queue.ready(|_| true), Some(0));
+        assert_eq!(queue.asked().next(), Some(0));
         assert_eq!(queue.len(), 6);
     }
 

@@ -1,6 +1,6 @@
 //! A node's part in a task: its queue, what it fetches, and what runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
@@ -9,11 +9,13 @@ use super::copies::{Copies, Relayed};
 use super::devices::{Devices, Running};
 use super::fetch::{Fetches, travels_alone};
 use super::queue::Queue;
-use super::{Action, DeviceIndex, Message, RequestId};
+use super::{Action, DeviceIndex, Message, RequestId, Results};
 use crate::cluster::NodeId;
-use crate::cluster::space::{Part, Spaces};
+use crate::cluster::info::NodeInfo;
+use crate::cluster::space::Spaces;
+use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Task, TaskId, extend_runs};
-use crate::spread::rate::{Mean, weight};
+use crate::spread::kinds::Kinds;
 use crate::spread::{Network, Next};
 use crate::time::Nanos;
 
@@ -37,12 +39,21 @@ impl AddAssign for Counts {
     }
 }
 
-/// A node's part in the present task.
+/// Subtasks behind the next one that are looked at, at most.
+const BEHIND: usize = 128;
+
+/// A node's part in the present task, or in a chain of them.
 pub(super) struct Work {
     pub id: TaskId,
-    pub task: Arc<dyn Task>,
-    mean: Mean,
+    pub task: Arc<Chain>,
+    kinds: Kinds,
     queue: Queue,
+    /// Who has what other subtasks have written for those that were given to this node.
+    written: HashMap<u64, NodeId>,
+    /// How many subtasks it was given, and how much had come, when it looked last which of them
+    /// can begin without waiting for what others wait for.
+    given: u64,
+    looked: (u64, u64),
     /// Subtasks whose results this node has.
     done: BTreeSet<u64>,
     pub fetches: Fetches,
@@ -57,23 +68,35 @@ fn send(message: Message, actions: &mut Vec<Action>) {
     actions.push(Action::Send { to, message });
 }
 
-fn serve(Relayed { to, request, part }: Relayed, actions: &mut Vec<Action>) {
-    let parts = vec![part];
-    actions.push(Action::Serve { to, request, parts });
+fn serve(relayed: Relayed, actions: &mut Vec<Action>) {
+    let Relayed {
+        to,
+        request,
+        source,
+    } = relayed;
+    let sources = vec![source];
+    actions.push(Action::Serve {
+        to,
+        request,
+        sources,
+    });
 }
 
 impl Work {
     pub fn new(
         (id, me): (TaskId, NodeId),
-        task: Arc<dyn Task>,
+        (task, info): (Arc<Chain>, &NodeInfo),
         fetches: Fetches,
         (network, spaces): (Network, &Spaces),
     ) -> Self {
         Self {
             id,
-            mean: Mean::of(&*task, Some(spaces)),
+            kinds: Kinds::of(Arc::clone(&task), Some(spaces), info.devices.iter()),
+            queue: Queue::new(task.is_woven()),
             task,
-            queue: Queue::default(),
+            written: HashMap::new(),
+            given: 0,
+            looked: (0, 0),
             done: BTreeSet::new(),
             fetches,
             network,
@@ -83,14 +106,9 @@ impl Work {
         }
     }
 
-    /// The mean of its subtasks.
-    pub fn mean(&self) -> Mean {
-        self.mean
-    }
-
-    /// How much work a subtask is.
-    pub fn weight(&self, subtask: u64) -> f64 {
-        weight(self.task.cost(subtask), self.mean.cost)
+    /// The kinds of its subtasks.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// The subtasks that are here and have not ended; `None` if there are more than `most`.
@@ -100,13 +118,19 @@ impl Work {
         (present.len() <= most).then_some(present)
     }
 
-    /// The coordinator gives subtasks. A node without devices gives them back.
+    /// The coordinator gives subtasks, and tells who has what was written for them. A node
+    /// without devices gives them back.
     pub fn assign(
         &mut self,
         subtasks: Vec<Range<u64>>,
+        written: &Results,
         devices: &Devices,
         actions: &mut Vec<Action>,
     ) {
+        for (run, node) in written.iter() {
+            (self.written).extend(run.clone().map(|subtask| (subtask, *node)));
+        }
+        self.given += 1;
         self.queue.extend(subtasks.into_iter().flatten());
         if devices.working() == 0 {
             self.give_all_back(actions);
@@ -209,7 +233,8 @@ impl Work {
         if running.cancelled {
             return self.fetches.leave(subtask, actions);
         }
-        (self.fetches).fetch_again(subtask, &self.task, spaces, actions);
+        let chain = (&*self.task, &self.written);
+        (self.fetches).fetch_again(subtask, chain, spaces, actions);
         self.queue.again(subtask);
         if devices.working() == 0 {
             self.give_all_back(actions);
@@ -225,10 +250,7 @@ impl Work {
         devices: &Devices,
         actions: &mut Vec<Action>,
     ) {
-        let waits = self
-            .queue
-            .ready(|subtask| self.fetches.is_here(subtask))
-            .is_none();
+        let waits = !(self.queue.asked()).any(|subtask| self.fetches.is_here(subtask));
         let next = match devices.computes(device) {
             true => Next::Computes,
             false if waits && self.queue.len() > 0 => Next::Waits,
@@ -265,7 +287,7 @@ impl Work {
     pub fn asked(
         &mut self,
         to: NodeId,
-        (request, parts): (RequestId, Vec<Part>),
+        (request, sources): (RequestId, Vec<Source>),
         (now, spaces): (Nanos, &Spaces),
         actions: &mut Vec<Action>,
     ) {
@@ -273,37 +295,48 @@ impl Work {
             // It asked before it was lost, and has nothing that others could get from it.
             return;
         }
-        if let [part] = &parts[..]
-            && travels_alone(spaces.bytes(part), self.network)
+        if let [source] = &sources[..]
+            && travels_alone(spaces.bytes(&source.part), self.network)
         {
-            let part = part.clone();
-            let bytes = spaces.bytes(&part);
-            let wanted = Relayed { to, request, part };
+            let source = source.clone();
+            let bytes = spaces.bytes(&source.part);
+            let wanted = Relayed {
+                to,
+                request,
+                source,
+            };
             let sender = self.copies.sender(wanted.clone(), bytes, now);
             if sender != self.fetches.me() {
-                let Relayed { to, request, part } = wanted;
                 let message = Message::Relay {
                     task: self.id,
                     to,
                     request,
-                    part,
+                    source: wanted.source,
                 };
                 let to = sender;
                 return actions.push(Action::Send { to, message });
             }
         }
-        actions.push(Action::Serve { to, request, parts });
+        actions.push(Action::Serve {
+            to,
+            request,
+            sources,
+        });
     }
 
     /// A node tells this one to answer the request of another one.
     pub fn relay(&mut self, from: NodeId, relayed: Relayed, actions: &mut Vec<Action>) {
         if !self.fetches.relay(&relayed, actions) {
-            let Relayed { to, request, part } = relayed;
+            let Relayed {
+                to,
+                request,
+                source,
+            } = relayed;
             let message = Message::NotHere {
                 task: self.id,
                 to,
                 request,
-                part,
+                source,
             };
             let to = from;
             actions.push(Action::Send { to, message });
@@ -312,7 +345,7 @@ impl Work {
 
     /// A node does not have a block that it was to send.
     pub fn not_here(&mut self, from: NodeId, relayed: Relayed, actions: &mut Vec<Action>) {
-        self.copies.forgotten(from, &relayed.part);
+        self.copies.forgotten(from, &relayed.source);
         serve(relayed, actions);
     }
 
@@ -322,6 +355,24 @@ impl Work {
         self.fetches.lost(lost, heir, spaces, actions);
         for relayed in self.copies.lost(lost) {
             serve(relayed, actions);
+        }
+    }
+
+    /// The chain's task of an index has ended, as those before it have.
+    pub fn ended(
+        &mut self,
+        (index, me): (usize, NodeId),
+        results: &Results,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.task.reduces() {
+            let own = results.iter().filter(|(_, node)| *node == me);
+            let own = own.map(|(run, _)| run.end - run.start);
+            self.counts.subtasks += own.sum::<u64>();
+        }
+        if index + 1 < self.task.tasks().len() {
+            self.fetches.ended(index, &self.task, spaces, actions);
         }
     }
 
@@ -340,15 +391,10 @@ impl Work {
         actions: &mut Vec<Action>,
     ) {
         loop {
-            // A cancelled run of it must end first: its result is told apart by nothing.
-            let ready = self
-                .queue
-                .ready(|subtask| self.fetches.is_here(subtask) && !devices.runs(self.id, subtask));
-            if let Some(subtask) = ready
-                && let Some(device) = devices.next(self.id, self.queue.len(), now)
-            {
+            if let Some((device, subtask)) = self.next(devices, now) {
                 self.queue.remove(subtask);
-                devices.start(device, self.id, subtask, now);
+                let work = self.work_of(subtask);
+                devices.start(device, (self.id, subtask), work, now);
                 let device = DeviceIndex(device as u32);
                 actions.push(Action::Start { device, subtask });
                 continue;
@@ -358,14 +404,70 @@ impl Work {
                 _ => self.fetches.has_room(prefetch),
             };
             match self.queue.next_unasked() {
+                Some(_) if !may_ask && self.look_behind(devices, spaces, actions) => {}
                 // Where it is still on a device, though its result was not wanted, the end of
                 // that run leaves what it reads.
                 Some(subtask) if may_ask && !devices.runs(self.id, subtask) => {
-                    let needs = self.fetches.fetch(subtask, &self.task, spaces, actions);
-                    self.queue.asked(needs);
+                    let chain = (&*self.task, &self.written);
+                    let needs = self.fetches.fetch(subtask, chain, spaces, actions);
+                    self.queue.set_asked(needs);
                 }
                 _ => return,
             }
         }
+    }
+
+    /// The kind of a subtask, and how much work it is.
+    fn work_of(&self, subtask: u64) -> (usize, f64) {
+        (self.kinds.kind(subtask), self.kinds.weight(subtask))
+    }
+
+    /// The next subtask that a device should begin now, and that device.
+    fn next(&self, devices: &Devices, now: Nanos) -> Option<(usize, u64)> {
+        if devices.free_slots(self.id) == 0 {
+            return None;
+        }
+        // A cancelled run of it must end first: its result is told apart by nothing.
+        let can_begin =
+            |subtask: &u64| self.fetches.is_here(*subtask) && !devices.runs(self.id, *subtask);
+        let ready = || self.queue.asked().filter(can_begin);
+        // The costs of a task's subtasks are not kept, so those that wait are taken to be like
+        // the first one.
+        let first = self.work_of(ready().next()?);
+        let work_of = |subtask| match self.task.is_woven() {
+            true => self.work_of(subtask),
+            false => first,
+        };
+        let asked = self.queue.asked().filter(|subtask| !can_begin(subtask));
+        let later = asked.chain(self.queue.unasked());
+        let ready = ready().map(|subtask| (subtask, work_of(subtask)));
+        devices.next(self.id, ready, later.map(work_of), now)
+    }
+
+    /// In a chain, where the next subtask's data cannot be asked for yet and a device has room:
+    /// finds those behind it of which all data are here. The result is whether there are any.
+    fn look_behind(
+        &mut self,
+        devices: &Devices,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let now = (self.given, self.fetches.arrivals);
+        if !self.task.is_woven() || self.looked == now || devices.free_slots(self.id) == 0 {
+            return false;
+        }
+        self.looked = now;
+        let chain = (&*self.task, &self.written);
+        let behind = self.queue.unasked().take(BEHIND);
+        let here = behind.filter(|&subtask| {
+            !devices.runs(self.id, subtask) && self.fetches.has_all(subtask, chain, spaces)
+        });
+        let here: Vec<u64> = here.collect();
+        for &subtask in &here {
+            let chain = (&*self.task, &self.written);
+            let needs = self.fetches.fetch(subtask, chain, spaces, actions);
+            self.queue.asked_early(subtask, needs);
+        }
+        !here.is_empty()
     }
 }

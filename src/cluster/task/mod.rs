@@ -1,8 +1,10 @@
 //! Tasks: what every node knows of them.
 //!
+//! * [`chain`] runs tasks as one, whose subtasks wait for what they read only.
 //! * [`check`] refuses tasks whose subtasks write the same elements.
 //! * [`ranked`] orders what a task wrote by rank, for the next one.
 
+pub mod chain;
 mod check;
 pub mod ranked;
 

@@ -1,15 +1,16 @@
 //! What a node does when the protocol says so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Combined, Node};
-use super::subtasks::{FEW, Subtasks, Written};
+use super::subtasks::{FEW, OfChain, Subtasks, Written};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, Event, Message};
 use crate::cluster::space::{Part, SpaceId};
-use crate::cluster::task::TaskId;
+use crate::cluster::task::{Task, TaskId};
 
 impl Node<'_> {
     pub(super) fn act(&mut self, actions: Vec<Action>) -> Result<(), ClusterError> {
@@ -19,7 +20,11 @@ impl Node<'_> {
     fn one(&mut self, action: Action) -> Result<(), ClusterError> {
         match action {
             Action::Send { to, message } => self.send(to, message),
-            Action::Serve { to, request, parts } => self.serve(to, request, parts),
+            Action::Serve {
+                to,
+                request,
+                sources,
+            } => self.serve(to, request, sources),
             Action::Start { subtask, .. } => self.start(subtask),
             // A kernel that runs cannot be stopped; its result is not asked for.
             Action::Abort { .. } => Ok(()),
@@ -28,12 +33,17 @@ impl Node<'_> {
                 None => Ok(()),
             },
             Action::Discard { subtask } => {
-                for written in [self.held.remove(&subtask), self.kept.remove(&subtask)] {
-                    self.subtasks.discard(written.unwrap_or_default());
+                let held = self.held.remove(&subtask);
+                self.subtasks.discard(held.unwrap_or_default());
+                let index = self.place(subtask).0;
+                let Subtasks { graph, store, .. } = &mut self.subtasks;
+                for (part, kept) in self.kept.remove(&subtask).into_iter().flatten() {
+                    store.discard(graph, &part, kept, index);
                 }
                 Ok(())
             }
             Action::Release { request } => {
+                self.requests.remove(&request);
                 let Subtasks { graph, store, .. } = &mut self.subtasks;
                 store.release(graph, request);
                 Ok(())
@@ -43,10 +53,7 @@ impl Node<'_> {
                 self.wake_at = Some(self.wake_at.map_or(at, |before| before.min(at)));
                 Ok(())
             }
-            Action::Ended { results } => {
-                self.ended = Some(results);
-                Ok(())
-            }
+            Action::Ended { index, results } => self.end(index, &results),
             Action::Restart { cause } => {
                 match cause {
                     Cause::Lost(node) => self.lost[node.index()] = true,
@@ -72,8 +79,11 @@ impl Node<'_> {
 
     /// Sends a message. What goes to this node itself comes back as an event.
     pub(super) fn send(&mut self, to: NodeId, message: Message) -> Result<(), ClusterError> {
-        if let Message::Fetch { request, parts, .. } = &message {
-            self.requests.insert(*request, parts.clone());
+        if let Message::Fetch {
+            request, sources, ..
+        } = &message
+        {
+            self.requests.insert(*request, sources.clone());
         }
         if to == self.me() {
             self.own.push_back(message);
@@ -94,7 +104,7 @@ impl Node<'_> {
     }
 
     pub(super) fn start(&mut self, subtask: u64) -> Result<(), ClusterError> {
-        let Some(task) = self.task.clone() else {
+        let Some(chain) = self.chain.clone() else {
             return Ok(());
         };
         let id = self.machine.task();
@@ -114,14 +124,20 @@ impl Node<'_> {
             });
         }
         self.busy(true);
-        let task = (id, &*task);
+        let (index, own) = chain.place(subtask);
+        let task = Arc::clone(&self.tasks[index]);
         let several = self.subtasks.are_several().then_some(FEW);
         let present = several.and_then(|few| self.machine.present(few));
-        let which = (subtask, present.as_deref());
-        match (self.subtasks).start(self.runtime, &self.spaces, task, which) {
+        let of_chain = OfChain {
+            id,
+            chain: &chain,
+            subtask,
+            task: &*task,
+        };
+        match (self.subtasks).start(self.runtime, &self.spaces, of_chain, present.as_deref()) {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let codelet = task.1.launch(subtask).codelet;
+                let codelet = task.launch(own).codelet;
                 let computing = match (&codelet.host, &codelet.opencl) {
                     (Some(_), None) => "hosts",
                     (None, Some(_)) => "OpenCL devices",
@@ -139,18 +155,28 @@ impl Node<'_> {
     }
 
     fn keep(&mut self, subtask: u64, written: Written) -> Result<(), ClusterError> {
-        if self.task.as_ref().is_some_and(|task| task.reduces()) {
+        if self.chain.as_ref().is_some_and(|chain| chain.reduces()) {
             let bytes = self.subtasks.bytes(self.runtime, &written)?;
             self.subtasks.discard(written);
             self.combine(bytes);
         } else {
+            let index = self.place(subtask).0;
+            for (part, kept) in &written {
+                (self.subtasks.store).insert(part.clone(), *kept, index);
+            }
             self.kept.insert(subtask, written);
         }
         Ok(())
     }
 
+    /// The index of a subtask's task in the chain, and its number there.
+    pub(super) fn place(&self, subtask: u64) -> (usize, u64) {
+        let chain = self.chain.as_ref();
+        chain.map_or((0, subtask), |chain| chain.place(subtask))
+    }
+
     fn combine(&mut self, results: Combined) {
-        let combine = self.task.as_ref().and_then(|task| task.combine());
+        let combine = self.tasks.first().and_then(|task| task.combine());
         match (&mut self.combined, combine) {
             (Some(sums), Some(combine)) => {
                 for ((_, sum), (_, other)) in sums.iter_mut().zip(&results) {
@@ -174,7 +200,8 @@ impl Node<'_> {
 
     /// Combines what another node sent with this node's results.
     pub(super) fn take_partial(&mut self, id: TaskId, bytes: &[u8]) -> Result<(), ClusterError> {
-        let Some(task) = self.task.clone().filter(|_| id == self.machine.task()) else {
+        let task = self.tasks.first().filter(|_| id == self.machine.task());
+        let Some(task) = task.cloned() else {
             return Ok(());
         };
         let mut at = 0;

@@ -7,11 +7,12 @@ use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
 use crate::cluster::space::Part;
+use crate::cluster::task::chain::Source;
 
 /// Parts that another node is to get.
 pub(super) struct Answer {
     pub to: NodeId,
-    pub parts: Vec<Part>,
+    pub sources: Vec<Source>,
     pub kind: AnswerKind,
 }
 
@@ -29,11 +30,11 @@ impl Node<'_> {
         &mut self,
         to: NodeId,
         request: RequestId,
-        parts: Vec<Part>,
+        sources: Vec<Source>,
     ) -> Result<(), ClusterError> {
         self.answers.push(Answer {
             to,
-            parts,
+            sources,
             kind: AnswerKind::Data(request),
         });
         self.answer()
@@ -43,7 +44,7 @@ impl Node<'_> {
     pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
         self.answers.push(Answer {
             to,
-            parts: vec![part],
+            sources: vec![Source::before(part)],
             kind: AnswerKind::Piece(self.machine.restarts()),
         });
         self.answer()
@@ -52,10 +53,11 @@ impl Node<'_> {
     /// Sends what host memory has, and has the rest copied there.
     pub(super) fn answer(&mut self) -> Result<(), ClusterError> {
         for answer in std::mem::take(&mut self.answers) {
-            match self.subtasks.want(&self.spaces, &answer.parts) {
+            match self.subtasks.want(&self.spaces, &answer.sources) {
                 Ok(true) => self.send_answer(answer)?,
                 Ok(false) => self.answers.push(answer),
-                // The other node knows already that this one answers for a lost one.
+                // The other node knows already that this one answers for a lost one, or does not
+                // need it any longer.
                 Err(_) => self.unserved.push(answer),
             }
         }
@@ -67,7 +69,8 @@ impl Node<'_> {
     /// # Errors
     /// When the tasks begin anew, and what a run refuses.
     pub(super) fn until_here(&mut self, parts: Vec<Part>) -> Result<(), Interruption> {
-        while !self.subtasks.want(&self.spaces, &parts)? {
+        let sources: Vec<Source> = parts.into_iter().map(Source::before).collect();
+        while !self.subtasks.want(&self.spaces, &sources)? {
             self.turn()?;
             self.check_restart()?;
         }
@@ -75,25 +78,21 @@ impl Node<'_> {
     }
 
     fn send_answer(&mut self, answer: Answer) -> Result<(), ClusterError> {
-        let Answer { to, parts, kind } = answer;
-        let message = match (&kind, parts.first()) {
-            (AnswerKind::Piece(attempt), Some(part)) => Message::Piece {
+        let Answer { to, sources, kind } = answer;
+        let message = match (&kind, sources.first()) {
+            (AnswerKind::Piece(attempt), Some(source)) => Message::Piece {
                 attempt: *attempt,
-                part: part.clone(),
+                part: source.part.clone(),
             },
             (AnswerKind::Data(request), _) => Message::Data { request: *request },
             (AnswerKind::Piece(_), None) => return Ok(()),
         };
-        let bytes = parts.iter().map(|part| self.spaces.bytes(part)).sum();
+        let parts = sources.iter().map(|source| &source.part);
+        let bytes = parts.map(|part| self.spaces.bytes(part)).sum();
         let (mut message, at) = with_room(&message, bytes)?;
         let Subtasks { graph, store, .. } = &self.subtasks;
-        store.copy_all(
-            graph,
-            self.runtime,
-            &self.spaces,
-            &parts,
-            &mut message[at..],
-        )?;
+        let copied = &mut message[at..];
+        store.copy_all(graph, self.runtime, &self.spaces, &sources, copied)?;
         if let AnswerKind::Data(_) = kind {
             self.record.sent_bytes += (message.len() - at) as u64;
         }

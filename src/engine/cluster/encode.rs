@@ -53,6 +53,7 @@ mod tests {
     use crate::cluster::protocol::{Message, RequestId};
     use crate::cluster::space::{Block, Part, SpaceId};
     use crate::cluster::task::TaskId;
+    use crate::cluster::task::chain::Source;
 
     #[test]
     fn a_message_and_its_data_come_back() {
@@ -63,7 +64,7 @@ mod tests {
         let message = Message::Fetch {
             task: TaskId(4),
             request: RequestId(u64::MAX),
-            parts: vec![part],
+            sources: vec![Source::before(part)],
         };
         let mut bytes = encode(&message).expect("it has words");
         bytes.extend([1, 2, 3]);

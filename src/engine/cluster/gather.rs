@@ -9,6 +9,7 @@ use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
 use crate::cluster::space::{Block, Part, SpaceId, pieces};
+use crate::cluster::task::chain::Source;
 
 /// Bytes of a piece: enough that a network or a disk is not slowed down by their number.
 const PIECE: u64 = 16 << 20;
@@ -102,7 +103,7 @@ impl Node<'_> {
         let Subtasks { graph, store, .. } = &mut self.subtasks;
         for (number, part) in (0..).zip(got) {
             if let Some((bytes, at)) = self.pieces.remove(&part) {
-                let (request, parts) = (request(number), vec![part]);
+                let (request, parts) = (request(number), vec![Source::before(part)]);
                 store.receive(
                     graph,
                     self.runtime,
@@ -113,7 +114,8 @@ impl Node<'_> {
                 )?;
             }
         }
-        let copied = store.copy(graph, self.runtime, &self.spaces, part, to);
+        let source = Source::before(part.clone());
+        let copied = store.copy(graph, self.runtime, &self.spaces, &source, to);
         (0..count).for_each(|number| store.release(graph, request(number)));
         self.subtasks.changed = true;
         Ok(copied?)

@@ -22,7 +22,8 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::{Computed, TaskId, check};
+use crate::cluster::task::chain::{Chain, Source};
+use crate::cluster::task::{Computed, TaskId};
 use crate::cluster::wire::{Arrived, Wire, memory};
 use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
@@ -101,16 +102,20 @@ pub struct Node<'a> {
     /// Messages to this node itself.
     pub(super) own: VecDeque<Message>,
     /// What was asked of other nodes.
-    pub(super) requests: HashMap<RequestId, Vec<Part>>,
-    pub(super) task: Option<Arc<dyn Computed>>,
+    pub(super) requests: HashMap<RequestId, Vec<Source>>,
+    /// The present chain, and its tasks.
+    pub(super) chain: Option<Arc<Chain>>,
+    pub(super) tasks: Vec<Arc<dyn Computed>>,
     /// Results that are neither kept nor discarded yet.
     pub(super) held: HashMap<u64, Written>,
+    /// Results that the store has, of tasks that have not ended.
     pub(super) kept: HashMap<u64, Written>,
-    /// By subtask of the task: the device that has computed it, and how long that took.
+    /// By subtask of the chain: the device that has computed it, and how long that took.
     pub(super) told: HashMap<u64, (DeviceIndex, Nanos)>,
     /// The combined results of a task that reduces.
     pub(super) combined: Option<Combined>,
-    pub(super) ended: Option<Results>,
+    /// How many tasks of the chain have ended.
+    pub(super) ended: usize,
     pub(super) restarts: bool,
     pub(super) wake_at: Option<Nanos>,
     /// Since when devices compute.
@@ -195,12 +200,13 @@ impl<'a> Node<'a> {
             stop,
             own: VecDeque::new(),
             requests: HashMap::new(),
-            task: None,
+            chain: None,
+            tasks: Vec::new(),
             held: HashMap::new(),
             kept: HashMap::new(),
             told: HashMap::new(),
             combined: None,
-            ended: None,
+            ended: 0,
             restarts: false,
             wake_at: None,
             busy_since: None,
@@ -252,55 +258,67 @@ impl<'a> Node<'a> {
         self.began.elapsed().as_nanos() as Nanos
     }
 
-    /// Runs a task. Afterwards all nodes know who has its results.
-    pub(super) fn run(&mut self, task: Arc<dyn Computed>) -> Result<(), Interruption> {
-        // All nodes have the same task, so one of them checks it.
-        if self.me() == NodeId::FIRST {
-            check(&*task, &self.spaces).map_err(ClusterError::from)?;
-        }
-        self.task = Some(Arc::clone(&task));
-        let mut actions = Vec::new();
-        let (now, told) = (self.now(), Arc::clone(&task));
-        if let Some(traced) = &mut self.subtasks.traced {
-            traced.begin(task.name(), now);
-        }
-        self.machine.begin(told, &self.spaces, now, &mut actions);
-        self.act(actions)?;
-        let results = loop {
-            // The end of a task may be followed at once by news that it begins anew.
-            self.check_restart()?;
-            match self.ended.take() {
-                Some(results) => break results,
-                None => self.turn()?,
-            }
-        };
-        self.busy(false);
+    /// Runs a chain of tasks, and tells when one has ended. Afterwards all nodes know who has
+    /// the results.
+    pub(super) fn run(
+        &mut self,
+        chain: Chain,
+        tasks: Vec<Arc<dyn Computed>>,
+        progress: &mut dyn FnMut(),
+    ) -> Result<(), Interruption> {
+        let (count, chain) = (tasks.len(), Arc::new(chain));
         let now = self.now();
         if let Some(traced) = &mut self.subtasks.traced {
-            traced.end(now);
+            traced.begin_chain();
+            traced.begin(tasks[0].name(), now);
         }
-        self.end(&*task, &results)?;
-        self.forget_task();
+        self.subtasks.store.begin(count);
+        (self.chain, self.tasks, self.ended) = (Some(Arc::clone(&chain)), tasks, 0);
+        let mut actions = Vec::new();
+        (self.machine).begin(chain, &self.spaces, now, &mut actions);
+        self.act(actions)?;
+        let mut told = 0;
+        loop {
+            // The end of a task may be followed at once by news that it begins anew.
+            self.check_restart()?;
+            while told < self.ended {
+                told += 1;
+                progress();
+            }
+            if told == count {
+                break;
+            }
+            self.turn()?;
+        }
+        self.busy(false);
+        self.forget_chain();
         self.subtasks.compact(self.runtime);
         Ok(())
     }
 
-    fn forget_task(&mut self) {
-        self.task = None;
-        let (held, kept) = (
-            std::mem::take(&mut self.held),
-            std::mem::take(&mut self.kept),
-        );
-        for written in held.into_values().chain(kept.into_values()) {
+    fn forget_chain(&mut self) {
+        let tasks = std::mem::take(&mut self.tasks);
+        self.chain = None;
+        for written in std::mem::take(&mut self.held).into_values() {
             self.subtasks.discard(written);
         }
+        self.kept.clear();
         self.combined = None;
         self.told.clear();
         self.requests.clear();
         self.unserved.clear();
         self.wake_at = None;
+        // All subtasks of a task that reduces write the same parts.
+        let unlike = |task: &Arc<dyn Computed>| if task.reduces() { 1 } else { task.count() };
+        let spaces = |task: &Arc<dyn Computed>| {
+            let parts = (0..unlike(task)).flat_map(|subtask| task.writes(subtask));
+            parts.map(|part| part.space).collect::<BTreeSet<_>>()
+        };
+        let written: BTreeSet<_> = tasks.iter().flat_map(spaces).collect();
         let Subtasks { graph, store, .. } = &mut self.subtasks;
+        store.forget_inputs(graph, |read| written.contains(&read.part.space));
         store.release_all(graph);
+        store.end();
     }
 
     /// Whether the tasks must begin anew.
@@ -308,8 +326,7 @@ impl<'a> Node<'a> {
         match std::mem::take(&mut self.restarts) {
             true => {
                 self.busy(false);
-                self.forget_task();
-                self.ended = None;
+                self.forget_chain();
                 Err(Interruption::Restart)
             }
             false => Ok(()),
@@ -324,10 +341,21 @@ impl<'a> Node<'a> {
         Ok(self.wire)
     }
 
-    /// Notes the results of a task that has ended.
-    fn end(&mut self, task: &dyn Computed, results: &Results) -> Result<(), ClusterError> {
-        let me = self.me();
-        self.spaces.record(task, results);
+    /// Notes the results of the chain's task of an index, which has ended as those before it
+    /// have.
+    pub(super) fn end(&mut self, index: usize, results: &Results) -> Result<(), ClusterError> {
+        let (me, now) = (self.me(), self.now());
+        let Some(task) = self.tasks.get(index).cloned() else {
+            return Ok(());
+        };
+        self.ended = index + 1;
+        if let Some(traced) = &mut self.subtasks.traced {
+            traced.end(now);
+            if let Some(next) = self.tasks.get(index + 1) {
+                traced.begin(next.name(), now);
+            }
+        }
+        self.spaces.record(&*task, results);
         if task.reduces() {
             let has_them = results.iter().any(|(_, node)| *node == me);
             let combined = self.combined.take().filter(|_| has_them);
@@ -336,31 +364,21 @@ impl<'a> Node<'a> {
                 store.insert_bytes(graph, self.runtime, &self.spaces, part, &data)?;
             }
         }
-        for subtask in results
-            .iter()
-            .filter(|(_, node)| *node == me)
-            .flat_map(|(run, _)| run.clone())
-        {
-            for (part, kept) in self.kept.remove(&subtask).into_iter().flatten() {
-                self.subtasks.store.insert(part, kept);
-            }
+        if let Some(chain) = &self.chain {
+            self.kept
+                .retain(|subtask, _| chain.place(*subtask).0 > index);
         }
         // All subtasks of a task that reduces write the same parts.
         let unlike = if task.reduces() { 1 } else { task.count() };
-        let parts = (0..unlike).flat_map(|subtask| task.writes(subtask));
-        let mut written = BTreeSet::new();
         let spaces = &self.spaces;
-        for part in parts {
+        let Subtasks { graph, store, .. } = &mut self.subtasks;
+        for part in (0..unlike).flat_map(|subtask| task.writes(subtask)) {
             let directory = spaces.directory(part.space);
-            let Subtasks { graph, store, .. } = &mut self.subtasks;
-            store.forget_within(graph, &part, |block| {
+            store.forget_overwritten(graph, (&part, index), |block| {
                 let mut holders = directory.holders(block);
                 holders.any(|(_, holder)| holder.node == me)
             });
-            written.insert(part.space);
         }
-        let Subtasks { graph, store, .. } = &mut self.subtasks;
-        store.forget_inputs(graph, |part| written.contains(&part.space));
         Ok(())
     }
 
@@ -384,13 +402,13 @@ impl<'a> Node<'a> {
         match message {
             Message::Data { request } => {
                 // Of a task that has ended, nothing is wanted.
-                let Some(parts) = self.requests.remove(&request) else {
+                let Some(sources) = self.requests.remove(&request) else {
                     return Ok(());
                 };
                 self.record.received_bytes += (bytes.len() - at) as u64;
                 let Subtasks { graph, store, .. } = &mut self.subtasks;
                 let data = &bytes[at..];
-                if !store.receive(graph, self.runtime, &self.spaces, request, parts, data)? {
+                if !store.receive(graph, self.runtime, &self.spaces, request, sources, data)? {
                     return Err(no_message());
                 }
                 memory::keep(bytes);

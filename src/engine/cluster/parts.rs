@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::division::{Pace, division};
 use super::error::ClusterError;
-use super::subtasks::{Computing, EndedSubtask, Running, Subtasks, Written};
+use super::subtasks::{Computing, EndedSubtask, OfChain, Running, Subtasks, Written};
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::{Computed, TaskId};
-use crate::codelet::Name;
+use crate::cluster::task::{Computed, Task, TaskId};
+use crate::codelet::{Cost, Name};
 use crate::engine::graph::Ended;
 use crate::graph::KernelId;
 use crate::runtime::Runtime;
@@ -56,9 +56,10 @@ impl Subtasks {
         &self,
         runtime: &dyn Runtime,
         spaces: &Spaces,
-        task: &dyn Computed,
-        (subtask, present): (u64, &[u64]),
+        of: &OfChain,
+        present: &[u64],
     ) -> Option<Vec<(usize, Range<u64>)>> {
+        let (task, (_, subtask)) = (of.task, of.place());
         let units = task.units(subtask);
         if units < 2 {
             return None;
@@ -76,12 +77,12 @@ impl Subtasks {
         if !tried.copied().unwrap_or_default().may_divide() {
             return None;
         }
-        let seconds = |subtask: u64| {
-            let cost = task.cost(subtask);
+        let seconds = |cost: Cost| {
             let expected = self.devices.iter().map(|device| device.seconds(cost, 0.0));
             expected.collect::<Vec<f64>>()
         };
-        let expected = seconds(subtask);
+        let cost = task.cost(subtask);
+        let expected = seconds(cost);
         let needed = memory_bytes(task, subtask, spaces);
         let able = self.seconds(runtime, &codelet, &expected).into_iter();
         let able: Vec<bool> = (able.enumerate())
@@ -92,7 +93,6 @@ impl Subtasks {
             able.min_by(|one, other| seconds[*one].total_cmp(&seconds[*other]))
         };
         let fastest = best(&expected)?;
-        let cost = task.cost(subtask);
         let paces = self.devices.iter().enumerate().map(|(index, device)| {
             able[index].then(|| {
                 let copies = device.copy_seconds(of_units + common);
@@ -107,7 +107,9 @@ impl Subtasks {
             })
         });
         let paces: Vec<_> = paces.collect();
-        let all = present.iter().map(|other| seconds(*other)[fastest]);
+        let all = present
+            .iter()
+            .map(|other| seconds(of.chain.cost(*other))[fastest]);
         let work = all.sum::<f64>() / expected[fastest].max(1e-12);
         division(&paces, work, units)
     }
@@ -133,10 +135,10 @@ impl Subtasks {
         &mut self,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        (id, task): ((TaskId, u64), &dyn Computed),
+        of: OfChain,
         parts: Vec<(usize, Range<u64>)>,
     ) -> Result<(), ClusterError> {
-        let subtask = id.1;
+        let (task, (_, subtask)) = (of.task, of.place());
         let all = task.units(subtask) as f64;
         let mut made = Vec::with_capacity(parts.len());
         for (device, units) in parts {
@@ -152,15 +154,15 @@ impl Subtasks {
             ended: Vec::new(),
             written: Vec::new(),
         };
-        self.divided.insert(id, divided);
+        self.divided.insert((of.id, of.subtask), divided);
         for (part, only) in &made {
             let computing = Computing {
-                id,
+                of,
                 task: &**part,
                 number: 0,
                 only: Some(*only),
             };
-            self.begin(runtime, spaces, computing)?;
+            self.begin(runtime, spaces, &computing)?;
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ use crate::cluster::info::speeds;
 use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
 use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::cluster::task::chain::{Chaining, Source};
+use crate::cluster::task::{Computed, Task, check};
 use crate::cluster::wire::Wire;
 use crate::parallel;
 use crate::verify::Checked;
@@ -254,28 +256,55 @@ impl Node<'_> {
     ) -> Result<u64, Interruption> {
         let mut course = workload.course();
         let mut ended = 0;
+        let mut turn = course.next();
         loop {
-            match course.next() {
-                Turn::Task(number) => {
-                    let task = match workload.depends(number) {
-                        Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
-                        None => workload.task(number, ids),
-                    };
-                    self.run(task)?;
-                    ended += 1;
-                    (control.progress)(ended);
-                }
+            let first = match turn {
+                Turn::Task(number) => match workload.depends(number) {
+                    Some(space) => workload.task_by(number, ids, &self.common(ids[space])?),
+                    None => workload.task(number, ids),
+                },
                 Turn::Decide(Condition { space, is_met }) => {
                     course.decided(self.decide(ids[space], &is_met)?);
+                    turn = course.next();
+                    continue;
                 }
                 Turn::Bands => {
                     if let Some(bands) = workload.bands() {
                         let spaces = [ids[workload.result()], ids[bands.figure]];
                         ended += self.co_run(&bands, spaces, &mut *control.progress)?;
                     }
+                    turn = course.next();
+                    continue;
                 }
                 Turn::End => return Ok(ended),
+            };
+            self.check(&*first)?;
+            let mut chaining = Chaining::new(Arc::clone(&first) as Arc<dyn Task>);
+            let mut tasks = vec![first];
+            turn = course.next();
+            while let Turn::Task(number) = turn
+                && workload.depends(number).is_none()
+            {
+                let next = workload.task(number, ids);
+                self.check(&*next)?;
+                if !chaining.push(&(Arc::clone(&next) as Arc<dyn Task>)) {
+                    break;
+                }
+                tasks.push(next);
+                turn = course.next();
             }
+            self.run(chaining.build(), tasks, &mut || {
+                ended += 1;
+                (control.progress)(ended);
+            })?;
+        }
+    }
+
+    /// All nodes have the same task, so one of them checks it.
+    fn check(&self, task: &dyn Computed) -> Result<(), ClusterError> {
+        match self.me() == NodeId::FIRST {
+            true => Ok(check(task, &self.spaces)?),
+            false => Ok(()),
         }
     }
 
@@ -419,7 +448,8 @@ impl Node<'_> {
             let Subtasks { graph, store, .. } = &self.subtasks;
             for (block, part) in some.iter().zip(&parts) {
                 let mut bytes = vec![0; self.spaces.bytes(part) as usize];
-                store.copy(graph, self.runtime, &self.spaces, part, &mut bytes)?;
+                let source = Source::before(part.clone());
+                store.copy(graph, self.runtime, &self.spaces, &source, &mut bytes)?;
                 jobs.push((block, bytes));
             }
             let found = parallel::map(jobs, |(block, bytes)| check(block, &bytes));

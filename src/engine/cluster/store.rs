@@ -11,6 +11,7 @@ use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
 use crate::cluster::space::{Block, Extent, Part, Rectangles, SpaceId, Spaces, pieces};
 use crate::cluster::task::ReadArgument;
+use crate::cluster::task::chain::Source;
 use crate::codelet::rows::Lines;
 use crate::engine::graph::OpenGraph;
 use crate::graph::{Datum, DatumId, Piece};
@@ -27,13 +28,17 @@ pub(super) struct Store {
     copying: Arc<Copying>,
     /// How to make what no node sends.
     makes: BTreeMap<SpaceId, Fill>,
-    /// The node's own blocks. Newer ones have greater numbers.
+    /// The node's own blocks, by the tasks that wrote them. Newer ones have greater numbers;
+    /// first contents have 0.
     own: BTreeMap<SpaceId, Rectangles<Kept>>,
+    /// The number of the present chain's first task, and of the next chain's.
+    first: u64,
     next: u64,
-    /// What others have sent, for the present task, by the numbers of requests.
+    /// What others have sent, for the present chain, by the numbers of requests.
     fetched: BTreeMap<SpaceId, Rectangles<Kept>>,
-    requests: BTreeMap<RequestId, Vec<(Part, DatumId)>>,
-    inputs: HashMap<ReadArgument, Input>,
+    requests: BTreeMap<RequestId, Vec<(Source, DatumId)>>,
+    /// By what they are made of.
+    inputs: HashMap<(ReadArgument, Vec<Source>), Input>,
     /// Bytes of what was put together or made for inputs, and how many are kept at most.
     input_bytes: u64,
     most: u64,
@@ -46,7 +51,23 @@ pub(super) struct Kept {
     pub datum: DatumId,
     /// The bytes of the datum before them.
     pub first: u64,
+    /// The subtask of the present chain that has written them.
+    pub writer: Option<u64>,
 }
+
+impl Kept {
+    /// What was there before the present chain.
+    fn before(datum: DatumId) -> Self {
+        Self {
+            datum,
+            first: 0,
+            writer: None,
+        }
+    }
+}
+
+/// Finds when the elements of a part were written.
+pub(super) type Resolve<'a> = &'a dyn Fn(&Part) -> Vec<Source>;
 
 /// A datum that was put together or made for subtasks that read it.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +85,8 @@ impl Store {
             copying,
             makes: BTreeMap::new(),
             own: BTreeMap::new(),
-            next: 0,
+            first: 1,
+            next: 1,
             fetched: BTreeMap::new(),
             requests: BTreeMap::new(),
             inputs: HashMap::new(),
@@ -89,14 +111,34 @@ impl Store {
         self.makes.insert(space, fill);
     }
 
-    /// Takes a block that a kernel has made, or makes.
-    pub fn insert(&mut self, part: Part, kept: Kept) {
-        let own = self.own.entry(part.space).or_default();
-        own.insert(part.block, self.next, kept);
-        self.next += 1;
+    /// A chain of so many tasks begins.
+    pub fn begin(&mut self, tasks: usize) {
+        self.first = self.next;
+        self.next += tasks as u64;
     }
 
-    /// Takes a block's bytes.
+    /// The present chain has ended: what it has written is there before the next one.
+    pub fn end(&mut self) {
+        for kept in self.own.values_mut().flat_map(Rectangles::values_mut) {
+            kept.writer = None;
+        }
+    }
+
+    /// Takes a block that a kernel of the chain's task of an index has made.
+    pub fn insert(&mut self, part: Part, kept: Kept, task: usize) {
+        let own = self.own.entry(part.space).or_default();
+        own.insert(part.block, self.first + task as u64, kept);
+    }
+
+    /// Forgets a block that was [inserted](Self::insert).
+    pub fn discard(&mut self, graph: &mut OpenGraph, part: &Part, kept: Kept, task: usize) {
+        if let Some(own) = self.own.get_mut(&part.space) {
+            own.remove(&part.block, self.first + task as u64);
+        }
+        graph.forget(kept.datum);
+    }
+
+    /// Takes a block's bytes, which the chain's first task has made.
     ///
     /// # Errors
     /// What the runtime refuses.
@@ -113,7 +155,7 @@ impl Store {
             self.copying.copy(data, to);
             Ok::<(), RuntimeError>(())
         })?;
-        self.insert(part, Kept { datum, first: 0 });
+        self.insert(part, Kept::before(datum), 0);
         Ok(())
     }
 
@@ -133,7 +175,8 @@ impl Store {
         let datum = given(graph, runtime, extent, &part.block, |to| {
             filled(fill, extent, &part.block, to)
         })?;
-        self.insert(part, Kept { datum, first: 0 });
+        let own = self.own.entry(part.space).or_default();
+        own.insert(part.block, 0, Kept::before(datum));
         Ok(())
     }
 
@@ -148,25 +191,31 @@ impl Store {
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
         request: RequestId,
-        parts: Vec<Part>,
+        sources: Vec<Source>,
         data: &[u8],
     ) -> Result<bool, RuntimeError> {
-        let bytes: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
+        let bytes = |source: &Source| spaces.bytes(&source.part);
+        let bytes: u64 = sources.iter().map(bytes).sum();
         if bytes != data.len() as u64 {
             return Ok(false);
         }
         let mut rest = data;
-        let mut received = Vec::with_capacity(parts.len());
-        for part in parts {
-            let (own, behind) = rest.split_at(spaces.bytes(&part) as usize);
+        let mut received = Vec::with_capacity(sources.len());
+        for source in sources {
+            let part = &source.part;
+            let (own, behind) = rest.split_at(spaces.bytes(part) as usize);
             let extent = spaces.extent(part.space);
             let datum = given(graph, runtime, extent, &part.block, |to| {
                 self.copying.copy(own, to);
                 Ok::<(), RuntimeError>(())
             })?;
             let fetched = self.fetched.entry(part.space).or_default();
-            fetched.insert(part.block.clone(), request.0, Kept { datum, first: 0 });
-            received.push((part, datum));
+            let kept = Kept {
+                writer: source.writer,
+                ..Kept::before(datum)
+            };
+            fetched.insert(part.block.clone(), request.0, kept);
+            received.push((source, datum));
             rest = behind;
         }
         self.requests.insert(request, received);
@@ -175,52 +224,65 @@ impl Store {
 
     /// Forgets an answer.
     pub fn release(&mut self, graph: &mut OpenGraph, request: RequestId) {
-        for (part, datum) in self.requests.remove(&request).into_iter().flatten() {
+        for (source, datum) in self.requests.remove(&request).into_iter().flatten() {
+            let Source { part, writer } = source;
             if let Some(fetched) = self.fetched.get_mut(&part.space) {
                 fetched.remove(&part.block, request.0);
             }
             self.forget_inputs(graph, |read| {
-                read.space == part.space && read.block.common(&part.block).is_some()
+                let is_same = (read.part.space, read.writer) == (part.space, writer);
+                is_same && read.part.block.common(&part.block).is_some()
             });
             graph.forget(datum);
         }
     }
 
-    /// Forgets all answers, which belong to a task that has ended.
+    /// Forgets all answers, which belong to a chain that has ended.
     pub fn release_all(&mut self, graph: &mut OpenGraph) {
         let fetched = std::mem::take(&mut self.fetched);
-        self.forget_inputs(graph, |read| fetched.contains_key(&read.space));
+        self.forget_inputs(graph, |read| fetched.contains_key(&read.part.space));
         for (_, datum) in std::mem::take(&mut self.requests).into_values().flatten() {
             graph.forget(datum);
         }
     }
 
-    /// Forgets the own blocks with elements of a part of which `is_own` is false.
-    pub fn forget_within(
+    /// The chain's task of an index, which has ended as those before it have, has written a
+    /// part: forgets the own blocks with elements of it that nobody reads any longer, as newer
+    /// ones have them, or another node has, where `is_own` is false.
+    pub fn forget_overwritten(
         &mut self,
         graph: &mut OpenGraph,
-        part: &Part,
+        (part, task): (&Part, usize),
         is_own: impl Fn(&Block) -> bool,
     ) {
         let Some(own) = self.own.get_mut(&part.space) else {
             return;
         };
-        let there = own.overlapping(&part.block);
-        let others = there.filter(|(block, ..)| !is_own(block));
-        let others: Vec<_> = others
-            .map(|(block, number, kept)| (block.clone(), number, kept.datum))
+        let last = self.first + task as u64;
+        let has_ended = |(block, number, kept): (&Block, u64, &Kept)| {
+            (number <= last).then(|| (block.clone(), number, kept.datum))
+        };
+        let there: Vec<_> = (own.overlapping(&part.block))
+            .filter_map(has_ended)
             .collect();
-        for (block, number, datum) in others {
-            own.remove(&block, number);
-            graph.forget(datum);
+        for (block, number, datum) in there {
+            let mut rest = vec![block.clone()];
+            let newer = own.overlapping(&block);
+            for (newer, ..) in newer.filter(|(_, other, _)| (number + 1..=last).contains(other)) {
+                rest = rest.iter().flat_map(|piece| piece.without(newer)).collect();
+            }
+            if !rest.iter().any(&is_own) {
+                own.remove(&block, number);
+                graph.forget(datum);
+            }
         }
     }
 
-    /// Forgets what was put together for inputs with parts of which `is_old` is true.
-    pub fn forget_inputs(&mut self, graph: &mut OpenGraph, is_old: impl Fn(&Part) -> bool) {
+    /// Forgets what was put together for inputs of what `is_old` is true.
+    pub fn forget_inputs(&mut self, graph: &mut OpenGraph, is_old: impl Fn(&Source) -> bool) {
         let bytes = &mut self.input_bytes;
-        self.inputs.retain(|read, input| {
-            let stays = !read.parts.iter().any(&is_old);
+        self.inputs.retain(|(_, sources), input| {
+            let stays = !sources.iter().any(&is_old);
             if !stays {
                 *bytes -= input.bytes;
                 graph.forget(input.datum);
@@ -239,9 +301,11 @@ impl Store {
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
         read: &ReadArgument,
+        resolve: Resolve,
     ) -> Result<DatumId, ClusterError> {
         self.clock += 1;
-        if let Some(input) = self.inputs.get_mut(read) {
+        let key = (read.clone(), read.parts.iter().flat_map(resolve).collect());
+        if let Some(input) = self.inputs.get_mut(&key) {
             input.used = self.clock;
             return Ok(input.datum);
         }
@@ -250,7 +314,7 @@ impl Store {
         if let [part] = &parts[..]
             && (!read.keeps_places || whole(part))
             && !self.makes.contains_key(&part.space)
-            && let [(block, from, kept)] = &self.sources(spaces, part)?[..]
+            && let [(block, from, kept)] = &self.found(spaces, part, &resolve(part))?[..]
             && (block, from) == (&part.block, &part.block)
             && kept.first == 0
         {
@@ -270,12 +334,11 @@ impl Store {
         }
         let datum = match parts.iter().find_map(|part| self.makes.get(&part.space)) {
             Some(fill) => made(graph, runtime, spaces, parts, &places, fill)?,
-            None => self.view(graph, spaces, parts, read.keeps_places)?,
+            None => self.view(graph, spaces, (parts, read.keeps_places), resolve)?,
         };
         self.input_bytes += bytes;
         let used = self.clock;
-        self.inputs
-            .insert(read.clone(), Input { datum, bytes, used });
+        self.inputs.insert(key, Input { datum, bytes, used });
         Ok(datum)
     }
 
@@ -288,15 +351,15 @@ impl Store {
         &self,
         graph: &mut OpenGraph,
         spaces: &Spaces,
-        parts: &[Part],
-        keeps_places: bool,
+        (parts, keeps_places): (&[Part], bool),
+        resolve: Resolve,
     ) -> Result<DatumId, ClusterError> {
         let places = Places::of(spaces, parts, keeps_places);
         let mut copies = Vec::new();
         let mut row = 0;
         for (part, at) in parts.iter().zip(&places.lines) {
             let element = spaces.extent(part.space).element;
-            for (block, from, kept) in self.sources(spaces, part)? {
+            for (block, from, kept) in self.found(spaces, part, &resolve(part))? {
                 copies.push(Piece {
                     datum: kept.datum,
                     rows: block.height(),
@@ -320,29 +383,65 @@ impl Store {
         Ok(graph.datum(view))
     }
 
-    /// Where the elements of a part are: blocks of it, which have none in common; the block
-    /// of which each was kept; and where that is.
+    /// Where the elements of a part are, of which it is known when they were written: blocks
+    /// of it, which have none in common; the block of which each was kept; and where that is.
     ///
     /// # Errors
     /// Elements that are not here.
-    fn sources(
+    fn found(
         &self,
         spaces: &Spaces,
         part: &Part,
+        sources: &[Source],
     ) -> Result<Vec<(Block, Block, Kept)>, ClusterError> {
-        let (space, mut found, mut sources) = (part.space, 0, Vec::new());
+        let (space, mut found, mut all) = (part.space, 0, Vec::new());
+        for source in sources {
+            found += source.part.block.elements();
+            self.find(spaces, source, &mut all)?;
+        }
+        match found == part.block.elements() {
+            true => Ok(all),
+            false => Err(ClusterError::Missing {
+                space,
+                block: part.block.clone(),
+            }),
+        }
+    }
+
+    /// Adds where the elements of a source are.
+    fn find(
+        &self,
+        spaces: &Spaces,
+        source: &Source,
+        all: &mut Vec<(Block, Block, Kept)>,
+    ) -> Result<(), ClusterError> {
+        let Source { part, writer } = source;
+        let space = part.space;
         let missing = |block: &Block| ClusterError::Missing {
             space,
             block: block.clone(),
         };
-        for (block, holder) in spaces.directory(space).holders(&part.block) {
+        let mut found = 0;
+        // Who has what was there before the chain is known; what was written in it is the same
+        // wherever it is.
+        let holders: Vec<(Block, bool, bool)> = match writer {
+            Some(_) => vec![(part.block.clone(), true, true)],
+            None => {
+                let holders = spaces.directory(space).holders(&part.block);
+                let is_own = |node| node == self.me;
+                holders
+                    .map(|(block, of)| (block, is_own(of.node), !is_own(of.node)))
+                    .collect()
+            }
+        };
+        for (block, own, fetched) in holders {
             found += block.elements();
-            let kept = match holder.node == self.me {
-                true => self.own.get(&space),
-                false => self.fetched.get(&space),
-            };
-            let kept = kept.into_iter().flat_map(|kept| kept.overlapping(&block));
-            let mut kept: Vec<(&Block, u64, &Kept)> = kept.collect();
+            let own = self.own.get(&space).filter(|_| own);
+            let fetched = self.fetched.get(&space).filter(|_| fetched);
+            let kept = own.into_iter().chain(fetched);
+            let kept = kept.flat_map(|kept| kept.overlapping(&block));
+            let mut kept: Vec<(&Block, u64, &Kept)> =
+                kept.filter(|(_, _, kept)| kept.writer == *writer).collect();
             kept.sort_unstable_by_key(|(_, number, _)| std::cmp::Reverse(*number));
             let mut rest = vec![block.clone()];
             for (from, _, kept) in kept {
@@ -352,7 +451,7 @@ impl Store {
                 let mut left = Vec::with_capacity(rest.len());
                 for wanted in rest {
                     if let Some(common) = wanted.common(from) {
-                        sources.push((common, from.clone(), *kept));
+                        all.push((common, from.clone(), *kept));
                     }
                     left.extend(wanted.without(from));
                 }
@@ -363,10 +462,20 @@ impl Store {
             }
         }
         match found == part.block.elements() {
-            true => Ok(sources),
+            true => Ok(()),
             // Nobody has written these elements.
             false => Err(missing(&part.block)),
         }
+    }
+
+    fn sources(
+        &self,
+        spaces: &Spaces,
+        source: &Source,
+    ) -> Result<Vec<(Block, Block, Kept)>, ClusterError> {
+        let mut all = Vec::new();
+        self.find(spaces, source, &mut all)?;
+        Ok(all)
     }
 
     /// Has a part copied to host memory. The result is whether it is there, and whether
@@ -378,13 +487,13 @@ impl Store {
         &self,
         graph: &mut OpenGraph,
         spaces: &Spaces,
-        part: &Part,
+        source: &Source,
     ) -> Result<(bool, bool), ClusterError> {
-        if self.makes.contains_key(&part.space) {
+        if self.makes.contains_key(&source.part.space) {
             return Ok((true, false));
         }
         let (mut is_there, mut is_asked) = (true, false);
-        for (_, _, kept) in self.sources(spaces, part)? {
+        for (_, _, kept) in self.sources(spaces, source)? {
             is_there &= graph.in_host(kept.datum);
             is_asked |= graph.want(kept.datum);
         }
@@ -400,17 +509,18 @@ impl Store {
         graph: &OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        part: &Part,
+        source: &Source,
         to: &mut [u8],
     ) -> Result<(), ClusterError> {
+        let part = &source.part;
         if let Some(fill) = self.makes.get(&part.space) {
             return filled(fill, spaces.extent(part.space), &part.block, to);
         }
         let element = spaces.extent(part.space).element as usize;
-        for (block, from, kept) in self.sources(spaces, part)? {
+        for (block, from, kept) in self.sources(spaces, source)? {
             let bytes = graph.bytes(runtime, kept.datum)?;
-            let source = (&from, bytes);
-            (self.copying).rows(element, &block, source, (&part.block, &mut *to));
+            let of = (&from, bytes);
+            (self.copying).rows(element, &block, of, (&part.block, &mut *to));
         }
         Ok(())
     }
@@ -425,12 +535,12 @@ impl Store {
         graph: &OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        parts: &[Part],
+        sources: &[Source],
         mut to: &mut [u8],
     ) -> Result<(), ClusterError> {
-        for part in parts {
-            let (own, behind) = to.split_at_mut(spaces.bytes(part) as usize);
-            self.copy(graph, runtime, spaces, part, own)?;
+        for source in sources {
+            let (own, behind) = to.split_at_mut(spaces.bytes(&source.part) as usize);
+            self.copy(graph, runtime, spaces, source, own)?;
             to = behind;
         }
         Ok(())

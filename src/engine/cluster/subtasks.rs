@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::copying::Copying;
 use super::error::ClusterError;
 use super::parts::{Divided, Tried};
-use super::store::{Kept, Store};
+use super::store::{Kept, Resolve, Store};
 use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::DeviceInfo;
 use crate::cluster::protocol::DeviceIndex;
 use crate::cluster::space::{Part, Spaces};
+use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Beginning, Computed, TaskId};
 use crate::codelet::{Codelet, Memory, Name, Value};
 use crate::engine::graph::{Ended, GraphRunError, OpenGraph, abilities_of};
@@ -76,10 +77,27 @@ pub(super) struct Running {
     pub is_useless: bool,
 }
 
+/// A subtask of a chain.
+#[derive(Clone, Copy)]
+pub(super) struct OfChain<'a> {
+    pub id: TaskId,
+    pub chain: &'a Chain,
+    pub subtask: u64,
+    /// Its task.
+    pub task: &'a dyn Computed,
+}
+
+impl OfChain<'_> {
+    /// The index of its task, and its number there.
+    pub fn place(&self) -> (usize, u64) {
+        self.chain.place(self.subtask)
+    }
+}
+
 /// What a kernel of the graph computes.
 pub(super) struct Computing<'a> {
     /// The subtask that it belongs to.
-    pub id: (TaskId, u64),
+    pub of: OfChain<'a>,
     /// All of the subtask, or a part of it, and its number there.
     pub task: &'a dyn Computed,
     pub number: u64,
@@ -106,7 +124,7 @@ pub(super) struct Subtasks {
     pub changed: bool,
     /// Of a run that is traced, and the subtask of each kernel.
     pub traced: Option<Traced>,
-    begun: HashMap<KernelId, u64>,
+    begun: HashMap<KernelId, (usize, u64)>,
 }
 
 impl Subtasks {
@@ -161,7 +179,7 @@ impl Subtasks {
     }
 
     /// Begins a subtask, on the device that the policy chooses, or on several if that pays.
-    /// What it reads is in the store. `present` are all subtasks of the task that are here, if
+    /// What it reads is in the store. `present` are all subtasks of the chain that are here, if
     /// they are at most [`FEW`]. False if no device can compute it.
     ///
     /// # Errors
@@ -170,25 +188,23 @@ impl Subtasks {
         &mut self,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        (id, task): (TaskId, &dyn Computed),
-        (subtask, present): (u64, Option<&[u64]>),
+        of: OfChain,
+        present: Option<&[u64]>,
     ) -> Result<bool, ClusterError> {
-        let id = (id, subtask);
         let parts = match present {
-            Some(present) => self.parts(runtime, spaces, task, (subtask, present)),
+            Some(present) => self.parts(runtime, spaces, &of, present),
             None => None,
         };
         let Some(parts) = parts else {
-            let (number, only) = (subtask, None);
             let whole = Computing {
-                id,
-                task,
-                number,
-                only,
+                task: of.task,
+                number: of.place().1,
+                of,
+                only: None,
             };
-            return self.begin(runtime, spaces, whole);
+            return self.begin(runtime, spaces, &whole);
         };
-        self.begin_parts(runtime, spaces, (id, task), parts)?;
+        self.begin_parts(runtime, spaces, of, parts)?;
         Ok(true)
     }
 
@@ -197,14 +213,15 @@ impl Subtasks {
         &mut self,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        computing: Computing,
+        computing: &Computing,
     ) -> Result<bool, ClusterError> {
         let Computing {
-            id: (id, of_subtask),
+            of,
             task,
             number: subtask,
             only,
-        } = computing;
+        } = *computing;
+        let resolve: Resolve = &|part| of.chain.sources_of(of.subtask, part);
         let launch = task.launch(subtask);
         let cost = task.cost(subtask);
         let expected: Vec<f64> = (self.devices.iter())
@@ -226,7 +243,7 @@ impl Subtasks {
         let mut blocks = Vec::new();
         let one = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
         for read in task.read_arguments(subtask) {
-            let datum = self.store.input(&mut self.graph, runtime, spaces, &read)?;
+            let datum = (self.store).input(&mut self.graph, runtime, spaces, &read, resolve)?;
             data.push(datum);
             arguments.push(Argument::Input(datum));
             blocks.extend(read.parts.first().map(one));
@@ -245,8 +262,8 @@ impl Subtasks {
             let begins = task.begins(&part);
             let from = match is_changed {
                 true => {
-                    let parts = std::slice::from_ref(&part);
-                    Some((self.store).view(&mut self.graph, spaces, parts, keeps_place)?)
+                    let parts = (std::slice::from_ref(&part), keeps_place);
+                    Some((self.store).view(&mut self.graph, spaces, parts, resolve)?)
                 }
                 false if begins == Beginning::Made => {
                     let datum = self.graph.datum(Datum::new("begin", length));
@@ -272,7 +289,12 @@ impl Subtasks {
                 None => Argument::FullOutput(to),
             });
             private.extend(from);
-            written.push((part, Kept { datum: to, first }));
+            let kept = Kept {
+                datum: to,
+                first,
+                writer: Some(of.subtask),
+            };
+            written.push((part, kept));
         }
         // Which argument is which memory is known by ids that stand for the data.
         let ids: Vec<HostMemoryId> = data.iter().map(|_| HostMemoryId::fresh()).collect();
@@ -311,13 +333,13 @@ impl Subtasks {
         }
         self.changed = true;
         if self.traced.is_some() {
-            self.begun.insert(kernel, of_subtask);
+            self.begun.insert(kernel, of.place());
         }
         self.running.insert(
             kernel,
             Running {
-                task: id,
-                subtask: of_subtask,
+                task: of.id,
+                subtask: of.subtask,
                 codelet,
                 expected,
                 written,
@@ -445,10 +467,10 @@ impl Subtasks {
     ///
     /// # Errors
     /// Elements that are not here.
-    pub fn want(&mut self, spaces: &Spaces, parts: &[Part]) -> Result<bool, ClusterError> {
+    pub fn want(&mut self, spaces: &Spaces, sources: &[Source]) -> Result<bool, ClusterError> {
         let mut are_there = true;
-        for part in parts {
-            let (is_there, is_asked) = self.store.want(&mut self.graph, spaces, part)?;
+        for source in sources {
+            let (is_there, is_asked) = self.store.want(&mut self.graph, spaces, source)?;
             are_there &= is_there;
             self.changed |= is_asked;
         }

@@ -19,10 +19,17 @@ fn stage(kind: CommandKind) -> Stage {
 #[derive(Default)]
 pub(super) struct Traced {
     pub tasks: Vec<TaskRecord>,
+    /// How many tasks there were before the present chain.
+    before: usize,
     pub commands: Vec<CommandRecord>,
 }
 
 impl Traced {
+    /// A chain begins, whose tasks follow one another.
+    pub fn begin_chain(&mut self) {
+        self.before = self.tasks.len();
+    }
+
     pub fn begin(&mut self, name: &str, now: Nanos) {
         self.tasks.push(TaskRecord {
             name: name.to_owned(),
@@ -55,13 +62,13 @@ impl Traced {
         }));
     }
 
-    /// A command of a subtask has ended on a device.
-    pub fn ended(&mut self, subtask: u64, command: &TimedCommand) {
+    /// A command of a subtask of the chain's task of an index has ended on a device.
+    pub fn ended(&mut self, (index, subtask): (usize, u64), command: &TimedCommand) {
         self.commands.push(CommandRecord {
             device: command.device as u32,
             queue: command.queue as u32,
             stage: stage(command.kind),
-            task: self.tasks.len().saturating_sub(1) as u32,
+            task: (self.before + index) as u32,
             subtask,
             bytes: command.bytes,
             queued: command.queued,

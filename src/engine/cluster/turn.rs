@@ -148,8 +148,10 @@ impl Node<'_> {
             parts,
             written,
         } = ended;
-        let present = self.task.as_ref().filter(|_| task == self.machine.task());
-        let lacked = present.map_or_else(Vec::new, |task| task.lacked(subtask));
+        let (index, own) = self.place(subtask);
+        let present = self.tasks.get(index);
+        let present = present.filter(|_| task == self.machine.task());
+        let lacked = present.map_or_else(Vec::new, |task| task.lacked(own));
         if self.machine.is_of_attempt(task) {
             for (device, took) in &parts {
                 self.record.devices[device.0 as usize].seconds += *took as f64 / 1e9;
@@ -174,7 +176,7 @@ impl Node<'_> {
             self.record.devices[device.0 as usize].subtasks += 1;
             self.record.divided += u64::from(parts.len() > 1);
         }
-        if task == self.machine.task() && self.task.is_some() {
+        if task == self.machine.task() && self.chain.is_some() {
             self.held.insert(subtask, written);
             self.told.insert(subtask, (device, took));
         } else {

@@ -50,9 +50,16 @@ impl Choice {
         self.homes[node.index()].len() as usize
     }
 
+    /// In a chain of tasks: the free subtask that a node would be given next.
+    pub fn first(&self, node: NodeId, state: &TaskState) -> Option<u64> {
+        let home = self.homes[node.index()].first();
+        home.or_else(|| state.ledger().free().first())
+    }
+
     /// Takes a free subtask for which a node must fetch least, or not twice as much, of the
     /// first ones for which it has most and the first ones of all that it `may` compute, or
-    /// the first for which it must fetch little.
+    /// the first for which it must fetch little. In a chain of tasks, the first for which it has
+    /// most comes first: others wait for it.
     pub fn take(
         &mut self,
         node: NodeId,
@@ -62,6 +69,11 @@ impl Choice {
         let free = state.ledger().free();
         if !self.by_data {
             return free.first();
+        }
+        let first = self.homes[node.index()].first();
+        if let Some(first) = first.filter(|_| state.chain().is_woven()) {
+            self.homes[node.index()].remove(first);
+            return Some(first);
         }
         let blocks = free.first().map_or(1, |first| state.blocks(first));
         let compared = (BLOCKS / blocks.max(1)).clamp(1, COMPARED);

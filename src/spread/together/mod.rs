@@ -35,6 +35,10 @@ const OVERLOADED: f64 = 2.0;
 /// coordinator looked, and so few that helping takes as long in a large cluster.
 const LATEST: usize = 64;
 
+/// Tasks of a chain that may be begun and not ended: a factorisation's update, and the panel,
+/// the rows and the update after it, twice.
+const WINDOW: usize = 7;
+
 /// The policy.
 pub struct Together {
     by_data: bool,
@@ -97,13 +101,19 @@ impl Together {
         self.paces.finish(node, 1, state) * others > weight + 1.0
     }
 
+    /// Whether a node has the work that it should have, in some proportion.
+    fn is_fed(&self, node: NodeId, proportion: f64, state: &TaskState) -> bool {
+        let next = self.choice.first(node, state);
+        self.paces.is_fed(node, (next, proportion), state)
+    }
+
     /// Gives free subtasks to a node that will have too few.
     fn feed(&mut self, node: NodeId, state: &mut TaskState) {
-        if self.paces.is_fed(node, 1.0, state) {
+        if self.is_fed(node, 1.0, state) {
             return;
         }
         // A quarter more, so that not each report is answered by a message.
-        while !self.paces.is_fed(node, 1.25, state) && !self.declines(node, state) {
+        while !self.is_fed(node, 1.25, state) && !self.declines(node, state) {
             let Some(subtask) = self.take(node, state) else {
                 return;
             };
@@ -135,7 +145,7 @@ impl Together {
             return;
         }
         let hungry = state.working();
-        let hungry = hungry.filter(|&node| !self.paces.is_fed(node, 1.0, state));
+        let hungry = hungry.filter(|&node| !self.is_fed(node, 1.0, state));
         let hungry: Vec<NodeId> = hungry.collect();
         let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         for (place, node) in hungry.iter().enumerate() {
@@ -148,7 +158,7 @@ impl Together {
             };
             state.assign(node, [subtask]);
             self.paces.given(node, state);
-            if !self.paces.is_fed(node, 1.0, state) {
+            if !self.is_fed(node, 1.0, state) {
                 ends.push(Reverse((self.end_of_one_more(node, state), place)));
             }
         }
@@ -287,6 +297,24 @@ impl Spread for Together {
         self.paces.begin(state);
         self.choice = Choice::new(self.by_data, state);
         self.look(state);
+    }
+
+    fn window(&self) -> usize {
+        WINDOW
+    }
+
+    fn freed(&mut self, subtasks: &[u64], state: &mut TaskState) {
+        self.choice.freed(subtasks.iter().copied(), state);
+        let mut homes: Vec<NodeId> = (subtasks.iter())
+            .filter_map(|subtask| state.home(*subtask))
+            .collect();
+        homes.sort_unstable();
+        homes.dedup();
+        for home in homes {
+            self.feed(home, state);
+        }
+        self.share(state);
+        self.paces.wake(state);
     }
 
     fn done(&mut self, finished: &Finished, state: &mut TaskState) {

@@ -11,6 +11,9 @@ use super::{RandomTask, SIDE};
 /// The contents of elements.
 pub type Contents = HashMap<(SpaceId, u64), u64>;
 
+/// The same by the subtask of a chain that wrote them; none of what was there before.
+pub type Versions = HashMap<(Option<u64>, (SpaceId, u64)), u64>;
+
 /// The elements of a part.
 pub fn elements(part: &Part) -> impl Iterator<Item = (SpaceId, u64)> + '_ {
     let rows = part.block.rows.clone();

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::check::{elements, first_contents, value};
+use super::check::{Versions, elements, first_contents, value};
 use super::world::{Happens, World};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, DeviceIndex, Event, Message};
-use crate::cluster::space::{Part, SpaceId};
+use crate::cluster::space::Part;
 use crate::cluster::task::Task;
+use crate::cluster::task::chain::Source;
 use crate::time::Nanos;
 
 impl World {
@@ -38,10 +39,20 @@ impl World {
                 let event = Event::Message { from, message };
                 self.wire(index, to.index(), Happens::Event(event));
             }
-            Action::Serve { to, request, parts } => {
-                let contents = parts.iter().flat_map(|part| self.served(index, part));
-                let contents = contents.collect();
-                self.wire(index, to.index(), Happens::Data(request, contents));
+            Action::Serve {
+                to,
+                request,
+                sources,
+            } => {
+                let served = sources.iter().map(|source| self.served(index, source));
+                match served.collect::<Option<Vec<Versions>>>() {
+                    Some(served) => {
+                        let contents = served.into_iter().flatten().collect();
+                        self.wire(index, to.index(), Happens::Data(request, contents));
+                    }
+                    // Nobody waits for it, or the run does not end.
+                    None => self.seen.unserved += 1,
+                }
             }
             Action::Start { device, subtask } => self.start(index, device, subtask)?,
             Action::Abort { .. } => {}
@@ -50,12 +61,23 @@ impl World {
                     return Err(format!("{subtask} is kept, but not done"));
                 }
                 node.combined.push(subtask);
+                let Some(chain) = &node.chain else {
+                    return Err(format!("{subtask} is kept without a chain"));
+                };
+                let (place, own) = chain.place(subtask);
+                let written = chain.writes(subtask).into_iter();
+                for part in written.filter(|_| !chain.reduces()) {
+                    let all = elements(&part)
+                        .map(|e| ((Some(subtask), e), value(node.first + place, own)));
+                    node.made.extend(all);
+                }
             }
             Action::Discard { subtask } => {
                 self.seen.discards += 1;
                 if !node.kept.remove(&subtask) {
                     return Err(format!("{subtask} is discarded, but not there"));
                 }
+                node.made.retain(|(writer, _), _| *writer != Some(subtask));
             }
             Action::Release { request } => {
                 node.fetched.remove(&request);
@@ -68,7 +90,10 @@ impl World {
                 let at = at.max(self.now + 1);
                 self.at(at, index, Happens::Event(Event::Woken));
             }
-            Action::Ended { results } => self.ended(index, &results)?,
+            Action::Ended {
+                index: task,
+                results,
+            } => self.ended(index, task, &results)?,
             Action::Restart { cause } => {
                 self.seen.restarts += 1;
                 if let Cause::Lost(lost) = cause {
@@ -84,6 +109,7 @@ impl World {
                 let node = &mut self.nodes[index];
                 (node.own, node.spaces, node.next) = (own, spaces, 0);
                 node.computes = false;
+                node.chain = None;
                 node.fetched.clear();
                 node.summaries.clear();
                 self.begin_soon(index);
@@ -114,47 +140,86 @@ impl World {
         Ok(())
     }
 
-    /// What a node sends of a part: what it has as its own, or what it has fetched. It may
-    /// be asked before it knows that it answers for a lost node.
-    fn served(&self, index: usize, part: &Part) -> Vec<((SpaceId, u64), u64)> {
-        let (node, space) = (&self.nodes[index], part.space);
-        let mut contents = Vec::new();
-        for (block, holder) in node.spaces.directory(space).holders(&part.block) {
+    /// What a node sends of a source: what it has as its own, or what it has fetched. It may
+    /// be asked before it knows that it answers for a lost node. None if it was overwritten.
+    fn served(&self, index: usize, source: &Source) -> Option<Versions> {
+        let (node, space) = (&self.nodes[index], source.part.space);
+        let fetched = |key| node.fetched.values().find_map(|of| of.get(&key)).copied();
+        let mut contents = Versions::new();
+        if source.writer.is_some() {
+            for element in elements(&source.part) {
+                let key = (source.writer, element);
+                let has = node.made.get(&key).copied().or_else(|| fetched(key));
+                contents.insert(key, has?);
+            }
+            return Some(contents);
+        }
+        for (block, holder) in node.spaces.directory(space).holders(&source.part.block) {
             let is_own = node.machine.heir(holder.node).index() == index;
             for element in elements(&Part { space, block }) {
-                let fetched = || node.fetched.values().find_map(|c| c.get(&element));
                 let has = match is_own {
-                    true => node.own.get(&element),
-                    false => fetched(),
+                    true => node.own.get(&element).copied(),
+                    false => fetched((None, element)),
                 };
-                contents.push((element, has.copied().unwrap_or(0)));
+                contents.insert((None, element), has.unwrap_or(0));
             }
         }
-        contents
+        Some(contents)
     }
 
-    /// Checks that all that a subtask reads is there, and is what it should be.
+    /// What a node has of an element that a subtask reads.
+    fn has(&self, index: usize, source: &Source) -> Versions {
+        let (node, space) = (&self.nodes[index], source.part.space);
+        let me = NodeId(index as u32);
+        let mut all = Versions::new();
+        let directory = node.spaces.directory(space);
+        let before = directory.holders(&source.part.block);
+        let before = before.filter(|_| source.writer.is_none());
+        let written = source.writer.map(|_| (source.part.block.clone(), None));
+        let blocks = before.map(|(block, holder)| (block, Some(holder.node)));
+        for (block, holder) in written.into_iter().chain(blocks) {
+            for element in elements(&Part { space, block }) {
+                let key = (source.writer, element);
+                let fetched = || node.fetched.values().find_map(|of| of.get(&key));
+                let has = match holder {
+                    Some(holder) if node.machine.heir(holder) == me => {
+                        node.own.get(&element).or(Some(&0))
+                    }
+                    Some(_) => fetched(),
+                    None => node.made.get(&key).or_else(fetched),
+                };
+                all.extend(has.map(|has| (key, *has)));
+            }
+        }
+        all
+    }
+
+    /// Checks that all that a subtask reads is there, and is what it should be: what the tasks
+    /// before its task have written last.
     fn start(&mut self, index: usize, device: DeviceIndex, subtask: u64) -> Result<(), String> {
         let node = &self.nodes[index];
-        let number = node.next - 1;
-        let me = NodeId(index as u32);
-        for part in self.tasks[number].reads(subtask) {
-            for (block, holder) in node.spaces.directory(part.space).holders(&part.block) {
-                let space = part.space;
-                for element in elements(&Part { space, block }) {
-                    let fetched = || node.fetched.values().find_map(|c| c.get(&element));
-                    let has = match node.machine.heir(holder.node) == me {
-                        true => node.own.get(&element).or(Some(&0)),
-                        false => fetched(),
-                    };
-                    if has != self.reference[number].get(&element) {
-                        return Err(format!("{subtask} begins where {element:?} is {has:?}"));
-                    }
+        let Some(chain) = node.chain.clone() else {
+            return Err(format!("{subtask} begins without a chain"));
+        };
+        let (place, own) = chain.place(subtask);
+        let number = node.first + place;
+        let mut read = Versions::new();
+        for source in chain.sources(subtask) {
+            read.extend(self.has(index, &source));
+        }
+        for part in self.tasks[number].reads(own) {
+            for element in elements(&part) {
+                let mut of_element = read.iter().filter(|((_, of), _)| *of == element);
+                let has = of_element.next().map(|(_, has)| has);
+                if has != self.reference[number].get(&element) || of_element.next().is_some() {
+                    return Err(format!("{subtask} begins where {element:?} is {has:?}"));
                 }
             }
         }
+        self.seen.ahead += u64::from(self.is_ahead(index, place));
+        let node = &self.nodes[index];
         let info = &node.info.devices[device.0 as usize];
-        let seconds = self.tasks[number].cost(subtask).flops / info.flops;
+        let seconds = self.tasks[number].cost(own).flops / info.flops;
         // Now and then something takes far longer.
         let slow = if self.random.u32(..20) == 0 {
             20.0
@@ -168,22 +233,56 @@ impl World {
         Ok(())
     }
 
+    /// Whether a subtask of the chain's task of an index begins before all subtasks of the tasks
+    /// before it are done.
+    fn is_ahead(&self, index: usize, place: usize) -> bool {
+        let node = &self.nodes[index];
+        let has_ended = |task| {
+            let of_chain = self.nodes.iter().filter(|of| of.first == node.first);
+            of_chain.map(|of| of.ended).any(|ended| ended > task)
+        };
+        let is_done = |number| self.nodes.iter().any(|of| of.kept.contains(&number));
+        let chain = node.chain.iter();
+        chain.into_iter().any(|chain| {
+            (node.ended..place).any(|task| {
+                let mut subtasks = 0..chain.tasks()[task].count();
+                !has_ended(task) && !subtasks.all(|own| is_done(chain.number(task, own)))
+            })
+        })
+    }
+
+    /// The task of an index in a node's chain has ended.
     fn ended(
         &mut self,
         index: usize,
+        place: usize,
         results: &[(std::ops::Range<u64>, NodeId)],
     ) -> Result<(), String> {
         let node = &mut self.nodes[index];
-        let number = node.next - 1;
+        let Some(chain) = node.chain.clone().filter(|_| node.ended == place) else {
+            return Err(format!("{place} ends where {} have", node.ended));
+        };
+        node.ended += 1;
+        let number = node.first + place;
         let task = Arc::clone(&self.tasks[number]);
         let me = NodeId(index as u32);
         let all = results.iter().flat_map(|(range, _)| range.clone());
         if !all.eq(0..task.count()) {
             return Err(format!("the results are {results:?} of {}", task.count()));
         }
+        // What was overwritten is forgotten.
+        for part in (0..task.count()).flat_map(|subtask| task.writes(subtask)) {
+            for element in elements(&part) {
+                node.own.remove(&element);
+                node.made.retain(|(writer, of), _| {
+                    *of != element || writer.is_none_or(|writer| chain.place(writer).0 >= place)
+                });
+            }
+        }
         let mine = results.iter().filter(|(_, node)| *node == me);
-        for subtask in mine.flat_map(|(range, _)| range.clone()) {
-            if !task.reduces() && !node.kept.contains(&subtask) {
+        let mine: Vec<u64> = mine.flat_map(|(range, _)| range.clone()).collect();
+        for &subtask in &mine {
+            if !task.reduces() && !node.kept.contains(&chain.number(place, subtask)) {
                 return Err(format!("{me} does not have {subtask}"));
             }
             let written = if task.reduces() { 0 } else { subtask };
@@ -192,9 +291,9 @@ impl World {
                     .extend(elements(&part).map(|e| (e, value(number, written))));
             }
         }
-        let mine = results.iter().filter(|(_, node)| *node == me);
-        let mine: u64 = mine.map(|(range, _)| range.end - range.start).sum();
-        if !task.reduces() && node.kept.len() as u64 != mine {
+        let kept = node.kept.len();
+        node.kept.retain(|subtask| chain.place(*subtask).0 > place);
+        if !task.reduces() && kept - node.kept.len() != mine.len() {
             return Err(format!("{me} keeps results that another node has"));
         }
         if task.reduces() && results.iter().any(|(_, node)| *node == me) {
@@ -204,6 +303,10 @@ impl World {
             }
         }
         node.spaces.record(&*task, results);
+        if place + 1 < chain.tasks().len() {
+            return Ok(());
+        }
+        node.chain = None;
         node.fetched.clear();
         node.computes = false;
         match node.next == self.tasks.len() {

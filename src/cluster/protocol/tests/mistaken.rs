@@ -30,6 +30,14 @@ impl Spread for Mistaken {
         self.policy.begin(state);
     }
 
+    fn window(&self) -> usize {
+        self.policy.window()
+    }
+
+    fn freed(&mut self, subtasks: &[u64], state: &mut TaskState) {
+        self.policy.freed(subtasks, state);
+    }
+
     fn done(&mut self, finished: &Finished, state: &mut TaskState) {
         self.policy.done(finished, state);
         if self.mistakes > 0 {

@@ -88,9 +88,17 @@ fn random_task(spaces: u32, random: &mut fastrand::Rng) -> RandomTask {
         }
     }
     writes.truncate(random.usize(..=writes.len()));
+    // Where subtasks read little, others may begin before all of a task have ended.
+    let reads_little = random.bool();
     let any = |random: &mut fastrand::Rng| Part {
         space: SpaceId(random.u32(..spaces)),
-        block: random_block(random),
+        block: match reads_little {
+            true => {
+                let (row, column) = (random.u64(..SIDE), random.u64(..SIDE));
+                Block::new(row..row + 1, column..(column + 2).min(SIDE))
+            }
+            false => random_block(random),
+        },
     };
     // What many subtasks read, nodes send on to each other.
     let common = [any(random), any(random)];
@@ -145,7 +153,7 @@ fn random_world(spread: Box<dyn Spread>, faults: Faults, seed: u64) -> World {
         let blocks: Vec<_> = blocks.collect();
         spaces.add(extent, blocks);
     }
-    let tasks = (0..random.u32(1..=4)).map(|_| Arc::new(random_task(number, &mut random)));
+    let tasks = (0..random.u32(1..=6)).map(|_| Arc::new(random_task(number, &mut random)));
     let tasks = tasks.collect();
     World::new(nodes, (spaces, number), tasks, spread, faults, random)
 }
@@ -172,6 +180,9 @@ fn tasks_end_with_the_right_results() {
             !helps || seen.discards > 10 && seen.revoked > 10,
             "{spread}: {seen:?}"
         );
+        let looks_ahead = matches!(spread, NamedSpread::Together | NamedSpread::Oblivious);
+        assert_eq!(looks_ahead, seen.ahead > 0, "{spread}: {seen:?}");
+        assert!(!looks_ahead || seen.ahead > 500, "{spread}: {seen:?}");
     }
 }
 

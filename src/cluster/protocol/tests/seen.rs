@@ -43,6 +43,10 @@ pub struct Seen {
     pub relays: u64,
     pub not_here: u64,
     pub combined: u64,
+    /// Subtasks that began before the tasks before theirs had ended.
+    pub ahead: u64,
+    /// Requests for what was overwritten, which nobody waits for any longer.
+    pub unserved: u64,
 }
 
 impl Seen {
@@ -60,6 +64,8 @@ impl Seen {
             relays: self.relays + other.relays,
             not_here: self.not_here + other.not_here,
             combined: self.combined + other.combined,
+            ahead: self.ahead + other.ahead,
+            unserved: self.unserved + other.unserved,
         }
     }
 }

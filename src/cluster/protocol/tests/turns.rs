@@ -2,11 +2,23 @@
 
 use std::sync::Arc;
 
+use super::RandomTask;
 use super::seen::Fault;
 use super::world::{Happens, PULSE, Stage, World};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Event;
+use crate::cluster::task::Task;
+use crate::cluster::task::chain::{Chain, Chaining};
 use crate::cluster::wire::Arrived;
+
+/// The chain of the next tasks.
+fn chain(tasks: &[Arc<RandomTask>]) -> Arc<Chain> {
+    let mut tasks = tasks.iter().map(|task| Arc::clone(task) as Arc<dyn Task>);
+    let first = tasks.next().expect("tasks are left");
+    let mut chaining = Chaining::new(first);
+    while tasks.next().is_some_and(|task| chaining.push(&task)) {}
+    Arc::new(chaining.build())
+}
 
 impl World {
     /// What was decided befalls a node, after so much has happened to it.
@@ -165,12 +177,15 @@ impl World {
             }
             Happens::Begin => {
                 if !node.computes && node.next < self.tasks.len() {
+                    let chain = chain(&self.tasks[node.next..]);
                     node.computes = true;
-                    node.next += 1;
+                    (node.first, node.ended) = (node.next, 0);
+                    node.next += chain.tasks().len();
+                    node.chain = Some(Arc::clone(&chain));
                     node.kept.clear();
+                    node.made.clear();
                     node.combined.clear();
-                    let task = Arc::clone(&self.tasks[node.next - 1]);
-                    node.machine.begin(task, &node.spaces, now, &mut actions);
+                    node.machine.begin(chain, &node.spaces, now, &mut actions);
                     self.act(index, actions);
                 }
                 return;

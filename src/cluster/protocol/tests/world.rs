@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::RandomTask;
-use super::check::{Contents, elements, first_contents, reference};
+use super::check::{Contents, Versions, elements, first_contents, reference};
 use super::seen::{Fault, Faults, Seen};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{DeviceIndex, Event, NodeMachine, RequestId, Settings};
 use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::task::chain::Chain;
 use crate::cluster::task::{Task, TaskId};
 use crate::cluster::wire::heartbeat::Pulse;
 use crate::cluster::wire::local::Local;
@@ -24,7 +25,7 @@ use crate::time::Nanos;
 pub enum Happens {
     Event(Event),
     /// Data of another node.
-    Data(RequestId, Contents),
+    Data(RequestId, Versions),
     /// Another node's combined results.
     Partial(TaskId, Vec<u64>),
     Done(TaskId, DeviceIndex, u64, Nanos),
@@ -66,10 +67,18 @@ pub struct Node {
     pub failed: HashSet<DeviceIndex>,
     /// The number of the task that it begins next.
     pub next: usize,
+    /// The chain that it has begun last, the number of its first task, and how many of its
+    /// tasks have ended.
+    pub chain: Option<Arc<Chain>>,
+    pub first: usize,
+    pub ended: usize,
     pub computes: bool,
+    /// What it has as its own, but for what was written in the chain.
     pub own: Contents,
-    pub fetched: HashMap<RequestId, Contents>,
-    /// Results that are kept or held.
+    /// What its subtasks have written in the chain, unless that was overwritten in it.
+    pub made: Versions,
+    pub fetched: HashMap<RequestId, Versions>,
+    /// Results that are kept or held, of tasks that have not ended.
     pub kept: HashSet<u64>,
     pub combined: Vec<u64>,
     /// Messages to itself that it has not taken.
@@ -156,7 +165,11 @@ impl World {
                 befalls: Vec::new(),
                 failed: HashSet::new(),
                 next: 0,
+                chain: None,
+                first: 0,
+                ended: 0,
                 computes: false,
+                made: HashMap::new(),
                 fetched: HashMap::new(),
                 kept: HashSet::new(),
                 combined: Vec::new(),

@@ -36,6 +36,8 @@ pub struct Begun {
     /// The task's place in the run.
     pub place: u32,
     pub subtask: u64,
+    /// Its number in its task.
+    pub own: u64,
     pub at: Nanos,
     /// Bytes that it reads and writes.
     pub bytes: [u64; 2],

@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::machines::NodeMachine as Machine;
-use super::tasks::SimulatedTask;
+use super::tasks::SimulatedChain;
 use super::{Cluster, NodeRow, Options};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
@@ -16,9 +16,10 @@ pub struct Node {
     pub machine: NodeMachine,
     pub devices: Vec<Device>,
     pub alive: bool,
-    /// The task that it begins next, and the one that it began last.
+    /// The task that it begins next, and the chain that it began last, with its first task.
     pub next: u64,
-    pub task: Option<SimulatedTask>,
+    pub chain: Option<SimulatedChain>,
+    pub first: u64,
     pub computes: bool,
     pub ready: bool,
     /// When its driver has handled the messages that it sends and receives, and enqueued the
@@ -68,7 +69,8 @@ impl Node {
             devices,
             alive: true,
             next: 0,
-            task: None,
+            chain: None,
+            first: 0,
             computes: false,
             ready: false,
             sends: 0,

@@ -1,8 +1,9 @@
-//! The tasks of a simulated run, one after the other, and the kernels of their subtasks.
+//! The tasks of a simulated run, in chains, and the kernels of their subtasks.
 
 use std::sync::Arc;
 
 use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::task::chain::{Chain, Chaining};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
 use crate::runtime::sim::device_model::KernelDemand;
@@ -11,7 +12,7 @@ use crate::workload::cluster::ClusterWorkload;
 /// Where tasks come from.
 pub(super) enum Source<'a> {
     Given(&'a [Arc<dyn Task>]),
-    /// A workload may have millions, so each is made when a node begins it.
+    /// A workload may have millions, so each is made when a node begins its chain.
     Workload {
         workload: &'a dyn ClusterWorkload,
         spaces: Vec<SpaceId>,
@@ -23,6 +24,13 @@ pub(super) enum Source<'a> {
 pub(super) enum SimulatedTask {
     Given(Arc<dyn Task>),
     Computed(Arc<dyn Computed>),
+}
+
+/// A chain with its tasks.
+#[derive(Clone)]
+pub(super) struct SimulatedChain {
+    pub chain: Arc<Chain>,
+    pub tasks: Arc<[SimulatedTask]>,
 }
 
 /// A subtask's kernel.
@@ -114,8 +122,9 @@ impl SubtaskKernel {
 /// Tasks by number.
 pub(super) struct Tasks<'a> {
     source: Source<'a>,
-    /// The one that was made last. Most nodes begin the same task as the node before.
-    made: Option<(u64, SimulatedTask)>,
+    /// The chain that was made last, and the number of its first task. Most nodes begin the
+    /// same chain as the node before.
+    made: Option<(u64, SimulatedChain)>,
 }
 
 impl<'a> Tasks<'a> {
@@ -131,21 +140,51 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// A task; none after the last one.
-    pub fn get(&mut self, number: u64) -> Option<SimulatedTask> {
-        if let Some((made, task)) = &self.made
+    /// The chain that begins with a task; none after the last one.
+    pub fn chain(&mut self, number: u64) -> Option<SimulatedChain> {
+        if let Some((made, chain)) = &self.made
             && *made == number
         {
-            return Some(task.clone());
+            return Some(chain.clone());
         }
-        let task = match &self.source {
-            _ if number >= self.count() => return None,
+        if number >= self.count() {
+            return None;
+        }
+        let first = self.get(number);
+        let mut chaining = Chaining::new(first.task());
+        let mut tasks = vec![first];
+        let mut next = number + 1;
+        while next < self.count() && !self.depends(next) {
+            let task = self.get(next);
+            if !chaining.push(&task.task()) {
+                break;
+            }
+            tasks.push(task);
+            next += 1;
+        }
+        let chain = SimulatedChain {
+            chain: Arc::new(chaining.build()),
+            tasks: tasks.into(),
+        };
+        self.made = Some((number, chain.clone()));
+        Some(chain)
+    }
+
+    fn get(&self, number: u64) -> SimulatedTask {
+        match &self.source {
             Source::Given(tasks) => SimulatedTask::Given(Arc::clone(&tasks[number as usize])),
             Source::Workload { workload, spaces } => {
                 SimulatedTask::Computed(workload.task(number, spaces))
             }
-        };
-        self.made = Some((number, task.clone()));
-        Some(task)
+        }
+    }
+
+    /// Whether the blocks of a task depend on bytes that are known when those before it have
+    /// ended.
+    fn depends(&self, number: u64) -> bool {
+        match &self.source {
+            Source::Given(_) => false,
+            Source::Workload { workload, .. } => workload.depends(number).is_some(),
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! The simulated nodes with their drivers' parts.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::busiest::busiest;
 use super::device::{Begun, Command};
 use super::events::{Events, Happens};
 use super::node::Node;
-use super::tasks::Tasks;
+use super::tasks::{SimulatedChain, Tasks};
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{
@@ -15,7 +16,7 @@ use crate::cluster::protocol::{
 };
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 use crate::cluster::space::{Part, Spaces};
-use crate::cluster::task::TaskId;
+use crate::cluster::task::{Task, TaskId};
 use crate::engine::cluster::ClusterError;
 use crate::engine::graph::able;
 use crate::machine::cluster::NetworkSpec;
@@ -281,24 +282,32 @@ impl<'a> World<'a> {
         if node.computes || !node.ready {
             return;
         }
-        let Some(task) = self.tasks.get(node.next) else {
+        let Some(chain) = self.tasks.chain(node.next) else {
             return self.ended = self.now;
         };
-        node.next += 1;
-        node.task = Some(task.clone());
+        node.first = node.next;
+        node.next += chain.tasks.len() as u64;
+        node.chain = Some(chain.clone());
+        let chain = chain.chain;
         node.computes = true;
-        let task = task.task();
         self.began.get_or_insert(self.now);
-        if self.options.traces && index == 0 {
+        if index == 0 {
+            self.note_task(chain.tasks().first());
+        }
+        self.tell(index, |machine, spaces, now, actions| {
+            machine.begin(chain, spaces, now, actions);
+        });
+    }
+
+    /// Notes that node 0 begins a task, if the run is traced.
+    fn note_task(&mut self, task: Option<&Arc<dyn Task>>) {
+        if let Some(task) = task.filter(|_| self.options.traces) {
             self.timeline.push(TaskRecord {
                 name: task.name().to_owned(),
                 began: self.now,
                 ended: self.now,
             });
         }
-        self.tell(index, |machine, spaces, now, actions| {
-            machine.begin(task, spaces, now, actions);
-        });
     }
 
     fn act(&mut self, index: usize, actions: Vec<Action>) {
@@ -310,14 +319,19 @@ impl<'a> World<'a> {
     fn act_one(&mut self, index: usize, action: Action) {
         match action {
             Action::Send { to, message } => self.send(index, to.index(), message),
-            Action::Serve { to, request, parts } => {
-                let bytes = self.bytes(&parts);
+            Action::Serve {
+                to,
+                request,
+                sources,
+            } => {
+                let parts = sources.iter().map(|source| &source.part);
+                let bytes = parts.map(|part| self.spaces.bytes(part)).sum();
                 self.transfer(index, to.index(), bytes, Brings::Data(request));
             }
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
                 let node = &self.nodes[index];
-                let written = node.task.as_ref().map(|task| task.task().writes(0));
+                let written = node.chain.as_ref().map(|of| of.chain.writes(0));
                 let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
                 self.transfer(index, to.index(), bytes, Brings::Partial(task));
@@ -326,7 +340,10 @@ impl<'a> World<'a> {
                 let at = at.max(self.now + 1);
                 self.at(at, index, Happens::Event(Event::Woken));
             }
-            Action::Ended { results } => self.task_ended(index, &results),
+            Action::Ended {
+                index: task,
+                results,
+            } => self.task_ended(index, task, &results),
             Action::Restart { cause } => self.restart(index, &cause),
             Action::Lost { node, heir } => {
                 if self.lost.insert(node) {
@@ -431,7 +448,7 @@ impl<'a> World<'a> {
                 queue: stage as u32,
                 stage,
                 task: of.place,
-                subtask: of.subtask,
+                subtask: of.own,
                 bytes: command.bytes(),
                 queued: of.at,
                 started: time.start,
@@ -446,10 +463,11 @@ impl<'a> World<'a> {
     /// A node begins a subtask, on the device that it has chosen if that is able to.
     fn start(&mut self, index: usize, chosen: DeviceIndex, subtask: u64) {
         let node = &self.nodes[index];
-        let Some(task) = &node.task else {
+        let Some(SimulatedChain { chain, tasks }) = node.chain.clone() else {
             return;
         };
-        let (kernel, task) = (task.kernel(subtask, &self.spaces), task.task());
+        let (place, own) = chain.place(subtask);
+        let kernel = tasks[place].kernel(own, &self.spaces);
         let is_able = |device: usize| {
             let model = &node.devices[device].model;
             (kernel.codelet()).is_none_or(|codelet| able(&model.device, codelet))
@@ -464,12 +482,13 @@ impl<'a> World<'a> {
         let begun = Begun {
             device: DeviceIndex(device as u32),
             task: node.machine.task(),
-            place: (node.next - 1) as u32,
+            place: (node.first + place as u64) as u32,
             subtask,
+            own,
             at: self.now,
             bytes: [
-                self.bytes(&task.reads(subtask)),
-                self.bytes(&task.writes(subtask)),
+                self.bytes(&chain.reads(subtask)),
+                self.bytes(&chain.writes(subtask)),
             ],
         };
         let slower = self.slower(&begun, index);
@@ -505,19 +524,28 @@ impl<'a> World<'a> {
         }
     }
 
-    fn task_ended(&mut self, index: usize, results: &Results) {
+    /// The task of an index in a node's chain has ended.
+    fn task_ended(&mut self, index: usize, place: usize, results: &Results) {
         let node = &mut self.nodes[index];
-        let next = node.next;
-        node.computes = false;
-        if let Some(task) = node.task.as_ref().filter(|_| self.recorded < next) {
-            self.recorded = next;
-            self.spaces.record(&*task.task(), results);
+        let Some(chain) = node.chain.as_ref().map(|of| Arc::clone(&of.chain)) else {
+            return;
+        };
+        let number = node.first + place as u64;
+        if self.recorded <= number {
+            self.recorded = number + 1;
+            self.spaces.record(&*chain.tasks()[place], results);
         }
         self.ended = self.now;
+        let following = chain.tasks().get(place + 1);
+        node.computes = following.is_some();
+        let next = node.next;
         if let Some(last) = self.timeline.last_mut().filter(|_| index == 0) {
             last.ended = self.now;
         }
-        if next < self.tasks.count() {
+        if index == 0 {
+            self.note_task(following);
+        }
+        if following.is_none() && next < self.tasks.count() {
             self.at(self.now + PREPARES, index, Happens::Begin);
         }
     }

@@ -30,7 +30,8 @@ impl Node {
     fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[Part]) -> Option<Vec<u8>> {
         let length: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
         let mut bytes = vec![0; length as usize];
-        let copied = (self.store).copy_all(&self.graph, runtime, spaces, parts, &mut bytes);
+        let sources: Vec<Source> = parts.iter().cloned().map(Source::before).collect();
+        let copied = (self.store).copy_all(&self.graph, runtime, spaces, &sources, &mut bytes);
         copied.ok().map(|()| bytes)
     }
 }
@@ -68,6 +69,7 @@ fn a_part_has_the_newest_numbers() {
                 let inserted = store.insert_bytes(graph, sim, spaces, part(block), data);
                 inserted.expect("memory");
             };
+        nodes.iter_mut().for_each(|node| node.store.begin(1));
         let zeros = vec![0; 2 * whole.elements() as usize];
         insert(&mut nodes[0], &mut sim, &spaces, &whole, &zeros);
         let mut array = vec![0u16; whole.elements() as usize];
@@ -84,10 +86,11 @@ fn a_part_has_the_newest_numbers() {
                 data.extend(array[cell].to_le_bytes());
             }
             spaces.written(&part(&block), ids[which]);
+            nodes.iter_mut().for_each(|node| node.store.begin(1));
             insert(&mut nodes[which], &mut sim, &spaces, &block, &data);
             for (node, id) in nodes.iter_mut().zip(ids) {
                 let Node { store, graph } = node;
-                store.forget_within(graph, &part(&block), |other| {
+                store.forget_overwritten(graph, (&part(&block), 0), |other| {
                     let mut holders = spaces.directory(space).holders(other);
                     holders.any(|(_, holder)| holder.node == id)
                 });
@@ -99,13 +102,14 @@ fn a_part_has_the_newest_numbers() {
             let holders = spaces.directory(space).holders(&block);
             let foreign = holders.filter(|(_, holder)| holder.node == ids[other]);
             let foreign: Vec<Part> = foreign.map(|(block, _)| part(&block)).collect();
+            let sources = foreign.iter().cloned().map(Source::before).collect();
             let message = nodes[other].bytes(&mut sim, &spaces, &foreign);
             let message = message.expect("the other node has them");
             let early = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
             assert_eq!(early.is_none(), !message.is_empty());
             let request = RequestId(number.into());
             let Node { store, graph } = &mut nodes[to];
-            let received = store.receive(graph, &mut sim, &spaces, request, foreign, &message);
+            let received = store.receive(graph, &mut sim, &spaces, request, sources, &message);
             assert!(matches!(received, Ok(true)));
             let bytes = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
             let bytes = bytes.expect("everything is there");
