@@ -8,7 +8,7 @@ use pdawl::model::planner::{
 };
 use pdawl::model::{ModelStore, command, store};
 use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
-use pdawl::runtime::opencl;
+use pdawl::runtime::select;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
@@ -291,8 +291,7 @@ fn candidates(
     if simulated {
         return modelled.described();
     }
-    let found = opencl::discover().devices.into_iter();
-    let devices: Vec<_> = (found.map(|found| found.info))
+    let devices: Vec<_> = (select::driver_devices().into_iter())
         .filter(|d| d.kind != DeviceKind::Cpu && (d.fp64 || !modelled.fp64))
         .collect();
     modelled.beside_host(&devices)

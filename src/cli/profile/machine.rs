@@ -6,7 +6,7 @@ use std::time::Duration;
 use pdawl::machine::{DeviceKind, MachineStore};
 use pdawl::profile::ProfiledMachine;
 use pdawl::quantity::Seconds;
-use pdawl::runtime::opencl;
+use pdawl::runtime::select;
 
 use super::SessionOptions;
 use crate::cli::failure::Failure;
@@ -44,10 +44,8 @@ pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), 
     if options.noise.is_some() {
         return Err(only_simulated("--noise is", "profile is"));
     }
-    let found = opencl::discover().devices.into_iter();
-    let devices = found
-        .map(|found| found.info)
-        .filter(|device| device.kind != DeviceKind::Cpu);
+    let devices = select::driver_devices().into_iter();
+    let devices = devices.filter(|device| device.kind != DeviceKind::Cpu);
     Ok((
         ProfiledMachine::real(machine.file, devices.collect()),
         notes,

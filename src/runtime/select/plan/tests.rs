@@ -2,6 +2,7 @@ use super::*;
 use crate::machine::Device;
 use crate::machine::host::CoreLocation;
 use crate::machine::{RuntimeKind, SubDeviceSupport};
+use crate::runtime::gpu_identity::GpuIdentity;
 
 fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Found {
     let divisible = kind == DeviceKind::Cpu;
@@ -28,6 +29,7 @@ fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: boo
             driver: String::new(),
             link_bandwidth: None,
         },
+        identity: GpuIdentity::default(),
     }
 }
 
@@ -74,7 +76,11 @@ fn granted(
         topology: &sockets(),
         granted,
     };
-    plan(selection, found, host, fp64)
+    let existing = Existing {
+        opencl: found.clone(),
+        ..Existing::default()
+    };
+    plan(selection, &existing, host, fp64)
 }
 
 fn check(text: &str, allowed: &[usize]) -> Result<OpenPlan, SelectionError> {
