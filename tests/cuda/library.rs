@@ -32,7 +32,7 @@ pub fn folder() -> PathBuf {
             "-shared",
             "-fPIC",
             "-pthread",
-            "-Wl,-soname,libcuda.so",
+            "-Wl,-soname,libcuda.so,-Bsymbolic",
             "-o",
         ]);
         compiler.arg(folder.join("libcuda.so"));

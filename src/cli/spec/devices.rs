@@ -7,7 +7,7 @@ use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection, Source};
 
 use crate::cli::args::MachineArgs;
-use crate::cli::failure::{Failure, wrong_devices};
+use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::machine_session::NamedMachine;
 
 /// The arguments with OpenCL devices: those named, or all, the CPU's included, but each
@@ -48,7 +48,8 @@ pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
 /// names devices.
 pub fn left_out(args: &MachineArgs) -> Vec<String> {
     match args.devices {
-        None => default_devices(&select::driver_devices(), cores()).1,
+        // Where there are none because of an error, `opencl_only` has told it.
+        None => default_devices(&select::driver_devices().unwrap_or_default(), cores()).1,
         Some(_) => Vec::new(),
     }
 }
@@ -89,7 +90,8 @@ fn default_devices(found: &[Device], cores: u32) -> (Vec<String>, Vec<String>) {
 
 /// The default OpenCL devices.
 fn every() -> Result<String, Failure> {
-    let (names, _) = default_devices(&select::driver_devices(), cores());
+    let found = select::driver_devices().map_err(refused)?;
+    let (names, _) = default_devices(&found, cores());
     if !names.is_empty() {
         return Ok(names.join(","));
     }

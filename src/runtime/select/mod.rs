@@ -96,13 +96,17 @@ pub fn open_union(
 }
 
 /// The devices of drivers, a GPU through the one that opens it where no devices are named.
-pub fn driver_devices() -> Vec<Device> {
+///
+/// # Errors
+/// [`RuntimeError::Selection`] when CUDA was chosen and there is none.
+pub fn driver_devices() -> Result<Vec<Device>, RuntimeError> {
     let runtime = gpu_runtime();
     let existing = Existing {
         opencl: opencl::discover(),
         cuda: runtime.asks_cuda().then(cuda::discover).unwrap_or_default(),
         runtime,
     };
+    existing.check()?;
     let through_cuda = existing.through_cuda();
     let is_opencl = |found: &&opencl::Found| {
         let mut gpus = through_cuda.iter();
@@ -110,9 +114,9 @@ pub fn driver_devices() -> Vec<Device> {
     };
     let others = existing.opencl.devices.iter().filter(is_opencl);
     let others = others.map(|found| found.info.clone());
-    others
+    Ok(others
         .chain(through_cuda.iter().map(|gpu| gpu.info.clone()))
-        .collect()
+        .collect())
 }
 
 #[cfg(test)]

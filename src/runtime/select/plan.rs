@@ -40,6 +40,16 @@ pub struct Existing {
 }
 
 impl Existing {
+    /// Refuses the choice of CUDA where there is none.
+    pub(super) fn check(&self) -> Result<(), SelectionError> {
+        match &self.cuda.fault {
+            Some(why) if self.runtime == GpuRuntime::Cuda => {
+                Err(SelectionError::NoCuda { why: why.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The GPUs that are opened through CUDA where no devices are named.
     pub(super) fn through_cuda(&self) -> Vec<&cuda::Found> {
         let gpus = self.cuda.devices.iter();
@@ -122,7 +132,8 @@ fn every_device(
         notes: found.warnings.clone(),
         ..OpenPlan::default()
     };
-    note_cuda(existing, &mut plan.notes)?;
+    existing.check()?;
+    note_cuda(existing, &mut plan.notes);
     let through_cuda = existing.through_cuda();
     plan.cuda = through_cuda.iter().map(|gpu| gpu.device).collect();
     let mut discrete = !plan.cuda.is_empty();
@@ -164,18 +175,12 @@ fn every_device(
     Ok(plan)
 }
 
-/// Notes why GPUs are not opened through CUDA where it was asked for them.
-///
-/// # Errors
-/// When the user wants CUDA and there is none.
-fn note_cuda(existing: &Existing, notes: &mut Vec<String>) -> Result<(), SelectionError> {
+/// Notes why GPUs are not opened through CUDA where it was to be asked for them.
+fn note_cuda(existing: &Existing, notes: &mut Vec<String>) {
     if !existing.runtime.asks_cuda() {
-        return Ok(());
+        return;
     }
     if let Some(why) = &existing.cuda.fault {
-        if existing.runtime == GpuRuntime::Cuda {
-            return Err(SelectionError::NoCuda { why: why.clone() });
-        }
         notes.push(format!("GPUs are opened through OpenCL: {why}"));
     }
     for gpu in &existing.cuda.devices {
@@ -186,7 +191,6 @@ fn note_cuda(existing: &Existing, notes: &mut Vec<String>) -> Result<(), Selecti
             ));
         }
     }
-    Ok(())
 }
 
 /// Cores that a host without a given size leaves to the driver thread.

@@ -96,7 +96,7 @@ int cuFuncGetAttribute(int *value, int attribute, Function *function) {
 }
 
 /* Copies the arguments of a launch. */
-Kernel bind(Function *function, void **arguments, Launch *launch) {
+Kernel bind_arguments(Function *function, void **arguments, Launch *launch) {
     for (int i = 0; i < function->parameters; i++) {
         launch->arguments[i] = malloc(function->bytes[i] ? function->bytes[i] : 1);
         memcpy(launch->arguments[i], arguments[i], function->bytes[i]);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 typedef struct Function Function;
-Kernel bind(Function *function, void **arguments, Launch *launch);
+Kernel bind_arguments(Function *function, void **arguments, Launch *launch);
 Context *current_context(void);
 
 /* Rows of a copy. */
@@ -234,7 +234,7 @@ int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
                                   .groups = {gx, gy, gz},
                                   .items = {x, y, z},
                                   .local = local};
-        command.kernel = bind(function, arguments, &command.launch);
+        command.kernel = bind_arguments(function, arguments, &command.launch);
         enqueue(stream, command);
     }
     pthread_mutex_unlock(&lock);
