@@ -60,6 +60,29 @@ fn a_lost_device_ends_its_commands_and_those_that_wait_for_them() {
 }
 
 #[test]
+fn who_is_told_to_wait_for_a_lost_device_is_not_lost_with_it() {
+    let fake = fake();
+    let mut machine = machine("cuda0,cuda1");
+    let buffers = [ONE, OTHER].map(|device| machine.alloc(device, 256).expect("a buffer"));
+    let queues = [ONE, OTHER].map(|device| machine.queue(device).expect("a queue"));
+    let free = machine.queue(OTHER).expect("a queue");
+    let lost = enqueue(&mut machine, queues[0], slow(buffers[0]), &[]);
+    fake.lose(0, ILLEGAL_ADDRESS);
+    let waiting = enqueue(&mut machine, queues[1], add(buffers[1], 1), &[lost]);
+    let independent = enqueue(&mut machine, free, add(buffers[1], 1), &[]);
+    for _ in 0..3 {
+        let told = next(&mut machine);
+        let is_as_expected = match told.status {
+            Status::DeviceLost(_) => told.event == lost,
+            Status::Skipped => told.event == waiting,
+            Status::Done => told.event == independent,
+            Status::Failed(_) => false,
+        };
+        assert!(is_as_expected, "{told:?}");
+    }
+}
+
+#[test]
 fn a_kernel_outside_of_its_memory_loses_the_device() {
     let _fake = fake();
     let mut machine = machine("cuda0");

@@ -16,6 +16,8 @@ use crate::runtime::{Completion, QueueId, Status};
 /// A command that has not ended, for those that wait for it.
 pub(super) struct InFlight {
     pub queue: QueueId,
+    /// Index of its device.
+    pub device: usize,
     pub event: Arc<Event>,
 }
 

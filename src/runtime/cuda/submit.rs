@@ -39,18 +39,12 @@ impl CudaBackend {
         let device = &mut self.devices[index];
         device.check()?;
         let now = event.map_or(0, |_| device.clock.now());
-        let mut completion = event.map(|event| Completion {
+        let completion = event.map(|event| Completion {
             stages: command.is_mixed().then(|| Stages::around(command, now)),
             ..Completion::of(command, event, (DeviceId(index), id), now)
         });
         if queue.poisoned || wait.iter().any(|event| self.failed.contains(event)) {
-            queue.poisoned = true;
-            if let Some(mut completion) = completion.take() {
-                self.failed.insert(completion.event);
-                completion.status = Status::Skipped;
-                // The receiver is gone only when the runtime is being dropped.
-                let _ = self.completions.send(completion);
-            }
+            self.skip(id, completion);
             return Ok(());
         }
         let begun = Instant::now();
@@ -58,9 +52,20 @@ impl CudaBackend {
         made_current.map_err(|failure| device.failed(failure))?;
         for event in wait {
             // What is not in flight has ended, and a queue is in order.
-            if let Some(other) = self.in_flight.get(event).filter(|other| other.queue != id) {
-                let waits = queue.stream.wait_for(&other.event);
-                waits.map_err(|failure| device.failed(failure))?;
+            let other = self.in_flight.get(event).filter(|other| other.queue != id);
+            let Some(other) = other else {
+                continue;
+            };
+            match queue.stream.wait_for(&other.event) {
+                Ok(()) => {}
+                // The loss of the other device is none of this one.
+                Err(failure) if other.device != index && other.event.has_ended().is_err() => {
+                    let other = other.device;
+                    self.devices[other].failed(failure);
+                    self.skip(id, completion);
+                    return Ok(());
+                }
+                Err(failure) => return Err(device.failed(failure)),
             }
         }
         let is_timed = queue.profiling && event.is_some();
@@ -84,6 +89,7 @@ impl CudaBackend {
             let event = completion.event;
             let known = InFlight {
                 queue: id,
+                device: index,
                 event: Arc::clone(&end),
             };
             self.in_flight.insert(event, known);
@@ -102,6 +108,19 @@ impl CudaBackend {
         }
         self.driver_time += begun.elapsed();
         Ok(())
+    }
+
+    /// Ends a command, and all behind it in its queue, without running it.
+    fn skip(&mut self, id: QueueId, completion: Option<Completion>) {
+        if let Some(queue) = self.queues.get_mut(&id) {
+            queue.poisoned = true;
+        }
+        if let Some(mut completion) = completion {
+            self.failed.insert(completion.event);
+            completion.status = Status::Skipped;
+            // The receiver is gone only when the runtime is being dropped.
+            let _ = self.completions.send(completion);
+        }
     }
 
     /// Enqueues a command or, of a series, its parts in order.

@@ -290,6 +290,8 @@ int cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
     check_alive(event);
     int code = fault("cuStreamWaitEvent", stream->context);
     if (code == SUCCESS)
+        code = event->context->lost;
+    if (code == SUCCESS)
         enqueue(stream, (Command){.kind = WAIT, .event = event, .record = event->recorded});
     pthread_mutex_unlock(&lock);
     return code;
