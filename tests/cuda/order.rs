@@ -172,7 +172,7 @@ fn times_are_in_order_on_one_clock() {
         // The fake's slow kernel sleeps for so long.
         assert!(told.ended - told.started >= 20_000_000, "{told:?}");
         // A device's clock is known to within what a call takes.
-        assert!(told.started + 5_000_000 >= last_end, "{told:?} {last_end}");
+        assert!(told.started + 15_000_000 >= last_end, "{told:?} {last_end}");
         assert!(told.ended <= machine.now());
         last_end = told.ended;
     }

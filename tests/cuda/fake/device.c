@@ -146,7 +146,8 @@ int cuDevicePrimaryCtxRetain(Context **context, int device) {
 
 int cuDevicePrimaryCtxRelease_v2(int device) {
     pthread_mutex_lock(&lock);
-    contexts[device].held--;
+    if (--contexts[device].held == 0)
+        contexts[device].generation++;
     pthread_mutex_unlock(&lock);
     return SUCCESS;
 }

@@ -38,6 +38,8 @@ struct Context {
     int number;
     /* References to the primary context. */
     int held;
+    /* How often it was given up. What is left of a former one's commands does nothing. */
+    uint64_t generation;
     /* The error that stays, if there was one. */
     int lost;
     int reaches[DEVICES];
@@ -56,6 +58,7 @@ struct Event {
 /* A kernel as C: its arguments, and the sizes of its launch. */
 typedef struct {
     Context *context;
+    uint64_t generation;
     void *arguments[PARAMETERS];
     unsigned groups[3], items[3], local;
 } Launch;

@@ -18,6 +18,8 @@ static uint32_t number(Launch *launch, int index) {
 
 /* What lies outside of the device's memory ends its context. */
 static uint32_t *at(Launch *launch, uint64_t address, size_t bytes) {
+    if (launch->generation != launch->context->generation)
+        return NULL;
     if (!is_reached(launch->context, address, bytes)) {
         launch->context->lost = ILLEGAL_ADDRESS;
         return NULL;

@@ -30,6 +30,7 @@ typedef struct Command {
 
 struct Stream {
     Context *context;
+    uint64_t generation;
     Command *first, **last;
     int busy, closed;
 };
@@ -62,13 +63,14 @@ static void carry_out_copy(Context *context, const Copy *copy) {
 /* Carries out a command while the lock is held. */
 static void carry_out(Stream *stream, Command *command) {
     Context *context = stream->context;
+    int works = !context->lost && stream->generation == context->generation;
     switch (command->kind) {
     case COPY:
-        if (!context->lost)
+        if (works)
             carry_out_copy(context, &command->copy);
         break;
     case LAUNCH:
-        if (!context->lost)
+        if (works)
             command->kernel(&command->launch);
         for (int i = 0; i < PARAMETERS; i++)
             free(command->launch.arguments[i]);
@@ -121,6 +123,7 @@ int cuStreamCreate(Stream **made, unsigned flags) {
         Stream *stream = calloc(1, sizeof *stream);
         pthread_t thread;
         stream->context = context;
+        stream->generation = context->generation;
         stream->last = &stream->first;
         pthread_create(&thread, NULL, work, stream);
         pthread_detach(thread);
@@ -231,6 +234,7 @@ int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
     if (code == SUCCESS) {
         Command command = {.kind = LAUNCH};
         command.launch = (Launch){.context = stream->context,
+                                  .generation = stream->generation,
                                   .groups = {gx, gy, gz},
                                   .items = {x, y, z},
                                   .local = local};
