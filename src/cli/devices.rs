@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
+use super::this_machine::{GpuDriver, ThisMachine};
 use super::{terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,8 @@ pub struct Args {
 #[derive(JsonSchema, Serialize)]
 pub struct Listing {
     devices: Vec<Device>,
+    /// GPUs that CUDA offers, and the driver that opens them where no devices are named.
+    gpu_drivers: Vec<GpuDriver>,
     profiling: Instruments,
     /// Conditions that would harm runs.
     warnings: Vec<String>,
@@ -34,17 +37,25 @@ pub struct Listing {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (devices, warnings) = this_machine::devices()?;
+    let ThisMachine {
+        devices,
+        gpu_drivers,
+        warnings,
+    } = this_machine::devices()?;
     let profiling = this_machine::instruments();
     match args.format {
         Format::Json => terminal::print_json(&Printed::from(&Listing {
             devices,
+            gpu_drivers,
             profiling,
             warnings,
         })),
         Format::Text => {
             let profiling = instruments::render(&profiling);
             terminal::print(&format!("{}\n{profiling}", listing(&devices)))?;
+            for gpu in &gpu_drivers {
+                terminal::message(&gpu.to_string());
+            }
             for warning in &warnings {
                 terminal::warn(warning);
             }
@@ -97,6 +108,7 @@ fn runtime(kind: RuntimeKind) -> &'static str {
     match kind {
         RuntimeKind::Host => "host",
         RuntimeKind::Opencl => "opencl",
+        RuntimeKind::Cuda => "cuda",
         RuntimeKind::Sim => "sim",
     }
 }

@@ -58,7 +58,9 @@ use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread::Builder;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pdawl::runtime::select::{GpuRuntime, choose_gpu_runtime};
 
 use failure::Failure;
 
@@ -74,6 +76,18 @@ use failure::Failure;
                   pdawl run stencil --machine k40 --gantt run.html"
 )]
 struct Cli {
+    /// Through which driver NVIDIA's GPUs are opened: auto, cuda or opencl. Devices of
+    /// --devices are opened as they are named there
+    #[arg(
+        long,
+        global = true,
+        value_name = "RUNTIME",
+        default_value_t = GpuRuntime::default(),
+        value_parser = PossibleValuesParser::new(GpuRuntime::NAMED.map(|(name, _)| name))
+            .try_map(|name| name.parse::<GpuRuntime>()),
+        hide_possible_values = true
+    )]
+    runtime: GpuRuntime,
     #[command(subcommand)]
     command: Command,
 }
@@ -146,6 +160,7 @@ fn program() -> ExitCode {
             if !matches!(cli.command, Command::Exec(_)) {
                 terminal::keep_output();
             }
+            choose_gpu_runtime(cli.runtime);
             match cli.command {
                 Command::Devices(args) => devices::run(&args),
                 Command::Machine(args) => machine::run(&args),

@@ -3,18 +3,16 @@
 
 use clap::Subcommand;
 use pdawl::machine::{DeviceKind, MachineFile};
-use pdawl::model::planner::{
-    CandidateDevice, CandidateError, ModelledMachine, PredictedStrategy, predict_run,
-};
+use pdawl::model::planner::{CandidateDevice, ModelledMachine, PredictedStrategy, predict_run};
 use pdawl::model::{ModelStore, command, store};
 use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
-use pdawl::runtime::opencl;
+use pdawl::runtime::select;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
 use super::cluster::scaling::{self, ScalingOptions};
 use super::cluster::{self, refuse};
-use super::failure::Failure;
+use super::failure::{Failure, refused};
 use super::grid::{Grid, MemoryBudget};
 use super::machine_session::NamedMachine;
 use super::model::Source;
@@ -233,7 +231,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         fp64: workload.divisible().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
-    let candidates = candidates(&modelled, simulated).map_err(Failure::of)?;
+    let candidates = candidates(&modelled, simulated)?;
     let work = workload.work().ok_or_else(|| {
         Failure::usage(
             format!("no model covers {}", codelet.name),
@@ -287,15 +285,15 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
 fn candidates(
     modelled: &ModelledMachine,
     simulated: bool,
-) -> Result<Vec<CandidateDevice>, CandidateError> {
+) -> Result<Vec<CandidateDevice>, Failure> {
     if simulated {
-        return modelled.described();
+        return modelled.described().map_err(Failure::of);
     }
-    let found = opencl::discover().devices.into_iter();
-    let devices: Vec<_> = (found.map(|found| found.info))
+    let found = select::driver_devices().map_err(refused)?.into_iter();
+    let devices: Vec<_> = found
         .filter(|d| d.kind != DeviceKind::Cpu && (d.fp64 || !modelled.fp64))
         .collect();
-    modelled.beside_host(&devices)
+    modelled.beside_host(&devices).map_err(Failure::of)
 }
 
 /// The model of this name, or else of the machine.

@@ -1,6 +1,7 @@
 //! The machine that the program runs on: its devices, its counters and sensors, its
 //! fingerprint, and its measurement.
 
+use std::fmt;
 use std::sync::Arc;
 
 use pdawl::codelet::copy;
@@ -8,26 +9,95 @@ use pdawl::engine;
 use pdawl::engine::measure::{MachineDescription, MeasureOptions};
 use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile};
 use pdawl::report::instruments::Instruments;
-use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::{cuda, opencl};
 use pdawl_profiler::{counters, telemetry};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::failure::{Failure, refused, wrong_devices};
 use super::size::ByteSize;
 
-/// Every device of this machine, and warnings about its configuration.
+/// A GPU that CUDA offers, and the driver that opens it where no devices are named.
+#[derive(JsonSchema, Serialize)]
+pub struct GpuDriver {
+    model: String,
+    /// Its name through CUDA, such as `cuda0`.
+    cuda: String,
+    /// Its name through OpenCL, if that offers it, too.
+    opencl: Option<String>,
+    /// The name under which it is opened.
+    opened: String,
+    /// Why it is not opened through CUDA.
+    why: Option<String>,
+}
+
+impl fmt::Display for GpuDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}) is opened as {}",
+            self.cuda, self.model, self.opened
+        )?;
+        match &self.why {
+            Some(why) => write!(f, ": {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The devices of this machine.
+pub struct ThisMachine {
+    pub devices: Vec<Device>,
+    pub gpu_drivers: Vec<GpuDriver>,
+    /// About its configuration.
+    pub warnings: Vec<String>,
+}
+
+/// Every device of this machine, through every driver, and warnings about its
+/// configuration.
 ///
 /// # Errors
 /// When not even the host can be opened.
-pub fn devices() -> Result<(Vec<Device>, Vec<String>), Failure> {
+pub fn devices() -> Result<ThisMachine, Failure> {
     let host: Selection = "host".parse().map_err(wrong_devices)?;
     let (runtime, mut warnings) = select::open(Some(&host), false).map_err(refused)?;
     let mut devices = runtime.devices().to_vec();
     let discovery = opencl::discover();
-    devices.extend(discovery.devices.into_iter().map(|found| found.info));
+    devices.extend(discovery.devices.iter().map(|found| found.info.clone()));
+    let cuda = cuda::discover();
+    devices.extend(cuda.devices.iter().map(|found| found.info.clone()));
+    let drivers = cuda.devices.iter().map(|gpu| {
+        let mut others = discovery.devices.iter();
+        let opencl = others.find(|other| other.identity.is(&gpu.identity));
+        let opencl = opencl.map(|found| found.info.name.clone());
+        let why = select::gpu_runtime().refusal(gpu, &discovery);
+        let cuda = gpu.info.name.clone();
+        let opened = match (&why, &opencl) {
+            (Some(_), Some(opencl)) => opencl.clone(),
+            (Some(_), None) => "nothing".to_owned(),
+            (None, _) => cuda.clone(),
+        };
+        GpuDriver {
+            model: gpu.info.model.clone(),
+            cuda,
+            opencl,
+            opened,
+            why,
+        }
+    });
+    let gpu_drivers = drivers.collect();
+    let has_nvidia = |device: &Device| device.driver.starts_with("NVIDIA");
+    if let Some(fault) = cuda.fault.filter(|_| devices.iter().any(has_nvidia)) {
+        warnings.push(fault);
+    }
     warnings.extend(Host::detect().warnings());
     warnings.extend(discovery.warnings);
-    Ok((devices, warnings))
+    Ok(ThisMachine {
+        devices,
+        gpu_drivers,
+        warnings,
+    })
 }
 
 /// The counters and sensors that profiles can use here. Every counter is tried, and

@@ -30,6 +30,7 @@ impl DeviceKind {
 pub enum RuntimeKind {
     Host,
     Opencl,
+    Cuda,
     Sim,
 }
 
@@ -44,7 +45,7 @@ pub struct SubDeviceSupport {
 /// A device or sub-device that work can be given to.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Device {
-    /// How the user names it: `host`, `host:8`, `opencl0.0`, `opencl1.0:4`.
+    /// How the user names it: `host`, `host:8`, `opencl0.0`, `opencl1.0:4`, `cuda0`.
     pub name: String,
     /// What the vendor calls it.
     pub model: String,

@@ -1,18 +1,20 @@
 //! The one seam to hardware.
 //!
 //! This folder owns everything that touches a device: memory, queues, commands
-//! and the stream of completions. The parts above know neither OpenCL nor threads;
+//! and the stream of completions. The parts above know neither drivers nor threads;
 //! this one does not know scheduling.
 //!
 //! * [`Runtime`] is what an engine drives. [`sim`] implements it over virtual
 //!   time; [`union`] implements it over any number of real backends.
 //! * [`Backend`] is one real way to run commands: [`host`] (native code on
-//!   pinned worker threads) or [`opencl`]. A backend sends its completions into
+//!   pinned worker threads), [`opencl`] or [`cuda`]. A backend sends its completions into
 //!   the channel that the union owns, so that several act as one machine.
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
+//! * `device_clock` and `group_size` are what the backends of GPUs have in common: time
+//!   stamps on the runtime's clock, and local sizes that fit.
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
 //!
@@ -20,7 +22,11 @@
 
 pub mod adopted;
 pub mod command;
+pub mod cuda;
+mod device_clock;
 pub mod error;
+pub mod gpu_identity;
+mod group_size;
 pub mod guarded;
 pub mod host;
 pub mod ids;

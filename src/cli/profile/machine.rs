@@ -6,10 +6,10 @@ use std::time::Duration;
 use pdawl::machine::{DeviceKind, MachineStore};
 use pdawl::profile::ProfiledMachine;
 use pdawl::quantity::Seconds;
-use pdawl::runtime::opencl;
+use pdawl::runtime::select;
 
 use super::SessionOptions;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, refused};
 use crate::cli::machine_session::{NamedMachine, only_simulated};
 use crate::cli::size::ByteSize;
 use crate::cli::{terminal, this_machine};
@@ -44,10 +44,8 @@ pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), 
     if options.noise.is_some() {
         return Err(only_simulated("--noise is", "profile is"));
     }
-    let found = opencl::discover().devices.into_iter();
-    let devices = found
-        .map(|found| found.info)
-        .filter(|device| device.kind != DeviceKind::Cpu);
+    let devices = select::driver_devices().map_err(refused)?.into_iter();
+    let devices = devices.filter(|device| device.kind != DeviceKind::Cpu);
     Ok((
         ProfiledMachine::real(machine.file, devices.collect()),
         notes,

@@ -12,7 +12,7 @@ use pdawl::graph::spec::{Argument, DagSpec, Kernel, Specification};
 use pdawl::machine::DeviceKind;
 use pdawl::report::run::workload::DagParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::runtime::{Runtime, opencl};
+use pdawl::runtime::{Runtime, cuda, opencl};
 use pdawl::workload::kernel::compare::compare;
 
 use super::check;
@@ -136,10 +136,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// The graph without preferences for kinds of devices of which none takes part.
 fn without_missing_kinds(mut dag: DagSpec, devices: &str) -> DagSpec {
     let listed = |name: &str| devices.split(',').any(|item| of(item) == name);
-    let found = opencl::discover().devices.into_iter();
+    let opencl = opencl::discover().devices.into_iter();
+    let cuda = match devices.contains("cuda") {
+        true => cuda::discover().devices,
+        false => Vec::new(),
+    };
+    let found = opencl.map(|found| found.info);
     let kinds: Vec<DeviceKind> = found
-        .filter(|f| listed(&f.info.name))
-        .map(|f| f.info.kind)
+        .chain(cuda.into_iter().map(|found| found.info))
+        .filter(|device| listed(&device.name))
+        .map(|device| device.kind)
         .collect();
     for (kind, name) in [(DeviceKind::Cpu, "CPU"), (DeviceKind::Gpu, "GPU")] {
         let mut count = 0;

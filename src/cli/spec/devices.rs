@@ -3,11 +3,11 @@
 use std::thread;
 
 use pdawl::machine::{Device, DeviceKind};
-use pdawl::runtime::opencl::{self, Found};
-use pdawl::runtime::select::{Selection, Source};
+use pdawl::runtime::opencl;
+use pdawl::runtime::select::{self, Selection, Source};
 
 use crate::cli::args::MachineArgs;
-use crate::cli::failure::{Failure, wrong_devices};
+use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::machine_session::NamedMachine;
 
 /// The arguments with OpenCL devices: those named, or all, the CPU's included, but each
@@ -48,7 +48,8 @@ pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
 /// names devices.
 pub fn left_out(args: &MachineArgs) -> Vec<String> {
     match args.devices {
-        None => default_devices(&opencl::discover().devices, cores()).1,
+        // Where there are none because of an error, `opencl_only` has told it.
+        None => default_devices(&select::driver_devices().unwrap_or_default(), cores()).1,
         Some(_) => Vec::new(),
     }
 }
@@ -61,12 +62,12 @@ fn cores() -> u32 {
 /// The names of the devices that take part by default, and notes of the others. CPU
 /// devices whose cores are too many together are the same CPU through several drivers;
 /// the first ones that fit take part.
-fn default_devices(found: &[Found], cores: u32) -> (Vec<String>, Vec<String>) {
+fn default_devices(found: &[Device], cores: u32) -> (Vec<String>, Vec<String>) {
     let mut names = Vec::new();
     let mut notes = Vec::new();
     // The CPU devices that take part.
     let mut cpus: Vec<&Device> = Vec::new();
-    for device in found.iter().map(|found| &found.info) {
+    for device in found {
         let taken: u32 = cpus.iter().map(|cpu| cpu.compute_units).sum();
         let is_cpu = device.kind == DeviceKind::Cpu;
         if is_cpu && taken > 0 && taken.saturating_add(device.compute_units) > cores {
@@ -89,15 +90,19 @@ fn default_devices(found: &[Found], cores: u32) -> (Vec<String>, Vec<String>) {
 
 /// The default OpenCL devices.
 fn every() -> Result<String, Failure> {
-    let discovery = opencl::discover();
-    let (names, _) = default_devices(&discovery.devices, cores());
+    let found = select::driver_devices().map_err(refused)?;
+    let (names, _) = default_devices(&found, cores());
     if !names.is_empty() {
         return Ok(names.join(","));
     }
     let what = "there is no OpenCL device here, and kernels in OpenCL C run on nothing else";
     // Warnings of the loader, with their remedies.
     let of_loader = |warning: &String| warning.contains("OpenCL") || warning.contains("OCL_");
-    let warnings: Vec<String> = discovery.warnings.into_iter().filter(of_loader).collect();
+    let warnings: Vec<String> = opencl::discover()
+        .warnings
+        .into_iter()
+        .filter(of_loader)
+        .collect();
     Err(match warnings.as_slice() {
         [] => Failure::failed(
             what,
@@ -113,26 +118,22 @@ mod tests {
 
     use super::*;
 
-    fn device(name: &str, kind: DeviceKind, compute_units: u32) -> Found {
-        Found {
-            platform: 0,
-            device: 0,
-            info: Device {
-                name: name.to_owned(),
-                model: "a device".to_owned(),
-                kind,
-                runtime: RuntimeKind::Opencl,
-                compute_units,
-                memory: 1 << 30,
-                max_allocation: 1 << 30,
-                clock_mhz: None,
-                shares_host_memory: kind == DeviceKind::Cpu,
-                fp64: true,
-                sub_devices: SubDeviceSupport::default(),
-                queues: 2,
-                driver: "a driver".to_owned(),
-                link_bandwidth: None,
-            },
+    fn device(name: &str, kind: DeviceKind, compute_units: u32) -> Device {
+        Device {
+            name: name.to_owned(),
+            model: "a device".to_owned(),
+            kind,
+            runtime: RuntimeKind::Opencl,
+            compute_units,
+            memory: 1 << 30,
+            max_allocation: 1 << 30,
+            clock_mhz: None,
+            shares_host_memory: kind == DeviceKind::Cpu,
+            fp64: true,
+            sub_devices: SubDeviceSupport::default(),
+            queues: 2,
+            driver: "a driver".to_owned(),
+            link_bandwidth: None,
         }
     }
 
@@ -150,7 +151,7 @@ mod tests {
             (vec![&pocl], 2, "opencl0.0", 0),
             (vec![&gpu, &gpu], 2, "opencl1.0,opencl1.0", 0),
         ] {
-            let found: Vec<Found> = found.into_iter().cloned().collect();
+            let found: Vec<Device> = found.into_iter().cloned().collect();
             let (names, notes) = default_devices(&found, cores);
             assert_eq!(names.join(","), expected);
             assert_eq!(notes.len(), noted);

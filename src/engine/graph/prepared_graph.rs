@@ -481,7 +481,7 @@ pub fn abilities_of(codelet: &Codelet, devices: &[Device]) -> Vec<bool> {
 pub fn able(device: &Device, codelet: &Codelet) -> bool {
     match (device.runtime, device.kind) {
         (RuntimeKind::Host, _) | (RuntimeKind::Sim, DeviceKind::Cpu) => codelet.host.is_some(),
-        (RuntimeKind::Opencl | RuntimeKind::Sim, _) => {
+        (RuntimeKind::Opencl | RuntimeKind::Cuda | RuntimeKind::Sim, _) => {
             (codelet.opencl.as_ref()).is_some_and(|kernel| device.fp64 || !kernel.fp64)
         }
     }

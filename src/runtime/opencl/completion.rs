@@ -17,10 +17,10 @@ use cl3::event::{CL_COMPLETE, set_event_callback, wait_for_events};
 use cl3::types::{cl_event, cl_int};
 use crossbeam_channel::Sender;
 
-use super::clock::Stamps;
 use super::device::Shared;
 use super::failure::{Failures, status_of};
 use super::handle::Event;
+use super::stamps;
 use crate::runtime::{Completion, EventId, Status};
 
 /// A resource that must outlive a command.
@@ -80,16 +80,16 @@ impl Token {
     pub(super) fn deliver(self, code: cl_int) {
         let notified = self.device.clock.now();
         let mut completion = self.completion;
-        let stamps = (code == CL_COMPLETE)
+        let stamped = (code == CL_COMPLETE)
             .then_some(self.timed.as_ref())
             .flatten()
-            .and_then(|[first, last]| Stamps::from_until(first, last));
-        if let Some(stamps) = stamps {
+            .and_then(|[first, last]| stamps::from_until(first, last));
+        if let Some(stamped) = stamped {
             let times = self
                 .device
                 .clock
-                .times(completion.queued, &stamps, notified);
-            let kernels = self.kernels.as_ref().and_then(Stamps::between);
+                .times(completion.queued, &stamped, notified);
+            let kernels = self.kernels.as_ref().and_then(stamps::between);
             if let (Some(stages), Some(kernels)) = (&mut completion.stages, kernels) {
                 stages.kernels = self.device.clock.within(&times, kernels);
             }

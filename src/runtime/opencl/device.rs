@@ -11,13 +11,14 @@ use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
 use cl3::types::{CL_TRUE, cl_int};
 use opencl3::device::Device as ClDevice;
 
-use super::clock::{Clock, Stamps};
 use super::failure::{call_error, describe, is_out_of_memory};
 use super::handle::{Context, Event, Mem, Queue, SubDevice};
 use super::polling::needs_polling;
 use super::queue_program::needs_program_per_queue;
+use super::stamps;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
+use crate::runtime::device_clock::Clock;
 
 /// Tiny writes that calibrate a device's clock.
 const CALIBRATION_SAMPLES: usize = 16;
@@ -138,8 +139,8 @@ impl OpenDevice {
             let before = self.shared.clock.now();
             let event = self.touch(&scratch)?;
             let after = self.shared.clock.now();
-            if let Some(stamps) = Stamps::of(&event) {
-                samples.push((before, stamps, after));
+            if let Some(stamped) = stamps::of(&event) {
+                samples.push((before, stamped, after));
             }
         }
         self.shared.clock.calibrate(&samples);

@@ -10,8 +10,10 @@ use opencl3::device::{
 use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError};
 use opencl3::platform::{Platform, get_platforms};
 
+use super::identity::identity;
 use super::{drivers, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+use crate::runtime::gpu_identity::GpuIdentity;
 
 /// A device found.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub struct Found {
     /// Index within its platform.
     pub device: usize,
     pub info: Device,
+    /// Which GPU it is; nothing of other devices.
+    pub identity: GpuIdentity,
 }
 
 /// The driver's handles of a device found.
@@ -84,10 +88,16 @@ fn list() -> (Vec<(Found, Handles)>, Vec<String>) {
             Ok(ids) if !ids.is_empty() => {
                 found.extend(ids.into_iter().enumerate().map(|(device, id)| {
                     let id = ClDevice::new(id);
+                    let info = describe(format!("opencl{index}.{device}"), &name, id);
+                    let identity = match info.kind {
+                        DeviceKind::Gpu => identity(id),
+                        DeviceKind::Cpu | DeviceKind::Accelerator => GpuIdentity::default(),
+                    };
                     let found = Found {
                         platform: index,
                         device,
-                        info: describe(format!("opencl{index}.{device}"), &name, id),
+                        info,
+                        identity,
                     };
                     let device = id;
                     (found, Handles { platform, device })

@@ -16,12 +16,13 @@ use super::memory::{View, map};
 use super::program::Programs;
 use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
 use super::queue_program::ProgramNumber;
-use super::shape::{fit, refusal};
+
 use super::without_event::enqueue;
 use crate::codelet::{
     HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Step, Value,
 };
 use crate::machine::DeviceKind;
+use crate::runtime::group_size::{fit, refusal};
 use crate::runtime::{Launch, RuntimeError};
 
 /// A queue's kernel objects: one for each kernel, because a kernel's arguments

@@ -9,15 +9,17 @@
 //!   sub-devices, `open` makes one context for each platform, `device` holds
 //!   an open device, and `backend` implements the trait.
 //! * `submit` enqueues a command through `queue` (transfers) or `launch` (kernels,
-//!   which `program` compiles and `shape` fits to the device). `queue_program`
+//!   which `program` compiles). `queue_program`
 //!   gives each queue its own program where a driver confuses them;
 //!   `without_event` saves the events of commands that a later one covers,
 //!   `series` most events of commands that share a completion, and `repeat` the
 //!   preparation of a launch that was made before.
-//! * `completion` turns an event into a completion, with times that `clock`
-//!   converts to the runtime's clock. `bridged_event` carries an event into another
+//! * `completion` turns an event into a completion, with times that `stamps`
+//!   reads. `bridged_event` carries an event into another
 //!   platform's context, `polling` polls the events of drivers whose callbacks are
 //!   costly, and `in_flight` detects commands that a driver lost silently.
+//! * `ptx_compiler` compiles kernels that run through CUDA, and `identity` tells which GPU
+//!   a device is.
 //! * `memory` pins host memory, and lets kernels work on it where a device
 //!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
 //!
@@ -27,13 +29,13 @@
 mod backend;
 mod batch;
 mod bridged_event;
-mod clock;
 mod completion;
 mod device;
 mod discover;
 mod drivers;
 mod failure;
 mod handle;
+mod identity;
 mod in_flight;
 mod inspect;
 mod launch;
@@ -43,11 +45,12 @@ mod open;
 mod partition;
 mod polling;
 mod program;
+mod ptx_compiler;
 mod queue;
 mod queue_program;
 mod repeat;
 mod series;
-mod shape;
+mod stamps;
 mod submit;
 mod threads;
 mod warnings;
@@ -57,4 +60,5 @@ pub use backend::OpenClBackend;
 pub use discover::{Discovery, Found, discover};
 pub use loader::{LAYERS, ListedPlatform, Loader, examine as examine_loader};
 pub use partition::{OWN, Selected};
+pub use ptx_compiler::PtxCompiler;
 pub use threads::confine;

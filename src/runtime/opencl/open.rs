@@ -7,7 +7,6 @@ use cl3::context::{CL_CONTEXT_PLATFORM, create_context};
 use cl3::types::cl_device_id;
 use opencl3::device::Device as ClDevice;
 
-use super::clock::Clock;
 use super::device::OpenDevice;
 use super::discover::{Found, Handles, find};
 use super::failure::call_error;
@@ -15,6 +14,7 @@ use super::handle::{Context, SubDevice};
 use super::partition::{OWN, Partition, Selected, divide, partition};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
+use crate::runtime::device_clock::Clock;
 
 /// A selected device, or the part of it that was selected.
 struct Chosen {
@@ -129,7 +129,7 @@ fn part_info(root: &Device, wanted: Selected, id: ClDevice) -> Device {
     }
 }
 
-fn new_context(
+pub(super) fn new_context(
     platform: usize,
     ids: &[cl_device_id],
     found: &[(Found, Handles)],

@@ -59,10 +59,11 @@ impl Programs {
                 .filter(|d| d.info.fp64 || !fp64)
                 .map(|d| d.id.id())
                 .collect();
-            let program = self.build(source, &option(number), device, &able)?;
+            let program = build(&self.context, source, &option(number), &able)
+                .map_err(|error| error.on(device, source))?;
             self.built.insert(key.clone(), program);
         }
-        entry(&self.built[&key], source, device)
+        entry(&self.built[&key], source).map_err(|error| error.on(device, source))
     }
 
     /// A kernel's arguments, as the compiler for `device` reports them.
@@ -73,38 +74,56 @@ impl Programs {
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
         let source = &kernel.source;
         check_precision((source, kernel.fp64), device)?;
-        let program = self.build(source, " -cl-kernel-arg-info", device, &[device.id.id()])?;
-        let compiled = entry(&program, source, device)?;
+        let not_built = |error: NotBuilt| error.on(device, source);
+        let options = " -cl-kernel-arg-info";
+        let program = build(&self.context, source, options, &[device.id.id()]);
+        let compiled = entry(&program.map_err(not_built)?, source).map_err(not_built)?;
         arguments(&compiled).map_err(|code| device.shared.failed("clGetKernelArgInfo", code))
     }
+}
 
-    fn build(
-        &self,
-        source: &KernelSource,
-        more_options: &str,
-        device: &OpenDevice,
-        able: &[cl_device_id],
-    ) -> Result<Program, RuntimeError> {
-        let failed = |call, code: cl_int| device.shared.failed(call, code);
-        let refuse = |log| refused(source, device, log);
-        let capability = capability(able);
-        let options = CString::new(format!("{}{more_options}{capability}", source.options()))
-            .map_err(|_| refuse("the options hold a zero byte".to_owned()))?;
-        let program = create_program_with_source(self.context.raw(), &[source.text()])
-            .map(Program::new)
-            .map_err(|code| failed("clCreateProgramWithSource", code))?;
-        match build_program(program.raw(), able, &options, None, std::ptr::null_mut()) {
-            Ok(()) => Ok(program),
-            Err(code @ (CL_BUILD_PROGRAM_FAILURE | CL_INVALID_BUILD_OPTIONS)) => {
-                let log = able
-                    .iter()
-                    .filter_map(|id| log_of(&program, *id))
-                    .next()
-                    .unwrap_or_else(|| format!("nothing; the driver answers {}", describe(code)));
-                Err(refuse(log))
-            }
-            Err(code) => Err(failed("clBuildProgram", code)),
+/// Why there is no program or kernel.
+pub(super) enum NotBuilt {
+    /// What the compiler says.
+    Refused(String),
+    /// A call failed with this code.
+    Failed(&'static str, cl_int),
+}
+
+impl NotBuilt {
+    /// The error of a device.
+    fn on(self, device: &OpenDevice, source: &KernelSource) -> RuntimeError {
+        match self {
+            Self::Refused(log) => refused(source, device, log),
+            Self::Failed(call, code) => device.shared.failed(call, code),
         }
+    }
+}
+
+/// Builds a program for devices of a context.
+pub(super) fn build(
+    context: &Context,
+    source: &KernelSource,
+    more_options: &str,
+    able: &[cl_device_id],
+) -> Result<Program, NotBuilt> {
+    let capability = capability(able);
+    let options = CString::new(format!("{}{more_options}{capability}", source.options()))
+        .map_err(|_| NotBuilt::Refused("the options hold a zero byte".to_owned()))?;
+    let program = create_program_with_source(context.raw(), &[source.text()])
+        .map(Program::new)
+        .map_err(|code| NotBuilt::Failed("clCreateProgramWithSource", code))?;
+    match build_program(program.raw(), able, &options, None, std::ptr::null_mut()) {
+        Ok(()) => Ok(program),
+        Err(code @ (CL_BUILD_PROGRAM_FAILURE | CL_INVALID_BUILD_OPTIONS)) => {
+            let log = able
+                .iter()
+                .filter_map(|id| log_of(&program, *id))
+                .next()
+                .unwrap_or_else(|| format!("nothing; the driver answers {}", describe(code)));
+            Err(NotBuilt::Refused(log))
+        }
+        Err(code) => Err(NotBuilt::Failed("clBuildProgram", code)),
     }
 }
 
@@ -144,23 +163,16 @@ fn check_precision(
 }
 
 /// The kernel object of a program's entry.
-fn entry(
-    program: &Program,
-    source: &KernelSource,
-    device: &OpenDevice,
-) -> Result<Kernel, RuntimeError> {
-    let name = CString::new(source.entry()).map_err(|_| {
-        let log = "the entry's name holds a zero byte".to_owned();
-        refused(source, device, log)
-    })?;
+pub(super) fn entry(program: &Program, source: &KernelSource) -> Result<Kernel, NotBuilt> {
+    let name = CString::new(source.entry())
+        .map_err(|_| NotBuilt::Refused("the entry's name holds a zero byte".to_owned()))?;
     create_kernel(program.raw(), &name)
         .map(Kernel::new)
         .map_err(|code| match code {
             CL_INVALID_KERNEL_NAME => {
-                let log = format!("it has no kernel named `{}`", source.entry());
-                refused(source, device, log)
+                NotBuilt::Refused(format!("it has no kernel named `{}`", source.entry()))
             }
-            _ => device.shared.failed("clCreateKernel", code),
+            _ => NotBuilt::Failed("clCreateKernel", code),
         })
 }
 

@@ -1,9 +1,11 @@
 //! Opens the devices that a user selects.
 //!
-//! `selection` reads `host:8,opencl0.0,opencl1.0:4`; `plan` checks it against
+//! `selection` reads `host:8,opencl0.0,cuda0`; `gpu_runtime` has the choice between CUDA
+//! and OpenCL for GPUs that are not named; `plan` checks both against
 //! the devices that exist, without opening anything, so that no core is given to
 //! two devices; [`open`] opens the planned devices.
 
+mod gpu_runtime;
 mod plan;
 mod selection;
 
@@ -11,18 +13,20 @@ use std::time::Instant;
 
 use crossbeam_channel::unbounded;
 
-pub use plan::{HostCores, OpenPlan, plan};
+pub use gpu_runtime::{GpuRuntime, choose_gpu_runtime, gpu_runtime};
+pub use plan::{Existing, HostCores, OpenPlan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 
 use super::host::HostBackend;
-use super::opencl::{self, Discovery, OpenClBackend};
+use super::opencl::{self, OpenClBackend};
 use super::union::Union;
-use super::{Backend, Runtime, RuntimeError};
+use super::{Backend, Runtime, RuntimeError, cuda};
+use crate::machine::Device;
 use crate::machine::host::{Topology, allowed_cores, granted_cores};
 
 /// Opens the selected devices as one runtime; without a selection the host
-/// with every core that the process may use, and every OpenCL device that is
-/// no CPU. `fp64` says whether the work needs double precision. The texts
+/// with every core that the process may use, and every GPU, through CUDA or OpenCL as
+/// [`choose_gpu_runtime`] says. `fp64` says whether the work needs double precision. The texts
 /// returned name the devices left out and other deviations from the request.
 ///
 /// # Errors
@@ -44,11 +48,14 @@ pub fn open_union(
     selection: Option<&Selection>,
     fp64: bool,
 ) -> Result<(Union, Vec<String>), RuntimeError> {
-    // OpenCL drivers take a while to load, so they are not for the host alone.
-    let found = if selection.is_none_or(Selection::names_opencl) {
-        opencl::discover()
-    } else {
-        Discovery::default()
+    // Drivers take a while to load, so they are not for the host alone.
+    let runtime = gpu_runtime();
+    let names_opencl = selection.is_none_or(Selection::names_opencl);
+    let names_cuda = selection.map_or(runtime.asks_cuda(), Selection::names_cuda);
+    let existing = Existing {
+        opencl: names_opencl.then(opencl::discover).unwrap_or_default(),
+        cuda: names_cuda.then(cuda::discover).unwrap_or_default(),
+        runtime,
     };
     let allowed = allowed_cores(None);
     let topology = Topology::detect(&allowed);
@@ -57,7 +64,7 @@ pub fn open_union(
         topology: &topology,
         granted: granted_cores(),
     };
-    let plan = plan(selection, &found, cores, fp64)?;
+    let plan = plan(selection, &existing, cores, fp64)?;
     let mut notes = plan.notes;
     let (completions, receiver) = unbounded();
     let epoch = Instant::now();
@@ -73,7 +80,7 @@ pub fn open_union(
         if !free.is_empty() {
             opencl::confine(&free);
         }
-        match OpenClBackend::open(&plan.opencl, completions, epoch) {
+        match OpenClBackend::open(&plan.opencl, completions.clone(), epoch) {
             Ok(opencl) => backends.push(Box::new(opencl)),
             // The user did not name these devices, and the host suffices.
             Err(error) if selection.is_none() => {
@@ -82,7 +89,34 @@ pub fn open_union(
             Err(error) => return Err(error),
         }
     }
+    if !plan.cuda.is_empty() {
+        backends.push(cuda::open(&plan.cuda, completions, epoch)?);
+    }
     Ok((Union::new(backends, receiver, epoch), notes))
+}
+
+/// The devices of drivers, a GPU through the one that opens it where no devices are named.
+///
+/// # Errors
+/// [`RuntimeError::Selection`] when CUDA was chosen and there is none.
+pub fn driver_devices() -> Result<Vec<Device>, RuntimeError> {
+    let runtime = gpu_runtime();
+    let existing = Existing {
+        opencl: opencl::discover(),
+        cuda: runtime.asks_cuda().then(cuda::discover).unwrap_or_default(),
+        runtime,
+    };
+    existing.check()?;
+    let through_cuda = existing.through_cuda();
+    let is_opencl = |found: &&opencl::Found| {
+        let mut gpus = through_cuda.iter();
+        !gpus.any(|gpu| gpu.identity.is(&found.identity))
+    };
+    let others = existing.opencl.devices.iter().filter(is_opencl);
+    let others = others.map(|found| found.info.clone());
+    Ok(others
+        .chain(through_cuda.iter().map(|gpu| gpu.info.clone()))
+        .collect())
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Checks a selection against the devices that exist, and plans what to open.
 
+use super::gpu_runtime::GpuRuntime;
 use super::selection::{DeviceSpec, Selection, SelectionError, Source};
 use crate::machine::DeviceKind;
 use crate::machine::host::Topology;
-use crate::runtime::RuntimeError;
 use crate::runtime::host::PoolSpec;
 use crate::runtime::opencl::{Discovery, Found, Selected};
+use crate::runtime::{RuntimeError, cuda};
 
 /// From so many cores on, one is reserved for the driver thread where a discrete GPU
 /// takes part. The driver thread enqueues and polls while the workers compute; on a
@@ -30,11 +31,40 @@ impl Found {
     }
 }
 
-/// The devices to open. Host pools come before OpenCL devices.
+/// What drivers offer, and which one opens a GPU that both do.
+#[derive(Clone, Debug, Default)]
+pub struct Existing {
+    pub opencl: Discovery,
+    pub cuda: cuda::Discovery,
+    pub runtime: GpuRuntime,
+}
+
+impl Existing {
+    /// Refuses the choice of CUDA where there is none.
+    pub(super) fn check(&self) -> Result<(), SelectionError> {
+        match &self.cuda.fault {
+            Some(why) if self.runtime == GpuRuntime::Cuda => {
+                Err(SelectionError::NoCuda { why: why.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The GPUs that are opened through CUDA where no devices are named.
+    pub(super) fn through_cuda(&self) -> Vec<&cuda::Found> {
+        let gpus = self.cuda.devices.iter();
+        gpus.filter(|gpu| self.runtime.refusal(gpu, &self.opencl).is_none())
+            .collect()
+    }
+}
+
+/// The devices to open. Host pools come before OpenCL devices, and these before CUDA's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenPlan {
     pub pools: Vec<PoolSpec>,
     pub opencl: Vec<Selected>,
+    /// The numbers of CUDA's devices.
+    pub cuda: Vec<usize>,
     /// Cores that no device takes.
     pub spare: Vec<usize>,
     /// The devices left out, and why.
@@ -81,24 +111,39 @@ impl HostCores<'_> {
 /// cores with another.
 pub fn plan(
     selection: Option<&Selection>,
-    found: &Discovery,
+    existing: &Existing,
     host: HostCores,
     fp64: bool,
 ) -> Result<OpenPlan, SelectionError> {
     match selection {
-        Some(selection) => chosen(selection.devices(), found, host, fp64),
-        None => Ok(every_device(found, host, fp64)),
+        Some(selection) => chosen(selection.devices(), existing, host, fp64),
+        None => every_device(existing, host, fp64),
     }
 }
 
-/// The host and every OpenCL device that is no CPU.
-fn every_device(found: &Discovery, host: HostCores, fp64: bool) -> OpenPlan {
+/// The host, and every device that is no CPU, through one driver each.
+fn every_device(
+    existing: &Existing,
+    host: HostCores,
+    fp64: bool,
+) -> Result<OpenPlan, SelectionError> {
+    let found = &existing.opencl;
     let mut plan = OpenPlan {
         notes: found.warnings.clone(),
         ..OpenPlan::default()
     };
-    let mut discrete = false;
+    existing.check()?;
+    note_cuda(existing, &mut plan.notes);
+    let through_cuda = existing.through_cuda();
+    plan.cuda = through_cuda.iter().map(|gpu| gpu.device).collect();
+    let mut discrete = !plan.cuda.is_empty();
     for device in &found.devices {
+        if through_cuda
+            .iter()
+            .any(|gpu| gpu.identity.is(&device.identity))
+        {
+            continue;
+        }
         let left_out = if device.is_cpu() {
             "its cores are the host's"
         } else if fp64 && !device.info.fp64 {
@@ -127,7 +172,25 @@ fn every_device(found: &Discovery, host: HostCores, fp64: bool) -> OpenPlan {
         cores: cores.to_vec(),
     });
     plan.spare = spare.to_vec();
-    plan
+    Ok(plan)
+}
+
+/// Notes why GPUs are not opened through CUDA where it was to be asked for them.
+fn note_cuda(existing: &Existing, notes: &mut Vec<String>) {
+    if !existing.runtime.asks_cuda() {
+        return;
+    }
+    if let Some(why) = &existing.cuda.fault {
+        notes.push(format!("GPUs are opened through OpenCL: {why}"));
+    }
+    for gpu in &existing.cuda.devices {
+        if let Some(why) = existing.runtime.refusal(gpu, &existing.opencl) {
+            notes.push(format!(
+                "{} ({}) is not opened through CUDA: {why}",
+                gpu.info.name, gpu.info.model
+            ));
+        }
+    }
 }
 
 /// Cores that a host without a given size leaves to the driver thread.
@@ -143,10 +206,11 @@ struct Demand {
 
 fn chosen(
     specs: &[DeviceSpec],
-    found: &Discovery,
+    existing: &Existing,
     host: HostCores,
     fp64: bool,
 ) -> Result<OpenPlan, SelectionError> {
+    let found = &existing.opencl;
     if specs.is_empty() {
         return Err(SelectionError::Empty);
     }
@@ -183,6 +247,12 @@ fn chosen(
                 let cores = units.unwrap_or(root.info.compute_units) as usize;
                 root.is_cpu().then_some(cores)
             }
+            Source::Cuda { device } => {
+                check_cuda(spec, device, specs, existing)?;
+                discrete = true;
+                plan.cuda.push(device);
+                None
+            }
         };
         if let Some(cores) = cores {
             demands.push(Demand { spec: *spec, cores });
@@ -213,6 +283,60 @@ fn chosen(
     }
     plan.spare = free;
     Ok(plan)
+}
+
+/// Checks a GPU that is to be opened through CUDA.
+fn check_cuda(
+    spec: &DeviceSpec,
+    device: usize,
+    specs: &[DeviceSpec],
+    existing: &Existing,
+) -> Result<(), SelectionError> {
+    let mut gpus = existing.cuda.devices.iter();
+    let gpu = gpus.find(|gpu| gpu.device == device).ok_or_else(|| {
+        let gpus = existing.cuda.devices.iter();
+        let mut exists: Vec<String> = gpus
+            .map(|gpu| format!("CUDA has {} ({})", gpu.info.name, gpu.info.model))
+            .collect();
+        exists.extend(existing.cuda.fault.clone());
+        SelectionError::Unknown {
+            item: spec.source.to_string(),
+            exists: exists.join("; "),
+        }
+    })?;
+    if let Some(units) = spec.units.filter(|units| *units != gpu.info.compute_units) {
+        return Err(SelectionError::Indivisible {
+            device: spec.source.to_string(),
+            units,
+        });
+    }
+    if spec.own_memory {
+        return Err(SelectionError::OwnAlready {
+            item: spec.to_string(),
+            source_name: spec.shared().to_string(),
+            model: gpu.info.model.clone(),
+        });
+    }
+    if specs
+        .iter()
+        .filter(|other| other.source == spec.source)
+        .count()
+        > 1
+    {
+        return Err(SelectionError::Twice {
+            item: spec.source.to_string(),
+        });
+    }
+    let named = |found: &&Found| specs.iter().any(|other| other.source == found.source());
+    let mut same = existing.opencl.devices.iter().filter(named);
+    match same.find(|found| found.identity.is(&gpu.identity)) {
+        Some(same) => Err(SelectionError::TwoDrivers {
+            cuda: spec.source.to_string(),
+            opencl: same.source().to_string(),
+            model: gpu.info.model.clone(),
+        }),
+        None => Ok(()),
+    }
 }
 
 fn find<'a>(found: &'a Discovery, spec: &DeviceSpec) -> Result<&'a Found, SelectionError> {
@@ -261,7 +385,7 @@ fn divide(spec: &DeviceSpec, device: &Found) -> Result<Option<u32>, SelectionErr
 /// Refuses a device that is named so often that its units do not suffice.
 fn refuse_repetition(specs: &[DeviceSpec], found: &Discovery) -> Result<(), SelectionError> {
     for (index, spec) in specs.iter().enumerate() {
-        if spec.source == Source::Host {
+        if !matches!(spec.source, Source::Opencl { .. }) {
             continue;
         }
         let device = find(found, spec)?;

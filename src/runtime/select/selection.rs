@@ -15,6 +15,8 @@ pub enum Source {
     Host,
     /// An OpenCL device, by the numbers of its platform and of itself there.
     Opencl { platform: usize, device: usize },
+    /// A GPU through CUDA's driver, by its number there.
+    Cuda { device: usize },
 }
 
 impl fmt::Display for Source {
@@ -22,6 +24,7 @@ impl fmt::Display for Source {
         match self {
             Self::Host => f.write_str("host"),
             Self::Opencl { platform, device } => write!(f, "opencl{platform}.{device}"),
+            Self::Cuda { device } => write!(f, "cuda{device}"),
         }
     }
 }
@@ -83,7 +86,14 @@ impl Selection {
 
     /// Whether an OpenCL device is among them.
     pub fn names_opencl(&self) -> bool {
-        self.devices.iter().any(|spec| spec.source != Source::Host)
+        let is_opencl = |spec: &DeviceSpec| matches!(spec.source, Source::Opencl { .. });
+        self.devices.iter().any(is_opencl)
+    }
+
+    /// Whether a device through CUDA is among them.
+    pub fn names_cuda(&self) -> bool {
+        let is_cuda = |spec: &DeviceSpec| matches!(spec.source, Source::Cuda { .. });
+        self.devices.iter().any(is_cuda)
     }
 }
 
@@ -104,9 +114,9 @@ pub enum SelectionError {
     Empty,
 
     #[error(
-        "`{item}` is no device; write host, host:N, openclP.D or openclP.D:N (platform P, its \
-         device D, a sub-device of N units), the former two with @compact or @spread for cores \
-         near or far, the latter two with =own for memory of its own, separated by commas"
+        "`{item}` is no device; write host or host:N, with @compact or @spread for cores near or \
+         far; openclP.D or openclP.D:N (platform P, its device D, a sub-device of N units), with \
+         =own for memory of its own; or cudaD; separated by commas"
     )]
     Syntax { item: String },
 
@@ -144,6 +154,16 @@ pub enum SelectionError {
         source_name: String,
         model: String,
     },
+
+    #[error("{cuda} and {opencl} are one GPU ({model}); name it once")]
+    TwoDrivers {
+        cuda: String,
+        opencl: String,
+        model: String,
+    },
+
+    #[error("no GPU can be opened through CUDA: {why}; or leave --runtime cuda out")]
+    NoCuda { why: String },
 
     #[error("host is named twice without a number of cores; write e.g. host:1,host:1")]
     TwoHosts,
@@ -209,16 +229,20 @@ impl FromStr for DeviceSpec {
                 item: item.to_owned(),
             });
         }
-        let source = match name.strip_prefix("opencl") {
-            Some(numbers) => {
-                let (platform, device) = numbers.split_once('.').ok_or_else(wrong)?;
-                Source::Opencl {
-                    platform: number(platform).ok_or_else(wrong)?,
-                    device: number(device).ok_or_else(wrong)?,
-                }
+        let source = if let Some(numbers) = name.strip_prefix("opencl") {
+            let (platform, device) = numbers.split_once('.').ok_or_else(wrong)?;
+            Source::Opencl {
+                platform: number(platform).ok_or_else(wrong)?,
+                device: number(device).ok_or_else(wrong)?,
             }
-            None if name == "host" => Source::Host,
-            None => return Err(wrong()),
+        } else if let Some(device) = name.strip_prefix("cuda") {
+            Source::Cuda {
+                device: number(device).ok_or_else(wrong)?,
+            }
+        } else if name == "host" {
+            Source::Host
+        } else {
+            return Err(wrong());
         };
         if own_memory && source == Source::Host {
             return Err(SelectionError::OwnHost {
@@ -255,7 +279,7 @@ mod tests {
     #[test]
     fn a_selection_is_read_and_written_alike() {
         let text = "host:8,opencl0.0,opencl12.3:4,host,opencl0.0=own,opencl1.0:2=own,host:2@spread,\
-                    host@compact";
+                    host@compact,cuda1";
         let selection: Selection = text.parse().unwrap();
         assert_eq!(selection.to_string(), text);
         let opencl = Source::Opencl {
@@ -272,17 +296,17 @@ mod tests {
             }
         );
         let own: Vec<bool> = selection.devices().iter().map(|d| d.own_memory).collect();
-        assert_eq!(own, [false, false, false, false, true, true, false, false]);
+        assert_eq!(
+            own,
+            [false, false, false, false, true, true, false, false, false]
+        );
         assert_eq!(selection.devices()[6].placement, Some(Placement::Spread));
         assert_eq!(selection.devices()[7].placement, Some(Placement::Compact));
         assert_eq!(selection.devices()[3].units, None);
-        assert!(selection.names_opencl());
-        assert!(
-            !"host:1, host:2"
-                .parse::<Selection>()
-                .unwrap()
-                .names_opencl()
-        );
+        assert_eq!(selection.devices()[8].source, Source::Cuda { device: 1 });
+        assert!(selection.names_opencl() && selection.names_cuda());
+        let hosts: Selection = "host:1, host:2".parse().unwrap();
+        assert!(!hosts.names_opencl() && !hosts.names_cuda());
     }
 
     #[test]
@@ -303,6 +327,9 @@ mod tests {
             "Host",
             "host:99999999999",
             "opencl0.0.0",
+            "cuda",
+            "cuda.0",
+            "cuda0.0",
             "opencl0.0=",
             "opencl0.0=mine",
             "opencl0.0=own:1",

@@ -114,10 +114,21 @@ impl Union {
     ) -> Self {
         let mut devices = Vec::new();
         let mut local_ids = Vec::new();
+        let mut paths = HashMap::new();
         for (index, backend) in backends.iter().enumerate() {
+            let first = devices.len();
             for (local, device) in backend.devices().iter().enumerate() {
                 devices.push(device.clone());
                 local_ids.push((index, DeviceId(local)));
+            }
+            let local = 0..backend.devices().len();
+            for (from, to) in local
+                .clone()
+                .flat_map(|from| local.clone().map(move |to| (from, to)))
+            {
+                if let Some(path) = backend.peer_path(DeviceId(from), DeviceId(to)) {
+                    paths.insert((DeviceId(first + from), DeviceId(first + to)), path);
+                }
             }
         }
         Self {
@@ -126,7 +137,7 @@ impl Union {
             local_ids,
             queues: IdMap::default(),
             buffers: IdMap::default(),
-            paths: HashMap::new(),
+            paths,
             staging: Staging::default(),
             regions: IdMap::default(),
             adopted: IdMap::default(),

@@ -207,7 +207,8 @@ fn queues(file: &Path, raw: &Value) -> Result<Vec<(String, u32)>, SpecError> {
         let fault = |why: String| SpecError::field(file, format!("cq.{device}"), why);
         if !is_device(&device) {
             return Err(fault(format!(
-                "`{device}` is no device; gpu, cpu, r1 for the first one, or one as opencl0.0"
+                "`{device}` is no device; gpu, cpu, r1 for the first one, or one as opencl0.0 or \
+                 cuda0"
             )));
         }
         let wanted = count.as_u64().filter(|n| (1..=64).contains(n));
@@ -218,7 +219,7 @@ fn queues(file: &Path, raw: &Value) -> Result<Vec<(String, u32)>, SpecError> {
     given.into_iter().map(count).collect()
 }
 
-/// Whether a key can name a device: `gpu`, `r1`, `opencl0.0`.
+/// Whether a key can name a device: `gpu`, `r1`, `opencl0.0`, `cuda0`.
 fn is_device(key: &str) -> bool {
     let numbered = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match key.strip_prefix("opencl") {
@@ -226,6 +227,7 @@ fn is_device(key: &str) -> bool {
         None => {
             matches!(key, "gpu" | "cpu" | "accelerator")
                 || key.strip_prefix('r').is_some_and(numbered)
+                || key.strip_prefix("cuda").is_some_and(numbered)
         }
     }
 }

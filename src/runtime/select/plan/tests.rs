@@ -2,6 +2,7 @@ use super::*;
 use crate::machine::Device;
 use crate::machine::host::CoreLocation;
 use crate::machine::{RuntimeKind, SubDeviceSupport};
+use crate::runtime::gpu_identity::GpuIdentity;
 
 fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Found {
     let divisible = kind == DeviceKind::Cpu;
@@ -28,6 +29,7 @@ fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: boo
             driver: String::new(),
             link_bandwidth: None,
         },
+        identity: GpuIdentity::default(),
     }
 }
 
@@ -74,7 +76,11 @@ fn granted(
         topology: &sockets(),
         granted,
     };
-    plan(selection, found, host, fp64)
+    let existing = Existing {
+        opencl: found.clone(),
+        ..Existing::default()
+    };
+    plan(selection, &existing, host, fp64)
 }
 
 fn check(text: &str, allowed: &[usize]) -> Result<OpenPlan, SelectionError> {
@@ -308,4 +314,87 @@ fn why_a_device_is_missing_is_told() {
     );
     let default = planned(None, &none, &[0], true).unwrap();
     assert_eq!(default.notes, ["no OpenCL loader was found"]);
+}
+
+/// Two GPUs through CUDA, of which OpenCL offers the second one as `opencl1.0`.
+fn with_cuda(runtime: GpuRuntime) -> Existing {
+    let identity = |byte| GpuIdentity {
+        uuid: Some([byte; 16]),
+        pci: None,
+    };
+    let mut opencl = offers();
+    opencl.devices[1].identity = identity(1);
+    let gpu = |device| cuda::Found {
+        device,
+        info: Device {
+            name: format!("cuda{device}"),
+            runtime: RuntimeKind::Cuda,
+            ..opencl.devices[1].info.clone()
+        },
+        identity: identity(device as u8),
+    };
+    let cuda = cuda::Discovery {
+        devices: vec![gpu(0), gpu(1)],
+        fault: None,
+    };
+    Existing {
+        opencl,
+        cuda,
+        runtime,
+    }
+}
+
+fn planned_with(existing: &Existing, text: Option<&str>) -> Result<OpenPlan, SelectionError> {
+    let selection = text.map(|text| text.parse::<Selection>().unwrap());
+    let host = HostCores {
+        allowed: &[0, 1, 2, 3, 4, 5],
+        topology: &sockets(),
+        granted: None,
+    };
+    plan(selection.as_ref(), existing, host, true)
+}
+
+#[test]
+fn a_gpu_is_opened_through_one_driver() {
+    let all = planned_with(&with_cuda(GpuRuntime::Cuda), None).unwrap();
+    assert_eq!(all.cuda, [0, 1]);
+    assert!(all.opencl.is_empty(), "{:?}", all.opencl);
+    assert_eq!(all.spare.len(), 1, "the driver thread has a core");
+    let all = planned_with(&with_cuda(GpuRuntime::Opencl), None).unwrap();
+    assert!(all.cuda.is_empty());
+    assert_eq!(all.opencl.len(), 1);
+    // Named devices are opened as they are named, whatever the choice.
+    for runtime in [GpuRuntime::Cuda, GpuRuntime::Opencl] {
+        let existing = with_cuda(runtime);
+        let mixed = planned_with(&existing, Some("host,cuda0,opencl1.0")).unwrap();
+        assert_eq!((mixed.cuda.as_slice(), mixed.opencl.len()), (&[0][..], 1));
+        assert_eq!(mixed.pools[0].cores.len(), 5);
+        let twice = planned_with(&existing, Some("cuda1,opencl1.0")).unwrap_err();
+        assert_eq!(
+            twice.to_string(),
+            "cuda1 and opencl1.0 are one GPU (model 1); name it once"
+        );
+    }
+}
+
+#[test]
+fn cuda_that_does_not_work_is_an_error_only_where_it_was_chosen() {
+    let without = |runtime| Existing {
+        cuda: cuda::Discovery {
+            devices: Vec::new(),
+            fault: Some("no driver".to_owned()),
+        },
+        ..with_cuda(runtime)
+    };
+    let error = planned_with(&without(GpuRuntime::Cuda), None).unwrap_err();
+    assert!(
+        error.to_string().contains("through CUDA: no driver"),
+        "{error}"
+    );
+    for runtime in [GpuRuntime::Auto, GpuRuntime::Opencl] {
+        let plan = planned_with(&without(runtime), None).unwrap();
+        assert_eq!((plan.cuda.len(), plan.opencl.len()), (0, 1));
+    }
+    let error = planned_with(&without(GpuRuntime::Opencl), Some("cuda0")).unwrap_err();
+    assert_eq!(error.to_string(), "there is no cuda0; no driver");
 }

@@ -1,22 +1,15 @@
 //! Converts a device's time stamps to the runtime's clock.
 //!
-//! OpenCL stamps commands with the device's own clock. Its offset to the
+//! A driver stamps commands with the device's own clock. Its offset to the
 //! runtime's clock comes from tiny commands whose begin and end the host
 //! brackets. The two clocks may drift (PoCL's is not slewed as `Instant` is), so
 //! every later command corrects the offset as far as its own bracket demands: it
 //! cannot start before it was enqueued, nor end after the host was notified.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
-use cl3::event::{
-    CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_SUBMIT,
-    get_event_profiling_info,
-};
-
-use super::handle::Event;
-use crate::runtime::Nanos;
+use super::Nanos;
 
 /// A device's clock.
 #[derive(Debug)]
@@ -32,36 +25,6 @@ pub(super) struct Stamps {
     pub submitted: u64,
     pub started: u64,
     pub ended: u64,
-}
-
-impl Stamps {
-    /// The times of a complete command of a profiling queue; `None` where the
-    /// driver has none.
-    pub(super) fn of(event: &Event) -> Option<Self> {
-        Self::from_until(event, event)
-    }
-
-    /// The times from the start of one command to the end of another, which may
-    /// be the same.
-    pub(super) fn from_until(first: &Event, last: &Event) -> Option<Self> {
-        Some(Self {
-            submitted: stamp(first, CL_PROFILING_COMMAND_SUBMIT)?,
-            started: stamp(first, CL_PROFILING_COMMAND_START)?,
-            ended: stamp(last, CL_PROFILING_COMMAND_END)?,
-        })
-    }
-
-    /// The start of one command and the end of another.
-    pub(super) fn between([first, last]: &[Arc<Event>; 2]) -> Option<(u64, u64)> {
-        let started = stamp(first, CL_PROFILING_COMMAND_START)?;
-        Some((started, stamp(last, CL_PROFILING_COMMAND_END)?))
-    }
-}
-
-/// One of a complete command's stamps.
-fn stamp(event: &Event, name: u32) -> Option<u64> {
-    let stamp = get_event_profiling_info(event.raw(), name);
-    stamp.ok().map(u64::from)
 }
 
 /// A command's times on the runtime's clock.

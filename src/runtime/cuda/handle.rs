@@ -1,0 +1,335 @@
+//! Owners of CUDA objects. Each keeps its context alive, and makes it current where a
+//! release needs that. Errors of a release leave the object to the driver.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction};
+use cudarc::driver::sys::{CUmodule, CUresult, CUstream};
+
+use super::error::{Failure, check};
+
+/// The primary context of a device, which all users of CUDA in the process share.
+#[derive(Debug)]
+pub(super) struct Context {
+    raw: CUcontext,
+    device: CUdevice,
+}
+
+// SAFETY: CUDA's objects may be used from any thread, and each call is thread-safe.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(super) fn primary(device: CUdevice) -> Result<Arc<Self>, Failure> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver writes the context, whose reference `Self` returns once.
+        let code = unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) };
+        check("cuDevicePrimaryCtxRetain", code)?;
+        Ok(Arc::new(Self { raw, device }))
+    }
+
+    pub(super) fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
+    pub(super) fn device(&self) -> CUdevice {
+        self.device
+    }
+
+    /// Calls of this thread are for this context from now on.
+    pub(super) fn make_current(&self) -> Result<(), Failure> {
+        // SAFETY: the context is alive.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
+    }
+
+    /// Lets kernels and copies of this context reach the memory of another one.
+    pub(super) fn reach(&self, other: &Self) -> Result<(), Failure> {
+        self.make_current()?;
+        // SAFETY: both contexts are alive, and this one is current.
+        let code = unsafe { sys::cuCtxEnablePeerAccess(other.raw, 0) };
+        match code {
+            CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+            code => check("cuCtxEnablePeerAccess", code),
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the reference taken in `primary` is returned once.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $raw:ty, $release:path) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(super) struct $name {
+            raw: $raw,
+            context: Arc<Context>,
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                if self.context.make_current().is_ok() {
+                    // SAFETY: the object is owned by `self` alone.
+                    let _ = unsafe { $release(self.raw) };
+                }
+            }
+        }
+
+        // SAFETY: CUDA's objects may be used from any thread, and each call is
+        // thread-safe.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+    };
+}
+
+macro_rules! raw {
+    ($($name:ident, $raw:ty;)*) => {
+        $(
+            impl $name {
+                /// The object; valid as long as `self`.
+                pub(super) fn raw(&self) -> $raw {
+                    self.raw
+                }
+            }
+        )*
+    };
+}
+
+handle!(
+    /// An in-order stream. Its release waits for nothing: the driver keeps what is enqueued.
+    Stream, CUstream, sys::cuStreamDestroy_v2
+);
+handle!(
+    /// An event, recorded as often as one likes.
+    Event, CUevent, sys::cuEventDestroy_v2
+);
+handle!(
+    /// Memory of a device.
+    DeviceMemory, CUdeviceptr, sys::cuMemFree_v2
+);
+handle!(
+    /// Loaded machine code.
+    Module, CUmodule, sys::cuModuleUnload
+);
+handle!(
+    /// Pinned host memory.
+    PinnedMemory, *mut c_void, sys::cuMemFreeHost
+);
+handle!(
+    /// The pinning of host memory of somebody else.
+    Registration, *mut c_void, sys::cuMemHostUnregister
+);
+
+raw! {
+    Stream, CUstream;
+    DeviceMemory, CUdeviceptr;
+}
+
+impl Stream {
+    pub(super) fn new(context: &Arc<Context>) -> Result<Self, Failure> {
+        context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the driver writes the stream; a context is current.
+        let code = unsafe { sys::cuStreamCreate(&mut raw, flags) };
+        check("cuStreamCreate", code)?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+
+    /// Waits until all that is enqueued has ended.
+    pub(super) fn synchronize(&self) -> Result<(), Failure> {
+        // SAFETY: the stream is alive.
+        check("cuStreamSynchronize", unsafe {
+            sys::cuStreamSynchronize(self.raw)
+        })
+    }
+
+    /// What is enqueued from now on waits for what the event was last recorded behind.
+    pub(super) fn wait_for(&self, event: &Event) -> Result<(), Failure> {
+        // SAFETY: both are alive, perhaps of two devices.
+        check("cuStreamWaitEvent", unsafe {
+            sys::cuStreamWaitEvent(self.raw, event.raw, 0)
+        })
+    }
+}
+
+impl Event {
+    /// An event, with or without a time stamp.
+    pub(super) fn new(context: &Arc<Context>, is_timed: bool) -> Result<Self, Failure> {
+        context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        let flags = match is_timed {
+            true => sys::CUevent_flags::CU_EVENT_DEFAULT,
+            false => sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+        };
+        // SAFETY: the driver writes the event; a context is current.
+        let code = unsafe { sys::cuEventCreate(&mut raw, flags as u32) };
+        check("cuEventCreate", code)?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+
+    /// Records the event behind what is enqueued.
+    pub(super) fn record(&self, stream: &Stream) -> Result<(), Failure> {
+        // SAFETY: both are alive and of one context.
+        check("cuEventRecord", unsafe {
+            sys::cuEventRecord(self.raw, stream.raw)
+        })
+    }
+
+    /// Whether what it was recorded behind has ended.
+    pub(super) fn has_ended(&self) -> Result<bool, Failure> {
+        // SAFETY: the event is alive.
+        match unsafe { sys::cuEventQuery(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => check("cuEventQuery", code).map(|()| true),
+        }
+    }
+
+    /// Nanoseconds from an event to this one, both with time stamps and ended.
+    pub(super) fn since(&self, earlier: &Self) -> Result<f64, Failure> {
+        let mut milliseconds = 0.0f32;
+        // SAFETY: both are alive; the driver writes a number.
+        let code = unsafe { sys::cuEventElapsedTime(&mut milliseconds, earlier.raw, self.raw) };
+        check("cuEventElapsedTime", code).map(|()| f64::from(milliseconds) * 1e6)
+    }
+}
+
+impl DeviceMemory {
+    /// At least one byte.
+    pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
+        context.make_current()?;
+        let mut raw = 0;
+        // SAFETY: the driver writes the address; a context is current.
+        let code = unsafe { sys::cuMemAlloc_v2(&mut raw, bytes.max(1)) };
+        check("cuMemAlloc", code)?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+}
+
+impl PinnedMemory {
+    /// At least one byte, pinned for all devices.
+    pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
+        context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver writes the address; a context is current.
+        let code =
+            unsafe { sys::cuMemHostAlloc(&mut raw, bytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) };
+        check("cuMemHostAlloc", code)?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+
+    pub(super) fn address(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.raw.cast())
+    }
+}
+
+impl Registration {
+    /// Pins memory for all devices.
+    ///
+    /// # Safety
+    /// The memory must stay mapped until `Self` is dropped.
+    pub(super) unsafe fn new(
+        context: &Arc<Context>,
+        address: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<Self, Failure> {
+        context.make_current()?;
+        let raw: *mut c_void = address.as_ptr().cast();
+        let flags = sys::CU_MEMHOSTREGISTER_PORTABLE;
+        // SAFETY: the caller keeps the memory mapped.
+        let code = unsafe { sys::cuMemHostRegister_v2(raw, bytes, flags) };
+        check("cuMemHostRegister", code)?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+}
+
+/// Bytes of the log of a compilation, at most.
+const LOG: usize = 16 << 10;
+
+impl Module {
+    /// Compiles PTX for the context's device. What the compiler says is returned with the
+    /// failure.
+    pub(super) fn load(context: &Arc<Context>, ptx: &CStr) -> Result<Self, (Failure, String)> {
+        context.make_current().map_err(|f| (f, String::new()))?;
+        let mut raw = std::ptr::null_mut();
+        let mut log = vec![0u8; LOG];
+        let mut options = [
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        // The size is passed as the pointer itself, as the driver wants it.
+        let mut values = [
+            log.as_mut_ptr().cast::<c_void>(),
+            std::ptr::without_provenance_mut(LOG),
+        ];
+        // SAFETY: the text ends with zero, the log has as many bytes as is said, and both
+        // outlive the call.
+        let code = unsafe {
+            sys::cuModuleLoadDataEx(
+                &mut raw,
+                ptx.as_ptr().cast(),
+                options.len() as u32,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        match check("cuModuleLoadDataEx", code) {
+            Ok(()) => Ok(Self {
+                raw,
+                context: Arc::clone(context),
+            }),
+            Err(failure) => {
+                let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG);
+                let log = String::from_utf8_lossy(&log[..end]).trim().to_owned();
+                Err((failure, log))
+            }
+        }
+    }
+
+    /// The kernel of this name, valid as long as `self`.
+    pub(super) fn function(&self, name: &CStr) -> Result<Function, Failure> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver writes the function; the name ends with zero.
+        let code = unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, name.as_ptr()) };
+        check("cuModuleGetFunction", code)?;
+        Ok(Function(raw))
+    }
+}
+
+/// A kernel of a module, which its owner keeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Function(CUfunction);
+
+// SAFETY: CUDA's objects may be used from any thread, and each call is thread-safe.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    pub(super) fn raw(self) -> CUfunction {
+        self.0
+    }
+
+    /// Work-items that a group of it may have.
+    pub(super) fn most_items(self) -> Result<usize, Failure> {
+        let mut items = 0;
+        let what = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+        // SAFETY: the module that has the function is alive; the driver writes a number.
+        let code = unsafe { sys::cuFuncGetAttribute(&mut items, what, self.0) };
+        check("cuFuncGetAttribute", code)?;
+        Ok(usize::try_from(items).unwrap_or(0))
+    }
+}

@@ -1,0 +1,98 @@
+//! Memory: of devices, whose release waits until nothing runs; and host memory, pinned for
+//! all devices.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::Failure;
+use super::handle::{Context, DeviceMemory, PinnedMemory, Registration};
+use crate::codelet::HostMemoryId;
+use crate::runtime::{HostRegion, RuntimeError};
+
+/// What must outlive a command.
+pub(super) type KeepAlive = Arc<dyn Send + Sync>;
+
+/// Memory of a device that nobody uses any more. To return it, the driver waits for all
+/// that the device does, so it is kept until the device is idle or needs the room.
+#[derive(Default)]
+pub(super) struct Unused(Mutex<Vec<DeviceMemory>>);
+
+impl Unused {
+    /// Returns all of it. Whether there was any.
+    pub(super) fn release(&self) -> bool {
+        let memory = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        !memory.is_empty()
+    }
+}
+
+/// Memory of a device.
+pub(super) struct Allocation {
+    /// `Some` until it is dropped.
+    memory: Option<DeviceMemory>,
+    address: u64,
+    unused: Arc<Unused>,
+}
+
+impl Allocation {
+    pub(super) fn new(memory: DeviceMemory, unused: &Arc<Unused>) -> Self {
+        Self {
+            address: memory.raw(),
+            memory: Some(memory),
+            unused: Arc::clone(unused),
+        }
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let mut unused = self.unused.0.lock().unwrap_or_else(PoisonError::into_inner);
+        unused.extend(self.memory.take());
+    }
+}
+
+/// Host memory that every device copies from and to at full speed.
+pub(super) fn pinned(context: &Arc<Context>, bytes: u64) -> Result<HostRegion, RuntimeError> {
+    let refuse = |why: String| RuntimeError::OutOfMemory {
+        device: "pinned host memory for CUDA".to_owned(),
+        requested: bytes,
+        why: format!("{why}; lower the size, or raise the limit on locked memory (ulimit -l)"),
+    };
+    let size = usize::try_from(bytes).map_err(|error| refuse(error.to_string()))?;
+    let memory = PinnedMemory::new(context, size).map_err(|f| refuse(f.describe()))?;
+    let address = memory
+        .address()
+        .ok_or_else(|| refuse("it has no address".to_owned()))?;
+    Ok(HostRegion {
+        id: HostMemoryId::fresh(),
+        address,
+        bytes,
+        keeper: Arc::new(memory),
+    })
+}
+
+/// Memory of somebody else that was pinned.
+struct PinnedInPlace {
+    /// Dropped before the memory that it pins.
+    _registration: Registration,
+    _keeper: KeepAlive,
+}
+
+/// Pins a region for as long as commands use it.
+///
+/// # Errors
+/// What the driver refuses, such as memory that is pinned already. Copies are then those of
+/// unpinned memory.
+pub(super) fn pin_in_place(region: &mut HostRegion, context: &Arc<Context>) -> Result<(), Failure> {
+    let bytes = usize::try_from(region.bytes.max(1)).unwrap_or(usize::MAX);
+    // SAFETY: the region is that long, and its keeper, which is dropped after the
+    // registration, keeps it mapped.
+    let registration = unsafe { Registration::new(context, region.address, bytes) }?;
+    region.keeper = Arc::new(PinnedInPlace {
+        _registration: registration,
+        _keeper: Arc::clone(&region.keeper),
+    });
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! NVIDIA GPUs through CUDA's driver, as a [`Backend`](super::Backend).
+//!
+//! This folder owns every CUDA call. The driver's library is searched for when the program
+//! runs, so it builds and starts where no CUDA is installed. [docs/cuda.md] says what is
+//! carried and what stays with OpenCL.
+//!
+//! * [`discover()`] lists devices, or says why there are none (`discover`).
+//! * `backend` implements the trait: `device` holds an open device, `queue` a stream,
+//!   `copy` and `launch` enqueue commands, `submit` arranges for their completions, which
+//!   `polling` finds and sends.
+//! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]), whose
+//!   PTX [`ptx`] translates and `program` loads.
+//! * `handle` owns CUDA objects, `error` explains error codes, `timeline` reads events'
+//!   times, `memory` has host memory.
+//!
+//! Without the crate's feature `cuda` only [`ptx`] and the answer that there is no CUDA
+//! exist (`absent`).
+//!
+//! [docs/cuda.md]: https://github.com/pdawl/pdawl/blob/main/docs/cuda.md
+
+#[cfg(not(feature = "cuda"))]
+mod absent;
+#[cfg(feature = "cuda")]
+mod backend;
+#[cfg(feature = "cuda")]
+mod copy;
+#[cfg(feature = "cuda")]
+mod device;
+#[cfg(feature = "cuda")]
+mod discover;
+#[cfg(feature = "cuda")]
+mod error;
+#[cfg(feature = "cuda")]
+mod handle;
+#[cfg(feature = "cuda")]
+mod launch;
+#[cfg(feature = "cuda")]
+mod memory;
+#[cfg(feature = "cuda")]
+mod polling;
+#[cfg(feature = "cuda")]
+mod program;
+pub mod ptx;
+#[cfg(feature = "cuda")]
+mod queue;
+#[cfg(feature = "cuda")]
+mod submit;
+#[cfg(feature = "cuda")]
+mod timeline;
+
+#[cfg(not(feature = "cuda"))]
+pub use absent::{discover, open};
+#[cfg(feature = "cuda")]
+pub use backend::open;
+#[cfg(feature = "cuda")]
+pub use discover::discover;
+
+use super::gpu_identity::GpuIdentity;
+use crate::machine::Device;
+
+/// A GPU found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its number among CUDA's devices.
+    pub device: usize,
+    pub info: Device,
+    /// Which GPU it is, for comparison with OpenCL's devices.
+    pub identity: GpuIdentity,
+}
+
+/// The GPUs found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Discovery {
+    pub devices: Vec<Found>,
+    /// Why there are none, with the remedy.
+    pub fault: Option<String>,
+}

@@ -1,0 +1,83 @@
+/* A driver library of CUDA whose devices are threads and whose memory is the host's. It has
+ * the calls that pdawl makes. Each stream is a thread that carries out its commands in order,
+ * a little later, so that what is not ordered by a stream or an event comes in any order. */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    INVALID_CONTEXT = 201,
+    INVALID_PTX = 218,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    PEER_ACCESS_ALREADY_ENABLED = 704,
+    PEER_ACCESS_NOT_ENABLED = 705,
+    HOST_MEMORY_ALREADY_REGISTERED = 712,
+    HOST_MEMORY_NOT_REGISTERED = 713,
+};
+
+enum { DEVICES = 2, PARAMETERS = 16 };
+
+/* Bytes of a device's memory. */
+#define MEMORY ((size_t)256 << 20)
+
+typedef struct Context Context;
+typedef struct Stream Stream;
+typedef struct Event Event;
+
+struct Context {
+    int number;
+    /* References to the primary context. */
+    int held;
+    /* How often it was given up. What is left of a former one's commands does nothing. */
+    uint64_t generation;
+    /* The error that stays, if there was one. */
+    int lost;
+    int reaches[DEVICES];
+    size_t allocated;
+};
+
+struct Event {
+    Context *context;
+    int timed;
+    int destroyed;
+    /* How often it was recorded, and how many of these records have been reached. */
+    uint64_t recorded, reached;
+    uint64_t nanoseconds;
+};
+
+/* A kernel as C: its arguments, and the sizes of its launch. */
+typedef struct {
+    Context *context;
+    uint64_t generation;
+    void *arguments[PARAMETERS];
+    unsigned groups[3], items[3], local;
+} Launch;
+
+typedef void (*Kernel)(Launch *);
+
+/* One lock for everything: nothing here is about speed. */
+extern pthread_mutex_t lock;
+/* Something has been reached or enqueued. */
+extern pthread_cond_t changed;
+extern Context contexts[DEVICES];
+
+/* Whether all bytes belong to memory of a device that this one reaches. */
+int is_reached(Context *context, uint64_t address, size_t bytes);
+
+/* The error that a call is to return because a test wants it, or the one that stays. */
+int fault(const char *call, Context *context);
+
+/* The kernel of a name. */
+Kernel kernel_named(const char *name);
+
+#endif

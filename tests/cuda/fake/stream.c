@@ -1,0 +1,326 @@
+/* Streams, which are threads, and events. */
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct Function Function;
+Kernel bind_arguments(Function *function, void **arguments, Launch *launch);
+Context *current_context(void);
+
+/* Rows of a copy. */
+typedef struct {
+    uint64_t from, to;
+    size_t from_pitch, to_pitch, bytes, count;
+    int reads_device, writes_device;
+} Copy;
+
+typedef struct Command {
+    enum { COPY, LAUNCH, RECORD, WAIT } kind;
+    Copy copy;
+    Launch launch;
+    Kernel kernel;
+    Event *event;
+    /* The record of the event that is made or waited for. */
+    uint64_t record;
+    struct Command *next;
+} Command;
+
+struct Stream {
+    Context *context;
+    uint64_t generation;
+    Command *first, **last;
+    int busy, closed;
+};
+
+static int live_streams, live_events;
+
+int fake_streams(void) { return live_streams; }
+
+int fake_events(void) { return live_events; }
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void carry_out_copy(Context *context, const Copy *copy) {
+    for (size_t row = 0; row < copy->count; row++) {
+        uint64_t from = copy->from + row * copy->from_pitch;
+        uint64_t to = copy->to + row * copy->to_pitch;
+        if ((copy->reads_device && !is_reached(context, from, copy->bytes))
+            || (copy->writes_device && !is_reached(context, to, copy->bytes))) {
+            context->lost = ILLEGAL_ADDRESS;
+            return;
+        }
+        memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, copy->bytes);
+    }
+}
+
+/* Carries out a command while the lock is held. */
+static void carry_out(Stream *stream, Command *command) {
+    Context *context = stream->context;
+    int works = !context->lost && stream->generation == context->generation;
+    switch (command->kind) {
+    case COPY:
+        if (works)
+            carry_out_copy(context, &command->copy);
+        break;
+    case LAUNCH:
+        if (works)
+            command->kernel(&command->launch);
+        for (int i = 0; i < PARAMETERS; i++)
+            free(command->launch.arguments[i]);
+        break;
+    case RECORD:
+        if (command->event->reached < command->record) {
+            command->event->reached = command->record;
+            command->event->nanoseconds = now();
+        }
+        break;
+    case WAIT:
+        while (command->event->reached < command->record && !command->event->context->lost)
+            pthread_cond_wait(&changed, &lock);
+        break;
+    }
+}
+
+static void *work(void *argument) {
+    Stream *stream = argument;
+    unsigned seed = (unsigned)(uintptr_t)stream;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!stream->first && !stream->closed)
+            pthread_cond_wait(&changed, &lock);
+        Command *command = stream->first;
+        if (!command)
+            break;
+        pthread_mutex_unlock(&lock);
+        usleep((unsigned)rand_r(&seed) % 150);
+        pthread_mutex_lock(&lock);
+        carry_out(stream, command);
+        stream->first = command->next;
+        if (!stream->first)
+            stream->last = &stream->first;
+        stream->busy--;
+        free(command);
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    free(stream);
+    return NULL;
+}
+
+int cuStreamCreate(Stream **made, unsigned flags) {
+    (void)flags;
+    pthread_mutex_lock(&lock);
+    Context *context = current_context();
+    int code = fault("cuStreamCreate", context);
+    if (code == SUCCESS) {
+        Stream *stream = calloc(1, sizeof *stream);
+        pthread_t thread;
+        stream->context = context;
+        stream->generation = context->generation;
+        stream->last = &stream->first;
+        pthread_create(&thread, NULL, work, stream);
+        pthread_detach(thread);
+        live_streams++;
+        *made = stream;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuStreamDestroy_v2(Stream *stream) {
+    pthread_mutex_lock(&lock);
+    stream->closed = 1;
+    live_streams--;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int cuStreamSynchronize(Stream *stream) {
+    pthread_mutex_lock(&lock);
+    while (stream->busy > 0)
+        pthread_cond_wait(&changed, &lock);
+    int code = fault("cuStreamSynchronize", stream->context);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/* Enqueues while the lock is held. */
+static void enqueue(Stream *stream, Command like) {
+    Command *command = malloc(sizeof *command);
+    *command = like;
+    command->next = NULL;
+    *stream->last = command;
+    stream->last = &command->next;
+    stream->busy++;
+    pthread_cond_broadcast(&changed);
+}
+
+static int enqueue_copy(const char *call, Stream *stream, Copy copy) {
+    pthread_mutex_lock(&lock);
+    int code = fault(call, stream->context);
+    if (code == SUCCESS)
+        enqueue(stream, (Command){.kind = COPY, .copy = copy});
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static Copy bytes(uint64_t to, uint64_t from, size_t count, int reads, int writes) {
+    return (Copy){from, to, count, count, count, 1, reads, writes};
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t count, Stream *stream) {
+    Copy copy = bytes(to, (uintptr_t)from, count, 0, 1);
+    return enqueue_copy("cuMemcpyHtoDAsync", stream, copy);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t count, Stream *stream) {
+    Copy copy = bytes((uintptr_t)to, from, count, 1, 0);
+    return enqueue_copy("cuMemcpyDtoHAsync", stream, copy);
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t count, Stream *stream) {
+    return enqueue_copy("cuMemcpyDtoDAsync", stream, bytes(to, from, count, 1, 1));
+}
+
+int cuMemcpyPeerAsync(uint64_t to, Context *target, uint64_t from, Context *source,
+                      size_t count, Stream *stream) {
+    (void)target, (void)source;
+    return enqueue_copy("cuMemcpyPeerAsync", stream, bytes(to, from, count, 1, 1));
+}
+
+typedef struct {
+    size_t from_x, from_y;
+    unsigned from_kind;
+    const void *from_host;
+    uint64_t from_device;
+    void *from_array;
+    size_t from_pitch;
+    size_t to_x, to_y;
+    unsigned to_kind;
+    void *to_host;
+    uint64_t to_device;
+    void *to_array;
+    size_t to_pitch;
+    size_t bytes, count;
+} Rectangle;
+
+int cuMemcpy2DAsync_v2(const Rectangle *rows, Stream *stream) {
+    int reads = rows->from_kind != 1, writes = rows->to_kind != 1;
+    if (rows->bytes > rows->from_pitch || rows->bytes > rows->to_pitch)
+        return INVALID_VALUE;
+    uint64_t from = reads ? rows->from_device : (uintptr_t)rows->from_host;
+    uint64_t to = writes ? rows->to_device : (uintptr_t)rows->to_host;
+    Copy copy = {from,        to,          rows->from_pitch, rows->to_pitch,
+                 rows->bytes, rows->count, reads,            writes};
+    return enqueue_copy("cuMemcpy2DAsync", stream, copy);
+}
+
+int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned x,
+                   unsigned y, unsigned z, unsigned local, Stream *stream, void **arguments,
+                   void **extra) {
+    (void)extra;
+    if (!gx || !gy || !gz || gy > 5 || gz > 5 || x * y * z > 256)
+        return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    int code = fault("cuLaunchKernel", stream->context);
+    if (code == SUCCESS) {
+        Command command = {.kind = LAUNCH};
+        command.launch = (Launch){.context = stream->context,
+                                  .generation = stream->generation,
+                                  .groups = {gx, gy, gz},
+                                  .items = {x, y, z},
+                                  .local = local};
+        command.kernel = bind_arguments(function, arguments, &command.launch);
+        enqueue(stream, command);
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuEventCreate(Event **made, unsigned flags) {
+    pthread_mutex_lock(&lock);
+    Context *context = current_context();
+    int code = fault("cuEventCreate", context);
+    if (code == SUCCESS) {
+        Event *event = calloc(1, sizeof *event);
+        event->context = context;
+        event->timed = !(flags & 2);
+        live_events++;
+        *made = event;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/* Keeps the object, so that a later use is found out. */
+int cuEventDestroy_v2(Event *event) {
+    pthread_mutex_lock(&lock);
+    event->destroyed = 1;
+    live_events--;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+static void check_alive(Event *event) {
+    if (event->destroyed)
+        abort();
+}
+
+int cuEventRecord(Event *event, Stream *stream) {
+    pthread_mutex_lock(&lock);
+    check_alive(event);
+    int code = fault("cuEventRecord", stream->context);
+    if (code == SUCCESS && event->context != stream->context)
+        code = INVALID_CONTEXT;
+    if (code == SUCCESS) {
+        Command record = {.kind = RECORD, .event = event, .record = ++event->recorded};
+        enqueue(stream, record);
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
+    (void)flags;
+    pthread_mutex_lock(&lock);
+    check_alive(event);
+    int code = fault("cuStreamWaitEvent", stream->context);
+    if (code == SUCCESS)
+        code = event->context->lost;
+    if (code == SUCCESS)
+        enqueue(stream, (Command){.kind = WAIT, .event = event, .record = event->recorded});
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuEventQuery(Event *event) {
+    pthread_mutex_lock(&lock);
+    check_alive(event);
+    int code = fault("cuEventQuery", event->context);
+    if (code == SUCCESS && event->reached < event->recorded)
+        code = NOT_READY;
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuEventElapsedTime(float *milliseconds, Event *from, Event *to) {
+    pthread_mutex_lock(&lock);
+    check_alive(from);
+    check_alive(to);
+    int code = fault("cuEventElapsedTime", to->context);
+    if (!from->timed || !to->timed)
+        code = INVALID_VALUE;
+    if (code == SUCCESS && (from->reached < from->recorded || to->reached < to->recorded))
+        code = NOT_READY;
+    *milliseconds = (float)((double)(int64_t)(to->nanoseconds - from->nanoseconds) / 1e6);
+    pthread_mutex_unlock(&lock);
+    return code;
+}

@@ -1,0 +1,16 @@
+//! The backend over CUDA's driver, against a driver of our own (`fake/`, a C library whose
+//! streams are threads and whose memory is the host's), as few machines have a GPU. Its
+//! kernels are C functions with the names of the entries of PTX.
+//!
+//! `machine` opens it. `order` has queues and events, `copies` rows and other devices,
+//! `kernels` arguments and sizes, `failures` what goes wrong, `program` the command line.
+
+#![cfg(all(feature = "cuda", target_os = "linux"))]
+
+mod copies;
+mod failures;
+mod kernels;
+mod library;
+mod machine;
+mod order;
+mod program;
