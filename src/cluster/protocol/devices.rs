@@ -109,7 +109,7 @@ impl Devices {
                 (end + seconds(&self.devices[index], work), !is_free)
             };
             let first = ends.iter_mut().min_by(|one, other| {
-                let (one, other) = (end(&**one), end(&**other));
+                let (one, other) = (end(one), end(other));
                 one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
             })?;
             first.0 = end(first).0;
