@@ -70,11 +70,13 @@ impl Checked {
         self.error(if is_right { 0.0 } else { f64::INFINITY });
     }
 
-    /// Adds so many numbers that must be exactly the right ones. Of wrong ones one is counted.
+    /// Adds so many numbers that must be exactly the right ones, and were compared as a whole:
+    /// they are all right, or count as wrong.
     pub fn all_exactly(&mut self, numbers: u64, are_right: bool) {
         if let Some(others) = numbers.checked_sub(1) {
             self.exactly(are_right);
             self.numbers += others;
+            self.wrong += if are_right { 0 } else { others };
         }
     }
 
