@@ -160,6 +160,12 @@ fn program() -> ExitCode {
             if !matches!(cli.command, Command::Exec(_)) {
                 terminal::keep_output();
             }
+            if matches!(cli.command, Command::Exec(_)) && cli.runtime == GpuRuntime::Cuda {
+                return Err(Failure::usage(
+                    "exec runs programs that use OpenCL; --runtime cuda does nothing for them",
+                    "leave --runtime out",
+                ));
+            }
             choose_gpu_runtime(cli.runtime);
             match cli.command {
                 Command::Devices(args) => devices::run(&args),

@@ -248,40 +248,10 @@ impl Data {
 mod tests {
     use super::*;
 
-    use crate::cluster::space::{Extent, SpaceId};
-    use crate::codelet::Cost;
-
-    /// Each subtask reads a column.
-    struct Columns(SpaceId);
+    use crate::cluster::space::Extent;
+    use crate::cluster::task::listed::ListedTask;
 
     const SIDE: u64 = 20;
-
-    impl Task for Columns {
-        fn name(&self) -> &str {
-            "columns"
-        }
-
-        fn count(&self) -> u64 {
-            SIDE
-        }
-
-        fn reads(&self, subtask: u64) -> Vec<Part> {
-            let block = Block::new(0..SIDE, subtask..subtask + 1);
-            let space = self.0;
-            vec![Part { space, block }]
-        }
-
-        fn writes(&self, _subtask: u64) -> Vec<Part> {
-            Vec::new()
-        }
-
-        fn cost(&self, _subtask: u64) -> Cost {
-            Cost {
-                flops: 1.0,
-                bytes: 1.0,
-            }
-        }
-    }
 
     #[test]
     fn more_blocks_than_the_limit_are_not_kept() {
@@ -296,7 +266,13 @@ mod tests {
             (Block::new(row..row + 1, 0..SIDE), node)
         });
         let mut spaces = Spaces::default();
-        let task = Arc::new(Chain::of(Arc::new(Columns(spaces.add(extent, rows)))));
+        // Each subtask reads a column.
+        let space = spaces.add(extent, rows);
+        let columns = ListedTask::light(SIDE).reading(|subtask| Part {
+            space,
+            block: Block::new(0..SIDE, subtask..subtask + 1),
+        });
+        let task = Arc::new(Chain::of(Arc::new(columns)));
         let data = Data::of(&task, &spaces, 2).unwrap();
         assert_eq!(data.home(7), Some(NodeId(1)));
         let missing = data.missing(7, NodeId(1));

@@ -140,35 +140,20 @@ mod tests {
     use super::*;
     use crate::cluster::space::{Block, Part, SpaceId};
     use crate::cluster::task::chain::Chaining;
+    use crate::cluster::task::listed::ListedTask;
     use crate::codelet::Cost;
 
     const SECOND: Nanos = 1_000_000_000;
 
-    /// So many subtasks of this cost.
-    struct Alike(&'static str, u64, Cost);
-
-    impl Task for Alike {
-        fn name(&self) -> &str {
-            self.0
-        }
-
-        fn count(&self) -> u64 {
-            self.1
-        }
-
-        fn reads(&self, _: u64) -> Vec<Part> {
-            Vec::new()
-        }
-
-        fn writes(&self, subtask: u64) -> Vec<Part> {
-            let block = Block::new(0..1, subtask..subtask + 1);
-            let space = SpaceId(0);
-            vec![Part { space, block }]
-        }
-
-        fn cost(&self, _: u64) -> Cost {
-            self.2
-        }
+    /// So many subtasks of this cost, which write an element each.
+    fn alike(name: &'static str, count: u64, cost: Cost) -> Arc<dyn Task> {
+        let space = SpaceId(0);
+        let element = |subtask| Block::new(0..1, subtask..subtask + 1);
+        let task = ListedTask::of(name, count, cost);
+        Arc::new(task.writing(|subtask| Part {
+            space,
+            block: element(subtask),
+        }))
     }
 
     fn device(flops: f64, link_bandwidth: f64) -> DeviceInfo {
@@ -192,9 +177,9 @@ mod tests {
             flops: 10.0,
             bytes: 0.0,
         };
-        let mut chaining = Chaining::new(Arc::new(Alike("computes", 20, computes)));
-        let copies: Arc<dyn Task> = Arc::new(Alike("copies", 1, copies));
-        let computes: Arc<dyn Task> = Arc::new(Alike("computes", 20, computes));
+        let mut chaining = Chaining::new(alike("computes", 20, computes));
+        let copies = alike("copies", 1, copies);
+        let computes = alike("computes", 20, computes);
         assert!(chaining.push(&copies) && chaining.push(&computes));
         let chain = Arc::new(chaining.build());
         let kinds = Kinds::of(Arc::clone(&chain), None, devices.iter());

@@ -355,41 +355,11 @@ mod tests {
 
     use super::*;
     use crate::cluster::info::{DeviceInfo, NodeInfo};
-    use crate::cluster::space::Part;
-    use crate::cluster::task::Task;
     use crate::cluster::task::chain::Chain;
-    use crate::codelet::Cost;
+    use crate::cluster::task::listed::ListedTask;
     use crate::spread::Network;
 
     const SECOND: Nanos = 1_000_000_000;
-
-    /// Subtasks that neither read nor write.
-    struct Empty;
-
-    impl Task for Empty {
-        fn name(&self) -> &str {
-            "empty"
-        }
-
-        fn count(&self) -> u64 {
-            8
-        }
-
-        fn reads(&self, _: u64) -> Vec<Part> {
-            Vec::new()
-        }
-
-        fn writes(&self, _: u64) -> Vec<Part> {
-            Vec::new()
-        }
-
-        fn cost(&self, _: u64) -> Cost {
-            Cost {
-                flops: 1.0,
-                bytes: 0.0,
-            }
-        }
-    }
 
     /// A task on a node with a device of an operation a second, all of it given out.
     fn given(works: bool) -> (Paces, TaskState) {
@@ -404,7 +374,10 @@ mod tests {
             name: "node".into(),
             devices: vec![device],
         };
-        let (task, nodes) = ((Arc::new(Chain::of(Arc::new(Empty))), 1), Arc::new([node]));
+        let (task, nodes) = (
+            (Arc::new(Chain::of(Arc::new(ListedTask::light(8)))), 1),
+            Arc::new([node]),
+        );
         let network = Network::default();
         let mut state = TaskState::new(task, nodes, vec![vec![works]], None, network, 0);
         let mut paces = Paces::default();

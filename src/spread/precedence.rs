@@ -100,46 +100,26 @@ mod tests {
     use super::*;
     use crate::cluster::space::{Block, Part, SpaceId};
     use crate::cluster::task::chain::Chaining;
-    use crate::codelet::Cost;
-
-    /// Each subtask changes its element of a row, and reads the one before it.
-    struct Step;
+    use crate::cluster::task::listed::ListedTask;
 
     const COUNT: u64 = 4;
 
-    impl Task for Step {
-        fn name(&self) -> &str {
-            "step"
-        }
-
-        fn count(&self) -> u64 {
-            COUNT
-        }
-
-        fn reads(&self, subtask: u64) -> Vec<Part> {
-            let block = Block::new(0..1, subtask.saturating_sub(1)..subtask + 1);
-            let space = SpaceId(0);
-            vec![Part { space, block }]
-        }
-
-        fn writes(&self, subtask: u64) -> Vec<Part> {
-            let block = Block::new(0..1, subtask..subtask + 1);
-            let space = SpaceId(0);
-            vec![Part { space, block }]
-        }
-
-        fn cost(&self, _: u64) -> Cost {
-            Cost {
-                flops: 1.0,
-                bytes: 1.0,
-            }
-        }
+    /// Each subtask changes its element of a row, and reads the one before it.
+    fn step() -> Arc<dyn Task> {
+        let columns = |columns| Part {
+            space: SpaceId(0),
+            block: Block::new(0..1, columns),
+        };
+        let task = ListedTask::light(COUNT)
+            .reading(|subtask| columns(subtask.saturating_sub(1)..subtask + 1))
+            .writing(|subtask| columns(subtask..subtask + 1));
+        Arc::new(task)
     }
 
     fn chain(tasks: usize) -> Arc<Chain> {
-        let mut chaining = Chaining::new(Arc::new(Step));
+        let mut chaining = Chaining::new(step());
         for _ in 1..tasks {
-            assert!(chaining.push(&(Arc::new(Step) as Arc<dyn Task>)));
+            assert!(chaining.push(&step()));
         }
         Arc::new(chaining.build())
     }

@@ -307,6 +307,7 @@ fn what_fails_before_the_start_is_named() {
         ("--policy off --exact", "--policy divide"),
         ("--map 0,x", "--map"),
         ("--map 0,1 --policy off", "--policy"),
+        ("--runtime cuda", "programs that use OpenCL"),
     ] {
         let wrong = folder.exec(options, "").assert().code(2);
         wrong.stdout("").stderr(contains(said));

@@ -235,39 +235,10 @@ mod tests {
 
     use super::*;
     use crate::cluster::info::DeviceInfo;
-    use crate::cluster::space::Part;
-    use crate::cluster::task::Task;
     use crate::cluster::task::chain::Chain;
-    use crate::codelet::Cost;
+    use crate::cluster::task::listed::ListedTask;
 
     const TASK: TaskId = TaskId(1);
-
-    struct One;
-
-    impl Task for One {
-        fn name(&self) -> &str {
-            "one"
-        }
-
-        fn count(&self) -> u64 {
-            1
-        }
-
-        fn reads(&self, _: u64) -> Vec<Part> {
-            Vec::new()
-        }
-
-        fn writes(&self, _: u64) -> Vec<Part> {
-            Vec::new()
-        }
-
-        fn cost(&self, _: u64) -> Cost {
-            Cost {
-                flops: 1.0,
-                bytes: 0.0,
-            }
-        }
-    }
 
     fn devices(flops: &[f64]) -> Devices {
         let device = |&flops: &f64| DeviceInfo {
@@ -282,7 +253,7 @@ mod tests {
             devices: flops.iter().map(device).collect(),
         };
         let mut devices = Devices::new(&info, 1);
-        let chain = Arc::new(Chain::of(Arc::new(One)));
+        let chain = Arc::new(Chain::of(Arc::new(ListedTask::light(1))));
         let kinds = Kinds::of(chain, None, info.devices.iter());
         devices.begin(&info, &kinds);
         devices

@@ -429,41 +429,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::cluster::task::listed::ListedTask;
 
     const SIDE: u64 = 5;
 
     /// A task that reads and writes random blocks of a space.
-    struct Random {
-        reads: Vec<Vec<Part>>,
-        writes: Vec<Vec<Part>>,
-    }
-
-    impl Task for Random {
-        fn name(&self) -> &str {
-            "random"
-        }
-
-        fn count(&self) -> u64 {
-            self.reads.len() as u64
-        }
-
-        fn reads(&self, subtask: u64) -> Vec<Part> {
-            self.reads[subtask as usize].clone()
-        }
-
-        fn writes(&self, subtask: u64) -> Vec<Part> {
-            self.writes[subtask as usize].clone()
-        }
-
-        fn cost(&self, subtask: u64) -> Cost {
-            Cost {
-                flops: subtask as f64,
-                bytes: 0.0,
-            }
-        }
-    }
-
-    fn random(random: &mut fastrand::Rng) -> Random {
+    fn random(random: &mut fastrand::Rng) -> ListedTask {
         let count = random.u64(1..=SIDE);
         let part = |rows, columns| Part {
             space: SpaceId(0),
@@ -473,7 +444,13 @@ mod tests {
             let begin = random.u64(..SIDE);
             begin..random.u64(begin..=SIDE)
         };
-        Random {
+        let cost = |subtask| Cost {
+            flops: subtask as f64,
+            bytes: 0.0,
+        };
+        ListedTask {
+            name: "random",
+            costs: (0..count).map(cost).collect(),
             reads: (0..count)
                 .map(|_| vec![part(range(), range()), part(range(), range())])
                 .collect(),
@@ -493,7 +470,7 @@ mod tests {
     fn sources_are_what_was_written_last() {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..300 {
-            let tasks: Vec<Arc<Random>> = (0..rng.usize(2..6))
+            let tasks: Vec<Arc<ListedTask>> = (0..rng.usize(2..6))
                 .map(|_| Arc::new(random(&mut rng)))
                 .collect();
             let mut chaining = Chaining::new(Arc::clone(&tasks[0]) as Arc<dyn Task>);

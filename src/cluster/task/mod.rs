@@ -6,6 +6,8 @@
 
 pub mod chain;
 mod check;
+#[cfg(test)]
+pub mod listed;
 pub mod ranked;
 
 use serde::{Deserialize, Serialize};
