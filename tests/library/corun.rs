@@ -4,9 +4,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use pdawl::balance::{Balancer, Next, StepPlan, StepState};
 use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
+use pdawl::runtime::CommandKind;
+use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::workload::stencil::Stencil;
 use proptest::prelude::*;
 
@@ -105,7 +108,7 @@ impl Case {
             .enumerate()
             .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(n))))
             .collect();
-        ShuffledRuntime::new(devices, self.seed, fault)
+        ShuffledRuntime::new(devices, self.seed, fault).with_ways(self.seed)
     }
 }
 
@@ -224,4 +227,69 @@ fn what_cannot_run_says_why() {
     single.fp64 = false;
     let error = run(vec![single]).unwrap_err().to_string();
     assert!(error.contains("single precision only"), "{error}");
+}
+
+/// Holds so many units on each of two devices, step by step.
+struct Given([[u64; 2]; 4]);
+
+impl Balancer for Given {
+    fn name(&self) -> String {
+        "given".into()
+    }
+
+    fn plan(&mut self, step: u32) -> StepPlan {
+        StepPlan {
+            held: self.0[step as usize].to_vec(),
+            pooled: vec![0; 2],
+        }
+    }
+
+    fn next(&mut self, _device: usize, _state: &StepState) -> Next {
+        Next::Done
+    }
+
+    fn lost(&mut self, _device: usize) {}
+
+    fn returned(&mut self, _device: usize, _step: u32) {}
+}
+
+#[test]
+fn halos_and_units_go_directly_from_gpu_to_gpu() {
+    let machine = crate::graph::two_gpus();
+    let sim = SimOptions {
+        devices: Some(vec![
+            SimDevice::Named("gpu0".into()),
+            SimDevice::Named("gpu1".into()),
+        ]),
+        data: true,
+        ..SimOptions::default()
+    };
+    let mut runtime = Sim::new(&machine, sim).unwrap();
+    let stencil = Stencil::new(64, 300, None, Precision::F32, 1).unwrap();
+    let options = Options {
+        tolerance: None,
+        steps: 4,
+        gpu_memory: None,
+        stream: Stream::default(),
+        verify: true,
+        trace: Tracing::Commands,
+    };
+    let corun = Corun::open(&mut runtime, &stencil, &options).unwrap();
+    let balancer = Box::new(Given([[100, 200], [100, 200], [140, 160], [140, 160]]));
+    let mut control = corun::Control {
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+    };
+    let outcome = corun.run(balancer, &mut control).unwrap();
+    assert_eq!(outcome.verified, Some(true));
+    let copied = |label: &str, kind: CommandKind| -> Vec<u32> {
+        let spans = outcome.trace.spans.iter();
+        let spans = spans.filter(|span| span.label == *label && span.kind == kind);
+        spans.map(|span| span.step).collect()
+    };
+    // Both halos in each step, and before the third one units that move and a halo.
+    let halos = [0, 0, 1, 1, 2, 2, 2, 3, 3];
+    assert_eq!(copied("halo", CommandKind::Copy), halos);
+    assert_eq!(copied("move", CommandKind::Copy), [2]);
+    assert!(copied("edge", CommandKind::Read).is_empty());
 }

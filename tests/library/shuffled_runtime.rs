@@ -9,8 +9,8 @@ use pdawl::codelet::HostValue;
 use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use pdawl::runtime::{
     AdoptedMemory, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
-    HostSpan, Location, Memory, Nanos, NotAdopted, Notice, QueueId, QueueKind, Rows, Runtime,
-    RuntimeError, Status, Value,
+    HostSpan, Location, Memory, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind, Rows,
+    Runtime, RuntimeError, Status, Value,
 };
 
 use crate::random::Random;
@@ -86,6 +86,10 @@ pub struct ShuffledRuntime {
     /// Host memory and its length in bytes.
     host: HashMap<HostMemoryId, (HostBlock, usize)>,
     buffers: HashMap<BufferId, (usize, Vec<u64>)>,
+    /// Chooses the ways between devices with memory of their own, if there are any.
+    ways: Option<u64>,
+    /// Bytes copied directly.
+    pub peer_bytes: u64,
     /// The phase that has begun.
     phase: Option<u32>,
     /// Units launched, by the phase in which that was submitted.
@@ -111,8 +115,30 @@ impl ShuffledRuntime {
             poisoned: HashSet::new(),
             host: HashMap::new(),
             buffers: HashMap::new(),
+            ways: None,
+            peer_bytes: 0,
             phase: None,
             launched: Vec::new(),
+        }
+    }
+
+    /// With ways between devices with memory of their own: no two devices, or some of them,
+    /// one way or both.
+    pub fn with_ways(self, seed: u64) -> Self {
+        Self {
+            ways: Some(seed),
+            ..self
+        }
+    }
+
+    /// Whether a command reads a lost device's memory.
+    fn reads_lost_memory(&self, command: &Command) -> bool {
+        match command {
+            Command::Copy { from, .. } => match from.memory {
+                Memory::Device(buffer) => self.lost(self.buffers[&buffer].0),
+                Memory::Host(_) => false,
+            },
+            _ => false,
         }
     }
 
@@ -156,6 +182,9 @@ impl ShuffledRuntime {
     }
 
     fn copy(&mut self, from: Location, to: Location, rows: Rows) {
+        if let (Memory::Device(_), Memory::Device(_)) = (from.memory, to.memory) {
+            self.peer_bytes += rows.total();
+        }
         let [read, written] = rows.spans();
         let (source, length) = self.address(from.memory);
         assert!(from.offset + read <= length, "read past the end");
@@ -207,6 +236,21 @@ impl ShuffledRuntime {
 impl Devices for ShuffledRuntime {
     fn devices(&self) -> &[Device] {
         &self.devices
+    }
+
+    fn peer_path(&self, from: DeviceId, to: DeviceId) -> Option<PeerPath> {
+        let has_memory = |id: DeviceId| !self.devices[id.0].shares_host_memory;
+        if from == to || !has_memory(from) || !has_memory(to) {
+            return None;
+        }
+        let seed = self.ways? ^ (from.0 * 8 + to.0) as u64;
+        match Random::new(seed).below(4) {
+            0 => None,
+            kind => Some(PeerPath {
+                bandwidth: 1e9,
+                through_host: kind == 1,
+            }),
+        }
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
@@ -377,6 +421,7 @@ impl Runtime for ShuffledRuntime {
         let lost = self.lost(device);
         let failed = lost
             || self.poisoned.contains(&queue)
+            || self.reads_lost_memory(&pending.command)
             || pending.wait.iter().any(|e| self.failed.contains(e));
         self.executed[device] += 1;
         let rest = rest_of(&mut pending.command);

@@ -151,7 +151,7 @@ impl Case {
         let devices = (self.memories.iter().enumerate())
             .map(|(i, units)| device(&format!("d{i}"), units.map(|n| self.bytes(spmv, n))))
             .collect();
-        ShuffledRuntime::new(devices, self.seed, fault)
+        ShuffledRuntime::new(devices, self.seed, fault).with_ways(self.seed)
     }
 }
 

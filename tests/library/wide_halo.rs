@@ -168,7 +168,7 @@ proptest! {
         let devices = (memories.iter().enumerate())
             .map(|(i, units)| device(&format!("d{i}"), units.map(bytes)))
             .collect();
-        let mut runtime = ShuffledRuntime::new(devices, seed, None);
+        let mut runtime = ShuffledRuntime::new(devices, seed, None).with_ways(seed);
         let options = Options {
  tolerance: None,
             steps: STEPS,

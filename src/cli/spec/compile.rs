@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pdawl::codelet::{KernelArgument, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl::codelet::{Codelet, KernelArgument, KernelSource, NdRange, OpenClKernel, Shape};
 use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
@@ -41,7 +41,7 @@ impl Compiler {
         }
     }
 
-    /// The first device of a list, all of whose devices are OpenCL's; `None` where it
+    /// The first device of a list, all of whose devices compile OpenCL C; `None` where it
     /// names none.
     ///
     /// # Errors
@@ -79,8 +79,9 @@ impl Compiler {
 
     fn open_runtime(name: &str, option: &str) -> Result<Union, Failure> {
         let selection: Selection = name.parse().map_err(|why| wrong_names(option, why))?;
-        if !selection.names_opencl() || selection.devices().len() != 1 {
-            let why = format!("`{name}` compiles no OpenCL; name one OpenCL device");
+        let compiles = selection.names_opencl() || selection.names_cuda();
+        if !compiles || selection.devices().len() != 1 {
+            let why = format!("`{name}` compiles no OpenCL C; name one OpenCL or CUDA device");
             return Err(wrong_names(option, why));
         }
         let opened = select::open_union(Some(&selection), false);
@@ -103,23 +104,43 @@ impl Compiler {
     }
 
     fn arguments(&mut self, kernel: &Kernel) -> Result<Vec<KernelArgument>, RuntimeError> {
-        let source = KernelSource::new(
+        let kernel = compiled(kernel);
+        if let Some(arguments) = self.known.get(&kernel.source) {
+            return Ok(arguments.clone());
+        }
+        let arguments = self.runtime.arguments(DeviceId(0), &kernel)?;
+        self.known.insert(kernel.source, arguments.clone());
+        Ok(arguments)
+    }
+
+    /// Makes a kernel ready to run.
+    ///
+    /// # Errors
+    /// When the device cannot run it.
+    pub fn load(&mut self, kernel: &Kernel) -> Result<(), RuntimeError> {
+        let queue = self.runtime.queue(DeviceId(0))?;
+        let codelet = Codelet {
+            name: kernel.name.clone().into(),
+            host: None,
+            opencl: Some(compiled(kernel)),
+        };
+        let loaded = self.runtime.load(queue, &codelet);
+        self.runtime.free_queue(queue);
+        loaded
+    }
+}
+
+/// A kernel for a compiler.
+fn compiled(kernel: &Kernel) -> OpenClKernel {
+    OpenClKernel {
+        source: KernelSource::new(
             kernel.text.clone(),
             kernel.source.display().to_string(),
             kernel.name.clone(),
             kernel.options.clone(),
-        );
-        if let Some(arguments) = self.known.get(&source) {
-            return Ok(arguments.clone());
-        }
-        let kernel = OpenClKernel {
-            source: source.clone(),
-            fp64: false,
-            shape: Shape::with(|_, _| NdRange::new(vec![1])),
-        };
-        let arguments = self.runtime.arguments(DeviceId(0), &kernel)?;
-        self.known.insert(source, arguments.clone());
-        Ok(arguments)
+        ),
+        fp64: false,
+        shape: Shape::with(|_, _| NdRange::new(vec![1])),
     }
 }
 

@@ -17,8 +17,8 @@ use pdawl::workload::kernel::compare::compare;
 
 use super::check;
 use super::compile::Compiler;
-use super::described::{Values, refused};
-use super::devices::{left_out, opencl_only};
+use super::described::{Described, Values, refused};
+use super::devices::{left_out, running};
 use super::first_launch::{FirstLaunch, Tried, launch_graph, survivors};
 use crate::cli::failure::Failure;
 use crate::cli::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
@@ -61,8 +61,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             ));
         }
     };
-    let mut machine = opencl_only(&args.graph.machine)?;
     let described = check::all(&dag, &args.values)?;
+    let all: Vec<&Described> = described.iter().collect();
+    let (mut machine, chosen) = running(&all, &args.graph.machine)?;
     let kernels: Vec<_> = (described.iter())
         .map(|described| (described.kernel.clone(), described.info.clone()))
         .collect();
@@ -119,7 +120,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
         smaller: "smaller sizes, in the graph or with -D",
         reads,
-        notes: [left_out(&args.graph.machine), survivors.notes].concat(),
+        notes: [chosen, left_out(&args.graph.machine), survivors.notes].concat(),
         verify: Box::new(move |prepared, runtime, stop| {
             verify(prepared, (runtime, stop), &built, &kernels)
         }),

@@ -1,22 +1,28 @@
-//! The devices of users' kernels: OpenCL devices only.
+//! The devices of users' kernels: those that run OpenCL C.
 
 use std::thread;
 
 use pdawl::machine::{Device, DeviceKind};
-use pdawl::runtime::opencl;
-use pdawl::runtime::select::{self, Selection, Source};
+use pdawl::runtime::select::{self, GpuRuntime, Selection, Source};
+use pdawl::runtime::{RuntimeError, opencl};
 
+use super::compile::Compiler;
+use super::described::Described;
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::machine_session::NamedMachine;
 
-/// The arguments with OpenCL devices: those named, or all, the CPU's included, but each
-/// core once.
+/// The arguments with devices that run these kernels: those named, or all, the CPU's
+/// included, but each core once. GPUs are opened through OpenCL where CUDA refuses a kernel
+/// and the user left the choice; a note tells it.
 ///
 /// # Errors
 /// When there is none, the embedded runtime is named, or another machine, on
 /// which kernels would have to be simulated.
-pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
+pub fn running(
+    kernels: &[&Described],
+    args: &MachineArgs,
+) -> Result<(MachineArgs, Vec<String>), Failure> {
     if let Some(name) = &args.machine
         && NamedMachine::find(name)?.is_simulated()
     {
@@ -29,10 +35,18 @@ pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
         ));
     }
     let Some(list) = &args.devices else {
-        return Ok(MachineArgs {
-            devices: Some(every()?),
+        let mut notes = Vec::new();
+        let mut devices = every()?;
+        if let Some(why) = refused_by_cuda(kernels, &devices)? {
+            notes.push(format!("GPUs are opened through OpenCL: {why}"));
+            select::choose_gpu_runtime(GpuRuntime::Opencl);
+            devices = every()?;
+        }
+        let args = MachineArgs {
+            devices: Some(devices),
             ..args.clone()
-        });
+        };
+        return Ok((args, notes));
     };
     let selection: Selection = list.parse().map_err(wrong_devices)?;
     let host = |source: Source| source == Source::Host;
@@ -41,14 +55,39 @@ pub fn opencl_only(args: &MachineArgs) -> Result<MachineArgs, Failure> {
             "the embedded runtime (host) runs no OpenCL C; the CPU takes part as an OpenCL device",
         ));
     }
-    Ok(args.clone())
+    Ok((args.clone(), Vec::new()))
+}
+
+/// Why CUDA does not run one of these kernels, where a list has a GPU that is opened through
+/// it and the user left the choice.
+fn refused_by_cuda(kernels: &[&Described], devices: &str) -> Result<Option<String>, Failure> {
+    let mut names = devices.split(',');
+    let Some(gpu) = names.find(|name| name.starts_with("cuda")) else {
+        return Ok(None);
+    };
+    if select::gpu_runtime() != GpuRuntime::Auto {
+        return Ok(None);
+    }
+    let Some(mut compiler) = Compiler::first_of(gpu)? else {
+        return Ok(None);
+    };
+    let mut loaded = kernels
+        .iter()
+        .map(|described| compiler.load(&described.kernel));
+    Ok(loaded.find_map(Result::err).map(|error| match error {
+        RuntimeError::Build { kernel, log, .. } => {
+            let log = log.lines().next().unwrap_or_default();
+            format!("kernel {kernel}: {log}")
+        }
+        other => other.to_string(),
+    }))
 }
 
 /// Notes of the devices that are not among the default ones, and why; none where the user
 /// names devices.
 pub fn left_out(args: &MachineArgs) -> Vec<String> {
     match args.devices {
-        // Where there are none because of an error, `opencl_only` has told it.
+        // Where there are none because of an error, `running` has told it.
         None => default_devices(&select::driver_devices().unwrap_or_default(), cores()).1,
         Some(_) => Vec::new(),
     }

@@ -17,7 +17,7 @@ pub use task::KernelTask;
 
 use super::compile::Compiler;
 use super::described::{Described, Values};
-use super::devices::{left_out, opencl_only};
+use super::devices::{left_out, running};
 use super::first_launch::{FirstLaunch, Tried, launch_kernel, survivors};
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
@@ -108,7 +108,8 @@ impl KernelArgs {
         stop: &'static AtomicBool,
     ) -> Result<KernelTask, Failure> {
         let described = self.values.kernel(&self.file)?;
-        let devices = opencl_only(machine)?.devices.unwrap_or_default();
+        let (devices, chosen) = running(&[&described], machine)?;
+        let devices = devices.devices.unwrap_or_default();
         let user = self.user(&described, |wanted, file| bounded(file, wanted))?;
         let survivors = survivors(
             &devices,
@@ -125,6 +126,7 @@ impl KernelArgs {
             compiler.check(&described)?;
         }
         let mut notes = described.warnings;
+        notes.extend(chosen);
         notes.extend(left_out(machine));
         notes.extend(survivors.notes);
         if let (None, Some(local)) = (&user.kernel().local, user.local()) {

@@ -135,6 +135,12 @@ impl Context<'_, '_> {
         (0..self.devices.len()).filter(|device| self.devices[*device].alive)
     }
 
+    /// Whether copies go from one device's own memory to another one's directly.
+    pub fn is_direct(&self, from: usize, to: usize) -> bool {
+        let path = self.runtime.peer_path(DeviceId(from), DeviceId(to));
+        self.devices[from].alive && path.is_some_and(|path| !path.through_host)
+    }
+
     /// The purpose of a chunk's commands on one of the queues for chunks.
     pub fn chunk(&self, device: usize, lane: usize, step: u32, label: &'static str) -> Purpose {
         let queue = self.devices[device].space.held_queues + lane;
@@ -251,8 +257,15 @@ impl Context<'_, '_> {
         };
         let device = purpose.device;
         self.devices[device].heard = self.runtime.now();
-        if let Status::Failed(why) | Status::DeviceLost(why) = &completion.status {
-            self.lose(device, purpose.step, why.clone())?;
+        match &completion.status {
+            Status::Failed(why) | Status::DeviceLost(why) => {
+                self.lose(device, purpose.step, why.clone())?;
+            }
+            // What it was to move is nowhere, whichever device has failed.
+            Status::Skipped if purpose.job.is_none() && self.devices[device].alive => {
+                self.spoiled = true;
+            }
+            Status::Skipped | Status::Done => {}
         }
         Ok(Some((completion, job)))
     }

@@ -127,6 +127,10 @@ impl RunState<'_, '_> {
                 self.catch_up(step, work);
             }
         }
+        if !self.context.spoiled {
+            self.form.hand_over(&mut self.context, step)?;
+            self.tell_losses();
+        }
         Ok(())
     }
 

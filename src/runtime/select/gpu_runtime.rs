@@ -9,13 +9,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::runtime::cuda;
 use crate::runtime::opencl::Discovery;
 
-/// Whether [`GpuRuntime::Auto`] is CUDA where that works.
-pub(super) const AUTO_IS_CUDA: bool = false;
-
 /// Through which driver GPUs are opened that both CUDA and OpenCL offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GpuRuntime {
-    /// The better one of those that work.
+    /// CUDA where that works.
     #[default]
     Auto,
     Cuda,
@@ -32,11 +29,7 @@ impl GpuRuntime {
 
     /// Whether CUDA is to be asked for its devices.
     pub(super) fn asks_cuda(self) -> bool {
-        match self {
-            Self::Auto => AUTO_IS_CUDA,
-            Self::Cuda => true,
-            Self::Opencl => false,
-        }
+        self != Self::Opencl
     }
 
     /// Why a GPU that CUDA offers is not opened through it, if so.
@@ -45,9 +38,6 @@ impl GpuRuntime {
         let has_compiler = compilers.any(|device| device.identity.is(&gpu.identity));
         match self {
             Self::Opencl => Some("--runtime opencl was asked for".to_owned()),
-            Self::Auto if !AUTO_IS_CUDA => {
-                Some("OpenCL is the default; --runtime cuda chooses CUDA".to_owned())
-            }
             Self::Auto if !has_compiler => {
                 Some("NVIDIA's OpenCL, which compiles the kernels, does not offer it".to_owned())
             }

@@ -180,7 +180,10 @@ fn note_cuda(existing: &Existing, notes: &mut Vec<String>) {
     if !existing.runtime.asks_cuda() {
         return;
     }
-    if let Some(why) = &existing.cuda.fault {
+    // A machine without NVIDIA's GPUs needs no CUDA.
+    let mut gpus = existing.opencl.devices.iter();
+    let has_nvidia = gpus.any(|found| found.info.driver.starts_with("NVIDIA"));
+    if let Some(why) = existing.cuda.fault.as_ref().filter(|_| has_nvidia) {
         notes.push(format!("GPUs are opened through OpenCL: {why}"));
     }
     for gpu in &existing.cuda.devices {

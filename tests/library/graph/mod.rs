@@ -18,3 +18,5 @@ mod random;
 mod run;
 mod simulated;
 mod task_sets;
+
+pub use simulated::machine as two_gpus;

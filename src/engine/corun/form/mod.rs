@@ -72,6 +72,12 @@ pub trait Form {
         publish: bool,
     ) -> Result<bool, CorunError>;
 
+    /// Gives devices what they read of each other's results without the host, once all
+    /// launches on what devices hold are submitted.
+    fn hand_over(&mut self, _context: &mut Context, _step: u32) -> Result<(), CorunError> {
+        Ok(())
+    }
+
     /// Submits the commands of a chunk of the pool: a launch in host memory, or
     /// writes, launch and reads. They wait for what is on its way to host memory.
     fn chunk(

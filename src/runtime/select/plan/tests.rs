@@ -360,6 +360,11 @@ fn a_gpu_is_opened_through_one_driver() {
     assert_eq!(all.cuda, [0, 1]);
     assert!(all.opencl.is_empty(), "{:?}", all.opencl);
     assert_eq!(all.spare.len(), 1, "the driver thread has a core");
+    // Left to itself, a GPU whose kernels nothing compiles for CUDA stays with OpenCL.
+    let all = planned_with(&with_cuda(GpuRuntime::Auto), None).unwrap();
+    assert_eq!((all.cuda.as_slice(), all.opencl.len()), (&[1][..], 0));
+    let noted = |note: &String| note.contains("cuda0") && note.contains("not opened through CUDA");
+    assert!(all.notes.iter().any(noted), "{:?}", all.notes);
     let all = planned_with(&with_cuda(GpuRuntime::Opencl), None).unwrap();
     assert!(all.cuda.is_empty());
     assert_eq!(all.opencl.len(), 1);

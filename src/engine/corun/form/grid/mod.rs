@@ -1,18 +1,19 @@
 //! Grids: two versions in host memory, the present one and the next, and on each
 //! device with memory of its own a ring of held units ([`ring`]) and buffers to
-//! stream units of the pool through. [`division`] says how large these are. `halo`
-//! has what moves between steps.
+//! stream units of the pool through. [`division`] says how large these are. `moves`
+//! says what moves between steps, and `exchange` moves it.
 //!
 //! Host memory has the units that are computed, and a halo on either side, which other
 //! nodes compute where there are units beyond.
 //!
-//! A unit reads any number of units on either side, the halo. At a barrier the
-//! present version in host memory has all units of the pool and the edges of
-//! every held range: as many of its first and last units as a halo has. Each
-//! ring has its held units. So a halo is always written from host memory.
+//! A unit reads any number of units on either side, the halo. At a barrier each ring has
+//! its held units. The edges of a held range, as many of its first and last units as a halo
+//! has, are where they are read: in the ring of a device to which a direct way leads, and
+//! otherwise in host memory, beside the pool's units.
 
 pub mod division;
-mod halo;
+mod exchange;
+mod moves;
 pub mod ring;
 
 use std::ops::Range;
@@ -30,7 +31,7 @@ use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
 use crate::workload::{Grid, Ring};
-use halo::{edges, halos};
+use moves::{Copies, edges, halos, is_read_in_host};
 use ring::Windows;
 
 /// Launches of a series. Its first and its last have events, of about 8 us each,
@@ -55,6 +56,8 @@ struct HostGrids {
     versions: [HostMemoryId; 2],
     /// Which of them is the present one.
     present: usize,
+    /// Whether that has all units.
+    has_all: bool,
     /// The first unit that they have, and how many they have.
     first: u64,
     rows: u64,
@@ -66,8 +69,14 @@ struct HostGrids {
 /// A device's memory for a grid.
 struct DeviceGrid {
     held: HeldRing,
+    /// What it has of the present version beside its own units, and others of these.
+    copies: Copies,
     /// Windows of a step that are still to be submitted.
     windows: Option<Windows>,
+    /// The edges of the next version, each with the launch after which it is there.
+    edges: Vec<(Range<u64>, EventId)>,
+    /// Copies of units that it no longer holds to other devices.
+    leaving: Vec<EventId>,
     division: GridDivision,
     /// One for each queue for chunks.
     streams: Vec<StreamBuffers>,
@@ -96,6 +105,7 @@ impl<'a> GridForm<'a> {
         let host = HostGrids {
             versions: [runtime.alloc_host(bytes)?, runtime.alloc_host(bytes)?],
             present: 0,
+            has_all: false,
             first: below.start,
             rows,
             units: grid.units(),
@@ -146,7 +156,10 @@ impl DeviceGrid {
         }
         Ok(Self {
             held,
+            copies: Copies::default(),
             windows: None,
+            edges: Vec::new(),
+            leaving: Vec::new(),
             division,
             streams,
         })
@@ -162,9 +175,13 @@ impl DeviceGrid {
         }
     }
 
+    /// Holds these units, of which none need be there, from now on.
     fn hold(&mut self, units: Range<u64>) {
         self.held.hold(units);
+        self.copies = Copies::default();
         self.windows = None;
+        self.edges.clear();
+        self.leaving.clear();
     }
 }
 
@@ -221,6 +238,7 @@ impl HostGrids {
 impl Form for GridForm<'_> {
     fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError> {
         self.host.present = 0;
+        self.host.has_all = true;
         for (_, device) in self.devices.iter_mut() {
             device.hold(0..0);
         }
@@ -265,16 +283,17 @@ impl Form for GridForm<'_> {
         purpose: Purpose,
         publish: bool,
     ) -> Result<bool, CorunError> {
-        let (grid, host) = (self.grid, self.host);
+        let (grid, host, halo) = (self.grid, self.host, self.grid.halo());
         let own = self.devices.get(purpose.device)?;
         let (units, from, to) = (own.held.units(), own.held.present(), own.held.next());
+        let is_first = own.windows.is_none();
         let windows = own.windows.get_or_insert_with(|| own.held.windows());
-        let [low, high] = match publish {
-            true => edges(&units, grid.halo(), host.units),
-            false => [0..0, 0..0],
+        let mut edges = match publish {
+            true => edges(&units, halo, host.units).to_vec(),
+            false => Vec::new(),
         };
-        let is_read = !low.is_empty() || !high.is_empty();
-        let most = match is_read && windows.left() == units {
+        edges.retain(|edge| !edge.is_empty());
+        let most = match !edges.is_empty() && is_first {
             true => 1,
             false => SERIES,
         };
@@ -286,13 +305,19 @@ impl Form for GridForm<'_> {
         if left.is_empty() {
             own.windows = None;
         }
+        if is_first {
+            own.copies = Copies::default();
+            own.edges.clear();
+        }
         let launched = launched..left.start;
         let command = match launches.len() {
             0 => return Ok(false),
             1 => launches.remove(0),
             _ => Command::Series(launches),
         };
-        let Some(event) = context.submit(purpose, command, launched.clone(), &[])? else {
+        // It may write where units lie that others still copy.
+        let wait = std::mem::take(&mut own.leaving);
+        let Some(event) = context.submit(purpose, command, launched.clone(), &wait)? else {
             return Ok(!left.is_empty());
         };
         let reads = Purpose {
@@ -302,12 +327,24 @@ impl Form for GridForm<'_> {
             ..purpose
         };
         // Windows run in order: with an edge's last unit all of it is computed.
-        for edge in [low, high].into_iter().filter(|edge| !edge.is_empty()) {
-            if launched.contains(&(edge.end - 1)) {
+        edges.retain(|edge| launched.contains(&(edge.end - 1)));
+        for edge in edges {
+            let of = (purpose.device, &edge);
+            let (layout, here) = (&context.layout, &context.units);
+            let is_read = is_read_in_host(of, (layout, here), (halo, host.units), |to| {
+                context.is_direct(purpose.device, to)
+            });
+            own.edges.push((edge.clone(), event));
+            if is_read {
+                own.copies.published.push(edge.clone());
                 context.submit_each(reads, host.reads(edge, 1, &to), &[event])?;
             }
         }
         Ok(!left.is_empty())
+    }
+
+    fn hand_over(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
+        self.send_edges(context, step)
     }
 
     fn chunk(
@@ -357,6 +394,7 @@ impl Form for GridForm<'_> {
             own.held.advance();
         }
         self.host.present = 1 - self.host.present;
+        self.host.has_all = false;
         Ok(())
     }
 

@@ -1,15 +1,17 @@
-//! What moves at a barrier: units that change hands, and what each device needs
-//! of the vector that others have computed.
+//! What moves: units that change hands, and what each device needs of the vector that
+//! others have computed. That comes from the memory of the device that has computed it
+//! where a direct way leads from there, as soon as it is computed, and otherwise through
+//! host memory at the barrier.
 
 use std::ops::Range;
 
 use super::host::HostProduct;
 use super::store::Store;
 use super::{Arrivals, ProductForm};
-use crate::engine::corun::context::{Context, MAIN, Purpose};
+use crate::engine::corun::context::{Context, MAIN, Purpose, READS};
 use crate::engine::corun::layout::{Layout, length, without};
 use crate::engine::corun::{CorunError, HALO, MOVE};
-use crate::runtime::EventId;
+use crate::runtime::{Command, EventId, Location, Rows};
 
 impl ProductForm<'_> {
     /// Writes units that a device now holds besides, and gives everyone what it
@@ -54,18 +56,50 @@ impl ProductForm<'_> {
                 continue;
             }
             if changed {
-                (store.receives, store.sends) = parts(host, &context.layout, device);
+                parts(host, store, context, device);
             }
             receive(host, store, context, (device, step), changed, &arrivals)?;
         }
         Ok(arrivals)
     }
+
+    /// Copies to each device what it reads of others' results, where a direct way leads.
+    pub(super) fn send_results(
+        &mut self,
+        context: &mut Context,
+        step: u32,
+    ) -> Result<(), CorunError> {
+        let number = self.host.spmv.number();
+        let mut sources = Vec::new();
+        for (device, store) in self.stores.iter_mut() {
+            sources.extend(store.launched.map(|event| (device, store.y(), event)));
+        }
+        for (device, store) in self.stores.iter_mut() {
+            let purpose = Purpose::new(device, READS, step, HALO);
+            for (from, part) in store.from_peers.clone() {
+                let source = sources.iter().find(|(source, ..)| *source == from);
+                // Without a launch, its device is lost, and the step is void.
+                let Some((_, source, event)) = source.filter(|_| context.devices[device].alive)
+                else {
+                    continue;
+                };
+                let at = part.start * number;
+                let command = Command::Copy {
+                    from: Location::device(*source, at),
+                    to: Location::device(store.y(), at),
+                    rows: Rows::one((part.end - part.start) * number),
+                };
+                context.submit(purpose, command, part, &[*event])?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// What a device reads of the vector that it does not compute, and what others
-/// read of what it does.
-fn parts(host: &HostProduct, layout: &Layout, device: usize) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
-    let readers = host.spmv.readers();
+/// Notes what a device reads of the vector that it does not compute, and what is read in
+/// host memory of what it does.
+fn parts(host: &HostProduct, store: &mut Store, context: &Context, device: usize) {
+    let (readers, layout) = (host.spmv.readers(), &context.layout);
     let places = 0..u64::from(host.spmv.matrix().columns());
     let held = &layout.held;
     let streams = match length(&layout.segments[device]) {
@@ -74,17 +108,29 @@ fn parts(host: &HostProduct, layout: &Layout, device: usize) -> (Vec<Range<u64>>
     };
     let own = host.own_rows(&held[device]);
     let reads = [held[device].clone(), streams];
-    let outside = [places.start..own.start.min(places.end), own.end..places.end];
-    let receives = (outside.iter())
+    let mut outside = vec![places.start..own.start.min(places.end), own.end..places.end];
+    store.from_peers.clear();
+    for (peer, units) in held.iter().enumerate() {
+        let rows = host.own_rows(units);
+        if peer != device && !rows.is_empty() && context.is_direct(peer, device) {
+            let parts = readers.read(&reads, &rows).into_iter();
+            store.from_peers.extend(parts.map(|part| (peer, part)));
+            outside = outside
+                .iter()
+                .flat_map(|part| without(part, &rows))
+                .collect();
+        }
+    }
+    store.receives = (outside.iter().filter(|part| !part.is_empty()))
         .flat_map(|part| readers.read(&reads, part))
         .collect();
     let mut others: Vec<Range<u64>> = (held.iter().enumerate())
-        .filter(|(other, _)| *other != device)
+        .filter(|(other, _)| *other != device && !context.is_direct(device, *other))
         .map(|(_, units)| units.clone())
         .collect();
     others.push(layout.pool.clone());
     others.extend(host.peers.iter().cloned());
-    (receives, readers.read(&others, &own))
+    store.sends = readers.read(&others, &own);
 }
 
 /// Gives a device its parts of the present vector.
@@ -101,6 +147,7 @@ fn receive(
     }
     let mut parts = store.receives.clone();
     if changed {
+        parts.extend(store.from_peers.iter().map(|(_, part)| part.clone()));
         // What it takes over was computed by someone else.
         let own = host.own_rows(&context.layout.held[device]);
         let kept = store.valid.start.max(own.start)..store.valid.end.min(own.end);
@@ -125,6 +172,7 @@ pub(super) fn complete_vector(
     }
     store.complete = true;
     let mut had = store.receives.clone();
+    had.extend(store.from_peers.iter().map(|(_, part)| part.clone()));
     had.push(host.own_rows(&context.layout.held[purpose.device]));
     had.sort_by_key(|part| part.start);
     let (mut parts, mut at) = (Vec::new(), 0);

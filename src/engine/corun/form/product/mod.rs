@@ -10,7 +10,7 @@
 //!
 //! At a barrier of an iteration the present vector in host memory has every
 //! number that a unit reads which is not held, or which another device holds
-//! than the number. Each device has the numbers of its own rows, except for rows
+//! than the number, to which no direct way leads from there. Each device has the numbers of its own rows, except for rows
 //! cut into pieces, which the host adds up.
 
 mod division;
@@ -136,6 +136,7 @@ impl Form for ProductForm<'_> {
         let units = store.units();
         let args = host.args(&units, &store.placed(&store.slots));
         let launched = context.submit_launch(purpose, units.clone(), args, &[])?;
+        store.launched = launched;
         let Some(after) = launched.filter(|_| publish && host.spmv.iterates()) else {
             return Ok(false);
         };
@@ -152,6 +153,13 @@ impl Form for ProductForm<'_> {
         let sums = host.read_sums(&units, store.sums);
         context.submit(edges, sums, units, &[after])?;
         Ok(false)
+    }
+
+    fn hand_over(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
+        match self.host.spmv.iterates() {
+            true => self.send_results(context, step),
+            false => Ok(()),
+        }
     }
 
     fn chunk(

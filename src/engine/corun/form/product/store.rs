@@ -57,10 +57,14 @@ pub struct Store {
     units: Range<u64>,
     /// The places whose present numbers the device has computed itself.
     pub valid: Range<u64>,
-    /// Parts of the vector that it is given in each step, and that others read
-    /// of what it computes.
+    /// Parts of the vector that it is given in each step from host memory, and from the
+    /// memory of these devices.
     pub receives: Vec<Range<u64>>,
+    pub from_peers: Vec<(usize, Range<u64>)>,
+    /// Parts of what it computes that are read in host memory.
     pub sends: Vec<Range<u64>>,
+    /// The launch of this step that computes its own rows.
+    pub launched: Option<EventId>,
     /// Whether it has the whole present vector.
     pub complete: bool,
     /// Events after which it has what it was given of that.
@@ -97,7 +101,9 @@ impl Store {
             units: 0..0,
             valid: 0..0,
             receives: Vec::new(),
+            from_peers: Vec::new(),
             sends: Vec::new(),
+            launched: None,
             complete: true,
             ready: Vec::new(),
         })
@@ -120,7 +126,9 @@ impl Store {
         self.units = 0..0;
         self.valid = 0..0;
         self.receives.clear();
+        self.from_peers.clear();
         self.sends.clear();
+        self.launched = None;
         self.complete = true;
         self.ready.clear();
     }
@@ -140,6 +148,7 @@ impl Store {
         self.present = 1 - self.present;
         self.complete = false;
         self.ready.clear();
+        self.launched = None;
     }
 
     /// Where units in these slots are computed.
