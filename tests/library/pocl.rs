@@ -23,9 +23,15 @@ pub fn cpu_device() -> Found {
 }
 
 /// Opens a selection such as `host:1,cpu:1=own`, where `cpu` stands for the OpenCL
-/// CPU device.
+/// CPU device. The GPUs of `PDAWL_TEST_GPUS=cuda0,cuda1` take the places of those with
+/// memory of their own, as far as there are enough.
 pub fn open(devices: &str) -> Union {
     let cpu = cpu_device();
+    let gpus = std::env::var("PDAWL_TEST_GPUS").unwrap_or_default();
+    let devices = (gpus.split(',').filter(|gpu| !gpu.is_empty()))
+        .fold(devices.to_owned(), |all, gpu| {
+            all.replacen("cpu:1=own", gpu, 1)
+        });
     let cores = allowed_cores(None).len();
     assert!(cores >= 2, "these tests need two cores, and have {cores}");
     let selection: Selection = (devices.replace("cpu", &cpu.info.name).parse())

@@ -43,8 +43,9 @@ pub(super) struct OpenDevice {
     pub unused: Arc<Unused>,
     pub programs: HashMap<ProgramKey, Arc<LoadedProgram>>,
     pub kernels: HashMap<KernelSource, Arc<LoadedKernel>>,
-    /// Bytes allocated here.
+    /// Bytes allocated here, and the most that were at once.
     allocated: u64,
+    most_allocated: u64,
     /// Why it is lost.
     lost: Option<String>,
 }
@@ -90,6 +91,7 @@ impl OpenDevice {
             programs: HashMap::new(),
             kernels: HashMap::new(),
             allocated: 0,
+            most_allocated: 0,
             lost: None,
             context,
         };
@@ -150,6 +152,7 @@ impl OpenDevice {
         }
         let memory = self.create(bytes)?;
         self.allocated += bytes;
+        self.most_allocated = self.most_allocated.max(self.allocated);
         Ok(memory)
     }
 
@@ -158,6 +161,9 @@ impl OpenDevice {
         self.check()?;
         let size = usize::try_from(bytes)
             .map_err(|_| self.out_of_memory(bytes, "more than can be addressed"))?;
+        if let Some(memory) = self.unused.take(size) {
+            return Ok(Allocation::new(memory, size, &self.unused));
+        }
         let made = match DeviceMemory::new(&self.context, size) {
             Err(failure) if failure.is_out_of_memory() && self.unused.release() => {
                 DeviceMemory::new(&self.context, size)
@@ -165,7 +171,7 @@ impl OpenDevice {
             made => made,
         };
         match made {
-            Ok(memory) => Ok(Allocation::new(memory, &self.unused)),
+            Ok(memory) => Ok(Allocation::new(memory, size, &self.unused)),
             Err(failure) if failure.is_out_of_memory() => {
                 Err(self.out_of_memory(bytes, &failure.describe()))
             }
@@ -176,6 +182,13 @@ impl OpenDevice {
     /// Records that so many bytes were freed.
     pub(super) fn freed(&mut self, bytes: u64) {
         self.allocated = self.allocated.saturating_sub(bytes);
+    }
+
+    /// Returns memory to the driver of which the device, which is idle, has more than it
+    /// ever used.
+    pub(super) fn release_surplus(&self) {
+        let most = self.most_allocated.saturating_sub(self.allocated);
+        self.unused.release_beyond(most);
     }
 
     fn out_of_memory(&self, requested: u64, why: &str) -> RuntimeError {

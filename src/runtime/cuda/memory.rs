@@ -1,7 +1,7 @@
 //! Memory: of devices, whose release waits until nothing runs; and host memory, pinned for
 //! all devices.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::Failure;
 use super::handle::{Context, DeviceMemory, PinnedMemory, Registration};
@@ -11,16 +11,43 @@ use crate::runtime::{HostRegion, RuntimeError};
 /// What must outlive a command.
 pub(super) type KeepAlive = Arc<dyn Send + Sync>;
 
-/// Memory of a device that nobody uses any more. To return it, the driver waits for all
-/// that the device does, so it is kept until the device is idle or needs the room.
+/// Memory of a device that nobody uses any more, with its bytes, the oldest first. To return
+/// it, the driver waits for all that the device does, so it is kept until the device needs
+/// the room, or is idle and has more than it ever had in use.
 #[derive(Default)]
-pub(super) struct Unused(Mutex<Vec<DeviceMemory>>);
+pub(super) struct Unused(Mutex<Vec<(usize, DeviceMemory)>>);
 
 impl Unused {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, DeviceMemory)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of so many bytes, if there is any.
+    pub(super) fn take(&self, bytes: usize) -> Option<DeviceMemory> {
+        let mut all = self.lock();
+        let last = all.iter().rposition(|(has, _)| *has == bytes)?;
+        Some(all.remove(last).1)
+    }
+
     /// Returns all of it. Whether there was any.
     pub(super) fn release(&self) -> bool {
-        let memory = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let memory = std::mem::take(&mut *self.lock());
         !memory.is_empty()
+    }
+
+    /// Returns what is more than `most` bytes, the oldest first.
+    pub(super) fn release_beyond(&self, most: u64) {
+        let mut all = self.lock();
+        let mut has: u64 = all.iter().map(|(bytes, _)| *bytes as u64).sum();
+        let is_surplus = |(bytes, _): &&(usize, DeviceMemory)| {
+            let is_surplus = has > most;
+            has -= *bytes as u64;
+            is_surplus
+        };
+        let surplus = all.iter().take_while(is_surplus).count();
+        let surplus: Vec<_> = all.drain(..surplus).collect();
+        drop(all);
+        drop(surplus);
     }
 }
 
@@ -29,14 +56,16 @@ pub(super) struct Allocation {
     /// `Some` until it is dropped.
     memory: Option<DeviceMemory>,
     address: u64,
+    bytes: usize,
     unused: Arc<Unused>,
 }
 
 impl Allocation {
-    pub(super) fn new(memory: DeviceMemory, unused: &Arc<Unused>) -> Self {
+    pub(super) fn new(memory: DeviceMemory, bytes: usize, unused: &Arc<Unused>) -> Self {
         Self {
             address: memory.raw(),
             memory: Some(memory),
+            bytes,
             unused: Arc::clone(unused),
         }
     }
@@ -48,8 +77,9 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let mut unused = self.unused.0.lock().unwrap_or_else(PoisonError::into_inner);
-        unused.extend(self.memory.take());
+        if let Some(memory) = self.memory.take() {
+            self.unused.lock().push((self.bytes, memory));
+        }
     }
 }
 

@@ -71,7 +71,7 @@ impl CudaBackend {
             if some_ended && !some_remain {
                 self.closing.retain(|queue| !queue.in_flight.is_empty());
                 for device in &self.devices {
-                    device.unused.release();
+                    device.release_surplus();
                 }
             }
             return some_remain;

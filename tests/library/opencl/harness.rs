@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use pdawl::runtime::cuda;
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{
     Backend, BufferId, Command, Completion, DeviceId, Devices, EventId, HostRegion, Launch,
@@ -28,7 +29,7 @@ pub fn select(units: Option<u32>) -> Selected {
 
 /// A backend and its completions.
 pub struct Bench {
-    pub backend: OpenClBackend,
+    pub backend: Box<dyn Backend>,
     pub completions: Receiver<Completion>,
     pub epoch: Instant,
     /// Completions received so far, by event.
@@ -40,6 +41,10 @@ impl Bench {
         let (sender, completions) = crossbeam_channel::unbounded();
         let epoch = Instant::now();
         let backend = OpenClBackend::open(selection, sender, epoch).expect("the devices open");
+        Self::of(Box::new(backend), completions, epoch)
+    }
+
+    fn of(backend: Box<dyn Backend>, completions: Receiver<Completion>, epoch: Instant) -> Self {
         Self {
             backend,
             completions,
@@ -50,6 +55,19 @@ impl Bench {
 
     pub fn cpu() -> Self {
         Self::open(&[select(None)])
+    }
+
+    /// The CPU device, or CUDA's first GPU if `PDAWL_TEST_GPUS` has it: for kernels that work
+    /// in buffers.
+    pub fn of_buffers() -> Self {
+        let gpus = std::env::var("PDAWL_TEST_GPUS").unwrap_or_default();
+        if !gpus.split(',').any(|gpu| gpu == "cuda0") {
+            return Self::cpu();
+        }
+        let (sender, completions) = crossbeam_channel::unbounded();
+        let epoch = Instant::now();
+        let backend = cuda::open(&[0], sender, epoch).expect("the GPU opens");
+        Self::of(backend, completions, epoch)
     }
 
     pub fn queue(&mut self) -> QueueId {

@@ -164,7 +164,7 @@ fn product(name: &str, matrix: Csr, options: Options) -> Spmv {
 
 #[test]
 fn awkward_matrices_agree_with_the_reference() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     for (name, matrix) in awkward() {
         for (precision, weight) in [
             (Precision::F64, 2048),
@@ -188,7 +188,7 @@ fn awkward_matrices_agree_with_the_reference() {
 
 #[test]
 fn rings_hold_any_units() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     let mut lengths = vec![3; 900];
     lengths[77] = 700;
     lengths.extend([0; 300]);
@@ -209,7 +209,7 @@ fn rings_hold_any_units() {
 
 #[test]
 fn units_know_their_part_of_the_length() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     let mut lengths: Vec<u32> = (0..1500).map(|row| row % 13).collect();
     lengths[3] = 1400;
     let spmv = product(

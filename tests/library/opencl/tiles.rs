@@ -43,7 +43,7 @@ fn check<T: Real>(bench: &mut Bench, case: &Case) {
 const PRODUCTS: [[u32; 3]; 4] = [[128, 64, 48], [68, 132, 20], [65, 130, 33], [1, 3, 1]];
 
 fn products<T: Real>() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     for [m, n, k] in PRODUCTS {
         let tile = GemmTile::new(T::PRECISION, m, n, k);
         check::<T>(&mut bench, &Case::gemm(tile));
@@ -67,7 +67,7 @@ fn products_of_double_precision_are_right() {
 
 #[test]
 fn products_of_many_groups_are_right() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     // 264 groups of 128 x 128, and 900 of 64 x 64.
     let tile = GemmTile::new(Precision::F32, 127, 264 * 128 - 1, 9);
     check::<f32>(&mut bench, &Case::gemm(tile.factors(-1.0, 1.0)));
@@ -90,7 +90,7 @@ fn syrk<T: Real>(bench: &mut Bench, rows: u32, depth: u32) {
 
 #[test]
 fn symmetric_updates_are_right() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     for (rows, depth) in [(192, 64), (131, 35), (1, 1)] {
         syrk::<f32>(&mut bench, rows, depth);
         syrk::<f64>(&mut bench, rows, depth);
@@ -108,7 +108,7 @@ fn trsm<T: Real>(bench: &mut Bench, rows: u32, columns: u32) {
 
 #[test]
 fn triangular_solutions_are_right() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     for (rows, columns) in [(128, 96), (131, 71), (15, 163), (1, 1)] {
         trsm::<f32>(&mut bench, rows, columns);
         trsm::<f64>(&mut bench, rows, columns);
@@ -122,7 +122,7 @@ fn potrf<T: Real>(bench: &mut Bench, rows: u32) {
 
 #[test]
 fn cholesky_factors_are_right() {
-    let mut bench = Bench::cpu();
+    let mut bench = Bench::of_buffers();
     for rows in [1, 2, 31, 33, 64, 97, 160, 227] {
         potrf::<f32>(&mut bench, rows);
         potrf::<f64>(&mut bench, rows);
@@ -133,6 +133,6 @@ fn cholesky_factors_are_right() {
 fn a_matrix_without_a_factor_leaves_numbers_that_are_not_finite() {
     let (precision, rows) = (Precision::F64, 65);
     let case = Case::without_factor(PotrfTile { precision, rows });
-    let result = run::<f64>(&mut Bench::cpu(), &case);
+    let result = run::<f64>(&mut Bench::of_buffers(), &case);
     assert!(!case.at(LAYOUT, &result, 64, 64).is_finite());
 }
