@@ -28,6 +28,7 @@ fn setup() -> Setup {
             device(DeviceKind::Gpu, Some(3000)),
             device(DeviceKind::Gpu, Some(3000)),
         ],
+        is_direct: false,
     }
 }
 

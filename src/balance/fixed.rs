@@ -117,7 +117,7 @@ impl Balancer for Fixed {
     }
 
     fn lookahead(&self) -> u32 {
-        match self.plan.held.contains(&self.units) {
+        match self.plan.held.iter().sum::<u64>() == self.units {
             true => self.steps,
             false => 0,
         }

@@ -37,6 +37,7 @@ pub fn setup(units: u64, devices: Vec<DeviceView>) -> Setup {
         units,
         steps: 30,
         devices,
+        is_direct: false,
     }
 }
 
@@ -112,6 +113,7 @@ impl Machine {
             units: self.units,
             steps: self.steps,
             devices: self.devices.iter().map(|d| d.view.clone()).collect(),
+            is_direct: false,
         }
     }
 

@@ -80,6 +80,9 @@ pub struct Setup {
     pub units: u64,
     pub steps: u32,
     pub devices: Vec<DeviceView>,
+    /// Whether devices with memory of their own that hold all units need no barrier: what
+    /// they read of each other's results goes there directly.
+    pub is_direct: bool,
 }
 
 /// The units that each device holds and should compute of the pool in a step; one
@@ -260,7 +263,8 @@ pub trait Balancer {
     fn returned(&mut self, device: usize, step: u32);
 
     /// The number of further steps that may be planned before the reports of
-    /// earlier ones arrive. Above 0, the engine enqueues a lone device's steps ahead.
+    /// earlier ones arrive. Above 0, the engine enqueues steps ahead where devices hold
+    /// all units and need no barrier.
     fn lookahead(&self) -> u32 {
         0
     }

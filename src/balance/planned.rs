@@ -81,11 +81,11 @@ impl Balancer for Planned {
     }
 
     fn lookahead(&self) -> u32 {
-        let alone = self.plan.held.contains(&self.units);
+        let holds_all = self.plan.held.iter().sum::<u64>() == self.units;
         match self.lost {
             _ if self.barriers => 0,
             true => self.rest.lookahead(),
-            false if alone => self.steps,
+            false if holds_all => self.steps,
             false => 0,
         }
     }

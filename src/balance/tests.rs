@@ -305,6 +305,10 @@ fn a_lone_device_that_holds_everything_is_planned_ahead() {
     assert_eq!(dawl.lookahead(), 0);
     let all = Fixed::new("gpu", &setup, &[1.0]);
     assert_eq!(all.lookahead(), setup.steps);
+    let gpus = vec![real_gpu(1000, 1.0, 0.1); 2];
+    let setup = Machine::new(1000, gpus).setup();
+    let both = Fixed::new("gpu", &setup, &[1.0, 1.0]);
+    assert_eq!(both.lookahead(), setup.steps);
 }
 
 #[test]

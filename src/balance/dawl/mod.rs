@@ -91,6 +91,7 @@ pub struct Dawl {
     units: u64,
     steps: u32,
     devices: Vec<DeviceView>,
+    is_direct: bool,
     wants_probes: bool,
     active: ActiveSet,
     rates: Vec<RateEstimates>,
@@ -133,6 +134,7 @@ impl Dawl {
             units: setup.units,
             steps: setup.steps,
             devices: setup.devices.clone(),
+            is_direct: setup.is_direct,
             wants_probes: true,
             active: ActiveSet::new(count),
             rates: vec![RateEstimates::default(); count],
@@ -223,11 +225,11 @@ impl Dawl {
         more_launches(held, self.devices[device].slots) as f64
     }
 
-    /// Steps that a device that holds all units completes within `seconds`; 0 where
-    /// its rate is unknown.
-    fn steps_within(&self, device: usize, seconds: f64) -> u32 {
-        let rate = self.rates[device].held.value().unwrap_or(0.0);
-        (seconds * rate / self.units as f64).ceil() as u32
+    /// Steps that these devices, which hold all units, complete within `seconds`; 0 where
+    /// their rates are unknown.
+    fn steps_within(&self, devices: impl Iterator<Item = usize>, seconds: f64) -> u32 {
+        let rates = devices.map(|device| self.rates[device].held.value().unwrap_or(0.0));
+        (seconds * rates.sum::<f64>() / self.units as f64).ceil() as u32
     }
 
     /// What is expected of each device in the step that begins.
@@ -421,11 +423,14 @@ impl Balancer for Dawl {
         let has_settled = self.reports >= 2 && self.planned > self.replanned;
         let is_known = is_guided || has_settled || self.alone;
         let settled = is_known && self.active.trial.is_none() && !self.is_doubtful();
-        let lone = (self.active.lone()).filter(|d| settled && self.plan.held[*d] == self.units);
-        let Some(device) = lone else {
+        let held = &self.plan.held;
+        let holds = |device: &usize| held.get(*device).is_some_and(|units| *units > 0);
+        let holders = (0..self.devices.len()).filter(holds);
+        let needs_no_barrier = self.active.lone().is_some() || self.is_direct;
+        if !settled || !needs_no_barrier || held.iter().sum::<u64>() != self.units {
             return 0;
-        };
-        let ahead = self.steps_within(device, AHEAD).clamp(2, MOST_AHEAD);
+        }
+        let ahead = self.steps_within(holders, AHEAD).clamp(2, MOST_AHEAD);
         let until = self.active.next_try().unwrap_or(u32::MAX);
         let before = until.saturating_sub(self.planned + 1);
         // A trial begins at a barrier.

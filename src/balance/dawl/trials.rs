@@ -126,7 +126,8 @@ impl Dawl {
     }
 
     /// The least time that a step without `device` could take, and its partition. A
-    /// lone device has no overhead, and the others get at most the memory bandwidth
+    /// lone device has no overhead, nor have devices that need no barrier, and the others
+    /// get at most the memory bandwidth
     /// that `device` used, `among` so many devices on host memory.
     fn at_best_without(
         &self,
@@ -136,9 +137,13 @@ impl Dawl {
     ) -> Option<(f64, Partition)> {
         let without = self.best(Some(device), |abilities| {
             let mut abilities = abilities.to_vec();
-            let mut others = (0..abilities.len()).filter(|d| abilities[*d] != Ability::default());
-            if let (Some(lone), None) = (others.next(), others.next()) {
-                abilities[lone].overhead = 0.0;
+            let works = |d: &usize| abilities[*d] != Ability::default();
+            let others: Vec<usize> = (0..abilities.len()).filter(works).collect();
+            let mut holding = others.iter().map(|d| self.devices[*d].capacity.is_some());
+            if others.len() == 1 || self.is_direct && holding.all(|holds| holds) {
+                for device in others {
+                    abilities[device].overhead = 0.0;
+                }
             }
             partition::finish_together(self.units, &abilities)
         })?;

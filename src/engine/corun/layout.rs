@@ -62,12 +62,11 @@ impl Layout {
         })
     }
 
-    /// The device that holds every unit, if one does.
-    pub fn sole_holder(&self) -> Option<usize> {
-        let all = self.pool.start..self.held.last()?.end;
-        (self.pool.is_empty())
-            .then(|| self.held.iter().position(|h| *h == all))
-            .flatten()
+    /// The devices that hold units, if they hold all.
+    pub fn holders(&self) -> Option<Vec<usize>> {
+        let holds = |device: &usize| !self.held[*device].is_empty();
+        let holders = || (0..self.held.len()).filter(holds).collect();
+        (self.pool.is_empty()).then(holders)
     }
 
     /// The number of units that are in another place than in `before`.
@@ -122,7 +121,7 @@ mod tests {
         assert_eq!(layout.pool, 0..4);
         assert_eq!(layout.segments, [0..3, 3..3, 3..4]);
         assert_eq!(layout.held, [4..4, 4..9, 9..11]);
-        assert_eq!(layout.sole_holder(), None);
+        assert_eq!(layout.holders(), None);
     }
 
     #[test]
@@ -138,8 +137,8 @@ mod tests {
         assert_eq!(
             Layout::of(&plan(&[2], &[0]), &(0..2), &[2])
                 .unwrap()
-                .sole_holder(),
-            Some(0)
+                .holders(),
+            Some(vec![0])
         );
     }
 
@@ -153,12 +152,18 @@ mod tests {
         assert_eq!((layout.pool.clone(), layout.held[1].clone()), (7..9, 9..13));
         assert_eq!(layout.segments, [7..9, 9..9]);
         let plan = StepPlan {
+            held: vec![2, 4],
+            pooled: vec![0; 2],
+        };
+        let layout = Layout::of(&plan, &(7..13), &[2, 5]).unwrap();
+        assert_eq!(layout.holders(), Some(vec![0, 1]));
+        let plan = StepPlan {
             held: vec![6],
             pooled: vec![0],
         };
         let layout = Layout::of(&plan, &(7..13), &[6]).unwrap();
-        assert_eq!(layout.sole_holder(), Some(0));
-        assert_eq!(Layout::unplanned(&(7..13), 1).sole_holder(), None);
+        assert_eq!(layout.holders(), Some(vec![0]));
+        assert_eq!(Layout::unplanned(&(7..13), 1).holders(), None);
     }
 
     proptest! {

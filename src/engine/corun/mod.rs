@@ -12,8 +12,8 @@
 //! out the [`pool`] in chunks as devices become free, and wait for everything: the
 //! `barrier`. `run` is the state of a run, `context` what it shares with the form,
 //! `in_flight` the submitted commands, `probe` what is measured before the first
-//! step. A lone device that holds everything needs no barrier with the host
-//! (`solo`).
+//! step. Devices that hold everything and copy directly need no barrier with the host
+//! (`ahead`).
 //!
 //! A node of several computes some of the units as a [`session`], which gives the runtime
 //! back between two steps.
@@ -23,6 +23,7 @@
 //! the devices that are left. A lost device that is back takes part again from the
 //! next barrier on, with memory and queues of its new generation.
 
+mod ahead;
 mod barrier;
 mod context;
 mod error;
@@ -37,7 +38,6 @@ mod probe;
 mod record;
 mod run;
 pub mod session;
-mod solo;
 mod step;
 
 use std::sync::atomic::AtomicBool;

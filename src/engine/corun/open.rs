@@ -76,6 +76,7 @@ impl<'r, 'w> Corun<'r, 'w> {
             units: length(&units),
             steps: options.steps,
             devices: views.collect(),
+            is_direct: is_direct(&runtime, &spaces, &*form),
         };
         let states = spaces.into_iter().enumerate();
         let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));
@@ -120,6 +121,18 @@ impl<'r, 'w> Corun<'r, 'w> {
     ) -> Result<Outcome, CorunError> {
         RunState::new(self, balancer).run(control)
     }
+}
+
+/// Whether devices that hold all units need no barrier with the host.
+fn is_direct(runtime: &RuntimeScope, spaces: &[Space], form: &dyn Form) -> bool {
+    let holds = |device: &usize| spaces[*device].capacity.is_some_and(|units| units > 0);
+    let holders: Vec<usize> = (0..spaces.len()).filter(holds).collect();
+    let is_way = |(from, to): (usize, usize)| {
+        let path = runtime.peer_path(DeviceId(from), DeviceId(to));
+        from == to || path.is_some_and(|path| !path.through_host)
+    };
+    let mut ways = (holders.iter()).flat_map(|from| holders.iter().map(|to| (*from, *to)));
+    form.runs_ahead(true) && ways.all(is_way)
 }
 
 /// A device as balancers see it.

@@ -102,9 +102,9 @@ impl<'r, 'w> RunState<'r, 'w> {
         loop {
             while step < steps {
                 self.begin_step(step)?;
-                let end = match self.sole_holder() {
+                let end = match self.independent() {
                     _ if self.context.spoiled => StepEnd::Spoiled(0),
-                    Some(device) => self.solo(device, step, steps, control)?,
+                    Some(devices) => self.run_ahead(&devices, step, steps, control)?,
                     None => self.step(step)?,
                 };
                 match end {
@@ -309,14 +309,22 @@ impl<'r, 'w> RunState<'r, 'w> {
         Ok((self.context.layout.moved_since(&before), arrivals))
     }
 
-    /// The device whose queue can be kept filled without barriers in the
-    /// planned step.
-    pub(super) fn sole_holder(&self) -> Option<usize> {
+    /// The devices that need no barrier with the host in the planned step, so that their
+    /// queues can be kept filled: they hold all units, and what one reads of another's
+    /// results goes there directly.
+    pub(super) fn independent(&self) -> Option<Vec<usize>> {
         let (_, planned) = self.planned.as_ref()?;
         let layout = &self.context.layout;
         let stays = planned.as_ref().is_none_or(|planned| planned == layout);
-        (layout.sole_holder())
-            .filter(|_| stays && self.balancer.lookahead() > 0 && self.form.runs_ahead())
+        if !stays || self.balancer.lookahead() == 0 {
+            return None;
+        }
+        let holders = layout.holders()?;
+        let is_direct =
+            |one: &usize, other: &usize| one == other || self.context.is_direct(*one, *other);
+        let mut ways = (holders.iter()).flat_map(|one| holders.iter().map(move |two| (one, two)));
+        (self.form.runs_ahead(holders.len() > 1) && ways.all(|(one, two)| is_direct(one, two)))
+            .then_some(holders)
     }
 
     pub(super) fn balancer_fault(&self, step: u32, what: &'static str) -> CorunError {

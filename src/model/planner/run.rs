@@ -93,6 +93,7 @@ fn fixed(
                 min_chunk: worker.least_chunk(work.unit_bytes),
             })
             .collect(),
+        is_direct: false,
     };
     let plan = strategy.build(&setup)?.plan(0);
     let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))

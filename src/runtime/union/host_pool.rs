@@ -157,7 +157,7 @@ mod tests {
         calls: AtomicU64,
     }
 
-    struct Memory(Arc<Driver>, u64, Vec<u64>);
+    struct Memory(Arc<Driver>, u64, #[expect(dead_code)] Vec<u64>);
 
     impl Drop for Memory {
         fn drop(&mut self) {

@@ -31,10 +31,10 @@ pub trait Form {
         true
     }
 
-    /// Whether a lone device that holds all units can begin a step before the
-    /// host knows that the one before has ended.
-    fn runs_ahead(&self) -> bool {
-        true
+    /// Whether devices that hold all units can begin a step before the host knows that the
+    /// one before has ended: a lone device, or `several` among which copies go directly.
+    fn runs_ahead(&self, several: bool) -> bool {
+        !several
     }
 
     /// Writes the first version, or a later one that other nodes have left, into host memory,

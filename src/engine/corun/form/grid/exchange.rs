@@ -101,6 +101,7 @@ impl GridForm<'_> {
     ) -> Result<(), CorunError> {
         let (unit_bytes, halo, all) = (self.host.unit_bytes, self.grid.halo(), self.host.units);
         let held = context.layout.held.clone();
+        let mut copied: Vec<Vec<EventId>> = vec![Vec::new(); held.len()];
         let mut sources = Vec::new();
         for (from, own) in self.devices.iter_mut() {
             if context.devices[from].alive && !own.edges.is_empty() {
@@ -127,10 +128,14 @@ impl GridForm<'_> {
                         .filter(|(edge, _)| !common(edge, &units).is_empty());
                     let wait: Vec<EventId> = of.map(|(_, event)| *event).collect();
                     let commands = copies_of(unit_bytes, units.clone(), source, &ring);
-                    context.submit_each(purpose, commands, &wait)?;
+                    copied[*from].extend(context.submit_each(purpose, commands, &wait)?);
                     own.copies.received.push(units);
                 }
             }
+        }
+        // Devices that do not wait for a barrier may overwrite the edges before.
+        for (device, own) in self.devices.iter_mut() {
+            own.leaving = std::mem::take(&mut copied[device]);
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ struct DeviceGrid {
     windows: Option<Windows>,
     /// The edges of the next version, each with the launch after which it is there.
     edges: Vec<(Range<u64>, EventId)>,
-    /// Copies of units that it no longer holds to other devices.
+    /// Copies to other devices of units that it may overwrite in the coming step.
     leaving: Vec<EventId>,
     division: GridDivision,
     /// One for each queue for chunks.
@@ -236,6 +236,10 @@ impl HostGrids {
 }
 
 impl Form for GridForm<'_> {
+    fn runs_ahead(&self, _several: bool) -> bool {
+        true
+    }
+
     fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError> {
         self.host.present = 0;
         self.host.has_all = true;

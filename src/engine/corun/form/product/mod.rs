@@ -84,7 +84,7 @@ impl ProductForm<'_> {
 impl Form for ProductForm<'_> {
     /// An iteration needs every barrier: the host adds up the pieces of long rows
     /// and the vector's length.
-    fn runs_ahead(&self) -> bool {
+    fn runs_ahead(&self, _several: bool) -> bool {
         !self.host.spmv.iterates()
     }
 
