@@ -16,9 +16,14 @@ use crate::cluster::space::{Block, Part, SpaceId, Spaces};
 use crate::cluster::task::chain::{Chaining, Source};
 use crate::cluster::task::{Computed, Task, check};
 use crate::cluster::wire::Wire;
+use crate::codelet::Codelet;
 use crate::parallel;
+use crate::runtime::{DeviceId, QueueKind, RuntimeError};
 use crate::verify::Checked;
 use crate::workload::cluster::{Check, ClusterWorkload, Condition, NewSpace, Turn};
+
+/// Tasks whose kernels are compiled before the first one begins.
+const LOADED_TASKS: usize = 32;
 
 /// What a run is to do beside computing.
 pub struct Control<'a> {
@@ -150,6 +155,7 @@ impl Node<'_> {
         for space in workload.spaces() {
             ids.push(self.add_space(&space, control.tile)?);
         }
+        self.load_kernels(workload, &ids)?;
         let began = Instant::now();
         let planned = workload;
         let ended = self.run_tasks(planned, &ids, control)?;
@@ -245,6 +251,55 @@ impl Node<'_> {
         }
         let outcome = self.outcome(seconds, ended);
         Ok(Some(ClusterOutcome { figure, ..outcome }))
+    }
+
+    /// Compiles the kernels of the first tasks for all devices, while nothing waits for a
+    /// device: a compiler may take seconds.
+    fn load_kernels(
+        &mut self,
+        workload: &dyn ClusterWorkload,
+        ids: &[SpaceId],
+    ) -> Result<(), Interruption> {
+        let mut course = workload.course();
+        let mut codelets: Vec<Arc<Codelet>> = Vec::new();
+        for _ in 0..LOADED_TASKS {
+            let Turn::Task(number) = course.next() else {
+                break;
+            };
+            if workload.depends(number).is_some() {
+                break;
+            }
+            let task = workload.task(number, ids);
+            if task.count() > 0 {
+                let codelet = task.launch(0).codelet;
+                if codelet.opencl.is_some()
+                    && !codelets.iter().any(|one| Arc::ptr_eq(one, &codelet))
+                {
+                    codelets.push(codelet);
+                }
+            }
+        }
+        for device in 0..self.runtime.devices().len() {
+            // A device that is lost here is found lost when it is to compute.
+            let Ok(queue) = self.runtime.open_queue(DeviceId(device), QueueKind::Plain) else {
+                continue;
+            };
+            let loaded: Vec<_> = (codelets.iter())
+                .map(|codelet| self.runtime.load(queue, codelet))
+                .collect();
+            self.runtime.free_queue(queue);
+            for loaded in loaded {
+                match loaded {
+                    Ok(()) => {}
+                    // Others compute it, or nobody begins it here.
+                    Err(
+                        RuntimeError::NoImplementation { .. } | RuntimeError::DeviceLost { .. },
+                    ) => {}
+                    Err(error) => return Err(ClusterError::from(error).into()),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs the tasks. The result is how many have ended.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pdawl::codelet::{Codelet, Memory, Value};
-use pdawl::runtime::{Backend, CommandKind, Devices, EventId, QueueId, RuntimeError, Status};
+use pdawl::runtime::{CommandKind, EventId, QueueId, RuntimeError, Status};
 
 use super::harness::{Bench, codelet, contents, launch, read, write};
 use crate::own_process::in_own_process;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pdawl::codelet::{Memory, Precision};
 use pdawl::matrix::Csr;
-use pdawl::runtime::{Command, Devices, Launch};
+use pdawl::runtime::{Command, Launch};
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::factors::Factors;
 use pdawl::workload::spmv::{Form, Options, Placed, Spmv};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::codelet::{Memory, Value};
-use pdawl::runtime::{Backend, Devices};
 
 use super::harness::{Bench, contents, launch, read, write};
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use pdawl::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
 use pdawl::codelet::{Memory, Precision, Value};
-use pdawl::runtime::Devices;
 
 use super::harness::{Bench, contents, launch, read, write};
 use crate::tile_cases::{Case, Layout, Real};
