@@ -6,7 +6,7 @@ use std::time::Instant;
 use pdawl::codelet::{Memory, Value};
 use pdawl::machine::RuntimeKind;
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
-use pdawl::runtime::{Backend, DeviceId, RuntimeError};
+use pdawl::runtime::{DeviceId, RuntimeError};
 
 use super::harness::{Bench, codelet, contents, launch, read, select, write};
 use crate::own_process::{in_own_process, run_again};

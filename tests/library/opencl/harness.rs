@@ -10,8 +10,8 @@ use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, 
 use pdawl::runtime::cuda;
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::{
-    Backend, BufferId, Command, Completion, DeviceId, Devices, EventId, HostRegion, Launch,
-    QueueId, RuntimeError, Status,
+    Backend, BufferId, Command, Completion, DeviceId, EventId, HostRegion, Launch, QueueId,
+    RuntimeError, Status,
 };
 
 use crate::pocl::cpu_device;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pdawl::codelet::{
     AddressSpace, Codelet, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value,
 };
-use pdawl::runtime::{DeviceId, Devices, Memory, QueueKind, RuntimeError};
+use pdawl::runtime::{DeviceId, Memory, QueueKind, RuntimeError};
 
 use super::harness::{Bench, contents, launch, read};
 

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use pdawl::codelet::{HostMemoryId, Memory, Value};
-use pdawl::runtime::{
-    Backend, Command, DeviceId, Devices, HostRegion, Location, Rows, RuntimeError,
-};
+use pdawl::runtime::{Command, DeviceId, HostRegion, Location, Rows, RuntimeError};
 
 use super::harness::{Bench, codelet, contents, launch, read, write};
 use crate::pocl::cpu_device;
