@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
 use super::error::{Failure, check};
+use super::nvrtc::{self, Nvrtc};
 use super::{Discovery, Found};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
@@ -75,7 +76,7 @@ fn broken(failure: Failure) -> String {
 }
 
 /// A version as people write it.
-fn release(version: i32) -> String {
+pub(super) fn release(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
@@ -144,7 +145,16 @@ pub(super) fn found(number: i32, version: i32) -> Result<Found, Failure> {
             uuid: uuid(device),
             pci: bus.zip(slot),
         },
+        nvrtc: nvrtc::find(version).map(Nvrtc::name).ok(),
     })
+}
+
+/// Ten times a device's compute capability.
+pub(super) fn capability(device: CUdevice) -> Result<u32, Failure> {
+    use CUdevice_attribute::*;
+    let major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(u32::try_from(10 * major + minor).unwrap_or(0))
 }
 
 fn model(device: CUdevice) -> Result<String, Failure> {
