@@ -13,16 +13,34 @@ use crate::runtime::opencl::Discovery;
 const CHOICE: &str = "PDAWL_CUDA_COMPILER";
 
 /// The compiler of a GPU, by its name for users, where one is installed and not excluded by
-/// the choice.
+/// the choice. NVRTC is looked for only where it is needed.
 pub fn name(gpu: &Found, opencl: &Discovery) -> Option<String> {
-    let choice = choice().ok()?;
     let mut devices = opencl.devices.iter();
     let has_opencl = devices.any(|device| device.identity.is(&gpu.identity));
+    chosen(choice().ok()?, has_opencl, nvrtc)
+}
+
+fn chosen(
+    choice: Choice,
+    has_opencl: bool,
+    nvrtc: impl FnOnce() -> Option<String>,
+) -> Option<String> {
     match choice {
         Choice::Any | Choice::Opencl if has_opencl => Some("NVIDIA's OpenCL".to_owned()),
-        Choice::Any | Choice::Nvrtc => gpu.nvrtc.clone(),
+        Choice::Any | Choice::Nvrtc => nvrtc(),
         Choice::Opencl => None,
     }
+}
+
+#[cfg(feature = "cuda")]
+fn nvrtc() -> Option<String> {
+    let driver = super::discover::start().ok()?;
+    super::nvrtc::find(driver).map(|nvrtc| nvrtc.name()).ok()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn nvrtc() -> Option<String> {
+    None
 }
 
 /// The compilers that may be used.
@@ -75,8 +93,7 @@ mod open {
         pub(in crate::runtime::cuda) fn of(device: &OpenDevice) -> Result<Self, RuntimeError> {
             let opencl = || PtxCompiler::new(&device.info.name, &device.identity).map(Self::Opencl);
             let nvrtc = || nvrtc::find(device.driver).map(Self::Nvrtc);
-            let of_nvrtc =
-                |why| RuntimeError::Selection(format!("{}: {why}", device.info.name));
+            let of_nvrtc = |why| RuntimeError::Selection(format!("{}: {why}", device.info.name));
             match choice().map_err(RuntimeError::Selection)? {
                 Choice::Opencl => opencl(),
                 Choice::Nvrtc => nvrtc().map_err(of_nvrtc),
@@ -102,9 +119,14 @@ mod open {
         ) -> Result<String, RuntimeError> {
             match self {
                 Self::Opencl(compiler) => compiler.compile(source),
-                Self::Nvrtc(compiler) => compiler
-                    .compile(source, device.capability)
-                    .map_err(|log| not_built(source, device, log)),
+                Self::Nvrtc(compiler) => {
+                    let made = compiler.compile(source, device.capability);
+                    made.map_err(|log| RuntimeError::Build {
+                        device: device.info.name.clone(),
+                        kernel: format!("{} ({})", source.entry(), source.file()),
+                        log,
+                    })
+                }
             }
         }
 
@@ -119,21 +141,11 @@ mod open {
         ) -> Result<Vec<KernelArgument>, RuntimeError> {
             match self {
                 Self::Opencl(compiler) => compiler.arguments(source),
-                Self::Nvrtc(_) => {
-                    let log = "NVRTC does not tell the names and types of a kernel's arguments; \
-                               ask an OpenCL device, or install NVIDIA's OpenCL \
-                               (libnvidia-opencl.so.1 and /etc/OpenCL/vendors/nvidia.icd)";
-                    Err(not_built(source, device, log.to_owned()))
-                }
+                Self::Nvrtc(_) => Err(RuntimeError::Unsupported {
+                    device: device.info.name.clone(),
+                    what: "listing a kernel's arguments with NVRTC",
+                }),
             }
-        }
-    }
-
-    fn not_built(source: &KernelSource, device: &OpenDevice, log: String) -> RuntimeError {
-        RuntimeError::Build {
-            device: device.info.name.clone(),
-            kernel: format!("{} ({})", source.entry(), source.file()),
-            log,
         }
     }
 }
@@ -143,12 +155,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn opencl_compiles_where_it_offers_the_gpu_and_nvrtc_elsewhere() {
+        let nvrtc = || Some("NVRTC".to_owned());
+        for (choice, of_both, of_nvrtc, of_opencl) in [
+            (Choice::Any, "NVIDIA's OpenCL", "NVRTC", "NVIDIA's OpenCL"),
+            (Choice::Opencl, "NVIDIA's OpenCL", "none", "NVIDIA's OpenCL"),
+            (Choice::Nvrtc, "NVRTC", "NVRTC", "none"),
+        ] {
+            let told = |compiler: Option<String>| compiler.unwrap_or("none".to_owned());
+            assert_eq!(told(chosen(choice, true, nvrtc)), of_both);
+            assert_eq!(told(chosen(choice, false, nvrtc)), of_nvrtc);
+            assert_eq!(told(chosen(choice, true, || None)), of_opencl);
+            assert_eq!(chosen(choice, false, || None), None);
+        }
+    }
+
+    #[test]
     fn a_choice_is_one_of_two_compilers() {
         assert_eq!(read(None), Ok(Choice::Any));
         assert_eq!(read(Some("")), Ok(Choice::Any));
         assert_eq!(read(Some("opencl")), Ok(Choice::Opencl));
         assert_eq!(read(Some("nvrtc")), Ok(Choice::Nvrtc));
         let why = read(Some("nvcc")).unwrap_err();
-        assert!(why.contains("`nvcc`") && why.contains("opencl or nvrtc"), "{why}");
+        assert!(
+            why.contains("`nvcc`") && why.contains("opencl or nvrtc"),
+            "{why}"
+        );
     }
 }

@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
 use super::error::{Failure, check};
-use super::nvrtc::{self, Nvrtc};
 use super::{Discovery, Found};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
@@ -145,7 +144,6 @@ pub(super) fn found(number: i32, version: i32) -> Result<Found, Failure> {
             uuid: uuid(device),
             pci: bus.zip(slot),
         },
-        nvrtc: nvrtc::find(version).map(Nvrtc::name).ok(),
     })
 }
 

@@ -69,8 +69,6 @@ pub struct Found {
     pub info: Device,
     /// Which GPU it is, for comparison with OpenCL's devices.
     pub identity: GpuIdentity,
-    /// The NVRTC that can compile kernels for it, where one is installed.
-    pub nvrtc: Option<String>,
 }
 
 /// The GPUs found.

@@ -150,7 +150,9 @@ impl Library {
         if unsafe { (self.supported)(all.as_mut_ptr()) } != 0 {
             return Vec::new();
         }
-        all.into_iter().filter_map(|one| one.try_into().ok()).collect()
+        all.into_iter()
+            .filter_map(|one| one.try_into().ok())
+            .collect()
     }
 
     /// Compiles a program to PTX.
@@ -184,9 +186,7 @@ impl Library {
         };
         self.check("nvrtcCreateProgram", code)?;
         // SAFETY: the program is there, and so many options that end with zero.
-        let code = unsafe {
-            (self.compile)(program.raw, options.len() as c_int, options.as_ptr())
-        };
+        let code = unsafe { (self.compile)(program.raw, options.len() as c_int, options.as_ptr()) };
         if code != 0 {
             let log = program.text(self.log_size, self.log).unwrap_or_default();
             if !log.trim().is_empty() {
@@ -211,7 +211,9 @@ impl Library {
         let text = match text.is_null() {
             true => String::new(),
             // SAFETY: the text ends with zero.
-            false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+            false => unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned(),
         };
         NotCompiled::Failed(format!("{call} answers {code}: {text}"))
     }

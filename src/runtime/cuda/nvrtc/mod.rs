@@ -41,7 +41,10 @@ pub(super) struct Nvrtc(Library);
 /// Why there is none, with the remedy.
 pub(super) fn find(driver: i32) -> Result<&'static Nvrtc, String> {
     static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
-    FOUND.get_or_init(|| search(driver)).as_ref().map_err(Clone::clone)
+    FOUND
+        .get_or_init(|| search(driver))
+        .as_ref()
+        .map_err(Clone::clone)
 }
 
 fn search(driver: i32) -> Result<Nvrtc, String> {
@@ -86,10 +89,7 @@ impl Nvrtc {
         };
         let made = source::rewrite(source.text()).and_then(|rewritten| {
             let apart = rewritten.keeps_operations_apart;
-            let given = format!(
-                "{} -DPDAWL_NV_CAPABILITY={capability}",
-                source.options()
-            );
+            let given = format!("{} -DPDAWL_NV_CAPABILITY={capability}", source.options());
             let options = options::options(&given, capability, apart)?;
             let text = with_header(&rewritten, &options.macros, source.file());
             match self.0.compile(&text, source.file(), &options.all) {

@@ -123,22 +123,42 @@ mod tests {
 
     fn assert_has(options: &Options, expected: &[&str]) {
         for option in expected {
-            assert!(options.all.iter().any(|own| own == option), "{option}: {options:?}");
+            assert!(
+                options.all.iter().any(|own| own == option),
+                "{option}: {options:?}"
+            );
         }
     }
 
     #[test]
     fn macros_and_meanings_are_kept() {
-        let plain = of("-DA=1 -D B -cl-std=CL1.2 -cl-mad-enable -D'C=a b' -UD", false);
+        let plain = of(
+            "-DA=1 -D B -cl-std=CL1.2 -cl-mad-enable -D'C=a b' -UD",
+            false,
+        );
         assert_eq!(
             plain.macros,
             "#define A 1\n#define B 1\n#define C a b\n#undef D\n"
         );
         assert_eq!(plain.all[0], "--gpu-architecture=compute_80");
-        assert_has(&plain, &["--fmad=true", "--prec-div=false", "--prec-sqrt=false", "--ftz=false"]);
+        assert_has(
+            &plain,
+            &[
+                "--fmad=true",
+                "--prec-div=false",
+                "--prec-sqrt=false",
+                "--ftz=false",
+            ],
+        );
         assert_has(&of("-cl-mad-enable", true), &["--fmad=false"]);
-        let exact = of("-cl-fp32-correctly-rounded-divide-sqrt -cl-denorms-are-zero", false);
-        assert_has(&exact, &["--prec-div=true", "--prec-sqrt=true", "--ftz=true"]);
+        let exact = of(
+            "-cl-fp32-correctly-rounded-divide-sqrt -cl-denorms-are-zero",
+            false,
+        );
+        assert_has(
+            &exact,
+            &["--prec-div=true", "--prec-sqrt=true", "--ftz=true"],
+        );
     }
 
     #[test]
@@ -151,7 +171,10 @@ mod tests {
     #[test]
     fn what_nvrtc_does_not_have_is_named() {
         for (given, part) in [
-            ("-cl-single-precision-constant", "-cl-single-precision-constant"),
+            (
+                "-cl-single-precision-constant",
+                "-cl-single-precision-constant",
+            ),
             ("-cl-std=CL2.0", "-cl-std=CL2.0"),
             ("-I include", "-I"),
             ("-D", "lacks a name"),

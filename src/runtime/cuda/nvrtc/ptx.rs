@@ -26,7 +26,9 @@ pub(super) fn as_of_opencl(ptx: &str) -> String {
 fn local_argument(line: &str) -> Option<String> {
     let (before, rest) = line.split_once(LOCAL)?;
     let (name, after) = rest.split_once(LOCAL_SIZE)?;
-    Some(format!("{before}.param .u64 .ptr .shared .align 1 {name}{after}"))
+    Some(format!(
+        "{before}.param .u64 .ptr .shared .align 1 {name}{after}"
+    ))
 }
 
 fn group(line: &str) -> Option<String> {
@@ -60,7 +62,10 @@ mod tests {
     #[test]
     fn local_memory_and_groups_are_as_opencl_has_them() {
         let text = as_of_opencl(OF_NVRTC);
-        assert!(text.contains(".param .u64 .ptr .shared .align 1 k_param_1,\n"), "{text}");
+        assert!(
+            text.contains(".param .u64 .ptr .shared .align 1 k_param_1,\n"),
+            "{text}"
+        );
         assert!(text.contains("\n)\n.reqntid 32, 8, 1\n{"), "{text}");
         assert_eq!(text.lines().count(), OF_NVRTC.lines().count());
         let kernels = translate(&text).unwrap().kernels;
@@ -77,7 +82,9 @@ mod tests {
 
     #[test]
     fn other_lines_stay() {
-        let plain = OF_NVRTC.replace("256", "128").replace(".maxntid 4210720, 1, 1\n", "");
+        let plain = OF_NVRTC
+            .replace("256", "128")
+            .replace(".maxntid 4210720, 1, 1\n", "");
         assert_eq!(as_of_opencl(&plain), plain);
     }
 }

@@ -40,13 +40,22 @@ impl<'a> Edits<'a> {
     /// breaks among them stay.
     pub(super) fn replace(&mut self, range: Range<usize>, by: &str) {
         let mut before = self.changes.range(..range.end);
-        if before.next_back().is_some_and(|(_, (end, _))| *end > range.start) {
+        if before
+            .next_back()
+            .is_some_and(|(_, (end, _))| *end > range.start)
+        {
             return;
         }
         let breaks: String = self.text[range.clone()]
             .split_inclusive('\n')
             .filter(|line| line.ends_with('\n'))
-            .map(|line| if line.trim_end().ends_with('\\') { "\\\n" } else { "\n" })
+            .map(|line| {
+                if line.trim_end().ends_with('\\') {
+                    "\\\n"
+                } else {
+                    "\n"
+                }
+            })
             .collect();
         self.changes
             .insert(range.start, (range.end, format!("{by}{breaks}")));

@@ -35,7 +35,8 @@ fn kernel(code: &[Token], begin: usize, edits: &mut Edits) -> usize {
             "__attribute__" => at = behind(code, at + 1, edits),
             "(" => {
                 let end = behind(code, at, edits);
-                for parameter in parameters(&code[at + 1..end - 1], edits) {
+                let inside = code.get(at + 1..end - 1).unwrap_or_default();
+                for parameter in parameters(inside, edits) {
                     if let Some(pointer) = local_argument(parameter, edits)
                         && !pointers.contains(&pointer)
                     {
