@@ -174,13 +174,14 @@ __forceinline__ typename enable<number<C>::is(), A>::type select(A a, B b, C cho
     return chooses ? (A)b : a;
 }
 template <class A, class B, class C, class V = both<A, B>>
-__forceinline__ V select(A a, B b, C chooses)
+__forceinline__ V select(const A &a_of, const B &b_of, const C &chooses_of)
 {
+    PDAWL_VALUE(a) PDAWL_VALUE(b) PDAWL_VALUE(chooses)
     V v;
     PDAWL_EACH(i, count_of<V>())
     {
         typedef typename number<element<C>>::with_sign S;
-        v.data[i] = (S)part(chooses, i) < 0 ? part(b, i) : part(a, i);
+        v[i] = (S)part(chooses, i) < 0 ? part(b, i) : part(a, i);
     }
     return v;
 }
@@ -203,14 +204,16 @@ PDAWL_VECTORS_3(bitselect)
 
 template <class A, PDAWL_IF_WHOLE(A)> __forceinline__ int any(A a) { return a < 0; }
 template <class A, PDAWL_IF_WHOLE(A)> __forceinline__ int all(A a) { return a < 0; }
-template <class A, class V = own<A>> __forceinline__ int any(A a)
+template <class A, class V = own<A>> __forceinline__ int any(const A &a_of)
 {
+    PDAWL_VALUE(a)
     int is = 0;
     PDAWL_EACH(i, count_of<V>()) is |= part(a, i) < 0;
     return is;
 }
-template <class A, class V = own<A>> __forceinline__ int all(A a)
+template <class A, class V = own<A>> __forceinline__ int all(const A &a_of)
 {
+    PDAWL_VALUE(a)
     int is = 1;
     PDAWL_EACH(i, count_of<V>()) is &= part(a, i) < 0;
     return is;

@@ -199,21 +199,23 @@ PDAWL_VECTORS_3(smoothstep)
 #define PDAWL_IS_1(name, is)                                                                \
     __forceinline__ int name(float a) { return is; }                                        \
     __forceinline__ int name(double a) { return is; }                                       \
-    template <class A, class V = own<A>> __forceinline__ with_sign<V> name(A v)      \
+    template <class A, class V = own<A>> __forceinline__ with_sign<V> name(const A &v_of)   \
     {                                                                                       \
+        PDAWL_VALUE(v)                                                                      \
         with_sign<V> all;                                                                   \
-        PDAWL_EACH(i, count_of<V>()) all.data[i] = -name(part(v, i));                         \
+        PDAWL_EACH(i, count_of<V>()) all[i] = -name(part(v, i));                            \
         return all;                                                                         \
     }
 #define PDAWL_IS_2(name, is)                                                                \
     __forceinline__ int name(float a, float b) { return is; }                               \
     __forceinline__ int name(double a, double b) { return is; }                             \
     template <class A, class B, class V = both<A, B>>                                       \
-    __forceinline__ with_sign<V> name(A v, B w)                               \
+    __forceinline__ with_sign<V> name(const A &v_of, const B &w_of)                         \
     {                                                                                       \
+        PDAWL_VALUE(v) PDAWL_VALUE(w)                                                       \
         with_sign<V> all;                                                                   \
-        PDAWL_EACH(i, count_of<V>())                                                          \
-            all.data[i] = -name((element<V>)part(v, i), (element<V>)part(w, i));            \
+        PDAWL_EACH(i, count_of<V>())                                                        \
+            all[i] = -name((element<V>)part(v, i), (element<V>)part(w, i));            \
         return all;                                                                         \
     }
 PDAWL_IS_1(isfinite, ::isfinite(a))
@@ -234,8 +236,9 @@ PDAWL_IS_2(isunordered, a != a || b != b)
 #undef PDAWL_IS_2
 
 template <class A, class B, class V = own<A>>
-__forceinline__ element<V> dot(A a, B b)
+__forceinline__ element<V> dot(const A &a_of, const B &b_of)
 {
+    PDAWL_VALUE(a) PDAWL_VALUE(b)
     element<V> sum = part(a, 0) * part(b, 0);
     PDAWL_EACH(i, count_of<V>() - 1) sum += part(a, i + 1) * part(b, i + 1);
     return sum;
@@ -251,13 +254,14 @@ template <class T, int N> __forceinline__ vector<T, N> cross_of(vector<T, N> a, 
     c.z = a.x * b.y - a.y * b.x;
     return c;
 }
-template <class A, class B, class V = own<A>> __forceinline__ V cross(A a, B b)
+template <class A, class B, class V = own<A>> __forceinline__ V cross(const A &a, const B &b)
 {
     return cross_of(V(a), V(b));
 }
 // Divided by the largest number, so that the squares do not overflow.
-template <class A, class V = own<A>> __forceinline__ element<V> length(A a)
+template <class A, class V = own<A>> __forceinline__ element<V> length(const A &a_of)
 {
+    PDAWL_VALUE(a)
     element<V> most = 0, sum = 0;
     PDAWL_EACH(i, count_of<V>()) most = fmax(most, fabs(part(a, i)));
     if (most == 0 || isinf(most))
@@ -267,24 +271,26 @@ template <class A, class V = own<A>> __forceinline__ element<V> length(A a)
 }
 __forceinline__ float length(float a) { return ::fabsf(a); }
 __forceinline__ double length(double a) { return ::fabs(a); }
-template <class A, class B> __forceinline__ auto distance(A a, B b)
+template <class A, class B> __forceinline__ auto distance(const A &a, const B &b)
 {
     return length(a - b);
 }
-template <class A, class V = own<A>> __forceinline__ V normalize(A a)
+template <class A, class V = own<A>> __forceinline__ V normalize(const A &a_of)
 {
+    PDAWL_VALUE(a)
     const element<V> size = length(a);
     return size == 0 ? V(a) : a / size;
 }
 __forceinline__ float normalize(float a) { return sign(a); }
 __forceinline__ double normalize(double a) { return sign(a); }
-template <class A> __forceinline__ float fast_length(A a) { return ::sqrtf(dot(a, a)); }
-template <class A, class B> __forceinline__ float fast_distance(A a, B b)
+template <class A> __forceinline__ float fast_length(const A &a) { return ::sqrtf(dot(a, a)); }
+template <class A, class B> __forceinline__ float fast_distance(const A &a, const B &b)
 {
     return fast_length(a - b);
 }
-template <class A, class V = own<A>> __forceinline__ V fast_normalize(A a)
+template <class A, class V = own<A>> __forceinline__ V fast_normalize(const A &a_of)
 {
+    PDAWL_VALUE(a)
     const float square = dot(a, a);
     return square == 0 ? V(a) : a * ::rsqrtf(square);
 }

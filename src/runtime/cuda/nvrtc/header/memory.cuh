@@ -15,16 +15,11 @@ template <class To, class From> __forceinline__ To as(const From &from)
 #define PDAWL_AS_1(type)                                             \
     template <class V> __forceinline__ type as_##type(const V &from) \
     {                                                                \
-        return as<type>(own_or_number(from));                        \
+        return as<type>(value(from));                        \
     }
 #define PDAWL_AS(T) \
     PDAWL_AS_1(T) PDAWL_AS_1(T##2) PDAWL_AS_1(T##3) PDAWL_AS_1(T##4) PDAWL_AS_1(T##8) \
     PDAWL_AS_1(T##16)
-template <class V, class W = own<V>> __forceinline__ W own_or_number(const V &v) { return v; }
-template <class V> __forceinline__ typename enable<number<V>::is(), V>::type own_or_number(const V &v)
-{
-    return v;
-}
 PDAWL_AS(char)
 PDAWL_AS(uchar)
 PDAWL_AS(short)
@@ -113,14 +108,14 @@ __forceinline__ To convert(const From &from, bool saturates, rounding how, bool 
         static_assert(count_of<To>() == count_of<From>(), "convert_type keeps how many there are");
         To to;
         PDAWL_EACH(i, count_of<To>())
-            to.data[i] = converted<element<To>>(part(from, i), saturates, how, is_how_given);
+            to[i] = converted<element<To>>(part(from, i), saturates, how, is_how_given);
         return to;
     }
 }
 #define PDAWL_CONVERT_1(name, type, saturates, how, is_given)          \
     template <class V> __forceinline__ type name(const V &from)        \
     {                                                                  \
-        return convert<type>(from, saturates, how, is_given);          \
+        return convert<type>(value(from), saturates, how, is_given);          \
     }
 #define PDAWL_CONVERT_2(name, type, saturates)                  \
     PDAWL_CONVERT_1(name, type, saturates, ZERO, false)         \
@@ -132,7 +127,7 @@ __forceinline__ To convert(const From &from, bool saturates, rounding how, bool 
     PDAWL_CONVERT_2(convert_##type, type, false) \
     PDAWL_CONVERT_2(convert_##type##_sat, type, true)
 #define PDAWL_CONVERT(T)                                                        \
-    PDAWL_CONVERT_3(T) PDAWL_CONVERT_3(T##2) PDAWL_CONVERT_3(T##3) PDAWL_CONVERT_3(T##4) \
+    PDAWL_CONVERT_3(T) PDAWL_CONVERT_3(T##2) PDAWL_CONVERT_3(T##3) PDAWL_CONVERT_3(T##4)    \
     PDAWL_CONVERT_3(T##8) PDAWL_CONVERT_3(T##16)
 PDAWL_CONVERT(char)
 PDAWL_CONVERT(uchar)
@@ -155,13 +150,14 @@ PDAWL_CONVERT(double)
     template <class T> __forceinline__ vector<T, N> vload##N(size_t at, const T *from)      \
     {                                                                                       \
         vector<T, N> v;                                                                     \
-        PDAWL_EACH(i, N) v.data[i] = from[at * N + i];                                      \
+        PDAWL_EACH(i, N) v[i] = from[at * N + i];                                      \
         return v;                                                                           \
     }                                                                                       \
     template <class V, class T>                                                             \
-    __forceinline__ void vstore##N(const V &v, size_t at, T *to)                            \
+    __forceinline__ void vstore##N(const V &v_of, size_t at, T *to)                         \
     {                                                                                       \
-        static_assert(count_of<V>() == N, "vstoreN stores vectors of N components");          \
+        PDAWL_VALUE(v)                                                                      \
+        static_assert(count_of<V>() == N, "vstoreN stores vectors of N components");        \
         PDAWL_EACH(i, N) to[at * N + i] = part(v, i);                                       \
     }
 PDAWL_LOAD(2)
@@ -204,13 +200,15 @@ __forceinline__ float whole_of(half from)
 // Aligned vectors of 3 are 4 apart.
 #define PDAWL_HALVES(N, suffix)                                                             \
     template <class V>                                                                      \
-    __forceinline__ void vstore_half##N##suffix(const V &v, size_t at, half *to)            \
+    __forceinline__ void vstore_half##N##suffix(const V &v_of, size_t at, half *to)         \
     {                                                                                       \
+        PDAWL_VALUE(v)                                                                      \
         PDAWL_EACH(i, N) to[at * N + i] = half_of##suffix(part(v, i));                      \
     }                                                                                       \
     template <class V>                                                                      \
-    __forceinline__ void vstorea_half##N##suffix(const V &v, size_t at, half *to)           \
+    __forceinline__ void vstorea_half##N##suffix(const V &v_of, size_t at, half *to)        \
     {                                                                                       \
+        PDAWL_VALUE(v)                                                                      \
         PDAWL_EACH(i, N) to[at * (N == 3 ? 4 : N) + i] = half_of##suffix(part(v, i));       \
     }
 PDAWL_HALF(, rn)
@@ -225,13 +223,13 @@ __forceinline__ float vload_half(size_t at, const half *from) { return whole_of(
     __forceinline__ vector<float, N> vload_half##N(size_t at, const half *from)             \
     {                                                                                       \
         vector<float, N> v;                                                                 \
-        PDAWL_EACH(i, N) v.data[i] = whole_of(from[at * N + i]);                            \
+        PDAWL_EACH(i, N) v[i] = whole_of(from[at * N + i]);                            \
         return v;                                                                           \
     }                                                                                       \
     __forceinline__ vector<float, N> vloada_half##N(size_t at, const half *from)            \
     {                                                                                       \
         vector<float, N> v;                                                                 \
-        PDAWL_EACH(i, N) v.data[i] = whole_of(from[at * (N == 3 ? 4 : N) + i]);             \
+        PDAWL_EACH(i, N) v[i] = whole_of(from[at * (N == 3 ? 4 : N) + i]);             \
         return v;                                                                           \
     }
 PDAWL_HALVES(2)
@@ -329,20 +327,22 @@ __forceinline__ void wait_group_events(int, const event_t *) { __syncthreads(); 
 template <class T> __forceinline__ void prefetch(const T *, size_t) {}
 
 template <class A, class M, class V = own<A>>
-__forceinline__ vector<element<V>, count_of<M>()> shuffle(A a, M mask)
+__forceinline__ vector<element<V>, count_of<M>()> shuffle(const A &a_of, const M &mask_of)
 {
+    PDAWL_VALUE(a) PDAWL_VALUE(mask)
     vector<element<V>, count_of<M>()> v;
-    PDAWL_EACH(i, count_of<M>()) v.data[i] = part(a, (int)(part(mask, i) & (count_of<V>() - 1)));
+    PDAWL_EACH(i, count_of<M>()) v[i] = part(a, (int)(part(mask, i) & (count_of<V>() - 1)));
     return v;
 }
 template <class A, class B, class M, class V = own<A>>
-__forceinline__ vector<element<V>, count_of<M>()> shuffle2(A a, B b, M mask)
+__forceinline__ vector<element<V>, count_of<M>()> shuffle2(const A &a_of, const B &b_of, const M &mask_of)
 {
+    PDAWL_VALUE(a) PDAWL_VALUE(b) PDAWL_VALUE(mask)
     vector<element<V>, count_of<M>()> v;
     PDAWL_EACH(i, count_of<M>())
     {
         const int at = (int)(part(mask, i) & (2 * count_of<V>() - 1));
-        v.data[i] = at < count_of<V>() ? part(a, at) : part(b, at - count_of<V>());
+        v[i] = at < count_of<V>() ? part(a, at) : part(b, at - count_of<V>());
     }
     return v;
 }

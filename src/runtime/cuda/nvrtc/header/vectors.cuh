@@ -37,28 +37,23 @@ PDAWL_NUMBER(float, false, int, uint)
 PDAWL_NUMBER(double, false, long, ulong)
 #undef PDAWL_NUMBER
 
-constexpr int largest(int a) { return a; }
-template <class... R> constexpr int largest(int a, R... rest)
-{
-    return a > largest(rest...) ? a : largest(rest...);
-}
-
-// Some components of a vector, in the place of the vector.
+// Some components of a vector. It lies where the vector does, and is as large as one component,
+// so that it is not copied: what takes it has a vector of its components.
 template <class T, int... I> struct swizzle {
-    static constexpr int count() { return sizeof...(I); }
-    T data[largest(I...) + 1];
+    T first;
 
-    __forceinline__ T part(int i) const
+    swizzle() = default;
+    swizzle(const swizzle &) = delete;
+    __forceinline__ T &at(int i) { return ((T *)this)[i]; }
+    __forceinline__ const T &at(int i) const { return ((const T *)this)[i]; }
+    __forceinline__ operator vector<T, sizeof...(I)>() const
     {
-        constexpr int places[] = {I...};
-        return data[places[i]];
+        return vector<T, sizeof...(I)>(at(I)...);
     }
-    __forceinline__ operator vector<T, sizeof...(I)>() const { return vector<T, sizeof...(I)>(data[I]...); }
     template <class V> __forceinline__ swizzle &operator=(const V &from)
     {
         return set(vector<T, sizeof...(I)>(from));
     }
-    // Without it, all of the vector would be copied.
     __forceinline__ swizzle &operator=(const swizzle &from)
     {
         return set(vector<T, sizeof...(I)>(from));
@@ -66,7 +61,7 @@ template <class T, int... I> struct swizzle {
     __forceinline__ swizzle &set(const vector<T, sizeof...(I)> &from)
     {
         int i = 0;
-        ((data[I] = from.data[i++]), ...);
+        ((at(I) = from[i++]), ...);
         return *this;
     }
     template <class V> __forceinline__ swizzle &operator+=(const V &v) { return set(*this + v); }
@@ -94,11 +89,15 @@ template <class V> constexpr int count_of() { return shape<V>::count(); }
 template <class V> constexpr int places_of() { return count_of<V>() == 0 ? 1 : count_of<V>(); }
 
 template <class V> __forceinline__ V part(const V &number, int) { return number; }
-template <class T, int N> __forceinline__ T part(const vector<T, N> &v, int i) { return v.data[i]; }
-template <class T, int... I> __forceinline__ T part(const swizzle<T, I...> &v, int i)
+template <class T, int N> __forceinline__ T part(const vector<T, N> &v, int i) { return v[i]; }
+
+// A number or a vector of its own, which is read at once.
+template <class V> __forceinline__ V value(const V &number) { return number; }
+template <class T, int... I> __forceinline__ vector<T, sizeof...(I)> value(const swizzle<T, I...> &v)
 {
-    return v.part(i);
+    return v;
 }
+#define PDAWL_VALUE(name) const auto name = value(name##_of);
 
 template <class T, int N> struct alignas(N * sizeof(T)) together {
     T data[N];
@@ -110,112 +109,111 @@ template <class T, int N> struct alignas(N * sizeof(T)) together {
 // other.
 #define PDAWL_CONSTRUCTORS(N)                                                               \
     vector() = default;                                                                     \
-    __forceinline__ vector(const vector &from) : whole(from.whole) {}                        \
-    template <class S, typename enable<number<S>::is()>::type = 0>                            \
+    __forceinline__ vector(const vector &from) { copy(from); }                              \
+    template <class S, typename enable<number<S>::is()>::type = 0>                          \
     __forceinline__ vector(S number)                                                        \
     {                                                                                       \
-        PDAWL_EACH(i, N) data[i] = (T)number;                                               \
-    }                                                                                       \
-    template <int... I, typename enable<sizeof...(I) == N>::type = 0>                       \
-    __forceinline__ vector(const swizzle<T, I...> &from)                                    \
-    {                                                                                       \
-        PDAWL_EACH(i, N) data[i] = from.part(i);                                            \
+        PDAWL_EACH(i, N) (*this)[i] = (T)number;                                            \
     }                                                                                       \
     template <class A, class B, class... R>                                                 \
     __forceinline__ vector(const A &a, const B &b, const R &...rest)                        \
     {                                                                                       \
-        static_assert(components<A, B, R...>::count() == N,                                   \
+        static_assert(components<A, B, R...>::count() == N,                                 \
                       "a vector is made of as many numbers as it has components");          \
         fill(0, a, b, rest...);                                                             \
     }                                                                                       \
-    __forceinline__ void fill(int) {}                                                       \
-    template <class A, class... R>                                                          \
-    __forceinline__ void fill(int at, const A &a, const R &...rest)                         \
-    {                                                                                       \
-        constexpr int own = places_of<A>();                                                 \
-        PDAWL_EACH(i, own) data[at + i] = (T)part(a, i);                                    \
-        fill(at + own, rest...);                                                            \
-    }                                                                                       \
-    /* At once: a vector of 16 bytes is one access to memory. */                            \
     __forceinline__ vector &operator=(const vector &from)                                   \
     {                                                                                       \
-        whole = from.whole;                                                                 \
+        copy(from);                                                                         \
         return *this;                                                                       \
     }                                                                                       \
-    __forceinline__ T &operator[](int i) { return data[i]; }                                \
-    __forceinline__ const T &operator[](int i) const { return data[i]; }
+    /* At once: a vector of 16 bytes is one access to memory. */                            \
+    __forceinline__ void copy(const vector &from)                                           \
+    {                                                                                       \
+        typedef together<T, sizeof(vector) / sizeof(T)> all;                                \
+        *(all *)this = *(const all *)&from;                                                 \
+    }                                                                                       \
+    __forceinline__ void fill(int) {}                                                       \
+    template <class A, class... R>                                                          \
+    __forceinline__ void fill(int at, const A &first, const R &...rest)                     \
+    {                                                                                       \
+        const auto a = value(first);                                                        \
+        PDAWL_EACH(i, places_of<A>()) (*this)[at + i] = (T)part(a, i);                      \
+        fill(at + places_of<A>(), rest...);                                                 \
+    }                                                                                       \
+    __forceinline__ T &operator[](int i) { return ((T *)this)[i]; }                         \
+    __forceinline__ const T &operator[](int i) const { return ((const T *)this)[i]; }
 
 template <class... V> struct components { static constexpr int count() { return 0; } };
 template <class V, class... R> struct components<V, R...> {
     static constexpr int count() { return places_of<V>() + components<R...>::count(); }
 };
 
+// The first component has the parts of a vector in its place.
 template <class T> struct alignas(2 * sizeof(T)) vector<T, 2> {
     union {
-        T data[2];
-        together<T, 2> whole;
-        struct { T x, y; };
-        struct { T s0, s1; };
-        struct { T lo, hi; };
-        struct { T even, odd; };
+        T x, s0, lo, even;
         PDAWL_SWIZZLES_2
     };
+    union { T y, s1, hi, odd; };
     PDAWL_CONSTRUCTORS(2)
 };
 
 template <class T> struct alignas(4 * sizeof(T)) vector<T, 3> {
     union {
-        T data[4];
-        together<T, 4> whole;
-        struct { T x, y, z; };
-        struct { T s0, s1, s2; };
+        T x, s0;
         swizzle<T, 0, 1> lo;
         PDAWL_SWIZZLES_3
     };
+    union { T y, s1; };
+    union { T z, s2; };
     PDAWL_CONSTRUCTORS(3)
 };
 
 template <class T> struct alignas(4 * sizeof(T)) vector<T, 4> {
     union {
-        T data[4];
-        together<T, 4> whole;
-        struct { T x, y, z, w; };
-        struct { T s0, s1, s2, s3; };
+        T x, s0;
         swizzle<T, 0, 1> lo;
         swizzle<T, 2, 3> hi;
         swizzle<T, 0, 2> even;
         swizzle<T, 1, 3> odd;
         PDAWL_SWIZZLES_4
     };
+    union { T y, s1; };
+    union { T z, s2; };
+    union { T w, s3; };
     PDAWL_CONSTRUCTORS(4)
 };
 
 template <class T> struct alignas(8 * sizeof(T)) vector<T, 8> {
     union {
-        T data[8];
-        together<T, 8> whole;
-        struct { T s0, s1, s2, s3, s4, s5, s6, s7; };
+        T s0;
         swizzle<T, 0, 1, 2, 3> lo;
         swizzle<T, 4, 5, 6, 7> hi;
         swizzle<T, 0, 2, 4, 6> even;
         swizzle<T, 1, 3, 5, 7> odd;
         PDAWL_SWIZZLES_8
     };
+    T s1, s2, s3, s4, s5, s6, s7;
     PDAWL_CONSTRUCTORS(8)
 };
 
 template <class T> struct alignas(16 * sizeof(T)) vector<T, 16> {
     union {
-        T data[16];
-        together<T, 16> whole;
-        struct { T s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, sa, sb, sc, sd, se, sf; };
-        struct { T pdawl_s[10], sA, sB, sC, sD, sE, sF; };
+        T s0;
         swizzle<T, 0, 1, 2, 3, 4, 5, 6, 7> lo;
         swizzle<T, 8, 9, 10, 11, 12, 13, 14, 15> hi;
         swizzle<T, 0, 2, 4, 6, 8, 10, 12, 14> even;
         swizzle<T, 1, 3, 5, 7, 9, 11, 13, 15> odd;
         PDAWL_SWIZZLES_16
     };
+    T s1, s2, s3, s4, s5, s6, s7, s8, s9;
+    union { T sa, sA; };
+    union { T sb, sB; };
+    union { T sc, sC; };
+    union { T sd, sD; };
+    union { T se, sE; };
+    union { T sf, sF; };
     PDAWL_CONSTRUCTORS(16)
 };
 #undef PDAWL_CONSTRUCTORS
@@ -264,15 +262,16 @@ template <class V> using without_sign =
 
 #define PDAWL_OPERATOR(op)                                                                  \
     template <class A, class B, class V = both<A, B>>                                       \
-    __forceinline__ V operator op(A a, B b)                                   \
+    __forceinline__ V operator op(const A &a_of, const B &b_of)                             \
     {                                                                                       \
+        PDAWL_VALUE(a) PDAWL_VALUE(b)                                                       \
         typedef element<V> T;                                                               \
         V v;                                                                                \
-        PDAWL_EACH(i, count_of<V>()) v.data[i] = (T)((T)part(a, i) op (T)part(b, i));         \
+        PDAWL_EACH(i, count_of<V>()) v[i] = (T)((T)part(a, i) op (T)part(b, i));            \
         return v;                                                                           \
     }                                                                                       \
     template <class T, int N, class B, class V = both<vector<T, N>, B>>                     \
-    __forceinline__ vector<T, N> &operator op##=(vector<T, N> &a, B b)               \
+    __forceinline__ vector<T, N> &operator op##=(vector<T, N> &a, const B &b)         \
     {                                                                                       \
         return a = a op b;                                                                  \
     }
@@ -289,16 +288,17 @@ PDAWL_OPERATOR(^)
 // Bits are shifted by a number less than that of the type's bits.
 #define PDAWL_SHIFT(op)                                                                     \
     template <class A, class B, class V = own<A>>                                           \
-    __forceinline__ V operator op(A a, B b)                                   \
+    __forceinline__ V operator op(const A &a_of, const B &b_of)                             \
     {                                                                                       \
+        PDAWL_VALUE(a) PDAWL_VALUE(b)                                                       \
         typedef element<V> T;                                                               \
         V v;                                                                                \
-        PDAWL_EACH(i, count_of<V>())                                                          \
-            v.data[i] = (T)(part(a, i) op ((int)part(b, i) & (8 * (int)sizeof(T) - 1)));    \
+        PDAWL_EACH(i, count_of<V>())                                                        \
+            v[i] = (T)(part(a, i) op ((int)part(b, i) & (8 * (int)sizeof(T) - 1)));    \
         return v;                                                                           \
     }                                                                                       \
     template <class T, int N, class B>                                                      \
-    __forceinline__ vector<T, N> &operator op##=(vector<T, N> &a, B b)               \
+    __forceinline__ vector<T, N> &operator op##=(vector<T, N> &a, const B &b)         \
     {                                                                                       \
         return a = a op b;                                                                  \
     }
@@ -309,11 +309,12 @@ PDAWL_SHIFT(>>)
 // True is a number with all bits set.
 #define PDAWL_COMPARISON(op)                                                                \
     template <class A, class B, class V = both<A, B>>                                       \
-    __forceinline__ with_sign<V> operator op(A a, B b)                        \
+    __forceinline__ with_sign<V> operator op(const A &a_of, const B &b_of)                  \
     {                                                                                       \
+        PDAWL_VALUE(a) PDAWL_VALUE(b)                                                       \
         typedef element<V> T;                                                               \
         with_sign<V> v;                                                                     \
-        PDAWL_EACH(i, count_of<V>()) v.data[i] = (T)part(a, i) op (T)part(b, i) ? -1 : 0;     \
+        PDAWL_EACH(i, count_of<V>()) v[i] = (T)part(a, i) op (T)part(b, i) ? -1 : 0;        \
         return v;                                                                           \
     }
 PDAWL_COMPARISON(==)
@@ -326,22 +327,25 @@ PDAWL_COMPARISON(&&)
 PDAWL_COMPARISON(||)
 #undef PDAWL_COMPARISON
 
-template <class A, class V = own<A>> __forceinline__ with_sign<V> operator!(A a)
+template <class A, class V = own<A>> __forceinline__ with_sign<V> operator!(const A &a_of)
 {
+    PDAWL_VALUE(a)
     return a == (element<V>)0;
 }
-template <class A, class V = own<A>> __forceinline__ V operator+(A a) { return a; }
+template <class A, class V = own<A>> __forceinline__ V operator+(const A &a) { return a; }
 
-template <class A, class V = own<A>> __forceinline__ V operator-(A a)
+template <class A, class V = own<A>> __forceinline__ V operator-(const A &a_of)
 {
+    PDAWL_VALUE(a)
     V v;
-    PDAWL_EACH(i, count_of<V>()) v.data[i] = (element<V>)-part(a, i);
+    PDAWL_EACH(i, count_of<V>()) v[i] = (element<V>)-part(a, i);
     return v;
 }
-template <class A, class V = own<A>> __forceinline__ V operator~(A a)
+template <class A, class V = own<A>> __forceinline__ V operator~(const A &a_of)
 {
+    PDAWL_VALUE(a)
     V v;
-    PDAWL_EACH(i, count_of<V>()) v.data[i] = (element<V>)~part(a, i);
+    PDAWL_EACH(i, count_of<V>()) v[i] = (element<V>)~part(a, i);
     return v;
 }
 template <class T, int N> __forceinline__ vector<T, N> &operator++(vector<T, N> &v)
@@ -373,47 +377,52 @@ template <class A, class B> using both_or_number = typename joined_or<A, B>::typ
 
 // Functions of numbers become functions of vectors, component by component.
 #define PDAWL_VECTORS_1(name)                                                               \
-    template <class A, class V = own<A>> __forceinline__ auto name(A a)              \
+    template <class A, class V = own<A>> __forceinline__ auto name(const A &a_of)           \
     {                                                                                       \
-        typename made<count_of<V>(), decltype(name(part(a, 0)))>::type v;                     \
-        PDAWL_EACH(i, count_of<V>()) v.data[i] = name(part(a, i));                            \
+        PDAWL_VALUE(a)                                                                      \
+        typename made<count_of<V>(), decltype(name(part(a, 0)))>::type v;                   \
+        PDAWL_EACH(i, count_of<V>()) v[i] = name(part(a, i));                               \
         return v;                                                                           \
     }
 #define PDAWL_VECTORS_2(name)                                                               \
     template <class A, class B, class V = both<A, B>>                                       \
-    __forceinline__ auto name(A a, B b)                                       \
+    __forceinline__ auto name(const A &a_of, const B &b_of)                                 \
     {                                                                                       \
+        PDAWL_VALUE(a) PDAWL_VALUE(b)                                                       \
         typedef element<V> T;                                                               \
-        typename made<count_of<V>(), decltype(name(T(), T()))>::type v;                       \
-        PDAWL_EACH(i, count_of<V>()) v.data[i] = name((T)part(a, i), (T)part(b, i));          \
+        typename made<count_of<V>(), decltype(name(T(), T()))>::type v;                     \
+        PDAWL_EACH(i, count_of<V>()) v[i] = name((T)part(a, i), (T)part(b, i));             \
         return v;                                                                           \
     }
 #define PDAWL_VECTORS_3(name)                                                               \
     template <class A, class B, class C, class V = both<both_or_number<A, B>, C>>           \
-    __forceinline__ auto name(A a, B b, C c)                           \
+    __forceinline__ auto name(const A &a_of, const B &b_of, const C &c_of)                  \
     {                                                                                       \
+        PDAWL_VALUE(a) PDAWL_VALUE(b) PDAWL_VALUE(c)                                        \
         typedef element<V> T;                                                               \
-        typename made<count_of<V>(), decltype(name(T(), T(), T()))>::type v;                  \
-        PDAWL_EACH(i, count_of<V>())                                                          \
-            v.data[i] = name((T)part(a, i), (T)part(b, i), (T)part(c, i));                  \
+        typename made<count_of<V>(), decltype(name(T(), T(), T()))>::type v;                \
+        PDAWL_EACH(i, count_of<V>())                                                        \
+            v[i] = name((T)part(a, i), (T)part(b, i), (T)part(c, i));                  \
         return v;                                                                           \
     }
 // For functions whose second argument has a type of its own, as `ldexp`.
 #define PDAWL_VECTORS_OTHER(name)                                                           \
     template <class A, class B, class V = own<A>>                                           \
-    __forceinline__ auto name(A a, B b)                                       \
+    __forceinline__ auto name(const A &a_of, const B &b_of)                                 \
     {                                                                                       \
-        typename made<count_of<V>(), decltype(name(part(a, 0), part(b, 0)))>::type v;         \
-        PDAWL_EACH(i, count_of<V>()) v.data[i] = name(part(a, i), part(b, i));                \
+        PDAWL_VALUE(a) PDAWL_VALUE(b)                                                       \
+        typename made<count_of<V>(), decltype(name(part(a, 0), part(b, 0)))>::type v;       \
+        PDAWL_EACH(i, count_of<V>()) v[i] = name(part(a, i), part(b, i));                   \
         return v;                                                                           \
     }
 // For functions that also write a result.
 #define PDAWL_VECTORS_POINTER(name)                                                         \
     template <class A, class P, int N, class V = own<A>>                                    \
-    __forceinline__ V name(A a, vector<P, N> *to)                                    \
+    __forceinline__ V name(const A &a_of, vector<P, N> *to)                                 \
     {                                                                                       \
+        PDAWL_VALUE(a)                                                                      \
         V v;                                                                                \
-        PDAWL_EACH(i, N) v.data[i] = name(part(a, i), &to->data[i]);                        \
+        PDAWL_EACH(i, N) v[i] = name(part(a, i), &(*to)[i]);                        \
         return v;                                                                           \
     }
 
