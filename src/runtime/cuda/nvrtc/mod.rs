@@ -120,7 +120,7 @@ fn with_header(source: &source::Rewritten, macros: &str, file: &str) -> String {
     let file = file.replace(['"', '\\', '\n'], "_");
     let source = &source.text;
     text.push_str(&format!(
-        "{macros}namespace opencl {{ namespace program {{\n#line 1 \"{file}\"\n{source}\n}} }}\n"
+        "namespace opencl {{ namespace program {{\n{macros}#line 1 \"{file}\"\n{source}\n}} }}\n"
     ));
     text
 }

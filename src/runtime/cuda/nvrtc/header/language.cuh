@@ -1,6 +1,6 @@
 // What OpenCL C has by itself: qualifiers, types, and constants.
 
-// Names without underscores are written with them (src/runtime/cuda/nvrtc/source.rs), as CUDA's
+// Names without underscores are written with them (src/runtime/cuda/nvrtc/source), as CUDA's
 // own macros have words such as `global`.
 #define __kernel extern "C" __global__
 #define __global
@@ -9,7 +9,8 @@
 #define restrict __restrict__
 #define register
 
-// Its product is enough for the compiler; pdawl reads the three sizes of the PTX
+// CUDA C++ has no size that a group must have, but a most number of its work-items. The sizes
+// along the axes are in the bits of that number, which pdawl finds in the PTX
 // (src/runtime/cuda/nvrtc/ptx.rs).
 #define reqd_work_group_size(x, y, z) launch_bounds((x) | (y) << 11 | (z) << 22)
 #define __reqd_work_group_size__ reqd_work_group_size

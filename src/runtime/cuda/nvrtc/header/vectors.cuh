@@ -1,7 +1,7 @@
 // Vectors of 2, 3, 4, 8 and 16 components: parts, operators, and functions of components.
 //
 // PDAWL_SWIZZLES_4 and its like declare the parts that the source names, such as
-// `swizzle<T, 2, 1> zy;` (src/runtime/cuda/nvrtc/swizzles.rs).
+// `swizzle<T, 2, 1> zy;` (`swizzle_macros` in src/runtime/cuda/nvrtc/source).
 
 namespace opencl {
 
@@ -105,17 +105,23 @@ template <class T, int N> struct alignas(N * sizeof(T)) together {
 
 #define PDAWL_EACH(i, N) _Pragma("unroll") for (int i = 0; i < (N); i++)
 
-// A vector's constructors: one number for all components, or numbers and vectors one after the
-// other.
+template <class... S> struct numbers { static constexpr bool are() { return true; } };
+template <class S, class... R> struct numbers<S, R...> {
+    static constexpr bool are() { return number<S>::is() && numbers<R...>::are(); }
+};
+struct of_components {};
+
+// A vector's constructors: one number for all components, a number for each, or numbers and
+// vectors one after the other. Those of numbers are constant, for tables.
 #define PDAWL_CONSTRUCTORS(N)                                                               \
     vector() = default;                                                                     \
     __forceinline__ vector(const vector &from) { copy(from); }                              \
-    template <class S, typename enable<number<S>::is()>::type = 0>                          \
-    __forceinline__ vector(S number)                                                        \
+    template <class... S, typename enable<sizeof...(S) == N && numbers<S...>::are()>::type = 0>\
+    __forceinline__ constexpr vector(S... all) : vector(of_components(), (T)all...)         \
     {                                                                                       \
-        PDAWL_EACH(i, N) (*this)[i] = (T)number;                                            \
     }                                                                                       \
-    template <class A, class B, class... R>                                                 \
+    template <class A, class B, class... R,                                                 \
+              typename enable<!(sizeof...(R) + 2 == N && numbers<A, B, R...>::are())>::type = 0>\
     __forceinline__ vector(const A &a, const B &b, const R &...rest)                        \
     {                                                                                       \
         static_assert(components<A, B, R...>::count() == N,                                 \
@@ -157,6 +163,16 @@ template <class T> struct alignas(2 * sizeof(T)) vector<T, 2> {
     };
     union { T y, s1, hi, odd; };
     PDAWL_CONSTRUCTORS(2)
+    template <class S, typename enable<number<S>::is()>::type = 0>
+    __forceinline__ constexpr vector(S all)
+        : vector(of_components(), (T)all, (T)all)
+    {
+    }
+    __forceinline__ constexpr vector(of_components,
+                                     T a0, T a1)
+        : x(a0), y(a1)
+    {
+    }
 };
 
 template <class T> struct alignas(4 * sizeof(T)) vector<T, 3> {
@@ -168,6 +184,16 @@ template <class T> struct alignas(4 * sizeof(T)) vector<T, 3> {
     union { T y, s1; };
     union { T z, s2; };
     PDAWL_CONSTRUCTORS(3)
+    template <class S, typename enable<number<S>::is()>::type = 0>
+    __forceinline__ constexpr vector(S all)
+        : vector(of_components(), (T)all, (T)all, (T)all)
+    {
+    }
+    __forceinline__ constexpr vector(of_components,
+                                     T a0, T a1, T a2)
+        : x(a0), y(a1), z(a2)
+    {
+    }
 };
 
 template <class T> struct alignas(4 * sizeof(T)) vector<T, 4> {
@@ -183,6 +209,16 @@ template <class T> struct alignas(4 * sizeof(T)) vector<T, 4> {
     union { T z, s2; };
     union { T w, s3; };
     PDAWL_CONSTRUCTORS(4)
+    template <class S, typename enable<number<S>::is()>::type = 0>
+    __forceinline__ constexpr vector(S all)
+        : vector(of_components(), (T)all, (T)all, (T)all, (T)all)
+    {
+    }
+    __forceinline__ constexpr vector(of_components,
+                                     T a0, T a1, T a2, T a3)
+        : x(a0), y(a1), z(a2), w(a3)
+    {
+    }
 };
 
 template <class T> struct alignas(8 * sizeof(T)) vector<T, 8> {
@@ -196,6 +232,17 @@ template <class T> struct alignas(8 * sizeof(T)) vector<T, 8> {
     };
     T s1, s2, s3, s4, s5, s6, s7;
     PDAWL_CONSTRUCTORS(8)
+    template <class S, typename enable<number<S>::is()>::type = 0>
+    __forceinline__ constexpr vector(S all)
+        : vector(of_components(), (T)all, (T)all, (T)all, (T)all, (T)all, (T)all, (T)all,
+        (T)all)
+    {
+    }
+    __forceinline__ constexpr vector(of_components,
+                                     T a0, T a1, T a2, T a3, T a4, T a5, T a6, T a7)
+        : s0(a0), s1(a1), s2(a2), s3(a3), s4(a4), s5(a5), s6(a6), s7(a7)
+    {
+    }
 };
 
 template <class T> struct alignas(16 * sizeof(T)) vector<T, 16> {
@@ -215,6 +262,19 @@ template <class T> struct alignas(16 * sizeof(T)) vector<T, 16> {
     union { T se, sE; };
     union { T sf, sF; };
     PDAWL_CONSTRUCTORS(16)
+    template <class S, typename enable<number<S>::is()>::type = 0>
+    __forceinline__ constexpr vector(S all)
+        : vector(of_components(), (T)all, (T)all, (T)all, (T)all, (T)all, (T)all, (T)all,
+        (T)all, (T)all, (T)all, (T)all, (T)all, (T)all, (T)all, (T)all, (T)all)
+    {
+    }
+    __forceinline__ constexpr vector(of_components,
+                                     T a0, T a1, T a2, T a3, T a4, T a5, T a6, T a7, T a8, T a9,
+                                     T a10, T a11, T a12, T a13, T a14, T a15)
+        : s0(a0), s1(a1), s2(a2), s3(a3), s4(a4), s5(a5), s6(a6), s7(a7), s8(a8), s9(a9),
+        sa(a10), sb(a11), sc(a12), sd(a13), se(a14), sf(a15)
+    {
+    }
 };
 #undef PDAWL_CONSTRUCTORS
 
