@@ -17,7 +17,7 @@ template <> struct number<bool> { static constexpr bool is() { return true; } };
 // Kinds of numbers, and the types of the same size that have or have no sign.
 #define PDAWL_NUMBER(T, WHOLE, SIGNED, UNSIGNED)             \
     template <> struct number<T> {                           \
-        static constexpr bool is() { return true; }                 \
+        static constexpr bool is() { return true; }          \
         static constexpr bool is_whole() { return WHOLE; }   \
         typedef SIGNED with_sign;                            \
         typedef UNSIGNED without_sign;                       \
@@ -116,12 +116,12 @@ struct of_components {};
 #define PDAWL_CONSTRUCTORS(N)                                                               \
     vector() = default;                                                                     \
     __forceinline__ vector(const vector &from) { copy(from); }                              \
-    template <class... S, typename enable<sizeof...(S) == N && numbers<S...>::are()>::type = 0>\
+    template <class... S, typename enable<sizeof...(S) == N && numbers<S...>::are()>::type = 0> \
     __forceinline__ constexpr vector(S... all) : vector(of_components(), (T)all...)         \
     {                                                                                       \
     }                                                                                       \
     template <class A, class B, class... R,                                                 \
-              typename enable<!(sizeof...(R) + 2 == N && numbers<A, B, R...>::are())>::type = 0>\
+              typename enable<!(sizeof...(R) + 2 == N && numbers<A, B, R...>::are())>::type = 0> \
     __forceinline__ vector(const A &a, const B &b, const R &...rest)                        \
     {                                                                                       \
         static_assert(components<A, B, R...>::count() == N,                                 \

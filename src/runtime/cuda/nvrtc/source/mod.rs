@@ -57,11 +57,13 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
             _ => {}
         }
     }
-    let streams = || std::iter::once(&tokens.code).chain(&tokens.macros);
+    let bodies = tokens.macros.iter().map(|one| &one.body);
+    let streams = || std::iter::once(&tokens.code).chain(bodies.clone());
+    let lists = vector::lists(&tokens.macros, &edits);
     kernel::local_arguments(&tokens.code, &mut edits);
     for stream in streams() {
         local::qualifiers(stream, &mut edits)?;
-        vector::literals(stream, &mut edits);
+        vector::literals(stream, &lists, &mut edits);
         for token in stream.iter().filter(|token| token.is_name) {
             if let Some(other) = other_name(edits.word(token)) {
                 edits.replace(token.at.clone(), other);

@@ -30,6 +30,10 @@ fn a_literal_of_a_vector_is_a_constructor() {
         ("#define F(a) (float2)(a, a)", "#define F(a) float2 (a, a)"),
         ("#define F(a) (pair)(a, a)", "#define F(a) pair (a, a)"),
         (
+            "#define ALL a, f(b)\nx = (pair)(ALL);",
+            "#define ALL a, f(b) x = pair (ALL);",
+        ),
+        (
             "#define F(t, ...) (t)(__VA_ARGS__)",
             "#define F(t, ...) t (__VA_ARGS__)",
         ),
@@ -48,6 +52,7 @@ fn casts_calls_and_conditions_stay() {
         "x = (uint)(a + b);",
         "x = (vec)(alpha);",
         "x = (vec)(f(a, b));",
+        "#define CALL f(a, b)\nx = (vec)(CALL);",
         "if (x) { y = 1; }",
         "while (x) (f(a, b));",
         "f(x)(a, b);",

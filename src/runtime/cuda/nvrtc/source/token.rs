@@ -15,10 +15,17 @@ pub(super) struct Token {
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     pub code: Vec<Token>,
-    /// Behind the name and its parameters.
-    pub macros: Vec<Vec<Token>>,
+    pub macros: Vec<Macro>,
     /// Behind the sign `#`.
     pub others: Vec<Vec<Token>>,
+}
+
+/// What a name is replaced with.
+#[derive(Debug)]
+pub(super) struct Macro {
+    pub name: Token,
+    /// Behind the name and its parameters.
+    pub body: Vec<Token>,
 }
 
 /// The tokens of a text.
@@ -80,7 +87,10 @@ impl Tokens {
             let end = words.iter().position(|word| *word == ")");
             body = end.map_or(words.len(), |end| end + 1);
         }
-        self.macros.push(line[body..].to_vec());
+        self.macros.push(Macro {
+            name: line[1].clone(),
+            body: line[body..].to_vec(),
+        });
     }
 }
 

@@ -1,12 +1,15 @@
 //! Literals of vectors, and names of their components.
 
-use super::Token;
+use std::collections::BTreeSet;
+
 use super::edit::Edits;
+use super::token::{Macro, Token};
 
 /// Takes the parentheses from the type of a literal, `(float4)(a, b, c, d)` or
 /// `(float4){a, b, c, d}`. With a type of another name, `(pair)(a, b)`, only a literal has
-/// several values; with one value the cast means the same.
-pub(super) fn literals(tokens: &[Token], edits: &mut Edits) {
+/// several values; with one value the cast means the same. `lists` are the macros that stand
+/// for several values.
+pub(super) fn literals(tokens: &[Token], lists: &BTreeSet<&str>, edits: &mut Edits) {
     for (index, window) in tokens.windows(4).enumerate() {
         let [open, name, close, next] = window else {
             continue;
@@ -22,7 +25,7 @@ pub(super) fn literals(tokens: &[Token], edits: &mut Edits) {
         let before = index.checked_sub(1).map(|before| &tokens[before]);
         let is_literal = is_type(edits.word(name))
             || (begins_value(before, edits)
-                && (next == "{" || has_several(&tokens[index + 3..], edits)));
+                && (next == "{" || has_several(&tokens[index + 3..], lists, edits)));
         if is_literal {
             edits.replace(open.at.clone(), " ");
             edits.replace(close.at.clone(), " ");
@@ -53,8 +56,31 @@ fn begins_value(before: Option<&Token>, edits: &Edits) -> bool {
     }
 }
 
+/// The names of macros with commas of their own.
+pub(super) fn lists<'t>(macros: &[Macro], edits: &Edits<'t>) -> BTreeSet<&'t str> {
+    let mut lists = BTreeSet::from(["__VA_ARGS__"]);
+    for one in macros {
+        let mut depth = 0usize;
+        let is_list = one.body.iter().any(|token| match edits.word(token) {
+            "(" | "[" | "{" => {
+                depth += 1;
+                false
+            }
+            ")" | "]" | "}" => {
+                depth = depth.saturating_sub(1);
+                false
+            }
+            word => depth == 0 && word == ",",
+        });
+        if is_list {
+            lists.insert(edits.word(&one.name));
+        }
+    }
+    lists
+}
+
 /// Whether the parenthesis that begins here has several parts.
-fn has_several(tokens: &[Token], edits: &Edits) -> bool {
+fn has_several(tokens: &[Token], lists: &BTreeSet<&str>, edits: &Edits) -> bool {
     let mut depth = 0usize;
     for token in tokens {
         match edits.word(token) {
@@ -65,7 +91,8 @@ fn has_several(tokens: &[Token], edits: &Edits) -> bool {
                     return false;
                 }
             }
-            "," | "__VA_ARGS__" if depth == 1 => return true,
+            "," if depth == 1 => return true,
+            word if depth == 1 && lists.contains(word) => return true,
             _ => {}
         }
     }
