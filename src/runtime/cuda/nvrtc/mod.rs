@@ -35,7 +35,7 @@ const HEADER: [&str; 6] = [
 /// The compiler.
 pub(super) struct Nvrtc(Library);
 
-/// The newest NVRTC here whose PTX a driver of this version knows.
+/// The first NVRTC here whose PTX a driver of this version knows.
 ///
 /// # Errors
 /// Why there is none, with the remedy.
