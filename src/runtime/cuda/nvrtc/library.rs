@@ -46,15 +46,6 @@ type Create = unsafe extern "C" fn(
 type Size = unsafe extern "C" fn(Program, *mut usize) -> Code;
 type Text = unsafe extern "C" fn(Program, *mut c_char) -> Code;
 
-/// Why a program is not compiled.
-#[derive(Debug)]
-pub(super) enum NotCompiled {
-    /// What the compiler says of the source.
-    Refused(String),
-    /// The library does not work.
-    Failed(String),
-}
-
 /// The libraries here, in the order in which they are tried.
 pub(super) fn libraries() -> impl Iterator<Item = Library> {
     let named = NAMES.iter().map(PathBuf::from);
@@ -70,17 +61,31 @@ fn files() -> Vec<PathBuf> {
     }
     folders.extend(matching(Path::new("/usr/local"), "cuda", "lib64"));
     for root in python_roots() {
-        for lib in matching(&root, "python", "") {
-            for packages in ["site-packages", "dist-packages"] {
-                let nvidia = lib.join(packages).join("nvidia");
-                folders.push(nvidia.join("cuda_nvrtc/lib"));
-                folders.extend(matching(&nvidia, "cu1", "lib"));
-            }
-        }
+        folders.extend(of_python(&root));
+        // Conda's own packages.
+        folders.push(root);
     }
+    in_folders(&folders)
+}
+
+/// The libraries' files in some folders.
+fn in_folders(folders: &[PathBuf]) -> Vec<PathBuf> {
     let in_folder = |folder: &PathBuf| NAMES.map(|name| folder.join(name));
     let files = folders.iter().flat_map(in_folder);
     files.filter(|file| file.is_file()).collect()
+}
+
+/// Folders of packages of all Pythons that one folder has.
+fn of_python(root: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for lib in matching(root, "python", "") {
+        for packages in ["site-packages", "dist-packages"] {
+            let nvidia = lib.join(packages).join("nvidia");
+            folders.push(nvidia.join("cuda_nvrtc/lib"));
+            folders.extend(matching(&nvidia, "cu1", "lib"));
+        }
+    }
+    folders
 }
 
 /// Folders that have those of Python's versions.
@@ -156,13 +161,16 @@ impl Library {
     }
 
     /// Compiles a program to PTX.
+    ///
+    /// # Errors
+    /// What the compiler says of the source, or which call failed.
     pub(super) fn compile(
         &self,
         text: &str,
         name: &str,
         options: &[String],
-    ) -> Result<String, NotCompiled> {
-        let zero = |_| NotCompiled::Refused("the source or an option holds a zero byte".to_owned());
+    ) -> Result<String, String> {
+        let zero = |_| "the source or an option holds a zero byte".to_owned();
         let text = CString::new(text).map_err(zero)?;
         let name = CString::new(name).map_err(zero)?;
         let options: Result<Vec<CString>, _> =
@@ -190,7 +198,7 @@ impl Library {
         if code != 0 {
             let log = program.text(self.log_size, self.log).unwrap_or_default();
             if !log.trim().is_empty() {
-                return Err(NotCompiled::Refused(log.trim().to_owned()));
+                return Err(log.trim().to_owned());
             }
         }
         self.check("nvrtcCompileProgram", code)?;
@@ -198,14 +206,14 @@ impl Library {
         ptx.map_err(|code| self.failed("nvrtcGetPTX", code))
     }
 
-    fn check(&self, call: &str, code: Code) -> Result<(), NotCompiled> {
+    fn check(&self, call: &str, code: Code) -> Result<(), String> {
         match code {
             0 => Ok(()),
             code => Err(self.failed(call, code)),
         }
     }
 
-    fn failed(&self, call: &str, code: Code) -> NotCompiled {
+    fn failed(&self, call: &str, code: Code) -> String {
         // SAFETY: the library answers a constant text for every code.
         let text = unsafe { (self.explain)(code) };
         let text = match text.is_null() {
@@ -215,7 +223,7 @@ impl Library {
                 .to_string_lossy()
                 .into_owned(),
         };
-        NotCompiled::Failed(format!("{call} answers {code}: {text}"))
+        format!("{call} answers {code}: {text}")
     }
 }
 
@@ -252,5 +260,37 @@ impl Drop for Created<'_> {
             // SAFETY: nobody uses the program any more.
             unsafe { (self.library.destroy)(&mut self.raw) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_python_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let packages = |python: &str| root.path().join(python).join("site-packages/nvidia");
+        let files = [
+            packages("python3.12").join("cuda_nvrtc/lib/libnvrtc.so.12"),
+            packages("python3.12").join("cu13/lib/libnvrtc.so.13"),
+            packages("python3.11").join("cuda_nvrtc/lib/libnvrtc.so.11.2"),
+        ];
+        for file in &files {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        fs::create_dir_all(root.path().join("other/site-packages/nvidia")).unwrap();
+        assert_eq!(in_folders(&of_python(root.path())), files);
+        assert_eq!(in_folders(&[root.path().to_owned()]), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn what_is_no_library_is_not_loaded() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(Library::load(file.path()).is_none());
+        assert!(Library::load(Path::new("/nowhere/libnvrtc.so")).is_none());
+        // A library without NVRTC's functions.
+        assert!(Library::load(Path::new("libc.so.6")).is_none());
     }
 }

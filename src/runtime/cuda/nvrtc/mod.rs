@@ -17,7 +17,7 @@ mod tests;
 
 use std::sync::OnceLock;
 
-use library::{Library, NotCompiled};
+use library::Library;
 
 use super::discover::release;
 use crate::codelet::KernelSource;
@@ -92,11 +92,8 @@ impl Nvrtc {
             let given = format!("{} -DPDAWL_NV_CAPABILITY={capability}", source.options());
             let options = options::options(&given, capability, apart)?;
             let text = with_header(&rewritten, &options.macros, source.file());
-            match self.0.compile(&text, source.file(), &options.all) {
-                Ok(ptx) => Ok(ptx::as_of_opencl(&ptx)),
-                Err(NotCompiled::Refused(log)) => Err(log),
-                Err(NotCompiled::Failed(why)) => Err(why),
-            }
+            let ptx = self.0.compile(&text, source.file(), &options.all)?;
+            Ok(ptx::as_of_opencl(&ptx))
         });
         made.map_err(|why| {
             format!(
