@@ -111,8 +111,8 @@ fn blank(text: &str) -> Option<usize> {
         }
         return Some(end);
     }
-    if text.starts_with("/*") {
-        return Some(text[2..].find("*/").map_or(text.len(), |end| end + 4));
+    if let Some(comment) = text.strip_prefix("/*") {
+        return Some(comment.find("*/").map_or(text.len(), |end| end + 4));
     }
     for joined in ["\\\n", "\\\r\n"] {
         if text.starts_with(joined) {
