@@ -60,8 +60,9 @@ typedef float4 vec;
 #define V 4
 #endif
 
-// Inline PTX: for NVIDIA's compiler only. An undefined capability counts as 0.
-#if defined(__NV_CL_C_VERSION) && PDAWL_NV_CAPABILITY >= 90 && DOUBLE && TENSOR
+// Inline PTX: for NVIDIA's compilers only. An undefined capability counts as 0.
+#if (defined(__NV_CL_C_VERSION) || defined(PDAWL_NVRTC)) && PDAWL_NV_CAPABILITY >= 90 \
+    && DOUBLE && TENSOR
 #define TENSOR_CORES 1
 #else
 #define TENSOR_CORES 0
@@ -187,6 +188,13 @@ static inline void store_column(__local real *panel, vec value, uint line, uint 
 }
 
 #if TENSOR_CORES
+// Local memory's address in PTX. NVRTC's pointers are into all memory.
+#ifdef PDAWL_NVRTC
+#define SHARED_ADDRESS(pointer) PDAWL_SHARED_ADDRESS(pointer)
+#else
+#define SHARED_ADDRESS(pointer) (uint)(size_t)(pointer)
+#endif
+
 // Copies V elements from global to local memory without registers and without
 // waiting: a quarter faster than through registers, of which the sums leave too few.
 // Elements outside of the matrix become 0. Copies through the L1 cache (.ca) are 10 %
@@ -195,7 +203,7 @@ static inline void store_column(__local real *panel, vec value, uint line, uint 
 static inline void copy_vec(__local real *to, __global const real *from, uint row, uint column,
                             uint rows, uint columns)
 {
-    const uint local_to = (uint)(size_t)to;
+    const uint local_to = SHARED_ADDRESS(to);
 #if WHOLE && ALIGNED
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16;"
                  : : "r"(local_to), "l"(from) : "memory");

@@ -30,6 +30,8 @@ pub struct GpuDriver {
     opened: String,
     /// Why it is not opened through CUDA.
     why: Option<String>,
+    /// What compiles kernels for it, where it is opened through CUDA.
+    compiler: Option<String>,
 }
 
 impl fmt::Display for GpuDriver {
@@ -39,9 +41,14 @@ impl fmt::Display for GpuDriver {
             "{} ({}) is opened as {}",
             self.cuda, self.model, self.opened
         )?;
-        match &self.why {
-            Some(why) => write!(f, ": {why}"),
-            None => Ok(()),
+        match (&self.why, &self.compiler) {
+            (Some(why), _) => write!(f, ": {why}"),
+            (None, Some(compiler)) => write!(f, ": {compiler} compiles its kernels"),
+            (None, None) => write!(
+                f,
+                ", but nothing compiles its kernels: install NVIDIA's OpenCL or NVRTC \
+                 (docs/cuda.md)"
+            ),
         }
     }
 }
@@ -84,6 +91,7 @@ pub fn devices() -> Result<ThisMachine, Failure> {
             opencl,
             opened,
             why,
+            compiler: cuda::compiler::name(gpu, &discovery),
         }
     });
     let gpu_drivers = drivers.collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pdawl::codelet::{Codelet, KernelSeries, KernelSource, NdRange, OpenClKernel, Shape, Value};
 use pdawl::runtime::union::Union;
-use pdawl::runtime::{BufferId, Command, Devices, Memory, QueueId, Status};
+use pdawl::runtime::{BufferId, Command, Devices, Memory, QueueId, Status, cuda, opencl};
 
 use crate::library::fake;
 use crate::machine::{
@@ -60,6 +60,51 @@ fn a_global_offset_moves_a_launch() {
     let is_inside = |i: &usize| *i < 7 || (9..16).contains(i) || (50..98).contains(i);
     let expected: Vec<u32> = (0..100).map(|i| 3 * u32::from(is_inside(&i))).collect();
     assert_eq!(got, expected);
+}
+
+/// No OpenCL offers the fake GPU, so NVRTC compiles for it, where that is found.
+#[test]
+fn a_kernel_in_opencl_c_goes_through_nvrtc() {
+    let _fake = fake();
+    let gpu = &cuda::discover().devices[0];
+    if cuda::compiler::name(gpu, &opencl::Discovery::default()).is_none() {
+        eprintln!("nothing is tested: NVRTC is not found");
+        return;
+    }
+    let (mut machine, queue, buffer) = prepared(100);
+    let text = "kernel void add(global uint *x, uint n) { x[get_global_id(0)] += n; }";
+    let sizes = NdRange::new(vec![7]).starting_at(vec![9]);
+    let command =
+        |text, entry, args| Command::Launch(launch(&codelet(text, entry, sizes.clone()), args));
+    let args = || vec![memory(buffer), Value::U32(3)];
+    let got = after(
+        &mut machine,
+        queue,
+        command(text, "add", args()),
+        buffer,
+        100,
+    );
+    let expected: Vec<u32> = (0..100)
+        .map(|i| 3 * u32::from((9..16).contains(&i)))
+        .collect();
+    assert_eq!(got, expected);
+    for (text, entry, part) in [
+        (text, "subtract", "it has no kernel named `subtract`"),
+        (
+            "kernel void add(global uint *x) { x[0] = y; }",
+            "add",
+            "\"y\" is undefined",
+        ),
+        (
+            "kernel void add(local uint *x, uint n) { x[0] = n; }",
+            "add",
+            "is to be local memory",
+        ),
+    ] {
+        let command = command(text, entry, args());
+        let error = machine.submit(queue, command, &[], None).expect_err(part);
+        assert!(error.to_string().contains(part), "{error}");
+    }
 }
 
 #[test]

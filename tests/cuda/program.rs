@@ -26,9 +26,11 @@ fn devices_are_listed_with_the_driver_that_opens_them() {
     let (_, _, errors) = pdawl(&["devices", "--runtime", "opencl"], &[]);
     let why = "cuda0 (A fake GPU) is opened as nothing: --runtime opencl was asked for";
     assert!(errors.contains(why), "{errors}");
-    let (_, _, errors) = pdawl(&["devices", "--runtime", "cuda"], &[]);
+    // No OpenCL offers this GPU.
+    let only_opencl = [("PDAWL_CUDA_COMPILER", "opencl")];
+    let (_, _, errors) = pdawl(&["devices", "--runtime", "cuda"], &only_opencl);
     assert!(
-        errors.contains("cuda1 (A fake GPU) is opened as cuda1\n"),
+        errors.contains("cuda1 (A fake GPU) is opened as cuda1, but nothing compiles"),
         "{errors}"
     );
     let (_, said, _) = pdawl(&["devices", "--format", "json"], &[]);
@@ -56,8 +58,12 @@ fn cuda_that_does_not_work_is_refused_with_the_reason() {
         ),
         (("FAKE_CUDA_DEVICES", "0"), "CUDA's driver finds no GPU"),
         (
-            ("FAKE_CUDA_PEERS", "0"),
+            ("PDAWL_CUDA_COMPILER", "opencl"),
             "cuda0 compiles kernels with NVIDIA's OpenCL",
+        ),
+        (
+            ("PDAWL_CUDA_COMPILER", "nvcc"),
+            "PDAWL_CUDA_COMPILER is `nvcc`, which is no compiler",
         ),
     ] {
         let (output, _, errors) = pdawl(&run, &[settings]);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cudarc::driver::sys::{self, CUdevice_attribute};
 
-use super::discover::{attribute, found, handle, start};
+use super::discover::{attribute, capability, found, handle, start};
 use super::error::{Failure, check};
 use super::handle::{Context, DeviceMemory, Event, Stream};
 use super::memory::{Allocation, Unused};
@@ -34,6 +34,10 @@ pub(super) struct Limits {
 pub(super) struct OpenDevice {
     pub info: Device,
     pub identity: GpuIdentity,
+    /// Ten times its compute capability.
+    pub capability: u32,
+    /// The driver's version, as CUDA counts.
+    pub driver: i32,
     pub context: Arc<Context>,
     pub limits: Limits,
     pub clock: Clock,
@@ -83,6 +87,8 @@ impl OpenDevice {
         let mut device = Self {
             info: found.info,
             identity: found.identity,
+            capability: capability(raw)?,
+            driver: version,
             limits,
             clock: Clock::new(epoch),
             timeline: Timeline::new(first),

@@ -75,7 +75,7 @@ fn broken(failure: Failure) -> String {
 }
 
 /// A version as people write it.
-fn release(version: i32) -> String {
+pub(super) fn release(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
@@ -145,6 +145,14 @@ pub(super) fn found(number: i32, version: i32) -> Result<Found, Failure> {
             pci: bus.zip(slot),
         },
     })
+}
+
+/// Ten times a device's compute capability.
+pub(super) fn capability(device: CUdevice) -> Result<u32, Failure> {
+    use CUdevice_attribute::*;
+    let major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(u32::try_from(10 * major + minor).unwrap_or(0))
 }
 
 fn model(device: CUdevice) -> Result<String, Failure> {

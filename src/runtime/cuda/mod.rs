@@ -8,8 +8,8 @@
 //! * `backend` implements the trait: `device` holds an open device, `queue` a stream,
 //!   `copy` and `launch` enqueue commands, `submit` arranges for their completions, which
 //!   `polling` finds and sends.
-//! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]), whose
-//!   PTX [`ptx`] translates and `program` loads.
+//! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
+//!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
 //! * `handle` owns CUDA objects, `error` explains error codes, `timeline` reads events'
 //!   times, `memory` has host memory.
 //!
@@ -22,6 +22,7 @@
 mod absent;
 #[cfg(feature = "cuda")]
 mod backend;
+pub mod compiler;
 #[cfg(feature = "cuda")]
 mod copy;
 #[cfg(feature = "cuda")]
@@ -36,6 +37,8 @@ mod handle;
 mod launch;
 #[cfg(feature = "cuda")]
 mod memory;
+#[cfg(feature = "cuda")]
+mod nvrtc;
 #[cfg(feature = "cuda")]
 mod polling;
 #[cfg(feature = "cuda")]

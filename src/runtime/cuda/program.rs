@@ -1,18 +1,18 @@
-//! From OpenCL C to kernels that CUDA's driver launches. NVIDIA's OpenCL compiler makes
-//! PTX, once for all GPUs of one kind; [`super::ptx`] translates it; the driver compiles it
-//! for each GPU.
+//! From OpenCL C to kernels that CUDA's driver launches. A compiler makes PTX, once for all
+//! GPUs of one kind ([`super::compiler`]); [`super::ptx`] translates it; the driver compiles
+//! it for each GPU.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
+use super::compiler::Compiler;
 use super::device::OpenDevice;
 use super::handle::{Function, Module};
 use super::ptx::{self, Translation};
 use crate::codelet::{KernelArgument, KernelSource};
 use crate::runtime::RuntimeError;
-use crate::runtime::opencl::PtxCompiler;
 
 /// Source and options.
 pub(super) type ProgramKey = (Cow<'static, str>, Cow<'static, str>);
@@ -37,7 +37,7 @@ pub(super) struct LoadedKernel {
 #[derive(Default)]
 pub(super) struct Programs {
     /// By model of the GPU.
-    compilers: HashMap<String, PtxCompiler>,
+    compilers: HashMap<String, Compiler>,
     /// By model of the GPU and program.
     translations: HashMap<(String, ProgramKey), Arc<Translation>>,
 }
@@ -111,7 +111,7 @@ impl Programs {
         }
         let translated = match ptx::is_ptx(source.text()) {
             true => ptx::translate(source.text()),
-            false => ptx::translate(&self.compiler(device)?.compile(source)?),
+            false => ptx::translate(&self.compiler(device)?.compile(source, device)?),
         };
         let translation = translated.map_err(|why| {
             let why =
@@ -129,14 +129,13 @@ impl Programs {
         source: &KernelSource,
         device: &OpenDevice,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        self.compiler(device)?.arguments(source)
+        self.compiler(device)?.arguments(source, device)
     }
 
-    fn compiler(&mut self, device: &OpenDevice) -> Result<&PtxCompiler, RuntimeError> {
+    fn compiler(&mut self, device: &OpenDevice) -> Result<&Compiler, RuntimeError> {
         let model = &device.info.model;
         if !self.compilers.contains_key(model) {
-            let compiler = PtxCompiler::new(&device.info.name, &device.identity)?;
-            self.compilers.insert(model.clone(), compiler);
+            self.compilers.insert(model.clone(), Compiler::of(device)?);
         }
         Ok(&self.compilers[model])
     }

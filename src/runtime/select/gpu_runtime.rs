@@ -34,13 +34,12 @@ impl GpuRuntime {
 
     /// Why a GPU that CUDA offers is not opened through it, if so.
     pub fn refusal(self, gpu: &cuda::Found, opencl: &Discovery) -> Option<String> {
-        let mut compilers = opencl.devices.iter();
-        let has_compiler = compilers.any(|device| device.identity.is(&gpu.identity));
         match self {
             Self::Opencl => Some("--runtime opencl was asked for".to_owned()),
-            Self::Auto if !has_compiler => {
-                Some("NVIDIA's OpenCL, which compiles the kernels, does not offer it".to_owned())
-            }
+            Self::Auto if cuda::compiler::name(gpu, opencl).is_none() => Some(
+                "nothing compiles the kernels: neither NVIDIA's OpenCL nor NVRTC is installed"
+                    .to_owned(),
+            ),
             Self::Auto | Self::Cuda => None,
         }
     }

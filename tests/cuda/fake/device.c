@@ -115,6 +115,12 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 34:
         *value = 0;
         return SUCCESS;
+    case 75: /* compute capability */
+        *value = 9;
+        return SUCCESS;
+    case 76:
+        *value = 0;
+        return SUCCESS;
     default:
         return INVALID_VALUE;
     }

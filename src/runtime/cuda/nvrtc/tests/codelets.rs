@@ -1,0 +1,138 @@
+//! All codelets that have kernels, with every option that changes them.
+
+use std::collections::BTreeSet;
+
+use crate::codelet::add_norm::AddNorm;
+use crate::codelet::convolution;
+use crate::codelet::fft::{Along, Fft};
+use crate::codelet::gemm::{Gemm, TILES};
+use crate::codelet::lu::{LuExchange, LuPanel, LuRow};
+use crate::codelet::mix::Mix;
+use crate::codelet::stencil::{self, Dimensions};
+use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
+use crate::codelet::{Codelet, Precision, copy, rows, softmax, spmv, transpose, zeros};
+
+const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F64];
+
+/// The codelets, and the bytes of each of their kernels' arguments.
+pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
+    let mut all = vec![
+        (copy::codelet(), of("mmu")),
+        (rows::codelet(), of("mmUUUUUU")),
+        (zeros::codelet(), of("mU")),
+        (softmax::codelet(), of("mmuu")),
+        (transpose::codelet(), of("mmuu")),
+    ];
+    for precision in PRECISIONS {
+        add_of_precision(precision, &mut all);
+    }
+    for tile in &TILES {
+        for gemm in [Gemm::square(512), Gemm::square(101).transposed()] {
+            all.push((gemm.codelet_with(tile), of("mmmuuuUUUUU")));
+        }
+    }
+    // Guards, and rows that begin at multiples of four.
+    all.push((Gemm::square(100).codelet(), of("mmmuuuUUUUU")));
+    for (size, channels) in [(1, 1), (5, 3), (31, 4), (63, 4)] {
+        all.push((convolution::codelet(size, channels), of("mmmUuUuuuuuuuuu")));
+    }
+    for along in [Along::Rows, Along::Columns] {
+        for length in [2, 64, 4096] {
+            let fft = Fft {
+                rows: length,
+                columns: length,
+                along,
+            };
+            all.push((fft.codelet(), of("mmUuUuuu")));
+        }
+    }
+    for stacks in [vec![1], vec![3, 1]] {
+        let more = ["m", "mm"][stacks.len() - 1].to_owned() + ["u", "uu"][stacks.len() - 1];
+        let codelet = AddNorm {
+            rows: 3,
+            width: 5,
+            stacks,
+        };
+        all.push((codelet.codelet(), of(&format!("mmuuU{more}"))));
+    }
+    let mix = Mix {
+        reads: 1,
+        updates: 2,
+        writes: 1,
+    };
+    all.push((mix.codelet(), of("UuumUmUmUmU")));
+    all
+}
+
+fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
+    let real = match precision {
+        Precision::F32 => "u",
+        Precision::F64 => "U",
+    };
+    let with_reals = |kinds: &str| of(&kinds.replace('r', real));
+    for dimensions in [Dimensions::Two, Dimensions::Three] {
+        let codelet = stencil::codelet(dimensions, precision);
+        all.push((codelet, with_reals("mmuuuuuuuuur")));
+    }
+    all.push((spmv::codelet(precision), with_reals("mmmmmmmmUuuurru")));
+    all.push((LuPanel::codelet(precision), of("mmuuuUuUm")));
+    all.push((LuRow::codelet(precision), of("mmmuuuuUuUUu")));
+    all.push((LuExchange::codelet(precision), of("mmuuuUUu")));
+    // Few and many groups, with and without guards and gaps.
+    for size in [512, 510, 4096] {
+        let tile = GemmTile::new(precision, size, size, size);
+        for tile in [tile, tile.transposed(), tile.unaligned()] {
+            all.push((tile.codelet(), with_reals("mmmuuuuuuUUUrr")));
+        }
+        let syrk = SyrkTile {
+            precision,
+            rows: size,
+            depth: size,
+            alpha: -1.0,
+            beta: 1.0,
+        };
+        all.push((syrk.codelet(), with_reals("mmuuuuUUrr")));
+    }
+    let trsm = TrsmTile {
+        precision,
+        rows: 64,
+        columns: 64,
+    };
+    all.push((trsm.codelet(), of("mmuuuuUU")));
+    let potrf = PotrfTile {
+        precision,
+        rows: 64,
+    };
+    all.push((potrf.codelet(), of("muuU")));
+}
+
+/// Bytes of arguments: of memory (`m`), and of numbers of 32 (`u`) and 64 bits (`U`).
+fn of(kinds: &str) -> Vec<u64> {
+    kinds
+        .chars()
+        .map(|kind| if kind == 'u' { 4 } else { 8 })
+        .collect()
+}
+
+/// No kernel of the project is forgotten here.
+#[test]
+fn every_source_is_a_codelets() {
+    let used: BTreeSet<String> = all()
+        .iter()
+        .map(|(codelet, _)| codelet.opencl.as_ref().expect("it has a kernel"))
+        .map(|opencl| opencl.source.file().to_owned())
+        .collect();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+    let files = std::fs::read_dir(folder).expect("the project's kernels");
+    let files: BTreeSet<String> = files
+        .map(|file| {
+            file.expect("a file")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .filter(|name| name.ends_with(".cl"))
+        .map(|name| format!("kernels/{name}"))
+        .collect();
+    assert_eq!(used, files);
+}
