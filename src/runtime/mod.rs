@@ -22,6 +22,7 @@
 
 pub mod adopted;
 pub mod command;
+pub mod command_graph;
 pub mod cuda;
 mod device_clock;
 pub mod error;
@@ -40,6 +41,7 @@ pub use adopted::{AdoptedMemory, NotAdopted};
 pub use command::{
     Command, CommandKind, Completion, HostSpan, Launch, Location, Rows, Stages, Status, Workers,
 };
+pub use command_graph::{CommandGraph, GraphLaunch};
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, Generation, IdMap, QueueId};
 
@@ -187,6 +189,11 @@ pub trait Devices {
     /// with the look-ups between them; 0 where it is not measured.
     fn driver_time(&self) -> Nanos {
         0
+    }
+
+    /// Whether a device takes [`Command::Graph`].
+    fn runs_graphs(&self, _device: DeviceId) -> bool {
+        false
     }
 
     /// Compiles a kernel for a device and returns its arguments, in their order.

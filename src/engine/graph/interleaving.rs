@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::command_plan::CommandPlan;
-use crate::runtime::EventId;
+use crate::runtime::{CommandGraph, EventId};
 
 /// A component that was dispatched to a device, and what of it is enqueued.
 pub(super) struct Dispatch {
@@ -17,6 +17,8 @@ pub(super) struct Dispatch {
     pub device: usize,
     pub level: usize,
     pub plan: Arc<CommandPlan>,
+    /// The one command that it is, until that is enqueued.
+    pub graph: Option<Arc<CommandGraph>>,
     /// The device's queue that is the plan's first one, and how many queues the
     /// device has.
     pub first_queue: usize,
@@ -93,6 +95,7 @@ mod tests {
             device,
             level: 0,
             plan: Arc::new(CommandPlan::of(queues)),
+            graph: None,
             first_queue,
             queue_count: 4,
             events: Vec::new(),
