@@ -11,6 +11,7 @@
 //!   the channel that the union owns, so that several act as one machine.
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
+//! * [`command_graph`] has launches with precedences that are one command.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
 //! * `device_clock` and `group_size` are what the backends of GPUs have in common: time

@@ -320,7 +320,7 @@ fn a_device_that_is_lost_in_a_graph_ends_what_waits_for_it() {
         };
         assert!(is_as_expected, "{:?}", told.event);
     }
-    assert!(machine.enqueue(queues[0], of(&whole), &[]).is_err());
+    assert!(machine.alloc(ONE, 4).is_err(), "it is lost");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::command_plan::CommandPlan;
-use super::dispatch::Destination;
+use super::dispatch::{Destination, End};
 use super::interleaving::Dispatch;
 use super::prepared_graph::PreparedGraph;
 use super::run::GraphRun;
@@ -22,6 +22,10 @@ pub(super) struct GraphPlan {
     /// The kernels in the order of [`CommandQueues::order`], and by kernel the places there
     /// of those that it comes after.
     kernels: Vec<(KernelId, Vec<usize>)>,
+    /// What is copied to the host of what the last kernel makes.
+    reads: Vec<(KernelId, DatumId)>,
+    /// Whether another component waits for the last kernel.
+    is_waited_for: bool,
     /// What its kernels read and do not make.
     inputs: Vec<DatumId>,
     /// What its kernels make of other versions, or others make versions of.
@@ -32,11 +36,12 @@ impl GraphPlan {
     /// The graph of a component with these queues and what each of their commands waits for;
     /// `None` if it is to be enqueued one by one:
     ///
-    /// * It has copies, or one launch alone, of which a driver gets no sooner rid.
+    /// * It is one launch alone, with which a driver is done no sooner.
+    /// * Data are copied to the device: kernels that need none of them begin meanwhile.
     /// * Something outside waits for a kernel and not for the one that is the last to end.
     ///   Enqueued one by one, the kernel tells of its end before the component has ended.
-    ///   So every component that reads from this one reads what the last kernel makes, and
-    ///   the host wants nothing else. Kernels of which nobody waits may be as they like.
+    ///   So every component that reads from this one must read what the last kernel makes,
+    ///   and the host may want nothing else.
     pub fn new(
         graph: &TaskGraph,
         components: &Components,
@@ -46,9 +51,15 @@ impl GraphPlan {
     ) -> Option<Self> {
         let mut kernels: Vec<(KernelId, Vec<usize>)> = Vec::with_capacity(queues.order.len());
         let mut places: Vec<Vec<usize>> = vec![Vec::new(); queues.queues.len()];
+        let mut reads = Vec::new();
         for (slot, waits) in queues.order.iter().zip(waits) {
-            let QueueCommand::NdRange(kernel) = queues.at(*slot) else {
-                return None;
+            let kernel = match queues.at(*slot) {
+                QueueCommand::NdRange(kernel) if reads.is_empty() => kernel,
+                QueueCommand::Read(kernel, datum) => {
+                    reads.push((kernel, datum));
+                    continue;
+                }
+                QueueCommand::NdRange(_) | QueueCommand::Write(..) => return None,
             };
             let before = waits.iter().map(|slot| places[slot.queue][slot.position]);
             let after = places[slot.queue].last().copied().into_iter();
@@ -75,7 +86,8 @@ impl GraphPlan {
         let mut others = own().filter(|kernel| Some(*kernel) != last);
         if others.any(|kernel| {
             is_wanted(kernel) || outside(kernel).any(|other| !wait_for_last.contains(&other))
-        }) {
+        }) || reads.iter().any(|(kernel, _)| Some(*kernel) != last)
+        {
             return None;
         }
         let is_made_here = |datum: DatumId| {
@@ -93,6 +105,8 @@ impl GraphPlan {
         let versions = outputs.filter(|datum| has_versions(*datum)).collect();
         Some(Self {
             kernels,
+            reads,
+            is_waited_for: !wait_for_last.is_empty(),
             inputs,
             versions,
         })
@@ -150,7 +164,7 @@ impl PreparedGraph {
 
 impl GraphRun<'_> {
     /// The command graph that a component is on a device, if it ran there before with the
-    /// same plan and the same launches. A trace needs the times of each kernel.
+    /// same plan and the same launches.
     pub(super) fn known_graph(
         &mut self,
         component: usize,
@@ -160,7 +174,7 @@ impl GraphRun<'_> {
         let of_graph = plan.as_graph.as_ref()?;
         let prepared = &mut *self.prepared;
         let known = prepared.known_graphs[device].get(component)?.as_ref()?;
-        if self.options.trace || !Arc::ptr_eq(&known.plan, plan) {
+        if !Arc::ptr_eq(&known.plan, plan) {
             return None;
         }
         let graph = Arc::clone(&known.graph);
@@ -185,27 +199,33 @@ impl GraphRun<'_> {
     /// Notes the launches of a component that was enqueued one by one.
     pub(super) fn note_launches(&mut self, dispatch: &Dispatch) -> Result<(), RuntimeError> {
         let (component, device) = (dispatch.component, dispatch.device);
-        let prepared = &mut *self.prepared;
-        // In a graph that grows, no kernel runs twice.
-        let Some(of_graph) = dispatch.plan.as_graph.as_ref().filter(|_| !prepared.grows) else {
+        let Some(of_graph) = &dispatch.plan.as_graph else {
             return Ok(());
         };
+        // In a graph that grows, no kernel runs twice. A trace ran what is known.
+        if self.prepared.grows
+            || !self.runtime.runs_graphs(DeviceId(device))
+            || self
+                .known_graph(component, device, &dispatch.plan)
+                .is_some()
+        {
+            return Ok(());
+        }
+        let prepared = &mut *self.prepared;
         let space = prepared.storage.residency.space(device);
         let generation = space.map_or(0, |space| space.generation());
-        if self.runtime.runs_graphs(DeviceId(device)) {
-            let launches = prepared.graph_launches(device, of_graph)?;
-            prepared.known_graphs[device][component] = Some(KnownGraph {
-                plan: Arc::clone(&dispatch.plan),
-                graph: Arc::new(CommandGraph::new(launches)?),
-                generation,
-            });
-        }
+        let launches = prepared.graph_launches(device, of_graph)?;
+        prepared.known_graphs[device][component] = Some(KnownGraph {
+            plan: Arc::clone(&dispatch.plan),
+            graph: Arc::new(CommandGraph::new(launches)?),
+            generation,
+        });
         Ok(())
     }
 
-    /// Enqueues all of a component as one command, on its first queue. It waits for what its
-    /// kernels wait for, none of which waits for one of them: a component begins when all
-    /// that it reads has been made.
+    /// Enqueues all launches of a component as one command, on its first queue. It waits for
+    /// what its kernels wait for, none of which waits for one of them: a component begins
+    /// when all that it reads has been made.
     pub(super) fn enqueue_graph(
         &mut self,
         dispatch: &mut Dispatch,
@@ -217,16 +237,24 @@ impl GraphRun<'_> {
             device: dispatch.device,
             queue: dispatch.queue(0),
         };
+        let Some(of_graph) = &plan.as_graph else {
+            return Ok(());
+        };
         let mut wait = Vec::new();
-        if let Some(of_graph) = &plan.as_graph {
-            for datum in &of_graph.inputs {
-                wait.extend(self.arrival(to, *datum));
-            }
-            for datum in &of_graph.versions {
-                self.replace_versions(to, *datum, &mut wait)?;
-            }
+        for datum in &of_graph.inputs {
+            wait.extend(self.arrival(to, *datum));
         }
-        self.submit(to, Purpose::Graph, Command::Graph(graph), &wait)?;
+        for datum in &of_graph.versions {
+            self.replace_versions(to, *datum, &mut wait)?;
+        }
+        let end = match of_graph.reads.is_empty() || of_graph.is_waited_for {
+            true => End::Notified,
+            false => End::Covered,
+        };
+        self.submit_with(to, Purpose::Graph, Command::Graph(graph), &wait, end)?;
+        for (kernel, datum) in &of_graph.reads {
+            self.read(to, *kernel, *datum, Vec::new())?;
+        }
         dispatch.enqueued = plan.queues.order.len();
         Ok(())
     }
@@ -238,34 +266,38 @@ mod tests {
     use crate::graph::fixtures::{figure_6, given, kernel, step};
     use crate::graph::{Argument, Datum, GraphBuilder, Transfers};
 
-    /// These data are written, and no other.
-    struct Writes(Vec<DatumId>);
+    /// These data are written to the device, and read from it, and no other.
+    #[derive(Default)]
+    struct Copied {
+        written: Vec<DatumId>,
+        read: Vec<DatumId>,
+    }
 
-    impl Transfers for Writes {
+    impl Transfers for Copied {
         fn write(&self, datum: DatumId) -> bool {
-            self.0.contains(&datum)
+            self.written.contains(&datum)
         }
 
-        fn read(&self, _datum: DatumId) -> bool {
-            false
+        fn read(&self, datum: DatumId) -> bool {
+            self.read.contains(&datum)
         }
     }
 
     /// The plan of the component that a kernel is in, where these kernels are one and each
     /// other kernel is one of its own.
-    fn plan(graph: &TaskGraph, one: &[usize], queues: usize, writes: &Writes) -> Option<GraphPlan> {
+    fn plan(graph: &TaskGraph, one: &[usize], queues: usize, copied: &Copied) -> Option<GraphPlan> {
         let key = |kernel: KernelId| match one.contains(&kernel.0) {
             true => usize::MAX,
             false => kernel.0,
         };
         let components = Components::by(graph, key).expect("components");
         let component = components.of(KernelId(one[0]));
-        let queues = CommandQueues::new(graph, &components, component, queues, &[], writes);
+        let queues = CommandQueues::new(graph, &components, component, queues, &[], copied);
         GraphPlan::new(graph, &components, component, &queues, &queues.waits())
     }
 
-    fn none() -> Writes {
-        Writes(Vec::new())
+    fn none() -> Copied {
+        Copied::default()
     }
 
     /// A given datum, and what the three kernels of a chain make of it.
@@ -296,11 +328,15 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_single_launches_are_no_graphs() {
+    fn copies_to_the_device_and_single_launches_are_no_graphs() {
         let mut graph = GraphBuilder::default();
         let [first, ..] = chain(&mut graph);
         let graph = graph.build().expect("a graph");
-        assert_eq!(plan(&graph, &[0, 1, 2], 1, &Writes(vec![first])), None);
+        let copied = Copied {
+            written: vec![first],
+            ..none()
+        };
+        assert_eq!(plan(&graph, &[0, 1, 2], 1, &copied), None);
         assert_eq!(plan(&graph, &[0], 1, &none()), None);
         assert!(plan(&graph, &[0, 1], 1, &none()).is_some());
         // With the zeros of its output a kernel is two launches.
@@ -351,6 +387,28 @@ mod tests {
             }
             let graph = graph.build().expect("a graph");
             assert_eq!(plan(&graph, &[0, 1, 2], 1, &none()).is_some(), expected);
+        }
+    }
+
+    #[test]
+    fn what_the_last_kernel_makes_is_read_behind_the_graph() {
+        let mut graph = GraphBuilder::default();
+        let [_, a, b, c] = chain(&mut graph);
+        let graph = graph.build().expect("a graph");
+        for queues in 1..4 {
+            let plan = |read: &[DatumId]| {
+                let copied = Copied {
+                    read: read.to_vec(),
+                    ..none()
+                };
+                plan(&graph, &[0, 1, 2], queues, &copied)
+            };
+            let found = plan(&[c]).expect("a graph");
+            assert_eq!(found.reads, [(KernelId(2), c)]);
+            assert_eq!(found.kernels.len(), 3);
+            for read in [[a, c], [b, c], [a, b]] {
+                assert_eq!(plan(&read), None);
+            }
         }
     }
 

@@ -88,7 +88,7 @@ impl CommandPlan {
         let launches_only = !shares && queues.queues.iter().flatten().all(launch);
         let as_graph = || GraphPlan::new(graph, components, component, &queues, &waits);
         Self {
-            as_graph: launches_only.then(as_graph).flatten(),
+            as_graph: (!shares).then(as_graph).flatten(),
             launches_only,
             notifies: notifying_commands(graph, components, &queues, &waits),
             waits,

@@ -102,7 +102,11 @@ impl GraphRun<'_> {
         };
         let first_queue = self.next_queue[device];
         self.next_queue[device] = (first_queue + plan.queues.steps(width)) % queue_count;
-        let graph = self.known_graph(component, device, &plan);
+        // A trace needs the times of each kernel.
+        let graph = match self.options.trace {
+            true => None,
+            false => self.known_graph(component, device, &plan),
+        };
         let queues = plan.queues.queues.iter().filter(|_| graph.is_none());
         let events = queues
             .map(|queue| Vec::with_capacity(queue.len()))
@@ -175,12 +179,7 @@ impl GraphRun<'_> {
                 };
                 self.launch(to, kernel, end, &mut wait)?
             }
-            QueueCommand::Read(kernel, datum) => {
-                wait.extend(self.storing_below(datum));
-                (self.prepared.storage).set_in_host(&self.graph, datum, false);
-                let command = self.read_command(datum, to.device)?;
-                Some(self.submit(to, Purpose::Read(kernel, datum), command, &wait)?)
-            }
+            QueueCommand::Read(kernel, datum) => Some(self.read(to, kernel, datum, wait)?),
         };
         dispatch.events[slot.queue].push(event);
         dispatch.enqueued += 1;
@@ -188,6 +187,20 @@ impl GraphRun<'_> {
             true => self.note_launches(dispatch),
             false => Ok(()),
         }
+    }
+
+    /// Copies what a kernel has made to host memory.
+    pub(super) fn read(
+        &mut self,
+        to: Destination,
+        kernel: KernelId,
+        datum: DatumId,
+        mut wait: Vec<EventId>,
+    ) -> Result<EventId, RuntimeError> {
+        wait.extend(self.storing_below(datum));
+        (self.prepared.storage).set_in_host(&self.graph, datum, false);
+        let command = self.read_command(datum, to.device)?;
+        self.submit(to, Purpose::Read(kernel, datum), command, &wait)
     }
 
     fn write(
@@ -495,8 +508,14 @@ impl GraphRun<'_> {
         }
         let queue = self.queues[to.device][to.queue];
         self.runtime.submit(queue, command, wait, None)?;
-        if let Purpose::Launch(kernel) = purpose {
-            self.state.launched_without_event(kernel);
+        match purpose {
+            Purpose::Launch(kernel) => self.state.launched_without_event(kernel),
+            Purpose::Graph => {
+                for kernel in &self.components.list()[to.component].kernels {
+                    self.state.launched_without_event(*kernel);
+                }
+            }
+            _ => {}
         }
         self.count(to, purpose);
         Ok(None)

@@ -37,9 +37,10 @@ impl Dispatch {
     }
 
     /// Whether it may be interleaved with others. Which copies a component needs
-    /// depends on those that were enqueued before, so it must have none.
+    /// depends on those that were enqueued before, so it must have none. One command
+    /// need not be enqueued in turns.
     pub fn can_interleave(&self) -> bool {
-        self.plan.launches_only
+        self.plan.launches_only && self.graph.is_none()
     }
 
     /// Whether everything is enqueued.

@@ -66,12 +66,12 @@ fn random_graphs_that_repeat_are_right() {
     assert!(all > 100, "{all} components were command graphs");
 }
 
-/// The heads of a transformer's first layer stay on the device: each is one command. So is
-/// none of a device that runs none.
+/// The heads of a transformer's first layer stay on the device, and those of the second one
+/// are read behind the graph. None is a graph on a device that runs none.
 #[test]
 fn heads_are_one_command_each() {
     const HEADS: usize = 4;
-    for (runs_graphs, expected) in [(true, [0, 0, HEADS, HEADS]), (false, [0; 4])] {
+    for (runs_graphs, expected) in [(true, [0, 0, 2 * HEADS, 2 * HEADS]), (false, [0; 4])] {
         let transformer = Transformer {
             heads: HEADS as u32,
             beta: 32,
