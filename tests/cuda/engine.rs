@@ -12,7 +12,7 @@ use pdawl::engine::graph::{
 use pdawl::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph,
 };
-use pdawl::policy::{Clustering, NamedPolicy, Policy, PolicyOptions, Problem};
+use pdawl::policy::{Clustering, Eager, Policy, Problem};
 use pdawl::runtime::Devices;
 use pdawl::runtime::union::Union;
 
@@ -230,31 +230,29 @@ fn a_device_that_is_lost_in_graphs_leaves_them_to_another_one() {
     let mut machine = machine("cuda0,cuda1");
     let heads = Heads::new(6);
     let mut prepared = heads.prepared(&machine);
-    // Its window loads and stores data, so that components are launches alone.
-    let policy: NamedPolicy = "dmdar".parse().expect("a policy");
-    let policy = policy.policy(heads.problem(&machine), &PolicyOptions::default());
-    let mut policy = policy.expect("no map is needed");
+    let mut policy = Eager::new(heads.problem(&machine));
     let mut as_graphs = 0;
     for number in 0..8 {
-        let outcome = run(&mut prepared, &mut machine, policy.as_mut(), &options(2, 1));
+        let outcome = run(&mut prepared, &mut machine, &mut policy, &options(2, 1));
         heads.check(&prepared, &mut machine, &format!("run {number}"));
         assert!(outcome.losses.is_empty());
         as_graphs += graphs(&outcome);
     }
-    assert!(as_graphs > 12, "{as_graphs}");
+    // What a head makes is read behind its graph: the tail may be elsewhere.
+    assert!(as_graphs > 6, "{as_graphs}");
     // Each head takes 20 ms, and each device has some.
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(30));
             fake.lose(0, 700);
         });
-        run(&mut prepared, &mut machine, policy.as_mut(), &options(2, 1))
+        run(&mut prepared, &mut machine, &mut policy, &options(2, 1))
     });
     heads.check(&prepared, &mut machine, "with a loss");
     assert_eq!(outcome.losses.len(), 1, "{:?}", outcome.losses);
     assert_eq!(outcome.losses[0].device, 0);
     for number in 0..3 {
-        let outcome = run(&mut prepared, &mut machine, policy.as_mut(), &options(2, 1));
+        let outcome = run(&mut prepared, &mut machine, &mut policy, &options(2, 1));
         heads.check(&prepared, &mut machine, &format!("alone, run {number}"));
         assert_eq!(outcome.uses[0].components, 0);
     }
