@@ -39,6 +39,8 @@ pub struct Space<B> {
     free: BTreeMap<u64, Vec<B>>,
     /// Slots without a pin, the least recently used first.
     unpinned: Recency,
+    /// See [`Space::generation`].
+    generation: u64,
 }
 
 impl<B: Copy> Space<B> {
@@ -50,6 +52,7 @@ impl<B: Copy> Space<B> {
             bytes: bytes.to_vec(),
             free: BTreeMap::new(),
             unpinned: Recency::new(bytes.len()),
+            generation: 0,
         }
     }
 
@@ -63,6 +66,7 @@ impl<B: Copy> Space<B> {
     /// Keeps the buffers of these slots, which get the numbers from 0 on, and these lengths.
     /// All others are free.
     pub(super) fn keep(&mut self, kept: &[Option<usize>], bytes: Vec<u64>) {
+        self.generation += 1;
         let mut held = vec![None; kept.len()];
         for (number, slot) in kept.iter().enumerate() {
             held[number] = slot.and_then(|slot| self.held[slot].take());
@@ -98,6 +102,11 @@ impl<B: Copy> Space<B> {
     /// Bytes of all its buffers.
     pub fn allocated(&self) -> u64 {
         self.allocated
+    }
+
+    /// A number that changes when a slot gets or loses its buffer.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// A slot's buffer.
@@ -147,6 +156,7 @@ impl<B: Copy> Space<B> {
     }
 
     fn hold(&mut self, slot: usize, buffer: B) {
+        self.generation += 1;
         self.unpinned.push(slot);
         self.held[slot] = Some(Held { buffer, pins: 0 });
     }
@@ -180,6 +190,7 @@ impl<B: Copy> Space<B> {
     /// Takes a slot's buffer away. It is free then.
     pub(super) fn evict(&mut self, slot: usize) {
         if let Some(held) = self.held[slot].take() {
+            self.generation += 1;
             self.unpinned.remove(slot);
             self.free
                 .entry(self.bytes[slot])
@@ -190,6 +201,7 @@ impl<B: Copy> Space<B> {
 
     /// All its buffers, which it has no more.
     pub fn take_all(&mut self) -> Vec<B> {
+        self.generation += 1;
         self.allocated = 0;
         self.unpinned.clear();
         let held = self.held.iter_mut().filter_map(Option::take);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{DeviceId, EventId, Nanos, QueueId};
+use super::{CommandGraph, DeviceId, EventId, Nanos, QueueId};
 use crate::codelet::{BufferId, Codelet, Cost, HostMemoryId, Memory, Value};
 
 /// Part of a host allocation.
@@ -154,7 +154,7 @@ impl Launch {
     }
 
     /// The host memory among the arguments.
-    fn host_spans(&self) -> impl Iterator<Item = HostSpan> + '_ {
+    pub(super) fn host_spans(&self) -> impl Iterator<Item = HostSpan> + '_ {
         self.args.iter().filter_map(|value| match value.memory()? {
             Memory::Host(memory) => Some(HostSpan {
                 is_written: matches!(value, Value::Memory(_)),
@@ -179,10 +179,16 @@ pub enum Command {
     /// A launch that is repeated without a change. The runtime may keep what it
     /// prepares for it, until its memory is freed or nobody else holds it.
     Repeat(Arc<Launch>),
-    /// Commands that follow one another, at least one and none of them a series.
-    /// They share one completion, from the start of the first to the end of the
+    /// Commands that follow one another, at least one and none of them a series or a
+    /// graph. They share one completion, from the start of the first to the end of the
     /// last, so that a driver saves most of their events. Host pools refuse it.
     Series(Vec<Command>),
+    /// Launches with precedences among them that are repeated without a change, so that a
+    /// driver gets all of them with one call. They share one completion, from the start of
+    /// the first to the end of the last. The runtime may keep what it prepares for it, until
+    /// memory of it is freed or nobody else holds it. Devices refuse it that do not run
+    /// graphs; see [`super::Devices::runs_graphs`].
+    Graph(Arc<CommandGraph>),
 }
 
 impl Command {
@@ -212,7 +218,7 @@ impl Command {
                 (Memory::Device(_), Memory::Host(_)) => CommandKind::Read,
                 (Memory::Device(_), Memory::Device(_)) => CommandKind::Copy,
             },
-            Self::Launch(_) | Self::Repeat(_) => CommandKind::Launch,
+            Self::Launch(_) | Self::Repeat(_) | Self::Graph(_) => CommandKind::Launch,
             Self::Series(commands) => match (self.launches().next(), commands.first()) {
                 (None, Some(transfer)) => transfer.kind(),
                 _ => CommandKind::Launch,
@@ -230,10 +236,15 @@ impl Command {
 
     /// Its launches; none of a transfer.
     pub fn launches(&self) -> impl Iterator<Item = &Launch> {
-        self.parts().iter().filter_map(|part| match part {
-            Self::Launch(launch) => Some(launch),
-            Self::Repeat(launch) => Some(launch.as_ref()),
-            Self::Copy { .. } | Self::Series(_) => None,
+        self.parts().iter().flat_map(|part| {
+            let (one, several) = match part {
+                Self::Launch(launch) => (Some(launch), &[][..]),
+                Self::Repeat(launch) => (Some(launch.as_ref()), &[][..]),
+                Self::Graph(graph) => (None, graph.launches()),
+                Self::Copy { .. } | Self::Series(_) => (None, &[][..]),
+            };
+            let several = several.iter().map(|of| of.launch.as_ref());
+            one.into_iter().chain(several)
         })
     }
 
@@ -260,18 +271,24 @@ impl Command {
     /// The host memory that it reads or writes.
     pub fn host_spans(&self) -> impl Iterator<Item = HostSpan> {
         self.parts().iter().flat_map(|part| {
-            let copied = match part {
+            let (copied, launch, of_graph) = match part {
                 Self::Copy { from, to, rows } => {
                     let [read, written] = rows.spans();
-                    [
+                    let copied = [
                         HostSpan::of(from, read, false),
                         HostSpan::of(to, written, true),
-                    ]
+                    ];
+                    (copied, None, &[][..])
                 }
-                _ => [None, None],
+                Self::Launch(launch) => ([None, None], Some(launch), &[][..]),
+                Self::Repeat(launch) => ([None, None], Some(launch.as_ref()), &[][..]),
+                Self::Graph(graph) => ([None, None], None, graph.host_spans()),
+                Self::Series(_) => ([None, None], None, &[][..]),
             };
-            let worked_on = part.launches().flat_map(Launch::host_spans);
-            copied.into_iter().flatten().chain(worked_on)
+            let worked_on = launch.into_iter().flat_map(Launch::host_spans);
+            (copied.into_iter().flatten())
+                .chain(worked_on)
+                .chain(of_graph.iter().copied())
         })
     }
 

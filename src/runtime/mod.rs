@@ -11,6 +11,7 @@
 //!   the channel that the union owns, so that several act as one machine.
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
+//! * [`command_graph`] has launches with precedences that are one command.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
 //! * `device_clock` and `group_size` are what the backends of GPUs have in common: time
@@ -22,6 +23,7 @@
 
 pub mod adopted;
 pub mod command;
+pub mod command_graph;
 pub mod cuda;
 mod device_clock;
 pub mod error;
@@ -40,6 +42,7 @@ pub use adopted::{AdoptedMemory, NotAdopted};
 pub use command::{
     Command, CommandKind, Completion, HostSpan, Launch, Location, Rows, Stages, Status, Workers,
 };
+pub use command_graph::{CommandGraph, GraphLaunch};
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, Generation, IdMap, QueueId};
 
@@ -187,6 +190,11 @@ pub trait Devices {
     /// with the look-ups between them; 0 where it is not measured.
     fn driver_time(&self) -> Nanos {
         0
+    }
+
+    /// Whether a device takes [`Command::Graph`].
+    fn runs_graphs(&self, _device: DeviceId) -> bool {
+        false
     }
 
     /// Compiles a kernel for a device and returns its arguments, in their order.

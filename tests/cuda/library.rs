@@ -36,7 +36,7 @@ pub fn folder() -> PathBuf {
             "-o",
         ]);
         compiler.arg(folder.join("libcuda.so"));
-        for part in ["device", "kernels", "module", "stream"] {
+        for part in ["device", "graph", "kernels", "module", "stream"] {
             compiler.arg(sources.join(part).with_extension("c"));
         }
         let status = compiler.status().expect("this test needs a C compiler, cc");
@@ -68,10 +68,20 @@ pub fn fake() -> Fake {
         _alone: alone,
     };
     fake.fail("", 0, 0);
+    fake.begin();
     fake
 }
 
 impl Fake {
+    /// Counts calls from now on.
+    fn begin(&self) {
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self.library.get::<unsafe extern "C" fn()>(b"fake_begin\0");
+            function.expect("it is there")();
+        }
+    }
+
     /// The next `count` calls of this name answer this code.
     pub fn fail(&self, call: &str, code: i32, count: i32) {
         type Function = unsafe extern "C" fn(*const std::ffi::c_char, i32, i32);
@@ -108,9 +118,28 @@ impl Fake {
         }
     }
 
-    /// Streams, events, modules and pinned memories that were not released.
-    pub fn live(&self) -> [i32; 4] {
-        ["fake_streams", "fake_events", "fake_modules", "fake_pinned"].map(|name| {
+    /// How often a call of this name was made since the test began.
+    pub fn calls(&self, call: &str) -> i32 {
+        let call = CString::new(call).expect("no zero");
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn(*const std::ffi::c_char) -> i32>(b"fake_calls\0");
+            function.expect("it is there")(call.as_ptr())
+        }
+    }
+
+    /// Streams, events, modules, pinned memories and graphs that were not released.
+    pub fn live(&self) -> [i32; 5] {
+        let names = [
+            "fake_streams",
+            "fake_events",
+            "fake_modules",
+            "fake_pinned",
+            "fake_graphs",
+        ];
+        names.map(|name| {
             // SAFETY: the library has these functions.
             unsafe {
                 let function = self

@@ -27,6 +27,14 @@ pub const PTX: &str = "\
 {
 \tmov.b32 \t%r1, %envreg3;
 }
+.entry mix(
+\t.param .u64 .ptr .global .align 4 mix_param_0,
+\t.param .u64 .ptr .global .align 4 mix_param_1,
+\t.param .u64 .ptr .global .align 4 mix_param_2,
+\t.param .u32 mix_param_3
+)
+{
+}
 .entry slow(
 \t.param .u64 .ptr .global .align 4 slow_param_0,
 \t.param .u32 slow_param_1
@@ -110,6 +118,26 @@ pub fn slow(buffer: BufferId) -> Command {
     let codelet = codelet(PTX, "slow", NdRange::new(vec![1]));
     let args = vec![Value::Memory(Memory::Device(buffer)), Value::U32(64)];
     Command::Launch(launch(&codelet, args))
+}
+
+/// `to[i] = 3 one[i] + other[i] + value + i` over 64 numbers.
+pub fn mix([one, other]: [BufferId; 2], to: BufferId, value: u32) -> Command {
+    let codelet = codelet(PTX, "mix", NdRange::new(vec![64]));
+    let args = vec![
+        Value::ReadOnly(Memory::Device(one)),
+        Value::ReadOnly(Memory::Device(other)),
+        Value::Memory(Memory::Device(to)),
+        Value::U32(value),
+    ];
+    Command::Launch(launch(&codelet, args))
+}
+
+/// What [`mix`] makes of numbers.
+pub fn mixed([one, other]: [&[u32]; 2], value: u32) -> Vec<u32> {
+    let mix = |(i, (one, other)): (u32, (&u32, &u32))| {
+        (one.wrapping_mul(3)).wrapping_add(other.wrapping_add(value + i))
+    };
+    (0..).zip(one.iter().zip(other)).map(mix).collect()
 }
 
 /// Host memory with these numbers.

@@ -3,12 +3,15 @@
 //! kernels are C functions with the names of the entries of PTX.
 //!
 //! `machine` opens it. `order` has queues and events, `copies` rows and other devices,
-//! `kernels` arguments and sizes, `failures` what goes wrong, `program` the command line.
+//! `kernels` arguments and sizes, `graphs` command graphs, `engine` task graphs, `failures`
+//! what goes wrong, `program` the command line.
 
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 mod copies;
+mod engine;
 mod failures;
+mod graphs;
 mod kernels;
 mod library;
 mod machine;

@@ -32,7 +32,7 @@ fn run(
         noise: Some(0.05),
         data: true,
         faults,
-        devices: None,
+        ..SimOptions::default()
     };
     let mut sim = Sim::new(&file.expect("a shipped machine"), options).expect("a simulator");
     let options = Options {

@@ -205,7 +205,7 @@ impl ShuffledRuntime {
     fn execute(&mut self, device: usize, command: &Command) {
         match command {
             Command::Copy { from, to, rows } => self.copy(*from, *to, *rows),
-            Command::Series(_) => panic!("one command at a time"),
+            Command::Series(_) | Command::Graph(_) => panic!("one command at a time"),
             Command::Launch(_) | Command::Repeat(_) => {
                 let launch = command.launches().next().expect("a launch");
                 let args: Vec<HostValue> = launch

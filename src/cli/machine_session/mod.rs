@@ -85,6 +85,7 @@ impl MachineSession {
             seed: needs.seed,
             noise: args.noise,
             data: needs.data,
+            graphs: false,
             faults: Vec::new(),
             devices: args.devices.as_deref().map(sim_devices).transpose()?,
         };

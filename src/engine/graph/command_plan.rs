@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 
+use super::command_graphs::GraphPlan;
 use super::notifying::notifying_commands;
 use crate::graph::{
     CommandQueues, Components, DatumId, QueueCommand, QueueSlot, TaskGraph, Transfers,
@@ -17,6 +18,8 @@ pub(super) struct CommandPlan {
     pub notifies: Vec<bool>,
     /// Whether there are no copies, on a device with memory of its own.
     pub launches_only: bool,
+    /// How it is a command graph, if it may be one.
+    pub as_graph: Option<GraphPlan>,
     /// Queues of a device that the component is spread over.
     width: usize,
     /// The questions to [`Transfers`] that the queues follow from, and the
@@ -82,8 +85,11 @@ impl CommandPlan {
         let queues = CommandQueues::new(graph, components, component, width, ranks, &recorded);
         let waits = queues.waits();
         let launch = |command: &QueueCommand| matches!(command, QueueCommand::NdRange(_));
+        let launches_only = !shares && queues.queues.iter().flatten().all(launch);
+        let as_graph = || GraphPlan::new(graph, components, component, &queues, &waits);
         Self {
-            launches_only: !shares && queues.queues.iter().flatten().all(launch),
+            as_graph: (!shares).then(as_graph).flatten(),
+            launches_only,
             notifies: notifying_commands(graph, components, &queues, &waits),
             waits,
             queues,
@@ -100,6 +106,7 @@ impl CommandPlan {
             waits: Vec::new(),
             notifies: Vec::new(),
             launches_only: true,
+            as_graph: None,
             width: 1,
             answers: Vec::new(),
         }

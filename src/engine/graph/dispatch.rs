@@ -102,7 +102,12 @@ impl GraphRun<'_> {
         };
         let first_queue = self.next_queue[device];
         self.next_queue[device] = (first_queue + plan.queues.steps(width)) % queue_count;
-        let queues = plan.queues.queues.iter();
+        // A trace needs the times of each kernel.
+        let graph = match self.options.trace {
+            true => None,
+            false => self.known_graph(component, device, &plan),
+        };
+        let queues = plan.queues.queues.iter().filter(|_| graph.is_none());
         let events = queues
             .map(|queue| Vec::with_capacity(queue.len()))
             .collect();
@@ -112,6 +117,7 @@ impl GraphRun<'_> {
             device,
             level,
             plan,
+            graph,
             first_queue,
             queue_count,
             events,
@@ -145,6 +151,9 @@ impl GraphRun<'_> {
 
     /// Enqueues a component's next command.
     fn enqueue_next(&mut self, dispatch: &mut Dispatch) -> Result<(), RuntimeError> {
+        if let Some(graph) = dispatch.graph.take() {
+            return self.enqueue_graph(dispatch, graph);
+        }
         let plan = Arc::clone(&dispatch.plan);
         let number = dispatch.enqueued;
         let Some(slot) = plan.queues.order.get(number) else {
@@ -170,16 +179,28 @@ impl GraphRun<'_> {
                 };
                 self.launch(to, kernel, end, &mut wait)?
             }
-            QueueCommand::Read(kernel, datum) => {
-                wait.extend(self.storing_below(datum));
-                (self.prepared.storage).set_in_host(&self.graph, datum, false);
-                let command = self.read_command(datum, to.device)?;
-                Some(self.submit(to, Purpose::Read(kernel, datum), command, &wait)?)
-            }
+            QueueCommand::Read(kernel, datum) => Some(self.read(to, kernel, datum, wait)?),
         };
         dispatch.events[slot.queue].push(event);
         dispatch.enqueued += 1;
-        Ok(())
+        match dispatch.complete() {
+            true => self.note_launches(dispatch),
+            false => Ok(()),
+        }
+    }
+
+    /// Copies what a kernel has made to host memory.
+    pub(super) fn read(
+        &mut self,
+        to: Destination,
+        kernel: KernelId,
+        datum: DatumId,
+        mut wait: Vec<EventId>,
+    ) -> Result<EventId, RuntimeError> {
+        wait.extend(self.storing_below(datum));
+        (self.prepared.storage).set_in_host(&self.graph, datum, false);
+        let command = self.read_command(datum, to.device)?;
+        self.submit(to, Purpose::Read(kernel, datum), command, &wait)
     }
 
     fn write(
@@ -335,14 +356,9 @@ impl GraphRun<'_> {
             storage.ensure(self.runtime, &graph, components, to.component, shares)?;
         }
         for datum in what.inputs() {
+            wait.extend(self.arrival(to, datum));
             let residency = &self.prepared.storage.residency;
             match residency.state(to.device, datum.0) {
-                // The component's own writes are among its precedences.
-                State::Arriving((event, component))
-                    if component != to.component || self.windowed =>
-                {
-                    wait.push(event);
-                }
                 State::Absent if shares && !graph.datum(datum).copies.is_empty() => {
                     wait.extend(self.put_together(to, datum)?);
                 }
@@ -386,6 +402,17 @@ impl GraphRun<'_> {
         }
         let command = Command::Repeat(launch.kernel);
         self.submit_with(to, Purpose::Launch(kernel), command, wait, end)
+    }
+
+    /// The copy of a datum to a device that its reader there waits for.
+    pub(super) fn arrival(&self, to: Destination, datum: DatumId) -> Option<EventId> {
+        match self.prepared.storage.residency.state(to.device, datum.0) {
+            // The component's own writes are among its precedences.
+            State::Arriving((event, component)) => {
+                (component != to.component || self.windowed).then_some(event)
+            }
+            _ => None,
+        }
     }
 
     /// Copies, in host memory, a version that a kernel works on in place and that
@@ -443,6 +470,11 @@ impl GraphRun<'_> {
         if let Purpose::Launch(kernel) | Purpose::Read(kernel, _) = purpose {
             self.state.command_submitted(kernel);
         }
+        if let Purpose::Graph = purpose {
+            for kernel in &self.components.list()[to.component].kernels {
+                self.state.command_submitted(*kernel);
+            }
+        }
         if purpose.is_part_of_component() {
             self.state.components[to.component].in_flight += 1;
         }
@@ -476,8 +508,14 @@ impl GraphRun<'_> {
         }
         let queue = self.queues[to.device][to.queue];
         self.runtime.submit(queue, command, wait, None)?;
-        if let Purpose::Launch(kernel) = purpose {
-            self.state.launched_without_event(kernel);
+        match purpose {
+            Purpose::Launch(kernel) => self.state.launched_without_event(kernel),
+            Purpose::Graph => {
+                for kernel in &self.components.list()[to.component].kernels {
+                    self.state.launched_without_event(*kernel);
+                }
+            }
+            _ => {}
         }
         self.count(to, purpose);
         Ok(None)
@@ -489,6 +527,7 @@ impl GraphRun<'_> {
                 let kernel = self.graph.kernel(kernel);
                 (kernel.name.clone(), kernel.units.clone())
             }
+            Purpose::Graph => (Name::from("graph"), 0..0),
             Purpose::Copy(_) => (Name::from("copy"), 0..0),
             Purpose::Zeros(_) => (Name::from("zeros"), 0..0),
             Purpose::Write(d)
@@ -513,6 +552,10 @@ impl GraphRun<'_> {
         used.queues = used.queues.max(to.queue + 1);
         match purpose {
             Purpose::Launch(_) => used.kernels += 1,
+            Purpose::Graph => {
+                used.kernels += self.components.list()[to.component].kernels.len() as u64;
+                used.graphs += 1;
+            }
             Purpose::Write(_) | Purpose::Load(_) => {
                 if let Purpose::Load(_) = purpose {
                     self.windows[to.device].loads += 1;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::command_plan::CommandPlan;
-use crate::runtime::EventId;
+use crate::runtime::{CommandGraph, EventId};
 
 /// A component that was dispatched to a device, and what of it is enqueued.
 pub(super) struct Dispatch {
@@ -17,6 +17,8 @@ pub(super) struct Dispatch {
     pub device: usize,
     pub level: usize,
     pub plan: Arc<CommandPlan>,
+    /// The one command that it is, until that is enqueued.
+    pub graph: Option<Arc<CommandGraph>>,
     /// The device's queue that is the plan's first one, and how many queues the
     /// device has.
     pub first_queue: usize,
@@ -35,9 +37,10 @@ impl Dispatch {
     }
 
     /// Whether it may be interleaved with others. Which copies a component needs
-    /// depends on those that were enqueued before, so it must have none.
+    /// depends on those that were enqueued before, so it must have none. One command
+    /// need not be enqueued in turns.
     pub fn can_interleave(&self) -> bool {
-        self.plan.launches_only
+        self.plan.launches_only && self.graph.is_none()
     }
 
     /// Whether everything is enqueued.
@@ -93,6 +96,7 @@ mod tests {
             device,
             level: 0,
             plan: Arc::new(CommandPlan::of(queues)),
+            graph: None,
             first_queue,
             queue_count: 4,
             events: Vec::new(),

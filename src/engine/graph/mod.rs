@@ -6,8 +6,9 @@
 //!   (`command_plan`).
 //! * A run (`run`) asks the policy for components and dispatches them
 //!   (`dispatch`): it enqueues each whole, as [`crate::graph::CommandQueues`]
-//!   says, or several in turns (`interleaving`). Some commands notify the host of
-//!   their end (`notifying`), and the run tells the policy. `state` is how far the
+//!   says, or several in turns (`interleaving`), or, from the second run on, as one
+//!   command where a device takes graphs of commands (`command_graphs`). Some commands
+//!   notify the host of their end (`notifying`), and the run tells the policy. `state` is how far the
 //!   run is, `regroup` handles losses and returns, `timeline` makes a trace.
 //! * An [`OpenGraph`] (`open`) grows while it runs; between two turns its run is `suspended`.
 //! * A component waits in its device's `window` until all its data have room there.
@@ -103,6 +104,7 @@
 //! # }
 //! ```
 
+mod command_graphs;
 mod command_plan;
 mod dispatch;
 mod error;

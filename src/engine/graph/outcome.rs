@@ -13,7 +13,8 @@ pub struct Placement {
     /// Index of the device.
     pub device: usize,
     /// Seconds from the begin of the run until it was dispatched, until its last kernel of
-    /// which the host was told began, and until its last command ended.
+    /// which the host was told began (its first one, if it was a command graph), and until
+    /// its last command ended.
     pub dispatched: f64,
     pub started: f64,
     pub ended: f64,
@@ -33,6 +34,8 @@ pub struct Launched {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceUse {
     pub components: usize,
+    /// Those of them that were one command graph each.
+    pub graphs: usize,
     pub kernels: u64,
     pub writes: u64,
     pub reads: u64,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::command_graphs::KnownGraph;
 use super::command_plan::CommandPlan;
 use super::outcome::GraphLoss;
 use super::run::windowed;
@@ -58,6 +59,8 @@ pub struct PreparedGraph {
     pub(super) grows: bool,
     /// By device and component: the latest command plan.
     pub(super) command_plans: Vec<Vec<Option<Arc<CommandPlan>>>>,
+    /// By device and component, unless the graph grows: its launches when it ran last.
+    pub(super) known_graphs: Vec<Vec<Option<KnownGraph>>>,
     /// By device and kernel, once its memory exists.
     pub(super) launches: Vec<Vec<Option<KernelLaunch>>>,
     /// Devices that were found lost while nothing ran; the next run reports them.
@@ -99,6 +102,9 @@ impl PreparedGraph {
             copying_rows: Arc::new(rows::codelet()),
             zeroing: Arc::new(zeros::codelet()),
             command_plans: vec![vec![None; components.len()]; devices.len()],
+            known_graphs: (devices.iter())
+                .map(|_| components.list().iter().map(|_| None).collect())
+                .collect(),
             launches: vec![vec![None; graph.kernels().len()]; devices.len()],
             losses: Vec::new(),
             has_run: false,

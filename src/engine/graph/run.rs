@@ -353,7 +353,7 @@ impl<'a> GraphRun<'a> {
         };
         let (component, device) = (submission.component, submission.device);
         let is_part = submission.purpose.is_part_of_component();
-        let is_launch = matches!(submission.purpose, Purpose::Launch(_));
+        let is_launch = matches!(submission.purpose, Purpose::Launch(_) | Purpose::Graph);
         if let Purpose::Load(_) | Purpose::PeerLoad(..) = submission.purpose {
             self.windows[device].loads -= 1;
         }
@@ -376,7 +376,7 @@ impl<'a> GraphRun<'a> {
         }
         match &completion.status {
             Status::Done => {
-                let became_ready = self.take_effect(device, submission.purpose, &completion);
+                let became_ready = self.take_effect(&submission, &completion);
                 self.tell_ready(became_ready);
                 if self.options.trace && self.prepared.grows {
                     let kernel = (self.components.list().get(component))
@@ -416,13 +416,9 @@ impl<'a> GraphRun<'a> {
 
     /// Notes what a command's end changes. Returns the components that became
     /// ready by it.
-    fn take_effect(
-        &mut self,
-        device: usize,
-        purpose: Purpose,
-        completion: &Completion,
-    ) -> Vec<usize> {
-        match purpose {
+    fn take_effect(&mut self, submission: &Submission, completion: &Completion) -> Vec<usize> {
+        let device = submission.device;
+        match submission.purpose {
             Purpose::Write(datum) | Purpose::Load(datum) | Purpose::PeerLoad(datum, _) => {
                 let residency = &mut self.prepared.storage.residency;
                 if let State::Arriving((event, _)) = residency.state(device, datum.0)
@@ -438,6 +434,12 @@ impl<'a> GraphRun<'a> {
                 Vec::new()
             }
             Purpose::Launch(kernel) => self.kernel_ended(device, kernel),
+            Purpose::Graph => {
+                let components = Arc::clone(&self.components);
+                let kernels = components.list()[submission.component].kernels.iter();
+                let ready = kernels.flat_map(|kernel| self.kernel_ended(device, *kernel));
+                ready.collect()
+            }
             Purpose::Read(kernel, datum) => {
                 (self.prepared.storage).set_in_host(&self.graph, datum, true);
                 (self.state).command_ended(&self.graph, &self.components, kernel)

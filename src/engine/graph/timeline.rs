@@ -23,6 +23,8 @@ pub(super) enum Purpose {
     /// A copy in host memory, before a kernel works on it in place.
     Copy(KernelId),
     Launch(KernelId),
+    /// All launches of a component.
+    Graph,
     Read(KernelId, DatumId),
     /// A copy from the memory of another device, for a component that waits in a
     /// device's window.

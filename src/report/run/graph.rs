@@ -145,6 +145,7 @@ pub(super) fn devices(run: &GraphOutcome, devices: &[Device]) -> Vec<DevicePart>
             share: fraction(used.kernels, run.kernels()),
             units: used.components as u64,
             kernels: Some(used.kernels),
+            command_graphs: Some(used.graphs as u64),
             busy_seconds: used.busy_seconds,
             finished_seconds: own.map(|placed| placed.ended).reduce(f64::max),
             queues: Some(used.queues),

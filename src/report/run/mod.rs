@@ -93,6 +93,8 @@ pub struct DevicePart {
     pub units: u64,
     /// Kernels of a graph that it ran.
     pub kernels: Option<u64>,
+    /// Components of a graph that it ran as one command each.
+    pub command_graphs: Option<u64>,
     /// Seconds in which at least one of its commands ran. A graph on real devices has them
     /// only with a trace.
     pub busy_seconds: Option<f64>,

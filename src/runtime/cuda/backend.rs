@@ -9,6 +9,7 @@ use crossbeam_channel::Sender;
 
 use super::copy::{Buffer, Memories};
 use super::device::{OpenDevice, peer_path};
+use super::graph::Graphs;
 use super::handle::Stream;
 use super::launch::Repeats;
 use super::memory::{pin_in_place, pinned};
@@ -30,6 +31,7 @@ pub(super) struct CudaBackend {
     pub(super) closing: Vec<OpenQueue>,
     pub(super) memories: Memories,
     pub(super) repeats: Repeats,
+    pub(super) graphs: Graphs,
     pub(super) programs: Programs,
     /// The commands in flight that have an event.
     pub(super) in_flight: IdMap<EventId, InFlight>,
@@ -73,6 +75,7 @@ pub fn open(
         closing: Vec::new(),
         memories: Memories::default(),
         repeats: Repeats::default(),
+        graphs: Graphs::default(),
         programs: Programs::default(),
         in_flight: IdMap::default(),
         failed: HashSet::new(),
@@ -110,6 +113,7 @@ impl Devices for CudaBackend {
 
     fn free(&mut self, buffer: BufferId) {
         self.repeats.forget(Memory::Device(buffer));
+        self.graphs.forget(Memory::Device(buffer));
         if let Some(buffer) = self.memories.buffers.remove(&buffer) {
             self.devices[buffer.device].freed(buffer.bytes);
         }
@@ -159,6 +163,11 @@ impl Devices for CudaBackend {
 
     fn driver_time(&self) -> Nanos {
         self.driver_time.as_nanos() as Nanos
+    }
+
+    fn runs_graphs(&self, device: DeviceId) -> bool {
+        let device = self.devices.get(device.0);
+        device.is_some_and(|device| device.runs_graphs)
     }
 
     fn arguments(

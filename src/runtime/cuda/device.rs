@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute};
 
 use super::discover::{attribute, capability, found, handle, start};
 use super::error::{Failure, check};
+use super::graph::FIRST_WITH_GRAPHS;
 use super::handle::{Context, DeviceMemory, Event, Stream};
 use super::memory::{Allocation, Unused};
 use super::program::{LoadedKernel, LoadedProgram, ProgramKey};
@@ -40,6 +41,8 @@ pub(super) struct OpenDevice {
     pub driver: i32,
     pub context: Arc<Context>,
     pub limits: Limits,
+    /// Whether the driver has all calls that make graphs.
+    pub runs_graphs: bool,
     pub clock: Clock,
     timeline: Timeline,
     /// Events that nothing waits for: without and with a time stamp.
@@ -90,6 +93,7 @@ impl OpenDevice {
             capability: capability(raw)?,
             driver: version,
             limits,
+            runs_graphs: version >= FIRST_WITH_GRAPHS,
             clock: Clock::new(epoch),
             timeline: Timeline::new(first),
             spare: [Vec::new(), Vec::new()],

@@ -5,8 +5,9 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use cudarc::driver::sys::CUDA_KERNEL_NODE_PARAMS;
 use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction};
-use cudarc::driver::sys::{CUmodule, CUresult, CUstream};
+use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphNode, CUmodule, CUresult, CUstream};
 
 use super::error::{Failure, check};
 
@@ -118,6 +119,14 @@ handle!(
 handle!(
     /// Loaded machine code.
     Module, CUmodule, sys::cuModuleUnload
+);
+handle!(
+    /// A graph that is being built.
+    Graph, CUgraph, sys::cuGraphDestroy
+);
+handle!(
+    /// A graph that can be launched. What it was built of is needed no more.
+    GraphExec, CUgraphExec, sys::cuGraphExecDestroy
 );
 handle!(
     /// Pinned host memory.
@@ -253,6 +262,67 @@ impl Registration {
         check("cuMemHostRegister", code)?;
         let context = Arc::clone(context);
         Ok(Self { raw, context })
+    }
+}
+
+impl Graph {
+    /// A graph without nodes.
+    pub(super) fn new(context: &Arc<Context>) -> Result<Self, Failure> {
+        context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver writes the graph; 0 is the only value of the flags.
+        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+
+    /// Adds a kernel that starts when these nodes of the graph, each told once, have ended.
+    /// The node is valid as long as the graph.
+    ///
+    /// # Safety
+    /// The kernel must be loaded as long as the graph and what is made of it, and the
+    /// parameters must point to an argument of its size for each of the kernel's.
+    pub(super) unsafe fn add_kernel(
+        &self,
+        after: &[CUgraphNode],
+        parameters: &CUDA_KERNEL_NODE_PARAMS,
+    ) -> Result<CUgraphNode, Failure> {
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the graph is alive, and so are its nodes; the driver copies the arguments
+        // before the call returns, which the caller says are right.
+        let code = unsafe {
+            sys::cuGraphAddKernelNode_v2(
+                &mut node,
+                self.raw,
+                after.as_ptr(),
+                after.len(),
+                parameters,
+            )
+        };
+        check("cuGraphAddKernelNode", code).map(|()| node)
+    }
+}
+
+impl GraphExec {
+    /// Makes a graph ready to be launched.
+    pub(super) fn new(graph: &Graph) -> Result<Self, Failure> {
+        graph.context.make_current()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the driver writes the object; the graph is alive.
+        let code = unsafe { sys::cuGraphInstantiateWithFlags(&mut raw, graph.raw, 0) };
+        check("cuGraphInstantiateWithFlags", code)?;
+        let context = Arc::clone(&graph.context);
+        Ok(Self { raw, context })
+    }
+
+    /// Enqueues the graph. Launches of the same graph run one after the other, whatever
+    /// their streams.
+    pub(super) fn launch(&self, stream: &Stream) -> Result<(), Failure> {
+        // SAFETY: both are alive and of one context; who enqueues the command keeps the
+        // graph, and the memory that its kernels name, until it has ended.
+        check("cuGraphLaunch", unsafe {
+            sys::cuGraphLaunch(self.raw, stream.raw)
+        })
     }
 }
 

@@ -3,12 +3,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraphNode};
 
 use super::copy::Memories;
 use super::device::{Limits, OpenDevice};
 use super::error::{Failure, check};
-use super::handle::Stream;
+use super::handle::{Graph, Stream};
 use super::memory::{Allocation, KeepAlive};
 use super::program::{LoadedKernel, Programs};
 use super::ptx::{LOCAL_ALIGNMENT, Parameter, Register};
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
 }
 
 /// One launch of CUDA's.
-struct Ready {
+pub(super) struct Ready {
     kernel: Arc<LoadedKernel>,
     groups: [u32; 3],
     items: [u32; 3],
@@ -130,6 +130,11 @@ pub(super) fn prepare(
 }
 
 impl Prepared {
+    /// Its kernels, which follow one another.
+    pub(super) fn kernels(&self) -> &[Ready] {
+        &self.kernels
+    }
+
     /// Enqueues the kernels.
     pub(super) fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
         self.kernels
@@ -139,11 +144,43 @@ impl Prepared {
 }
 
 impl Ready {
-    fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
+    /// The arguments as the driver takes them; valid as long as `self`.
+    fn pointers(&self) -> Vec<*mut c_void> {
         let arguments = self.arguments.iter();
-        let mut arguments: Vec<*mut c_void> = arguments
+        arguments
             .map(|bytes| bytes.as_ptr().cast_mut().cast())
-            .collect();
+            .collect()
+    }
+
+    /// Adds the launch to a graph, after these nodes.
+    pub(super) fn add_to(
+        &self,
+        graph: &Graph,
+        after: &[CUgraphNode],
+    ) -> Result<CUgraphNode, Failure> {
+        let ([x, y, z], [a, b, c]) = (self.groups, self.items);
+        let mut arguments = self.pointers();
+        let parameters = CUDA_KERNEL_NODE_PARAMS {
+            func: self.kernel.function.raw(),
+            gridDimX: x,
+            gridDimY: y,
+            gridDimZ: z,
+            blockDimX: a,
+            blockDimY: b,
+            blockDimZ: c,
+            sharedMemBytes: self.local,
+            kernelParams: arguments.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        };
+        // SAFETY: the function is loaded, and who launches the graph keeps it so; there is
+        // an argument of its size for each of its parameters.
+        unsafe { graph.add_kernel(after, &parameters) }
+    }
+
+    fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
+        let mut arguments = self.pointers();
         let ([x, y, z], [a, b, c]) = (self.groups, self.items);
         // SAFETY: the function is loaded, there is an argument of its size for each of its
         // parameters, which the driver copies before the call returns, and who enqueues

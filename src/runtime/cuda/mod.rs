@@ -6,8 +6,8 @@
 //!
 //! * [`discover()`] lists devices, or says why there are none (`discover`).
 //! * `backend` implements the trait: `device` holds an open device, `queue` a stream,
-//!   `copy` and `launch` enqueue commands, `submit` arranges for their completions, which
-//!   `polling` finds and sends.
+//!   `copy` and `launch` enqueue commands, `graph` many launches at once, `submit` arranges
+//!   for their completions, which `polling` finds and sends.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
 //! * `handle` owns CUDA objects, `error` explains error codes, `timeline` reads events'
@@ -31,6 +31,8 @@ mod device;
 mod discover;
 #[cfg(feature = "cuda")]
 mod error;
+#[cfg(feature = "cuda")]
+mod graph;
 #[cfg(feature = "cuda")]
 mod handle;
 #[cfg(feature = "cuda")]

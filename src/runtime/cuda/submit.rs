@@ -131,12 +131,15 @@ impl CudaBackend {
         is_timed: bool,
     ) -> Result<Enqueued, RuntimeError> {
         let parts = command.parts();
-        if parts.is_empty() || parts.iter().any(|part| matches!(part, Command::Series(_))) {
+        let is_whole = |part: &Command| matches!(part, Command::Series(_) | Command::Graph(_));
+        if let Command::Series(parts) = command
+            && (parts.is_empty() || parts.iter().any(is_whole))
+        {
             let queue = self.queues.get(&id).map_or(0, |queue| queue.device);
             return Err(RuntimeError::Call {
                 device: self.devices[queue].info.name.clone(),
                 call: "cuLaunchKernel",
-                why: "a series has commands, and none of them is a series".to_owned(),
+                why: "a series has commands, and none of them is a series or a graph".to_owned(),
             });
         }
         let is_kernel = |i: &usize| parts[*i].launches().next().is_some();
@@ -208,6 +211,12 @@ impl CudaBackend {
             }
             Command::Launch(launch) => Arc::new(prepare(launch, scratch, &mut env)?),
             Command::Repeat(launch) => self.repeats.prepared(launch, scratch, &mut env)?,
+            Command::Graph(graph) => {
+                let prepared = self.graphs.prepared(graph, &mut env)?;
+                let enqueued = prepared.enqueue(stream);
+                enqueued.map_err(|failure| env.device.failed(failure))?;
+                return Ok(vec![prepared as KeepAlive]);
+            }
             // Refused by the caller.
             Command::Series(_) => return Ok(Vec::new()),
         };

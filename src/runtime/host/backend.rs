@@ -262,6 +262,12 @@ impl Devices for HostBackend {
                     what: "a series of commands with one completion",
                 });
             }
+            Command::Graph(_) => {
+                return Err(RuntimeError::Unsupported {
+                    device: pool.name.to_owned(),
+                    what: "a command graph",
+                });
+            }
             Command::Copy { from, to, rows } => self.memory.copy(pool, *from, *to, *rows)?,
         };
         let owner = (DeviceId(index), queue);

@@ -78,6 +78,10 @@ impl OpenQueue {
             Command::Launch(launch) => self.launch(launch, with_event, env, wait),
             Command::Repeat(launch) => self.launch(launch, with_event, env, wait),
             Command::Series(_) => Err(refused(env, "a series within a series")),
+            Command::Graph(_) => {
+                let why = "OpenCL has no command graphs; enqueue its launches one by one";
+                Err(refused(env, why))
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Sim;
 use crate::codelet::Memory;
 use crate::machine::DeviceKind;
-use crate::runtime::{Command, DeviceId, Launch, Location, RuntimeError};
+use crate::runtime::{Command, DeviceId, Devices, Launch, Location, RuntimeError};
 
 impl Sim {
     /// Refuses a command that its device cannot run.
@@ -16,10 +16,21 @@ impl Sim {
                 Command::Series(_) => {
                     Err(self.refuse(device, "submit", "a series within a series".into()))
                 }
+                Command::Graph(_) => {
+                    Err(self.refuse(device, "submit", "a command graph within a series".into()))
+                }
                 single => self.check(device, single),
             }),
             Command::Launch(launch) => self.check_launch(device, launch),
             Command::Repeat(launch) => self.check_launch(device, launch),
+            Command::Graph(graph) => {
+                if !self.runs_graphs(device) {
+                    let why = "it runs no command graphs; enqueue its launches one by one";
+                    return Err(self.refuse(device, "submit", why.into()));
+                }
+                let mut launches = graph.launches().iter();
+                launches.try_for_each(|of| self.check_launch(device, &of.launch))
+            }
             Command::Copy { from, to, rows } => {
                 let [read, written] = rows.spans();
                 let owners = [

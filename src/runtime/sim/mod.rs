@@ -13,7 +13,7 @@
 //! * [`Sim`] joins them: it applies faults and the effects of commands, and makes
 //!   completions. `runtime` implements the trait [`super::Runtime`], with the
 //!   virtual clock, which an enqueue moves forward. `check` refuses commands that
-//!   cannot run; a `series` of commands has one completion.
+//!   cannot run; a `series` of commands has one completion, as has a command `graph`.
 //!
 //! With data, a command's effect happens when it ends, in the order of ending,
 //! by its native implementation. So a schedule that lacks an event gives a
@@ -22,6 +22,7 @@
 pub mod bandwidth_sharing;
 mod check;
 pub mod device_model;
+mod graph;
 mod memory;
 pub(crate) mod noise;
 mod options;
@@ -60,6 +61,8 @@ pub struct Sim {
     /// By device: how often it was lost.
     losses: Vec<u64>,
     noise: Noise,
+    /// Whether devices with memory of their own run command graphs.
+    graphs: bool,
     /// Faults still to come, by time and by phase. Times count from the first phase.
     timed: Vec<(Nanos, Fault)>,
     phased: Vec<(u32, Fault)>,
@@ -142,6 +145,7 @@ impl Sim {
                 options.seed,
                 options.noise.unwrap_or(machine.noise.relative),
             ),
+            graphs: options.graphs,
             timed,
             phased,
             has_begun: false,

@@ -71,6 +71,9 @@ pub struct SimOptions {
     /// Whether memory is real and commands have their effect when they end.
     /// Without, nothing is allocated.
     pub data: bool,
+    /// Whether devices with memory of their own run command graphs, as CUDA's do; their
+    /// costs are those of their launches in order.
+    pub graphs: bool,
     pub faults: Vec<Fault>,
     /// The devices in their order; `None` for one pool of all cores and every
     /// other device of the machine.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::device_model::DeviceModel;
 use super::schedule::Demand;
 use super::series::SeriesPart;
 use super::{Event, Queue, Running, Sim, memories};
@@ -87,6 +88,11 @@ impl Devices for Sim {
         self.queues.remove(&queue);
     }
 
+    fn runs_graphs(&self, device: DeviceId) -> bool {
+        let has_own = |model: &DeviceModel| !model.device.shares_host_memory;
+        self.graphs && self.models.get(device.0).is_some_and(has_own)
+    }
+
     /// The virtual time of all enqueues.
     fn driver_time(&self) -> Nanos {
         self.driver_time
@@ -108,6 +114,7 @@ impl Devices for Sim {
         let event = event.unwrap_or_else(EventId::fresh);
         match command {
             Command::Series(commands) => self.submit_series(queue, commands, wait, event),
+            Command::Graph(graph) => self.submit_graph(queue, &graph, wait, event),
             command => self.start(queue, command, wait, event, None),
         }
     }

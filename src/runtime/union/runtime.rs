@@ -79,6 +79,11 @@ impl Devices for Union {
         self.backends.iter().map(|b| b.driver_time()).sum()
     }
 
+    fn runs_graphs(&self, device: DeviceId) -> bool {
+        let located = self.locate(device);
+        located.is_ok_and(|(backend, local)| self.backends[backend].runs_graphs(local))
+    }
+
     fn arguments(
         &mut self,
         device: DeviceId,

@@ -28,7 +28,37 @@ void fake_fail(const char *call, int code, int count) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Calls since a test began, by name. */
+static struct {
+    char call[64];
+    int count;
+} calls[64];
+
+static int *count_of(const char *call) {
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (!calls[i].call[0])
+            snprintf(calls[i].call, sizeof calls[i].call, "%s", call);
+        if (strcmp(calls[i].call, call) == 0)
+            return &calls[i].count;
+    }
+    abort();
+}
+
+void fake_begin(void) {
+    pthread_mutex_lock(&lock);
+    memset(calls, 0, sizeof calls);
+    pthread_mutex_unlock(&lock);
+}
+
+int fake_calls(const char *call) {
+    pthread_mutex_lock(&lock);
+    int count = *count_of(call);
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 int fault(const char *call, Context *context) {
+    ++*count_of(call);
     int code = context ? context->lost : SUCCESS;
     if (wanted.count > 0 && strcmp(call, wanted.call) == 0) {
         wanted.count--;

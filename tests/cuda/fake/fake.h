@@ -80,4 +80,27 @@ int fault(const char *call, Context *context);
 /* The kernel of a name. */
 Kernel kernel_named(const char *name);
 
+/* The device that the calls of this thread are for. */
+Context *current_context(void);
+
+/* A function of a module. */
+typedef struct Function Function;
+
+/* Whether a device refuses these sizes of a launch. */
+int has_wrong_sizes(const unsigned groups[3], const unsigned items[3]);
+
+/* Copies the arguments of a launch, and releases the copies. */
+Kernel bind_arguments(Function *function, void **arguments, Launch *launch);
+void release_arguments(Launch *launch);
+
+/* A graph that can be launched. */
+typedef struct Executable Executable;
+
+/* The number of the next launch of a graph. */
+uint64_t next_launch(Executable *graph);
+
+/* Carries out a launch of a graph while the lock is held: after all launches of it with
+ * smaller numbers, and if it does not work, without effect. */
+void carry_out_graph(Executable *graph, uint64_t number, int works, uint64_t generation);
+
 #endif

@@ -36,6 +36,18 @@ static void add(Launch *launch) {
         numbers[i] += value;
 }
 
+/* (one, other, to, value): three times each number of one, that of the other one, the value
+ * and the number's index. */
+static void mix(Launch *launch) {
+    uint32_t value = number(launch, 3);
+    size_t count = (size_t)launch->groups[0] * launch->items[0];
+    uint32_t *one = at(launch, memory(launch, 0), 4 * count);
+    uint32_t *other = at(launch, memory(launch, 1), 4 * count);
+    uint32_t *to = at(launch, memory(launch, 2), 4 * count);
+    for (size_t i = 0; one && other && to && i < count; i++)
+        to[i] = 3 * one[i] + other[i] + value + (uint32_t)i;
+}
+
 /* (numbers, count): takes a while, and then counts the numbers up. */
 static void slow(Launch *launch) {
     uint32_t count = number(launch, 1);
@@ -87,7 +99,8 @@ static const struct {
     const char *name;
     Kernel kernel;
 } KERNELS[] = {
-    {"add", add}, {"slow", slow}, {"place", place}, {"local", local}, {"scratch", scratch},
+    {"add", add},     {"mix", mix},     {"slow", slow},
+    {"place", place}, {"local", local}, {"scratch", scratch},
 };
 
 Kernel kernel_named(const char *name) {

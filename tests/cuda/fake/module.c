@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
+struct Function {
     char name[64];
     Kernel kernel;
     int parameters;
     size_t bytes[PARAMETERS];
-} Function;
+};
 
 typedef struct {
     int count;
@@ -95,11 +95,15 @@ int cuFuncGetAttribute(int *value, int attribute, Function *function) {
     return attribute == 0 ? SUCCESS : INVALID_VALUE;
 }
 
-/* Copies the arguments of a launch. */
 Kernel bind_arguments(Function *function, void **arguments, Launch *launch) {
     for (int i = 0; i < function->parameters; i++) {
         launch->arguments[i] = malloc(function->bytes[i] ? function->bytes[i] : 1);
         memcpy(launch->arguments[i], arguments[i], function->bytes[i]);
     }
     return function->kernel;
+}
+
+void release_arguments(Launch *launch) {
+    for (int i = 0; i < PARAMETERS; i++)
+        free(launch->arguments[i]);
 }

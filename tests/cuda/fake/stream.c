@@ -6,10 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef struct Function Function;
-Kernel bind_arguments(Function *function, void **arguments, Launch *launch);
-Context *current_context(void);
-
 /* Rows of a copy. */
 typedef struct {
     uint64_t from, to;
@@ -18,10 +14,13 @@ typedef struct {
 } Copy;
 
 typedef struct Command {
-    enum { COPY, LAUNCH, RECORD, WAIT } kind;
+    enum { COPY, LAUNCH, GRAPH, RECORD, WAIT } kind;
     Copy copy;
     Launch launch;
     Kernel kernel;
+    Executable *graph;
+    /* Which launch of the graph it is. */
+    uint64_t number;
     Event *event;
     /* The record of the event that is made or waited for. */
     uint64_t record;
@@ -72,8 +71,10 @@ static void carry_out(Stream *stream, Command *command) {
     case LAUNCH:
         if (works)
             command->kernel(&command->launch);
-        for (int i = 0; i < PARAMETERS; i++)
-            free(command->launch.arguments[i]);
+        release_arguments(&command->launch);
+        break;
+    case GRAPH:
+        carry_out_graph(command->graph, command->number, works, stream->generation);
         break;
     case RECORD:
         if (command->event->reached < command->record) {
@@ -223,11 +224,16 @@ int cuMemcpy2DAsync_v2(const Rectangle *rows, Stream *stream) {
     return enqueue_copy("cuMemcpy2DAsync", stream, copy);
 }
 
+int has_wrong_sizes(const unsigned groups[3], const unsigned items[3]) {
+    return !groups[0] || !groups[1] || !groups[2] || groups[1] > 5 || groups[2] > 5
+        || items[0] * items[1] * items[2] > 256;
+}
+
 int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned x,
                    unsigned y, unsigned z, unsigned local, Stream *stream, void **arguments,
                    void **extra) {
     (void)extra;
-    if (!gx || !gy || !gz || gy > 5 || gz > 5 || x * y * z > 256)
+    if (has_wrong_sizes((unsigned[]){gx, gy, gz}, (unsigned[]){x, y, z}))
         return INVALID_VALUE;
     pthread_mutex_lock(&lock);
     int code = fault("cuLaunchKernel", stream->context);
@@ -241,6 +247,16 @@ int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
         command.kernel = bind_arguments(function, arguments, &command.launch);
         enqueue(stream, command);
     }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuGraphLaunch(Executable *graph, Stream *stream) {
+    pthread_mutex_lock(&lock);
+    int code = fault("cuGraphLaunch", stream->context);
+    if (code == SUCCESS)
+        enqueue(stream,
+                (Command){.kind = GRAPH, .graph = graph, .number = next_launch(graph)});
     pthread_mutex_unlock(&lock);
     return code;
 }

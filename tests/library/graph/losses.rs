@@ -25,7 +25,7 @@ use crate::pocl::open;
 /// Bytes of the data of checking kernels.
 const BYTES: u64 = 64;
 
-/// Runs a case twice on a runtime that loses a device; returns whether both runs
+/// Runs a case three times on a runtime that loses a device; returns whether all runs
 /// succeeded.
 fn survives(
     rng: &mut Rng,
@@ -40,7 +40,7 @@ fn survives(
     let limit = limit_memory(rng, &mut prepared);
     let what = format!("{what}, {}, {options:?}, {limit} bytes", policy.name());
     let mut well = true;
-    for run in 0..2 {
+    for run in 0..3 {
         match once(&mut prepared, runtime, policy.as_mut(), &options) {
             Ok(outcome) => {
                 assert!(
@@ -104,6 +104,7 @@ fn in_the_simulator_at_any_time() {
                 seed,
                 noise: Some(0.3),
                 data: true,
+                graphs: rng.bool(),
                 devices: Some(devices),
                 faults,
             },

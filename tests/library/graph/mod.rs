@@ -5,9 +5,11 @@
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
 //! properties in the simulator and on real devices, `task_sets` those of sets of
 //! tasks, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
-//! interruptions. `figure_16` maps command queues to devices.
+//! interruptions. `command_graphs` has components that are one command each, `figure_16`
+//! maps command queues to devices.
 
 mod adaptive;
+mod command_graphs;
 mod dense_losses;
 mod devices;
 mod figure_16;

@@ -76,6 +76,7 @@ fn seeded(seed: u64) -> (Rng, Sim, Case) {
             seed,
             noise: Some(0.3),
             data: true,
+            graphs: rng.bool(),
             devices: Some(devices(&mut rng)),
             ..SimOptions::default()
         },
@@ -85,8 +86,8 @@ fn seeded(seed: u64) -> (Rng, Sim, Case) {
 }
 
 /// Under every policy, on one to four devices with one to five queues, a graph's
-/// results equal the sequential ones. One plan runs twice, since it keeps its
-/// memory and perhaps data on devices.
+/// results equal the sequential ones. One plan runs three times, since it keeps its
+/// memory, perhaps data on devices, and command graphs.
 #[test]
 fn random_graphs_are_right_and_in_order() {
     for seed in seeds() {
@@ -95,7 +96,7 @@ fn random_graphs_are_right_and_in_order() {
         let options = options(&mut rng, sim.devices().len());
         let mut prepared = prepared(&mut sim, &case);
         let limit = limit_memory(&mut rng, &mut prepared);
-        for run in 0..2 {
+        for run in 0..3 {
             let what = format!(
                 "seed {seed}, run {run}, {}, {options:?}, {limit} bytes",
                 policy.name()
