@@ -158,5 +158,6 @@ pub fn codelet(source: &'static str, entry: &'static str) -> Arc<Codelet> {
                 NdRange::new(vec![(units.end - units.start) as usize]).near(vec![64])
             }),
         }),
+        library: None,
     })
 }
