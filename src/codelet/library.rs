@@ -15,6 +15,8 @@ use super::{KernelSource, NdRange, Precision, Value};
 /// An implementation that consists of calls of a library, and kernels of ours between them.
 #[derive(Clone)]
 pub struct LibraryKernel {
+    /// The library that makes the calls.
+    pub library: Library,
     /// The kernels between the calls, each once. They get the launch's arguments, and after
     /// these the launch's own memory, if it has some.
     pub kernels: Vec<KernelSource>,
@@ -28,12 +30,13 @@ pub type LibraryLaunchFn =
 impl LibraryKernel {
     /// One that consists of a single call.
     pub fn call(
+        library: Library,
         describe: impl Fn(&Range<u64>, &[Value]) -> Option<(LibraryCall, Vec<u64>)>
         + Send
         + Sync
         + 'static,
     ) -> Self {
-        Self::with_kernels(Vec::new(), move |units, args| {
+        Self::with_kernels(library, Vec::new(), move |units, args| {
             let (call, sizes) = describe(units, args)?;
             Some(LibraryLaunch {
                 steps: vec![LibraryStep::Call(call)],
@@ -45,10 +48,12 @@ impl LibraryKernel {
 
     /// One with kernels of ours.
     pub fn with_kernels(
+        library: Library,
         kernels: Vec<KernelSource>,
         launch: impl Fn(&Range<u64>, &[Value]) -> Option<LibraryLaunch> + Send + Sync + 'static,
     ) -> Self {
         Self {
+            library,
             kernels,
             launch: Arc::new(launch),
         }
@@ -58,6 +63,7 @@ impl LibraryKernel {
 impl fmt::Debug for LibraryKernel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.debug_struct("LibraryKernel")
+            .field("library", &self.library)
             .field("kernels", &self.kernels)
             .finish_non_exhaustive()
     }
@@ -74,16 +80,6 @@ pub struct LibraryLaunch {
     pub sizes: Vec<u64>,
 }
 
-impl LibraryLaunch {
-    /// Its first call.
-    pub fn first_call(&self) -> Option<&LibraryCall> {
-        self.steps.iter().find_map(|step| match step {
-            LibraryStep::Call(call) => Some(call),
-            LibraryStep::Kernel { .. } => None,
-        })
-    }
-}
-
 /// A step of a launch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LibraryStep {
@@ -98,7 +94,7 @@ pub enum LibraryStep {
     },
 }
 
-/// Which library makes a call.
+/// A library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Library {
     /// Products and triangular solutions.
@@ -212,17 +208,6 @@ pub enum LibraryCall {
 
 /// The greatest size or stride of a call: libraries count in signed numbers of 32 bits.
 pub const MOST: u32 = i32::MAX as u32;
-
-impl LibraryCall {
-    /// The library that makes it.
-    pub fn library(&self) -> Library {
-        match self {
-            Self::Gemm { .. } | Self::Syrk { .. } | Self::Trsm { .. } => Library::Blas,
-            Self::Potrf { .. } | Self::Getrf { .. } => Library::Solver,
-            Self::Fft { .. } => Library::Fft,
-        }
-    }
-}
 
 /// Whether a call may have all of these sizes.
 pub(super) fn are_sizes(sizes: &[u32]) -> bool {

@@ -23,7 +23,7 @@
 mod host;
 mod opencl;
 
-use super::library::{LibraryCall, Lines, MOST, are_sizes, u32_at, u64_at};
+use super::library::{Library, LibraryCall, Lines, MOST, are_sizes, u32_at, u64_at};
 use super::{Codelet, Cost, HostCode, LibraryKernel, Value};
 
 /// The longest lines that OpenCL devices transform: 32 KiB of local memory.
@@ -96,7 +96,7 @@ impl Fft {
 
 /// A call of a library for the lines of some units.
 fn library(along: Along) -> LibraryKernel {
-    LibraryKernel::call(move |units, args| {
+    LibraryKernel::call(Library::Fft, move |units, args| {
         let [rows, columns] = [u32_at(args, 6)?, u32_at(args, 7)?];
         let lines = u32::try_from(units.end.saturating_sub(units.start)).ok()?;
         let block = |argument: usize, first: usize| {

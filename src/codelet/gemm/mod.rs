@@ -38,7 +38,7 @@ mod tile;
 
 pub use tile::{TILES, Tile};
 
-use super::library::{LibraryCall, Operand, are_sizes, u32_at, u64_at};
+use super::library::{Library, LibraryCall, Operand, are_sizes, u32_at, u64_at};
 use super::{Codelet, Cost, HostCode, LibraryKernel, Precision, Value};
 
 /// Rows and columns of a unit.
@@ -168,7 +168,7 @@ impl Gemm {
 
 /// A call of a library for the matrices of some units, of which each has so many blocks.
 fn library(blocks: u64, transposed: bool) -> LibraryKernel {
-    LibraryKernel::call(move |units, args| {
+    LibraryKernel::call(Library::Blas, move |units, args| {
         let size = |index| u32_at(args, index);
         let [rows, columns, depth] = [size(3)?, size(4)?, size(5)?];
         let place = |index| u64_at(args, index);

@@ -3,7 +3,7 @@
 
 use super::opencl;
 use crate::codelet::library::{
-    LibraryCall, LibraryLaunch, LibraryStep, Side, are_sizes, operand, u32_at,
+    Library, LibraryCall, LibraryLaunch, LibraryStep, Side, are_sizes, operand, u32_at,
 };
 use crate::codelet::{LibraryKernel, Precision};
 
@@ -11,7 +11,7 @@ use crate::codelet::{LibraryKernel, Precision};
 /// for no infinite numbers, so that a kernel of ours does.
 pub(super) fn panel(precision: Precision) -> LibraryKernel {
     let kernels = opencl::around_panel(precision);
-    LibraryKernel::with_kernels(kernels, move |units, args| {
+    LibraryKernel::with_kernels(Library::Solver, kernels, move |units, args| {
         let [rows, columns] = [u32_at(args, 2)?, u32_at(args, 3)?];
         operand(args, [0, 6, 5], columns)?;
         let numbers = u64::from(rows) * u64::from(columns) * precision.bytes();
@@ -48,7 +48,7 @@ pub(super) fn panel(precision: Precision) -> LibraryKernel {
 /// Exchanges of ours, and the solution.
 pub(super) fn row(precision: Precision) -> LibraryKernel {
     let kernels = vec![opencl::row_exchange(precision)];
-    LibraryKernel::with_kernels(kernels, move |units, args| {
+    LibraryKernel::with_kernels(Library::Blas, kernels, move |units, args| {
         let [rows, columns, depth] = [u32_at(args, 3)?, u32_at(args, 4)?, u32_at(args, 5)?];
         let exchange = LibraryStep::Kernel {
             kernel: 0,

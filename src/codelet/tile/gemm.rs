@@ -25,7 +25,7 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number};
 use super::{BLOCK, host, opencl, real};
 use crate::codelet::host::Arguments;
-use crate::codelet::library::{LibraryCall, are_sizes, operand, real_at, u32_at};
+use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
 use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A product of tiles that fill their memories.
@@ -149,7 +149,7 @@ impl GemmTile {
 
 /// A call of a library for all products of this precision with B stored this way.
 fn library(precision: Precision, transposed: bool) -> LibraryKernel {
-    LibraryKernel::call(move |_, args| {
+    LibraryKernel::call(Library::Blas, move |_, args| {
         let [rows, columns, depth] = [u32_at(args, 3)?, u32_at(args, 4)?, u32_at(args, 5)?];
         let b_row = if transposed { depth } else { columns };
         let call = LibraryCall::Gemm {

@@ -23,7 +23,7 @@ use super::trsm::solve_on;
 use super::{LEAF, host, middle, opencl};
 use crate::codelet::host::Arguments;
 use crate::codelet::library::{
-    LibraryCall, LibraryLaunch, LibraryStep, are_sizes, operand, u32_at,
+    Library, LibraryCall, LibraryLaunch, LibraryStep, are_sizes, operand, u32_at,
 };
 use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
@@ -73,7 +73,7 @@ impl PotrfTile {
 /// the numbers not finite that it leaves out.
 fn library(precision: Precision) -> LibraryKernel {
     let kernels = vec![opencl::unfinished(precision)];
-    LibraryKernel::with_kernels(kernels, move |units, args| {
+    LibraryKernel::with_kernels(Library::Solver, kernels, move |units, args| {
         let rows = u32_at(args, 1)?;
         let factor = LibraryCall::Potrf {
             precision,

@@ -21,7 +21,7 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, host, opencl, real};
 use crate::codelet::host::{Arguments, for_each_piece, piece};
-use crate::codelet::library::{LibraryCall, are_sizes, operand, real_at, u32_at};
+use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
 use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A symmetric update of a tile; both tiles fill their memories.
@@ -85,7 +85,7 @@ impl SyrkTile {
 
 /// A call of a library for all updates of this precision.
 fn library(precision: Precision) -> LibraryKernel {
-    LibraryKernel::call(move |_, args| {
+    LibraryKernel::call(Library::Blas, move |_, args| {
         let [rows, depth] = [u32_at(args, 2)?, u32_at(args, 3)?];
         let call = LibraryCall::Syrk {
             precision,

@@ -18,7 +18,7 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, LEAF, host, middle, opencl};
 use crate::codelet::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
-use crate::codelet::library::{LibraryCall, Operand, Side, are_sizes, operand, u32_at};
+use crate::codelet::library::{Library, LibraryCall, Operand, Side, are_sizes, operand, u32_at};
 use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A triangular solution; both tiles fill their memories.
@@ -75,7 +75,7 @@ impl TrsmTile {
 
 /// A call of a library for the rows of some units.
 fn library(precision: Precision) -> LibraryKernel {
-    LibraryKernel::call(move |units, args| {
+    LibraryKernel::call(Library::Blas, move |units, args| {
         let [all, columns] = [u32_at(args, 2)?, u32_at(args, 3)?];
         let row = |unit: u64| unit.saturating_mul(BLOCK.into()).min(all.into());
         let (begin, end) = (row(units.start), row(units.end));
