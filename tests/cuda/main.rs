@@ -3,13 +3,14 @@
 //! kernels are C functions with the names of the entries of PTX.
 //!
 //! `machine` opens it. `order` has queues and events, `copies` rows and other devices,
-//! `kernels` arguments and sizes, `failures` what goes wrong, `program` the command line.
+//! `libraries` codelets by CUDA's libraries, `kernels` arguments and sizes, `failures` what goes wrong, `program` the command line.
 
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
 mod copies;
 mod failures;
 mod kernels;
+mod libraries;
 mod library;
 mod machine;
 mod order;

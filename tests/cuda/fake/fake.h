@@ -80,4 +80,17 @@ int fault(const char *call, Context *context);
 /* The kernel of a name. */
 Kernel kernel_named(const char *name);
 
+/* Memory of a launch's device; null once the launch does nothing any more. What lies outside of
+ * the device's memory ends its context. */
+void *device_memory(Launch *launch, uint64_t address, size_t bytes);
+
+/* Enqueues a computation with a copy of its arguments, which are the launch's first argument. */
+void enqueue_computation(Stream *stream, Kernel kernel, const void *arguments, size_t bytes);
+
+/* Counts the handles of libraries that were not destroyed. */
+void count_handles(int change);
+
+/* Lets time pass while others go on, if a test wants computations of libraries to take long. */
+void take_time(void);
+
 #endif
