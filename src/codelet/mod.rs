@@ -155,6 +155,7 @@ pub struct Codelet {
     pub name: Name,
     pub host: Option<HostCode>,
     pub opencl: Option<OpenClKernel>,
-    /// Calls of a library beside the OpenCL implementation, which serves without it.
+    /// Calls of a library beside the OpenCL implementation, which serves without it. Where there
+    /// is none, only a device with the library can compute the codelet.
     pub library: Option<LibraryKernel>,
 }

@@ -193,7 +193,7 @@ pub trait Devices {
 
     /// What is known of codelets' implementations, where a device has several: what was
     /// handed over and used, and what was measured since, by device, codelet and sizes.
-    fn implementations(&self) -> Vec<Comparison> {
+    fn implementations(&mut self) -> Vec<Comparison> {
         Vec::new()
     }
 

@@ -3,7 +3,8 @@
 //! kernels are C functions with the names of the entries of PTX.
 //!
 //! `machine` opens it. `order` has queues and events, `copies` rows and other devices,
-//! `libraries` codelets by CUDA's libraries, `kernels` arguments and sizes, `failures` what goes wrong, `program` the command line.
+//! `kernels` arguments and sizes, `libraries` codelets by CUDA's libraries, `failures` what
+//! goes wrong, `program` the command line.
 
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 

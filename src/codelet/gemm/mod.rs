@@ -149,7 +149,7 @@ impl Gemm {
         self.codelet_with(Tile::of(self))
     }
 
-    /// The codelet with this tile.
+    /// The codelet with this tile. A library may serve instead.
     pub fn codelet_with(&self, tile: &Tile) -> Codelet {
         Codelet {
             name: match self.transposed {

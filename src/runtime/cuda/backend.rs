@@ -29,14 +29,16 @@ use crate::runtime::{
 /// GPUs through CUDA's driver, chosen when it was opened.
 pub(super) struct CudaBackend {
     infos: Vec<Device>,
+    /// Prepared launches, and with them the libraries' handles, are released before the
+    /// streams that these were last told.
+    pub(super) repeats: Repeats,
+    /// CUDA's libraries; `None` if only our kernels are to serve.
+    pub(super) libraries: Option<Libraries>,
     pub(super) queues: IdMap<QueueId, OpenQueue>,
     /// Freed queues with commands in flight.
     pub(super) closing: Vec<OpenQueue>,
     pub(super) memories: Memories,
-    pub(super) repeats: Repeats,
     pub(super) programs: Programs,
-    /// CUDA's libraries; `None` if only our kernels are to serve.
-    pub(super) libraries: Option<Libraries>,
     /// Which implementation serves.
     pub(super) choices: Choices,
     /// Launches that are measured.
@@ -164,13 +166,13 @@ impl Devices for CudaBackend {
         let index = self.queues.get(&queue).ok_or(unknown)?.device;
         let device = &mut self.devices[index];
         device.check()?;
-        let Some(kernel) = &codelet.opencl else {
+        if codelet.opencl.is_none() && codelet.library.is_none() {
             return Err(RuntimeError::NoImplementation {
                 device: device.info.name.clone(),
                 codelet: codelet.name.to_string(),
             });
-        };
-        for source in kernel.kernels() {
+        }
+        for source in codelet.opencl.iter().flat_map(OpenClKernel::kernels) {
             self.programs.kernel(source, device)?;
         }
         if let (Some(libraries), Some(of)) = (&mut self.libraries, &codelet.library) {
@@ -188,7 +190,8 @@ impl Devices for CudaBackend {
         self.choices.know(known);
     }
 
-    fn implementations(&self) -> Vec<Comparison> {
+    fn implementations(&mut self) -> Vec<Comparison> {
+        self.measure();
         let names: Vec<&str> = self
             .infos
             .iter()

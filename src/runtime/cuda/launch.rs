@@ -10,12 +10,11 @@ use super::copy::Memories;
 use super::device::{Limits, OpenDevice};
 use super::error::{Failure, check};
 use super::handle::Stream;
-use super::library::{self, Call, Libraries, Place};
+use super::library::{Call, Libraries};
 use super::memory::{Allocation, KeepAlive};
 use super::program::{LoadedKernel, Programs};
 use super::ptx::{LOCAL_ALIGNMENT, Parameter, Register};
-use crate::codelet::library::{LibraryLaunch, LibraryStep};
-use crate::codelet::{KernelSource, LibraryKernel, LocalSize, Memory, NdRange, Value};
+use crate::codelet::{KernelSource, LocalSize, Memory, NdRange, Value};
 use crate::runtime::group_size::{fit, refusal};
 use crate::runtime::{IdMap, Launch, RuntimeError};
 
@@ -25,18 +24,19 @@ const ANY_GROUP: [&[usize]; 3] = [&[256], &[32, 8], &[32, 4, 2]];
 
 /// A launch that can be enqueued as often as one likes.
 pub(super) struct Prepared {
-    parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// The first parts that only write the launch's own memory.
-    harmless: usize,
+    pub harmless: usize,
     /// Bytes of its queue's memory for libraries.
     pub room: u64,
     /// Whether it uses its queue's own memory, and so is for that queue alone.
-    is_of_queue: bool,
+    pub is_of_queue: bool,
     /// What must outlive its commands.
     pub keep_alive: KeepAlive,
 }
 
-enum Part {
+/// A part of a launch.
+pub(super) enum Part {
     Kernel(Ready),
     Call(Call),
 }
@@ -52,7 +52,7 @@ pub(super) enum Stopped {
 }
 
 /// One launch of CUDA's.
-struct Ready {
+pub(super) struct Ready {
     kernel: Arc<LoadedKernel>,
     groups: [u32; 3],
     items: [u32; 3],
@@ -163,95 +163,8 @@ pub(super) fn prepare(
     })
 }
 
-/// Prepares a launch by calls of a library.
-///
-/// # Errors
-/// Why the library does not serve, or what is wrong with the launch or the device.
-pub(super) fn prepare_library(
-    launch: &Launch,
-    (kernel, described): (&LibraryKernel, &LibraryLaunch),
-    scratch: &mut QueueMemory,
-    env: &mut LaunchEnv<'_>,
-) -> Result<Result<Prepared, String>, RuntimeError> {
-    let mut keep_alive: Vec<KeepAlive> = Vec::new();
-    let mut values = Vec::with_capacity(launch.args.len() + 1);
-    for arg in &launch.args {
-        values.push(value(arg, &mut keep_alive, env)?);
-    }
-    let addresses: Vec<u64> = (values.iter())
-        .map(|value| match value {
-            Argument::Memory(address) => *address,
-            Argument::Plain(_) | Argument::Local(_) => 0,
-        })
-        .collect();
-    let mut place = Place {
-        arguments: &addresses,
-        scratch: 0,
-    };
-    if described.scratch > 0 {
-        let memory = match lend(scratch, described.scratch, env.device) {
-            Ok(memory) => memory,
-            Err(error) => return or_ours(error),
-        };
-        place.scratch = memory.address();
-        values.push(Argument::Memory(memory.address()));
-        keep_alive.push(memory as KeepAlive);
-    }
-    let mut prepared = Prepared {
-        parts: Vec::new(),
-        harmless: 0,
-        room: 0,
-        is_of_queue: described.scratch > 0,
-        keep_alive: Arc::new(()),
-    };
-    let mut is_harmless = true;
-    for one in &described.steps {
-        match one {
-            LibraryStep::Kernel {
-                kernel: index,
-                sizes,
-                prepares,
-            } => {
-                let source = &kernel.kernels[*index];
-                let to = (&mut keep_alive, &mut prepared.parts);
-                match step(source, sizes, &values, to, env) {
-                    Ok(()) => {}
-                    Err(error) => return or_ours(error),
-                }
-                is_harmless &= prepares;
-            }
-            LibraryStep::Call(call) => {
-                let Some(libraries) = env.libraries.as_deref_mut() else {
-                    return Ok(Err("CUDA's libraries are not used".to_owned()));
-                };
-                let on = (env.index, &*env.device);
-                let call = match library::prepare(libraries, on, call, &place) {
-                    Ok(call) => call,
-                    Err(why) => return Ok(Err(why)),
-                };
-                prepared.room = prepared.room.max(call.room);
-                prepared.parts.push(Part::Call(call));
-                is_harmless = false;
-            }
-        }
-        if is_harmless {
-            prepared.harmless = prepared.parts.len();
-        }
-    }
-    prepared.keep_alive = Arc::new(keep_alive);
-    Ok(Ok(prepared))
-}
-
-/// What our own implementation may still be able to do without, as a refusal.
-fn or_ours<T>(error: RuntimeError) -> Result<Result<T, String>, RuntimeError> {
-    match error {
-        RuntimeError::DeviceLost { .. } => Err(error),
-        other => Ok(Err(other.to_string())),
-    }
-}
-
 /// Prepares a kernel, unless it has no work-items.
-fn step(
+pub(super) fn step(
     source: &KernelSource,
     sizes: &NdRange,
     values: &[Argument],
@@ -318,7 +231,7 @@ impl Ready {
 }
 
 /// An argument as a kernel gets it.
-enum Argument {
+pub(super) enum Argument {
     /// An address on the device.
     Memory(u64),
     Plain(Vec<u8>),
@@ -326,7 +239,8 @@ enum Argument {
     Local(u64),
 }
 
-fn value(
+/// An argument, whose memory must outlive the launch.
+pub(super) fn value(
     arg: &Value,
     keep_alive: &mut Vec<KeepAlive>,
     env: &LaunchEnv<'_>,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::backend::CudaBackend;
 use super::handle::Event;
-use super::launch::{LaunchEnv, Prepared, Stopped, lend, prepare, prepare_library};
+use super::launch::{LaunchEnv, Prepared, Stopped, lend, prepare};
 use super::library::choice::{Key, Turn};
+use super::library::prepare_library;
 use super::memory::KeepAlive;
 use super::queue::OpenQueue;
 use crate::codelet::LibraryKernel;
@@ -45,6 +46,7 @@ impl CudaBackend {
         if let Some(kept) = repeated.and_then(|launch| self.repeats.kept(index, launch)) {
             return match self.run(id, &kept, None)? {
                 Ok(keep_alive) => Ok(keep_alive),
+                Err(why) if launch.codelet.opencl.is_none() => Err(self.refused(index, why)),
                 Err(why) => {
                     if let Some(launch) = repeated {
                         self.repeats.drop_kept(index, launch);
@@ -71,6 +73,9 @@ impl CudaBackend {
                 };
                 match by_library {
                     Ok(served) => served,
+                    Err(why) if launch.codelet.opencl.is_none() => {
+                        return Err(self.refused(index, why));
+                    }
                     Err(why) => {
                         self.choices.refuse(&candidate.key, why);
                         self.serve_own(id, launch, None)?
@@ -119,9 +124,13 @@ impl CudaBackend {
             true => launch.cost.flops,
             false => launch.cost.bytes,
         };
-        let turn = self.choices.turn(&key, &device.info.name, work, || {
-            libraries.ready(kernel.library, index, device)
-        });
+        let turn = match launch.codelet.opencl {
+            Some(_) => self.choices.turn(&key, &device.info.name, work, || {
+                libraries.ready(kernel.library, index, device)
+            }),
+            // There is nothing to choose.
+            None => Turn::LIBRARY,
+        };
         Some(Candidate {
             kernel,
             described,
@@ -224,7 +233,7 @@ impl CudaBackend {
         RuntimeError::Call {
             device: self.devices[index].info.name.clone(),
             call: "a library's call",
-            why: format!("{why}; --libraries off does without CUDA's libraries"),
+            why: format!("{why}; our kernels serve with --libraries off"),
         }
     }
 

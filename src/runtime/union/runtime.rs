@@ -81,8 +81,8 @@ impl Devices for Union {
         }
     }
 
-    fn implementations(&self) -> Vec<Comparison> {
-        let backends = self.backends.iter();
+    fn implementations(&mut self) -> Vec<Comparison> {
+        let backends = self.backends.iter_mut();
         backends
             .flat_map(|backend| backend.implementations())
             .collect()

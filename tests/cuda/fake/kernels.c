@@ -103,7 +103,7 @@ static uint64_t first_of(Launch *launch, int index) {
                                                                                                  \
     static void product_##suffix(Launch *launch) {                                               \
         pthread_mutex_unlock(&lock);                                                             \
-        usleep(10000);                                                                           \
+        usleep(100000);                                                                           \
         pthread_mutex_lock(&lock);                                                               \
         size_t m = number(launch, 3), n = number(launch, 4), k = number(launch, 5);              \
         size_t lda = number(launch, 6), ldb = number(launch, 7), ldc = number(launch, 8);        \

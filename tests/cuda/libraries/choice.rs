@@ -2,14 +2,13 @@
 //! library is absent or fails.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pdawl::codelet::lu::LuRow;
 use pdawl::codelet::tile::GemmTile;
 use pdawl::codelet::{Codelet, NdRange, OpenClKernel, Precision, Shape, Value};
 use pdawl::runtime::select::{Libraries, choose_libraries};
 use pdawl::runtime::union::Union;
-use pdawl::runtime::{Command, Comparison, Devices, Implementation, QueueId, Runtime};
+use pdawl::runtime::{Command, Comparison, Devices, Implementation, QueueId};
 
 use super::{
     BLAS, Memories, bytes, fake_kernel, launch, numbers, places, random, refused, served, sizes,
@@ -79,8 +78,6 @@ impl Bench {
 
     /// What is known of the product.
     fn told(&mut self) -> Comparison {
-        // Measurements are taken when the machine is asked for what has ended.
-        self.machine.wait(Some(Duration::ZERO)).expect("no error");
         let mut told = self.machine.implementations();
         assert_eq!(told.len(), 1, "{told:?}");
         told.remove(0)

@@ -48,7 +48,7 @@ impl Call {
 }
 
 /// Where the memory of a launch is on the device.
-pub(in crate::runtime::cuda) struct Place<'a> {
+pub(super) struct Place<'a> {
     /// By argument; 0 for what is no memory.
     pub arguments: &'a [u64],
     /// The launch's own memory.
@@ -69,7 +69,7 @@ impl Place<'_> {
 ///
 /// # Errors
 /// Why the library cannot make it.
-pub(in crate::runtime::cuda) fn prepare(
+pub(super) fn prepare(
     libraries: &mut Libraries,
     (index, device): (usize, &OpenDevice),
     call: &LibraryCall,

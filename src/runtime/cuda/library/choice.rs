@@ -50,6 +50,9 @@ impl Turn {
     /// What no library can do.
     pub(in crate::runtime::cuda) const OWN: Self = Self::settled(Implementation::Own);
 
+    /// What only a library can do.
+    pub(in crate::runtime::cuda) const LIBRARY: Self = Self::settled(Implementation::Library);
+
     const fn settled(implementation: Implementation) -> Self {
         Self {
             implementation,
@@ -84,9 +87,9 @@ pub(in crate::runtime::cuda) struct Choices {
 }
 
 impl Choices {
-    /// Takes over what earlier runs have measured; it serves for launches that come.
+    /// Takes over what earlier runs have measured, for the kinds of launch that come.
     pub(in crate::runtime::cuda) fn know(&mut self, known: &[Comparison]) {
-        self.known.extend_from_slice(known);
+        self.known = known.to_vec();
     }
 
     /// What the next launch of this kind does. `device` is the device's name, `work` the

@@ -2,9 +2,9 @@
 //! searched for when the program runs.
 //!
 //! * `search` finds a library's file, `functions` declares the functions that are called.
-//! * [`Libraries`] has what is loaded, with a handle for each device (`handles`); `calls`
-//!   prepares the calls of a launch, whose matrices are stored by rows, for libraries that
-//!   store them by columns.
+//! * [`Libraries`] has what is loaded, with a handle for each device (`handles`). `launch`
+//!   prepares a launch, and `calls` its calls, whose matrices are stored by rows, for libraries
+//!   that store them by columns.
 //! * [`choice`] says which implementation serves: ours or the library's.
 //!
 //! Nothing here waits for the device. A library that is absent, lacks a function or refuses a
@@ -14,14 +14,16 @@ mod calls;
 pub(super) mod choice;
 mod functions;
 mod handles;
+mod launch;
 mod search;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(super) use calls::{Call, Place, prepare};
+pub(super) use calls::Call;
 use functions::{Cublas, Cufft, Cusolver};
 use handles::{Blas, Plans, Solver};
+pub(super) use launch::prepare_library;
 
 use super::device::OpenDevice;
 use crate::codelet::library::Library;
