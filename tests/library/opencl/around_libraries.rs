@@ -7,7 +7,7 @@ use pdawl::codelet::library::LibraryStep;
 use pdawl::codelet::lu::{LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
 use pdawl::codelet::tile::PotrfTile;
 use pdawl::codelet::{Codelet, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
-use pdawl::runtime::{BufferId, Devices, HostRegion, Memory};
+use pdawl::runtime::{BufferId, HostRegion, Memory};
 
 use super::harness::{Bench, contents, launch, read, write};
 use crate::tile_cases::Real;
