@@ -56,7 +56,7 @@ pub(super) fn load(
     let by_loader = names.iter().find_map(|name| open(OsStr::new(name)));
     let found = by_loader.or_else(|| of_folders(&usual_folders(folder), &names));
     found.ok_or_else(|| {
-        absent("by the loader, in /usr/local/cuda/lib64, or among Python's packages".to_owned())
+        absent("by the loader, in /usr/local/cuda*/lib64, or among Python's packages".to_owned())
     })
 }
 
@@ -77,23 +77,21 @@ fn open(name: &OsStr) -> Option<Library> {
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.ok()
 }
 
-/// The folders of a toolkit and of pip's packages that exist here.
+/// The folders of toolkits, of pip's packages, and of conda's.
 fn usual_folders(folder: &str) -> Vec<PathBuf> {
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
-        .into_iter()
-        .filter_map(env::var_os);
-    let toolkits = toolkits
-        .map(PathBuf::from)
-        .chain(["/usr/local/cuda".into()]);
+    let named = |variables: [&str; 2]| {
+        let folders = variables.into_iter().filter_map(env::var_os);
+        folders.map(PathBuf::from).collect::<Vec<PathBuf>>()
+    };
+    let toolkits = named(["CUDA_HOME", "CUDA_PATH"]).into_iter();
+    let toolkits = toolkits.chain(entries(Path::new("/usr/local"), "cuda"));
     let mut folders: Vec<PathBuf> = toolkits.map(|toolkit| toolkit.join("lib64")).collect();
-    let own = ["VIRTUAL_ENV", "CONDA_PREFIX"]
-        .into_iter()
-        .filter_map(env::var_os);
-    let own = own.map(PathBuf::from);
-    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".local"));
+    let home = env::home_dir().map(|home| home.join(".local"));
     let systems = ["/usr/local", "/usr", "/opt/conda"].map(PathBuf::from);
+    let own = named(["VIRTUAL_ENV", "CONDA_PREFIX"]).into_iter();
     for prefix in own.chain(home).chain(systems) {
-        for python in entries(&prefix.join("lib"), "python3") {
+        let lib = prefix.join("lib");
+        for python in entries(&lib, "python3") {
             for packages in ["site-packages", "dist-packages"] {
                 let nvidia = python.join(packages).join("nvidia");
                 folders.push(nvidia.join(folder).join("lib"));
@@ -101,6 +99,7 @@ fn usual_folders(folder: &str) -> Vec<PathBuf> {
                 folders.extend(entries(&nvidia, "cu1").map(|cuda| cuda.join("lib")));
             }
         }
+        folders.push(lib);
     }
     folders
 }
