@@ -19,7 +19,7 @@ use crate::machine::{ONE, enqueue, finish, machine};
 
 const SIZE: usize = 6;
 
-/// A product of which ours takes 10 ms.
+/// A product of which ours takes 100 ms.
 fn product() -> (Arc<Codelet>, Vec<Value>) {
     let tile = GemmTile::new(Precision::F32, SIZE as u32, SIZE as u32, SIZE as u32);
     let mut codelet = tile.codelet();
@@ -87,7 +87,7 @@ impl Bench {
 #[test]
 fn the_faster_implementation_stays_and_every_result_is_right() {
     let fake = fake();
-    for (delay, faster) in [(0, Implementation::Library), (40_000, Implementation::Own)] {
+    for (delay, faster) in [(0, Implementation::Library), (400_000, Implementation::Own)] {
         fake.delay(delay);
         let mut bench = Bench::on(machine("cuda0"));
         for _ in 0..6 {
@@ -103,7 +103,7 @@ fn the_faster_implementation_stays_and_every_result_is_right() {
         );
         assert_eq!(told.sizes, [8, 8, 8]);
         let (own, library) = (told.own_seconds.unwrap(), told.library_seconds.unwrap());
-        assert!(own >= 0.01, "{own}");
+        assert!(own >= 0.1, "{own}");
         assert_eq!(library < own, faster == Implementation::Library);
         // The other one is not called any more.
         fake.fail("cublasGemm", 13, 1);
