@@ -29,6 +29,7 @@ fn codelet() -> Arc<Codelet> {
             fp64: false,
             shape: Shape::Of(|_, _| NdRange::new(vec![1])),
         }),
+        library: None,
     })
 }
 

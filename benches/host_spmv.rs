@@ -226,6 +226,7 @@ fn reading() -> Case {
             name: "read".into(),
             host: Some(HostCode::Kernel(read)),
             opencl: None,
+            library: None,
         },
         args,
         units: 2 * COPY_UNITS,

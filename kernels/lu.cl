@@ -410,3 +410,96 @@ __kernel GROUP void lu_exchange(__global const uint *pivots, __global real *b, u
     if (column < w)
         exchange(b + b_first + column, pivots + pivots_first, m, m, stride, first);
 }
+
+// ---- Around the calls of a library, which factors a panel by columns.
+//
+// Scratch has the panel by columns, without gaps. Behind it are for each column the row,
+// counted from 1, with which the library exchanged a row; whether a number of the column from
+// its diagonal down is infinite or none; and once the library's info: the first column, counted
+// from 1, whose pivot is zero.
+
+#define BEHIND(place) (((__global uint *)(scratch + (size_t)m * n))[place])
+#define EXCHANGED(column) BEHIND(column)
+#define IS_INFINITE(column) BEHIND(n + (column))
+#define INFO BEHIND(2 * n)
+
+// Rows and columns of a group, counted by rows.
+#define SIDE 32
+#define ACROSS_PANEL ((n + SIDE - 1) / SIDE)
+#define TOP ((uint)get_group_id(0) / ACROSS_PANEL * SIDE)
+#define LEFT ((uint)get_group_id(0) % ACROSS_PANEL * SIDE)
+
+__kernel GROUP void lu_to_columns(PANEL_ARGUMENTS)
+{
+    __local real tile[SIDE][SIDE + 1];
+    const uint item = get_local_id(0), top = TOP, left = LEFT;
+    if (get_global_id(0) < n)
+        IS_INFINITE(get_global_id(0)) = 0;
+    a += a_first;
+    for (uint i = item; i < SIDE * SIDE; i += ITEMS) {
+        const uint down = i / SIDE, right = i % SIDE;
+        if (top + down < m && left + right < n)
+            tile[down][right] = a[(size_t)(top + down) * stride + left + right];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < SIDE * SIDE; i += ITEMS) {
+        const uint right = i / SIDE, down = i % SIDE;
+        if (top + down < m && left + right < n)
+            scratch[(size_t)(left + right) * m + top + down] = tile[down][right];
+    }
+}
+
+__kernel GROUP void lu_from_columns(PANEL_ARGUMENTS)
+{
+    __local real tile[SIDE][SIDE + 1];
+    const uint item = get_local_id(0), top = TOP, left = LEFT;
+    a += a_first;
+    for (uint i = item; i < SIDE * SIDE; i += ITEMS) {
+        const uint right = i / SIDE, down = i % SIDE;
+        const uint row = top + down, column = left + right;
+        if (row < m && column < n) {
+            const real number = scratch[(size_t)column * m + row];
+            tile[down][right] = number;
+            // Several items may write, all of them the same.
+            if (row >= column && !isfinite(number))
+                IS_INFINITE(column) = 1;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < SIDE * SIDE; i += ITEMS) {
+        const uint down = i / SIDE, right = i % SIDE;
+        if (top + down < m && left + right < n)
+            a[(size_t)(top + down) * stride + left + right] = tile[down][right];
+    }
+}
+
+// A work-item a column.
+__kernel GROUP void lu_pivots(PANEL_ARGUMENTS)
+{
+    const uint column = get_global_id(0);
+    if (column >= n)
+        return;
+    const bool is_zero = INFO == column + 1 || scratch[(size_t)column * m + column] == 0;
+    pivots[pivots_first + column] = is_zero               ? NO_PIVOT
+                                  : IS_INFINITE(column) ? NOT_FINITE
+                                                        : first + EXCHANGED(column) - 1;
+}
+
+// A group exchanges the rows of ACROSS columns of b, as lu_row does, which also solves.
+__kernel GROUP void lu_row_exchange(__global const real *restrict factors,
+                                    __global const uint *pivots, __global real *restrict b,
+                                    uint m, uint w, uint n, uint first, ulong factors_first,
+                                    uint l_stride, ulong pivots_first, ulong b_first, uint stride)
+{
+    __local ushort slots[MOST], content[2 * MOST];
+    __local real copy[COPIED];
+    const uint item = get_local_id(0);
+    const uint begin = get_group_id(0) * ACROSS;
+    const uint columns = min((uint)ACROSS, w - begin);
+    pivots += pivots_first;
+    b += b_first + begin;
+    if (n <= MOST)
+        exchange_together(b, pivots, n, m, columns, stride, first, slots, content, copy, COPIED);
+    else if (item < columns)
+        exchange(b + item, pivots, n, m, stride, first);
+}

@@ -19,6 +19,7 @@
 //
 // trsm_tile has a group a strip: the global size is ceil(m / ROWS) * ITEMS.
 // potrf_tile has one group, since each block of columns needs all before it.
+// potrf_unfinished has a work-item a row.
 
 #if DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -164,6 +165,19 @@ void potrf_tile(__global real *a, uint n, uint lda, ulong a_first)
         for (uint row = first + ROWS; row < n; row += ROWS)
             solve(strip, block, a, a + (size_t)row * lda, first, n - row, n, lda, lda, false);
     }
+}
+
+// After a factorisation by a library, which stopped before the column whose number, counted
+// from 1, is in info; 0: it did not. A work-item makes a row's numbers from that column on no
+// numbers.
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void potrf_unfinished(__global real *a, uint n, uint lda, ulong a_first,
+                      __global const int *info)
+{
+    const uint row = get_global_id(0);
+    if (*info > 0 && row < n)
+        for (uint column = *info - 1; column <= row; column++)
+            a[a_first + (size_t)row * lda + column] = NAN;
 }
 #else
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))

@@ -60,7 +60,7 @@ use std::thread::Builder;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pdawl::runtime::select::{GpuRuntime, choose_gpu_runtime};
+use pdawl::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 
 use failure::Failure;
 
@@ -88,6 +88,18 @@ struct Cli {
         hide_possible_values = true
     )]
     runtime: GpuRuntime,
+    /// Whether CUDA's libraries (cuBLAS, cuSOLVER, cuFFT) serve on GPUs through CUDA where they
+    /// are found and faster than our kernels: auto or off
+    #[arg(
+        long,
+        global = true,
+        value_name = "CHOICE",
+        default_value_t = Libraries::default(),
+        value_parser = PossibleValuesParser::new(Libraries::NAMED.map(|(name, _)| name))
+            .try_map(|name| name.parse::<Libraries>()),
+        hide_possible_values = true
+    )]
+    libraries: Libraries,
     #[command(subcommand)]
     command: Command,
 }
@@ -167,6 +179,7 @@ fn program() -> ExitCode {
                 ));
             }
             choose_gpu_runtime(cli.runtime);
+            choose_libraries(cli.libraries);
             match cli.command {
                 Command::Devices(args) => devices::run(&args),
                 Command::Machine(args) => machine::run(&args),

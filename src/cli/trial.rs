@@ -12,7 +12,7 @@ use pdawl::machine::{Device, Host, RuntimeKind};
 use pdawl::quantity::Bytes;
 use pdawl::report::trial::Trial;
 use pdawl::runtime::DeviceId;
-use pdawl::runtime::select::{self, Selection};
+use pdawl::runtime::select::{self, Libraries, Selection};
 
 use super::args::Format;
 use super::failure::{Failure, refused, wrong_devices};
@@ -147,8 +147,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for (index, device) in runtime.devices().to_vec().iter().enumerate() {
         // On the host all variants are the same native code.
         let native = device.runtime == RuntimeKind::Host;
+        let has_libraries =
+            device.runtime == RuntimeKind::Cuda && select::libraries() == Libraries::Auto;
         case.variants = (all.iter())
-            .filter(|variant| variant.chosen || !native)
+            .filter(|variant| match variant.by_library {
+                true => has_libraries,
+                false => variant.chosen || !native,
+            })
             .cloned()
             .collect();
         let turns = case.variants.len() as u64 * (1 + u64::from(args.repeats));

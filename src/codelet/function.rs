@@ -64,6 +64,7 @@ pub fn codelet(name: impl Into<Name>, memory: FunctionMemory, function: UnitFunc
         name: name.into(),
         host: Some(HostCode::Function(Arc::new(run))),
         opencl: None,
+        library: None,
     }
 }
 
@@ -138,6 +139,7 @@ pub fn reduction(
         name: name.into(),
         host: Some(HostCode::SharedFunction(Arc::new(run))),
         opencl: None,
+        library: None,
     }
 }
 

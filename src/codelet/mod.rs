@@ -8,9 +8,8 @@
 //! tiles of dense matrices, [`mix`] a computation whose result shows wrong orders and
 //! copies, [`copy`] the measure of memory bandwidth, [`sort`] of singles, [`function`]
 //! safe functions of users, [`zeros`] the first contents of outputs that a kernel
-//! writes in part, and `host` the shared parts of native kernels. A codelet knows
-//! nothing of
-//! runtimes, shares or steps.
+//! writes in part, [`library`] calls of libraries beside our kernels, and `host` the shared
+//! parts of native kernels. A codelet knows nothing of runtimes, shares or steps.
 
 pub mod add_norm;
 pub mod convolution;
@@ -20,6 +19,7 @@ pub mod function;
 pub mod gemm;
 pub(crate) mod host;
 mod kernel;
+pub mod library;
 pub mod lu;
 pub mod memory;
 pub mod mix;
@@ -42,6 +42,7 @@ pub use kernel::{
     AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
     Shape, ShapeFn, Step, StepsFn,
 };
+pub use library::LibraryKernel;
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;
 pub use precision::Precision;
@@ -154,4 +155,7 @@ pub struct Codelet {
     pub name: Name,
     pub host: Option<HostCode>,
     pub opencl: Option<OpenClKernel>,
+    /// Calls of a library beside the OpenCL implementation, which serves without it. Where there
+    /// is none, only a device with the library can compute the codelet.
+    pub library: Option<LibraryKernel>,
 }

@@ -50,6 +50,7 @@ pub fn codelet() -> Codelet {
             fp64: false,
             shape: Shape::Of(|units, _| NdRange::group_per_unit(units, GROUP).near(vec![GROUP])),
         }),
+        library: None,
     }
 }
 

@@ -88,6 +88,7 @@ impl Sort {
             name: "sort-f32".into(),
             host: Some(HostCode::Shared(run)),
             opencl: None,
+            library: None,
         }
     }
 }

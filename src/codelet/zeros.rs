@@ -40,6 +40,7 @@ pub fn codelet() -> Codelet {
                 NdRange::new(vec![groups * GROUP]).near(vec![GROUP])
             }),
         }),
+        library: None,
     }
 }
 

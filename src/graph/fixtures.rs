@@ -13,6 +13,7 @@ pub fn kernel(name: impl Into<Name>, arguments: Vec<Argument>) -> Kernel {
             name: "nothing".into(),
             host: Some(HostCode::Kernel(|_, _, _| {})),
             opencl: None,
+            library: None,
         }),
         units: 0..1,
         arguments,

@@ -14,6 +14,8 @@
 //! * [`command_graph`] has launches with precedences that are one command.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
+//! * [`implementation`] has what is known of a codelet's implementations, of which a GPU uses
+//!   the faster one.
 //! * `device_clock` and `group_size` are what the backends of GPUs have in common: time
 //!   stamps on the runtime's clock, and local sizes that fit.
 //! * `tiles` divides a command among the workers of a host pool. The host
@@ -32,6 +34,7 @@ mod group_size;
 pub mod guarded;
 pub mod host;
 pub mod ids;
+pub mod implementation;
 pub mod opencl;
 pub mod select;
 pub mod sim;
@@ -45,6 +48,7 @@ pub use command::{
 pub use command_graph::{CommandGraph, GraphLaunch};
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, Generation, IdMap, QueueId};
+pub use implementation::{Comparison, Implementation};
 
 pub use crate::codelet::{BufferId, HostMemoryId, Memory, Value};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
@@ -184,6 +188,16 @@ pub trait Devices {
     /// [`RuntimeError::Build`], [`RuntimeError::NoImplementation`].
     fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
         Ok(())
+    }
+
+    /// Hands over what earlier runs have measured of codelets' implementations, so that
+    /// launches are served by the faster one at once.
+    fn know_implementations(&mut self, _known: &[Comparison]) {}
+
+    /// What is known of codelets' implementations, where a device has several: what was
+    /// handed over and used, and what was measured since, by device, codelet and sizes.
+    fn implementations(&mut self) -> Vec<Comparison> {
+        Vec::new()
     }
 
     /// Time spent so far in driver calls that set arguments, enqueue and flush,

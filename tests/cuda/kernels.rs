@@ -157,6 +157,7 @@ fn kernels_of_a_series_have_memory_of_their_own() {
             fp64: false,
             shape: Shape::Series(Arc::new(series)),
         }),
+        library: None,
     });
     // Fresh memory is full of ones here, so it begins at 0 when it is counted up.
     let command = Command::Launch(launch(&codelet, vec![memory(buffer)]));

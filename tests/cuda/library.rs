@@ -1,8 +1,8 @@
-//! The fake driver: compiled once, loaded before anything looks for the real one, and used
+//! The fake driver and libraries: compiled once, loaded before anything looks for the real one, and used
 //! by one test at a time.
 
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,40 +10,79 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 static ONE_TEST_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The folder that has the compiled library, `libcuda.so`.
+/// CUDA's libraries beside the driver, with the versions of their files.
+const LIBRARIES: [(&str, &str); 3] = [("cublas", "13"), ("cusolver", "12"), ("cufft", "12")];
+
+/// The folder that has the compiled driver, `libcuda.so`, and the libraries, `libcublas.so.13`
+/// and others.
 pub fn folder() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
-        let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/fake");
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda");
-        std::fs::create_dir_all(&folder).expect("a folder for the library");
-        let mut compiler = Command::new("cc");
-        compiler.args([
-            "-std=c11",
-            "-D_GNU_SOURCE",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-O1",
-            "-g",
-        ]);
-        // Who looks for a library of this name finds the one that is loaded.
-        compiler.args([
-            "-shared",
-            "-fPIC",
-            "-pthread",
-            "-Wl,-soname,libcuda.so,-Bsymbolic",
-            "-o",
-        ]);
-        compiler.arg(folder.join("libcuda.so"));
-        for part in ["device", "graph", "kernels", "module", "stream"] {
-            compiler.arg(sources.join(part).with_extension("c"));
+        std::fs::create_dir_all(&folder).expect("a folder for the libraries");
+        compile(
+            &folder,
+            "libcuda.so",
+            &["device", "graph", "kernels", "module", "stream"],
+        );
+        for (library, version) in LIBRARIES {
+            compile(&folder, &format!("lib{library}.so.{version}"), &[library]);
         }
-        let status = compiler.status().expect("this test needs a C compiler, cc");
-        assert!(status.success(), "the fake driver compiles");
         folder
     };
     BUILT.get_or_init(build).clone()
+}
+
+/// Compiles a library. Who looks for a library of its name finds the one that is loaded.
+fn compile(folder: &Path, name: &str, parts: &[&str]) {
+    let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/fake");
+    let mut compiler = Command::new("cc");
+    compiler.args([
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-g",
+        "-shared",
+        "-fPIC",
+        "-pthread",
+    ]);
+    compiler.arg(format!("-Wl,-soname,{name},-Bsymbolic"));
+    compiler.arg("-o").arg(folder.join(name));
+    for part in parts {
+        compiler.arg(sources.join(part).with_extension("c"));
+    }
+    if name != "libcuda.so" {
+        compiler.arg(folder.join("libcuda.so"));
+    }
+    compiler.arg("-lm");
+    let status = compiler.status().expect("this test needs a C compiler, cc");
+    assert!(status.success(), "{name} compiles");
+}
+
+/// The variable that says where libraries are looked for.
+const FOLDERS: &str = "PDAWL_CUDA_LIBRARIES";
+
+/// While it lives, libraries are looked for in one folder alone.
+pub struct Folder;
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // SAFETY: as when it was set.
+        unsafe { std::env::remove_var(FOLDERS) };
+    }
+}
+
+/// Compiles a library of this file name without functions.
+pub fn without_functions(folder: &Path, name: &str) {
+    let source = folder.join("none.c");
+    std::fs::write(&source, "int nothing;\n").expect("a source");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]);
+    compiler.arg(folder.join(name)).arg(&source);
+    assert!(compiler.status().expect("cc").success());
 }
 
 /// The fake driver, for one test.
@@ -59,9 +98,17 @@ pub fn fake() -> Fake {
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     let load = || {
-        let file = folder().join("libcuda.so");
-        // SAFETY: the library runs nothing when it is loaded.
-        unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) }.expect("it loads")
+        let open = |name: String| {
+            let file = folder().join(name);
+            // SAFETY: the library runs nothing when it is loaded.
+            unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) }.expect("it loads")
+        };
+        let driver = open("libcuda.so".to_owned());
+        for (library, version) in LIBRARIES {
+            // It stays loaded.
+            std::mem::forget(open(format!("lib{library}.so.{version}")));
+        }
+        driver
     };
     let fake = Fake {
         library: LOADED.get_or_init(load),
@@ -69,6 +116,7 @@ pub fn fake() -> Fake {
     };
     fake.fail("", 0, 0);
     fake.begin();
+    fake.delay(0);
     fake
 }
 
@@ -105,6 +153,35 @@ impl Fake {
                 .get::<unsafe extern "C" fn(i32, i32)>(b"fake_lose\0");
             function.expect("it is there")(device, code);
         }
+    }
+
+    /// From now on each computation of a library takes so many microseconds more.
+    pub fn delay(&self, microseconds: i32) {
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn(i32)>(b"fake_delay\0");
+            function.expect("it is there")(microseconds);
+        }
+    }
+
+    /// Handles of libraries that were not destroyed.
+    pub fn handles(&self) -> i32 {
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn() -> i32>(b"fake_handles\0");
+            function.expect("it is there")()
+        }
+    }
+
+    /// Libraries are looked for in this folder alone until the answer is dropped.
+    pub fn libraries_of(&self, folder: &Path) -> Folder {
+        // SAFETY: one test runs at a time, and nothing else of it reads the environment now.
+        unsafe { std::env::set_var(FOLDERS, folder) };
+        Folder
     }
 
     /// Bytes of a device's memory that were not freed.

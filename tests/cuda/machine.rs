@@ -93,6 +93,7 @@ pub fn codelet(ptx: &str, entry: &'static str, sizes: NdRange) -> Arc<Codelet> {
             fp64: false,
             shape: Shape::with(move |_, _| sizes.clone()),
         }),
+        library: None,
     })
 }
 

@@ -3,8 +3,8 @@
 //! kernels are C functions with the names of the entries of PTX.
 //!
 //! `machine` opens it. `order` has queues and events, `copies` rows and other devices,
-//! `kernels` arguments and sizes, `graphs` command graphs, `engine` task graphs, `failures`
-//! what goes wrong, `program` the command line.
+//! `kernels` arguments and sizes, `libraries` codelets by CUDA's libraries, `graphs` command
+//! graphs, `engine` task graphs, `failures` what goes wrong, `program` the command line.
 
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
@@ -13,6 +13,7 @@ mod engine;
 mod failures;
 mod graphs;
 mod kernels;
+mod libraries;
 mod library;
 mod machine;
 mod order;

@@ -50,6 +50,7 @@ fn codelet() -> Arc<Codelet> {
             fp64: false,
             shape: Shape::Of(|units, _| NdRange::new(vec![(units.end - units.start) as usize])),
         }),
+        library: None,
     })
 }
 

@@ -88,6 +88,7 @@ impl Divisible for WideGrid {
             name: "wide".into(),
             host: Some(HostCode::Kernel(compute)),
             opencl: None,
+            library: None,
         })
     }
 

@@ -24,6 +24,7 @@ use super::simulated;
 use crate::cli::args::Format;
 use crate::cli::failure::{Failure, refused, wrong_devices};
 use crate::cli::files::{PreparedFiles, TraceFiles};
+use crate::cli::machine_session::KeptTimes;
 use crate::cli::paths::Paths;
 use crate::cli::{graph, interrupt, terminal};
 
@@ -89,6 +90,7 @@ struct Opened {
     /// At the first node.
     files: Option<PreparedFiles>,
     runtime: Box<dyn Runtime>,
+    times: Option<KeptTimes>,
     notes: Vec<String>,
     /// The files that are read, as all nodes must have them.
     inputs: String,
@@ -167,6 +169,7 @@ pub fn run_job(
         mut results,
         files,
         mut runtime,
+        times,
         notes,
         inputs,
     } = opened;
@@ -175,7 +178,13 @@ pub fn run_job(
         workload,
         inputs,
     };
-    match of.run(wire, runtime.as_mut(), &mut results, notes, stop) {
+    let ran = of.run(wire, runtime.as_mut(), &mut results, notes, stop);
+    if let Some(mut times) = times {
+        let mut notes = Vec::new();
+        times.keep(runtime.as_mut(), &mut notes);
+        notes.iter().for_each(|note| terminal::warn(note));
+    }
+    match ran {
         Ok((None, wire)) => wire.finish().map_err(Failure::of),
         Ok((Some((report, outcome)), wire)) => {
             let traced = write_trace(job, files, &report, &outcome);
@@ -226,12 +235,17 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
     check_memory(job, &workload, nodes as u64)?;
     let selection = devices.as_deref().or(job.devices).map(str::parse);
     let selection = selection.transpose().map_err(wrong_devices)?;
-    let (runtime, notes) = select::open(selection.as_ref(), false).map_err(refused)?;
+    let (mut runtime, mut notes) = select::open(selection.as_ref(), false).map_err(refused)?;
+    let times = KeptTimes::of(runtime.devices(), &mut notes);
+    if let Some(times) = &times {
+        times.hand_to(runtime.as_mut());
+    }
     Ok(Opened {
         workload,
         results,
         files,
         runtime,
+        times,
         notes,
         inputs,
     })
@@ -324,7 +338,8 @@ impl JobOf<'_> {
         let (outcome, wire) = ran?;
         let reported = outcome.map(|outcome| {
             let first = outcome.nodes.first().map(|node| node.name.clone());
-            let machine = Machine::real(first.unwrap_or_default(), Host::detect(), devices);
+            let mut machine = Machine::real(first.unwrap_or_default(), Host::detect(), devices);
+            machine.implementations = runtime.implementations();
             (self.report(&outcome, machine, notes), outcome)
         });
         Ok((reported, wire))

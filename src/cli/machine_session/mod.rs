@@ -2,8 +2,10 @@
 //! a simulated one, and what reports say of the machine.
 //!
 //! [`NamedMachine`] is the machine that the user names. [`real`] opens devices of this
-//! machine, and [`simulated`] parses devices and faults of simulated ones.
+//! machine, [`KeptTimes`] has what earlier runs measured there, and [`simulated`] parses devices
+//! and faults of simulated ones.
 
+mod kept_times;
 mod named;
 mod real;
 mod simulated;
@@ -13,6 +15,7 @@ use pdawl::report::Machine;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{Devices, Runtime};
 
+pub use kept_times::KeptTimes;
 pub use named::{NamedMachine, machine_file, only_simulated};
 
 use super::args::MachineArgs;
@@ -28,6 +31,8 @@ pub struct MachineSession {
     pub machine: Machine,
     /// Notes for reports.
     pub notes: Vec<String>,
+    /// Times of codelets' implementations on real GPUs.
+    times: Option<KeptTimes>,
 }
 
 enum Backend {
@@ -62,7 +67,7 @@ impl MachineSession {
             Some(named) if named.is_simulated() => return Self::simulate(args, named, needs),
             named => named,
         };
-        let (mut real, notes) = RealDevices::open(args.devices.as_deref(), needs.fp64)?;
+        let (mut real, mut notes) = RealDevices::open(args.devices.as_deref(), needs.fp64)?;
         let devices = real.runtime(None)?.devices().to_vec();
         // The file of this machine says how copies between them go.
         if devices.iter().filter(|d| !d.shares_host_memory).count() > 1
@@ -70,11 +75,13 @@ impl MachineSession {
         {
             real.connect(named.file.peers);
         }
+        let times = KeptTimes::of(&devices, &mut notes);
         let name = args.machine.clone().unwrap_or("this machine".into());
         Ok(Self {
             machine: Machine::real(name, Host::detect(), devices),
             backend: Backend::Real(real),
             notes,
+            times,
         })
     }
 
@@ -93,6 +100,7 @@ impl MachineSession {
             machine: Machine::simulated(&file, simulator(&file, &options)?.devices().to_vec()),
             backend: Backend::Simulated(Box::new(file), options),
             notes: vec![note],
+            times: None,
         })
     }
 
@@ -163,7 +171,18 @@ impl MachineSession {
     ) -> Result<T, Failure> {
         let list = cores.map(|cores| with_cores(cores, &self.machine.devices));
         match &mut self.backend {
-            Backend::Real(real) => Ok(act(real.runtime(list.as_deref())?)),
+            Backend::Real(real) => {
+                let runtime = real.runtime(list.as_deref())?;
+                if let Some(times) = &self.times {
+                    times.hand_to(runtime);
+                }
+                let done = act(runtime);
+                self.machine.implementations = runtime.implementations();
+                if let Some(times) = &mut self.times {
+                    times.keep(runtime, &mut self.notes);
+                }
+                Ok(done)
+            }
             Backend::Simulated(file, options) => {
                 let mut options = options.clone();
                 if let Some(list) = list {

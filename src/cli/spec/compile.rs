@@ -122,6 +122,7 @@ impl Compiler {
         let codelet = Codelet {
             name: kernel.name.clone().into(),
             host: None,
+            library: None,
             opencl: Some(compiled(kernel)),
         };
         let loaded = self.runtime.load(queue, &codelet);

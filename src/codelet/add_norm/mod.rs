@@ -77,6 +77,7 @@ impl AddNorm {
             name: "add-norm-f32".into(),
             host: Some(HostCode::Kernel(host::run)),
             opencl: Some(opencl::kernel(self.stacks.len())),
+            library: None,
         }
     }
 }

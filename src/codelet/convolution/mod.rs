@@ -92,5 +92,6 @@ pub fn codelet(size: u32, channels: u32) -> Codelet {
         name: "convolution-f32".into(),
         host: Some(HostCode::Kernel(host::run)),
         opencl: Some(opencl::kernel(size, channels)),
+        library: None,
     }
 }

@@ -37,6 +37,7 @@ pub fn codelet() -> Codelet {
             fp64: false,
             shape: Shape::Of(groups),
         }),
+        library: None,
     }
 }
 

@@ -23,7 +23,8 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, HostCode, Value};
+use super::library::{Library, LibraryCall, Lines, MOST, are_sizes, u32_at, u64_at};
+use super::{Codelet, Cost, HostCode, LibraryKernel, Value};
 
 /// The longest lines that OpenCL devices transform: 32 KiB of local memory.
 pub const LONGEST: u32 = 8192;
@@ -88,6 +89,41 @@ impl Fft {
             name: name.into(),
             host: Some(HostCode::Kernel(host)),
             opencl: fits.then(|| opencl::kernel(length, self.along)),
+            library: Some(library(self.along)),
         }
     }
+}
+
+/// A call of a library for the lines of some units.
+fn library(along: Along) -> LibraryKernel {
+    LibraryKernel::call(Library::Fft, move |units, args| {
+        let [rows, columns] = [u32_at(args, 6)?, u32_at(args, 7)?];
+        let lines = u32::try_from(units.end.saturating_sub(units.start)).ok()?;
+        let block = |argument: usize, first: usize| {
+            let (first, row) = (u64_at(args, first)?, u32_at(args, first + 1)?);
+            let (stride, apart) = match along {
+                Along::Rows => (1, row),
+                Along::Columns => (row, 1),
+            };
+            (columns..=MOST).contains(&row).then(|| Lines {
+                argument,
+                first: first + units.start * u64::from(apart),
+                stride,
+                apart,
+            })
+        };
+        let length = match along {
+            Along::Rows => columns,
+            Along::Columns => rows,
+        };
+        let call = LibraryCall::Fft {
+            length,
+            lines,
+            x: block(0, 2)?,
+            y: block(1, 4)?,
+        };
+        let in_place = args[0].memory() == args[1].memory();
+        let sizes = vec![length.into(), lines.into(), 1 + u64::from(in_place)];
+        are_sizes(&[length, lines]).then_some((call, sizes))
+    })
 }

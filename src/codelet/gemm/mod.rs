@@ -38,7 +38,8 @@ mod tile;
 
 pub use tile::{TILES, Tile};
 
-use super::{Codelet, Cost, HostCode, Value};
+use super::library::{Library, LibraryCall, Operand, are_sizes, u32_at, u64_at};
+use super::{Codelet, Cost, HostCode, LibraryKernel, Precision, Value};
 
 /// Rows and columns of a unit.
 pub const BLOCK: u32 = 64;
@@ -148,7 +149,7 @@ impl Gemm {
         self.codelet_with(Tile::of(self))
     }
 
-    /// The codelet with this tile.
+    /// The codelet with this tile. A library may serve instead.
     pub fn codelet_with(&self, tile: &Tile) -> Codelet {
         Codelet {
             name: match self.transposed {
@@ -160,6 +161,41 @@ impl Gemm {
                 false => host::multiply::<false>,
             })),
             opencl: Some(opencl::kernel(self, tile)),
+            library: Some(library(self.blocks(), self.transposed)),
         }
     }
+}
+
+/// A call of a library for the matrices of some units, of which each has so many blocks.
+fn library(blocks: u64, transposed: bool) -> LibraryKernel {
+    LibraryKernel::call(Library::Blas, move |units, args| {
+        let size = |index| u32_at(args, index);
+        let [rows, columns, depth] = [size(3)?, size(4)?, size(5)?];
+        let place = |index| u64_at(args, index);
+        let apart = [place(6)?, place(7)?, place(8)?];
+        let before = units.start / blocks.max(1);
+        let batch = (units.end / blocks.max(1)).saturating_sub(before);
+        let batch = u32::try_from(batch).ok()?;
+        let matrix = |argument: usize, first: u64, stride: u32| Operand {
+            argument,
+            first: first + before * apart[argument],
+            stride,
+        };
+        let call = LibraryCall::Gemm {
+            precision: Precision::F32,
+            rows,
+            columns,
+            depth,
+            transposed,
+            alpha: 1.0,
+            beta: 0.0,
+            a: matrix(0, place(9)?, depth),
+            b: matrix(1, place(10)?, if transposed { depth } else { columns }),
+            c: matrix(2, 0, columns),
+            batch,
+            apart,
+        };
+        let sizes = [rows, columns, depth, batch];
+        are_sizes(&sizes).then(|| (call, sizes.map(u64::from).to_vec()))
+    })
 }

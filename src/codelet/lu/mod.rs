@@ -25,6 +25,7 @@
 //! panel; otherwise it is [`WIDTH`] columns of B. An OpenCL launch takes all units.
 
 mod host;
+mod library;
 mod opencl;
 
 use super::tile::host as implementation;
@@ -75,6 +76,7 @@ impl LuPanel {
             name: named(precision, ["lu-panel-f32", "lu-panel-f64"]).into(),
             host: implementation(precision, host::panel::<f32>, host::panel::<f64>),
             opencl: Some(opencl::panel(precision)),
+            library: Some(library::panel(precision)),
         }
     }
 }
@@ -123,6 +125,7 @@ impl LuRow {
             name: named(precision, ["lu-row-f32", "lu-row-f64"]).into(),
             host: implementation(precision, host::row::<f32>, host::row::<f64>),
             opencl: Some(opencl::row(precision)),
+            library: Some(library::row(precision)),
         }
     }
 }
@@ -163,6 +166,7 @@ impl LuExchange {
             name: named(precision, ["lu-exchange-f32", "lu-exchange-f64"]).into(),
             host: implementation(precision, host::exchange::<f32>, host::exchange::<f64>),
             opencl: Some(opencl::exchange(precision)),
+            library: None,
         }
     }
 }

@@ -22,6 +22,9 @@ const TILE: usize = 64;
 /// Columns that a group exchanges and solves beside a panel: `ACROSS` of the kernel.
 const ACROSS: usize = 8;
 
+/// Rows and columns of a panel that a group transposes: `SIDE` of the kernels.
+const SIDE: u32 = 32;
+
 /// The kernels of a panel, by their places in its series.
 const PANEL: [&str; 4] = ["lu_search", "lu_column", "lu_beside", "lu_below"];
 const SEARCH: usize = 0;
@@ -92,13 +95,37 @@ fn panel_scratch(args: &[Value]) -> u64 {
     (2 * (groups + 1) * (1 + STRIP) * 8 + 2 * groups * 4) as u64
 }
 
-/// A group for each [`ACROSS`] columns.
+/// Exchanges and solutions.
 pub(super) fn row(precision: Precision) -> OpenClKernel {
-    let shape = |_: &Range<u64>, args: &[Value]| {
-        let groups = size(args, 4).div_ceil(ACROSS);
-        NdRange::new(vec![groups * ITEMS]).exactly(vec![ITEMS])
-    };
+    let shape = |_: &Range<u64>, args: &[Value]| row_groups(size(args, 4));
     kernel(precision, source(precision, "lu_row"), Shape::Of(shape))
+}
+
+/// The kernels before and after a library's factors of a panel.
+pub(super) fn around_panel(precision: Precision) -> Vec<KernelSource> {
+    let entries = ["lu_to_columns", "lu_from_columns", "lu_pivots"];
+    entries.map(|entry| source(precision, entry)).to_vec()
+}
+
+/// A group for each [`SIDE`] rows and columns, for the first two of those kernels.
+pub(super) fn squares(rows: u32, columns: u32) -> NdRange {
+    let groups = rows.div_ceil(SIDE) as usize * columns.div_ceil(SIDE) as usize;
+    NdRange::new(vec![groups * ITEMS]).exactly(vec![ITEMS])
+}
+
+/// A work-item a column, for the third.
+pub(super) fn of_columns(columns: u32) -> NdRange {
+    NdRange::new(vec![(columns as usize).next_multiple_of(ITEMS)]).exactly(vec![ITEMS])
+}
+
+/// The exchanges of the kernel of [`row`].
+pub(super) fn row_exchange(precision: Precision) -> KernelSource {
+    source(precision, "lu_row_exchange")
+}
+
+/// A group for each [`ACROSS`] columns.
+pub(super) fn row_groups(columns: usize) -> NdRange {
+    NdRange::new(vec![columns.div_ceil(ACROSS) * ITEMS]).exactly(vec![ITEMS])
 }
 
 /// A work-item a column.

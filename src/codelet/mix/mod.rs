@@ -59,6 +59,7 @@ impl Mix {
             name: "mix".into(),
             host: Some(HostCode::Kernel(host::run)),
             opencl: Some(opencl::kernel(self)),
+            library: None,
         }
     }
 }

@@ -62,5 +62,6 @@ pub fn codelet() -> Codelet {
         name: "softmax-f32".into(),
         host: Some(HostCode::Kernel(host::run)),
         opencl: Some(opencl::kernel()),
+        library: None,
     }
 }

@@ -83,6 +83,7 @@ pub fn codelet(precision: Precision) -> Codelet {
         name: name(precision).into(),
         host: Some(HostCode::Kernel(host::kernel(precision))),
         opencl: Some(opencl::kernel(precision)),
+        library: None,
     }
 }
 

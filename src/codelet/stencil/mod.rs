@@ -56,6 +56,7 @@ pub fn codelet(dimensions: Dimensions, precision: Precision) -> Codelet {
         name: name(dimensions, precision).into(),
         host: Some(HostCode::Kernel(host::kernel(dimensions, precision))),
         opencl: Some(opencl::kernel(dimensions, precision)),
+        library: None,
     }
 }
 

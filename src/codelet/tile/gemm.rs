@@ -25,7 +25,8 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number};
 use super::{BLOCK, host, opencl, real};
 use crate::codelet::host::Arguments;
-use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
+use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A product of tiles that fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -141,8 +142,33 @@ impl GemmTile {
             name: name[usize::from(self.precision == Precision::F64)].into(),
             host,
             opencl: Some(opencl::product(self)),
+            library: Some(library(self.precision, self.transposed)),
         }
     }
+}
+
+/// A call of a library for all products of this precision with B stored this way.
+fn library(precision: Precision, transposed: bool) -> LibraryKernel {
+    LibraryKernel::call(Library::Blas, move |_, args| {
+        let [rows, columns, depth] = [u32_at(args, 3)?, u32_at(args, 4)?, u32_at(args, 5)?];
+        let b_row = if transposed { depth } else { columns };
+        let call = LibraryCall::Gemm {
+            precision,
+            rows,
+            columns,
+            depth,
+            transposed,
+            alpha: real_at(args, 12)?,
+            beta: real_at(args, 13)?,
+            a: operand(args, [0, 6, 9], depth)?,
+            b: operand(args, [1, 7, 10], b_row)?,
+            c: operand(args, [2, 8, 11], columns)?,
+            batch: 1,
+            apart: [0; 3],
+        };
+        let sizes = [rows, columns, depth];
+        are_sizes(&sizes).then(|| (call, sizes.map(u64::from).to_vec()))
+    })
 }
 
 /// # Safety

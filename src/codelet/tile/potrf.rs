@@ -22,7 +22,10 @@ use super::syrk::triangle_on;
 use super::trsm::solve_on;
 use super::{LEAF, host, middle, opencl};
 use crate::codelet::host::Arguments;
-use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+use crate::codelet::library::{
+    Library, LibraryCall, LibraryLaunch, LibraryStep, are_sizes, operand, u32_at,
+};
+use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A Cholesky factorisation of a tile that fills its memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,8 +64,35 @@ impl PotrfTile {
             },
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::factor(self.precision)),
+            library: Some(library(self.precision)),
         }
     }
+}
+
+/// A call of a library, which stops where A is not positive definite, and a kernel that makes
+/// the numbers not finite that it leaves out.
+fn library(precision: Precision) -> LibraryKernel {
+    let kernels = vec![opencl::unfinished(precision)];
+    LibraryKernel::with_kernels(Library::Solver, kernels, move |units, args| {
+        let rows = u32_at(args, 1)?;
+        let factor = LibraryCall::Potrf {
+            precision,
+            rows,
+            a: operand(args, [0, 2, 3], rows)?,
+            info: 0,
+        };
+        let check = LibraryStep::Kernel {
+            kernel: 0,
+            sizes: opencl::unfinished_rows(rows),
+            prepares: false,
+        };
+        let is_one = !units.is_empty() && are_sizes(&[rows]);
+        is_one.then(|| LibraryLaunch {
+            steps: vec![LibraryStep::Call(factor), check],
+            scratch: 4,
+            sizes: vec![rows.into()],
+        })
+    })
 }
 
 /// # Safety

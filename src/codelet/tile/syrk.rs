@@ -21,7 +21,8 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, host, opencl, real};
 use crate::codelet::host::{Arguments, for_each_piece, piece};
-use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
+use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A symmetric update of a tile; both tiles fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,8 +78,27 @@ impl SyrkTile {
             },
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::symmetric(self)),
+            library: Some(library(self.precision)),
         }
     }
+}
+
+/// A call of a library for all updates of this precision.
+fn library(precision: Precision) -> LibraryKernel {
+    LibraryKernel::call(Library::Blas, move |_, args| {
+        let [rows, depth] = [u32_at(args, 2)?, u32_at(args, 3)?];
+        let call = LibraryCall::Syrk {
+            precision,
+            rows,
+            depth,
+            alpha: real_at(args, 8)?,
+            beta: real_at(args, 9)?,
+            a: operand(args, [0, 4, 6], depth)?,
+            c: operand(args, [1, 5, 7], rows)?,
+        };
+        let sizes = [rows, depth];
+        are_sizes(&sizes).then(|| (call, sizes.map(u64::from).to_vec()))
+    })
 }
 
 /// # Safety

@@ -18,7 +18,8 @@ use std::ops::Range;
 use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, LEAF, host, middle, opencl};
 use crate::codelet::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
-use crate::codelet::{Codelet, Cost, HostValue, Precision, Value};
+use crate::codelet::library::{Library, LibraryCall, Operand, Side, are_sizes, operand, u32_at};
+use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A triangular solution; both tiles fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,8 +68,35 @@ impl TrsmTile {
             },
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::solution(self.precision)),
+            library: Some(library(self.precision)),
         }
     }
+}
+
+/// A call of a library for the rows of some units.
+fn library(precision: Precision) -> LibraryKernel {
+    LibraryKernel::call(Library::Blas, move |units, args| {
+        let [all, columns] = [u32_at(args, 2)?, u32_at(args, 3)?];
+        let row = |unit: u64| unit.saturating_mul(BLOCK.into()).min(all.into());
+        let (begin, end) = (row(units.start), row(units.end));
+        let rows = end.saturating_sub(begin) as u32;
+        let b = operand(args, [1, 5, 7], columns)?;
+        let call = LibraryCall::Trsm {
+            precision,
+            rows,
+            columns,
+            side: Side::Right,
+            transposed: true,
+            unit: false,
+            l: operand(args, [0, 4, 6], columns)?,
+            b: Operand {
+                first: b.first + begin * u64::from(b.stride),
+                ..b
+            },
+        };
+        let sizes = [rows, columns];
+        are_sizes(&sizes).then(|| (call, sizes.map(u64::from).to_vec()))
+    })
 }
 
 /// # Safety

@@ -55,5 +55,6 @@ pub fn codelet() -> Codelet {
         name: "transpose-f32".into(),
         host: Some(HostCode::Kernel(host::run)),
         opencl: Some(opencl::kernel()),
+        library: None,
     }
 }

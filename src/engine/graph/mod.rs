@@ -68,6 +68,7 @@
 //!         fp64: false,
 //!         shape: Shape::Of(|units, _| NdRange::new(vec![(units.end - units.start) as usize])),
 //!     }),
+//!     library: None,
 //! });
 //! let mut graph = GraphBuilder::default();
 //! let given = graph.datum(Datum::new("given", 100).with(Contents::bytes(vec![7; 100])));

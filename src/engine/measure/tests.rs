@@ -20,6 +20,7 @@ fn copy() -> Arc<Codelet> {
             fp64: false,
             shape: Shape::Of(|units, _| NdRange::new(vec![(units.end - units.start) as usize])),
         }),
+        library: None,
     })
 }
 

@@ -15,6 +15,8 @@ pub struct Variant {
     pub codelet: Arc<Codelet>,
     /// Whether it is what the codelet chooses for these sizes.
     pub chosen: bool,
+    /// Whether it consists of calls of a library, which only some devices have.
+    pub by_library: bool,
 }
 
 /// An argument of every launch.
@@ -58,6 +60,7 @@ fn only(codelet: Codelet) -> Vec<Variant> {
         name: codelet.name.to_string(),
         codelet: Arc::new(codelet),
         chosen: true,
+        by_library: false,
     }]
 }
 
@@ -77,19 +80,33 @@ impl Case {
         }
     }
 
-    /// A product, with every tile.
+    /// A product, with every tile, and by a library.
     pub fn gemm(gemm: Gemm) -> Self {
         let chosen = gemm.codelet();
         let chosen = chosen.opencl.as_ref().map(|kernel| kernel.source.clone());
         let variants = TILES.iter().map(|tile| {
-            let codelet = gemm.codelet_with(tile);
+            let codelet = Codelet {
+                library: None,
+                ..gemm.codelet_with(tile)
+            };
             let source = codelet.opencl.as_ref().map(|kernel| kernel.source.clone());
             Variant {
                 name: tile.to_string(),
                 chosen: source == chosen,
                 codelet: Arc::new(codelet),
+                by_library: false,
             }
         });
+        let by_library = Variant {
+            name: "library".to_owned(),
+            chosen: false,
+            codelet: Arc::new(Codelet {
+                host: None,
+                opencl: None,
+                ..gemm.codelet()
+            }),
+            by_library: true,
+        };
         let [rows, columns, depth, batch] =
             [gemm.rows, gemm.columns, gemm.depth, gemm.batch].map(|size| size as usize);
         let of_a = if gemm.common_a { 1 } else { batch };
@@ -112,7 +129,7 @@ impl Case {
                 "{batch} x ({rows} x {depth}) ({depth} x {columns}){}",
                 if gemm.transposed { " transposed" } else { "" }
             ),
-            variants: variants.collect(),
+            variants: variants.chain([by_library]).collect(),
             args: [Argument::Input(0), Argument::Input(1), Argument::Output]
                 .into_iter()
                 .chain(values(&gemm.sizes()))

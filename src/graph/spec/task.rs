@@ -200,5 +200,6 @@ fn codelet(kernel: &Resolved, info: &KernelInfo) -> Arc<Codelet> {
             fp64: info.fp64,
             shape: Shape::with(move |_: &Range<u64>, _: &[Value]| range.clone()),
         }),
+        library: None,
     })
 }

@@ -33,10 +33,12 @@ static KERNELS: StoreKind = StoreKind {
     instead: "",
 };
 
-/// The times of kernels that `pdawl exec` keeps from run to run. A key is a hash of the
+/// The times of kernels that are kept from run to run. A key of `pdawl exec` is a hash of the
 /// program's text and build options, the kernel's name, the launch's global and local sizes (`*`
 /// where the driver chooses), and the bytes of the arguments: `084cf66f... norm 12/6
-/// 81120,520,4`.
+/// 81120,520,4`. A key of a codelet's implementation on a GPU has the codelet, its sizes, each
+/// rounded up to a power of two, and `own` or the library: `codelet gemm-tile-f32 512x512x512
+/// cublas-130002`.
 #[derive(JsonSchema, Serialize)]
 pub struct KernelsFile<'a> {
     format: &'a str,

@@ -20,6 +20,9 @@ impl Program {
     }
 }
 
+/// The begin of the keys of codelets. Those of programs' kernels begin with a number.
+pub(super) const CODELET: &str = "codelet ";
+
 /// A kernel of a program, the shape of its launch, and the sizes of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelKey(String);
@@ -45,6 +48,27 @@ impl KernelKey {
         text.push(' ');
         joined(&mut text, arguments, ',');
         Self(text)
+    }
+
+    /// The key of an implementation of a codelet, for launches of these sizes.
+    pub(super) fn of_codelet(codelet: &str, sizes: &[u64], implementation: &str) -> Self {
+        let mut text = format!("{CODELET}{codelet} ");
+        joined(&mut text, sizes, 'x');
+        text.push(' ');
+        text.push_str(implementation);
+        Self(text)
+    }
+
+    /// The codelet, the sizes and the implementation of such a key, as files have it.
+    pub(super) fn codelet_of(text: &str) -> Option<(&str, Vec<u64>, &str)> {
+        let mut parts = text.strip_prefix(CODELET)?.split(' ');
+        let (codelet, sizes, implementation) = (parts.next()?, parts.next()?, parts.next()?);
+        let sizes = sizes.split('x').map(|size| size.parse().ok());
+        let sizes = sizes.collect::<Option<Vec<u64>>>()?;
+        parts
+            .next()
+            .is_none()
+            .then_some((codelet, sizes, implementation))
     }
 
     /// The key as files have it.

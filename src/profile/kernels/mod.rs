@@ -11,9 +11,13 @@
 //! launch it can be mapped again. The paper leaves this to the user: "the user can set a
 //! program environment flag to denote the iterative scheduler frequency".
 //!
+//! The file also has the times of codelets' implementations (`comparison`), of which a GPU uses
+//! the faster one.
+//!
 //! What a device can do is in the machine file
 //! ([`DeviceRates`](crate::policy::auto_fit::DeviceRates)).
 
+mod comparison;
 mod division;
 mod error;
 mod file;

@@ -112,6 +112,7 @@ pub fn context() -> Context {
                 device("host", DeviceKind::Cpu, None),
                 device("gpu0", DeviceKind::Gpu, Some(6e9)),
             ],
+            implementations: Vec::new(),
         },
         policy: "dawl".into(),
         notes: Vec::new(),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machine::{Device, Host, MachineFile};
+use crate::runtime::Comparison;
 
 /// The machine of a run.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -17,6 +18,9 @@ pub struct Machine {
     pub host: HostInfo,
     /// The devices of the run; over nodes, those of the first one, if it is real.
     pub devices: Vec<Device>,
+    /// Codelets of the run that had two implementations on a GPU, our kernels and a library's
+    /// calls, and which one serves; empty without such devices.
+    pub implementations: Vec<Comparison>,
 }
 
 /// The host of a machine.
@@ -42,6 +46,7 @@ impl Machine {
                 memory: host.memory.total(),
             },
             devices,
+            implementations: Vec::new(),
         }
     }
 
@@ -56,6 +61,7 @@ impl Machine {
                 memory: file.host.memory,
             },
             devices,
+            implementations: Vec::new(),
         }
     }
 

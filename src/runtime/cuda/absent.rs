@@ -23,6 +23,7 @@ pub fn discover() -> Discovery {
 /// Always.
 pub fn open(
     _devices: &[usize],
+    _uses_libraries: bool,
     _completions: Sender<Completion>,
     _epoch: Instant,
 ) -> Result<Box<dyn Backend>, RuntimeError> {

@@ -9,30 +9,42 @@ use crossbeam_channel::Sender;
 
 use super::copy::{Buffer, Memories};
 use super::device::{OpenDevice, peer_path};
+use super::discover::start;
 use super::graph::Graphs;
 use super::handle::Stream;
 use super::launch::Repeats;
+use super::library::Libraries;
+use super::library::choice::Choices;
 use super::memory::{pin_in_place, pinned};
 use super::polling::{InFlight, finish};
 use super::program::Programs;
 use super::queue::OpenQueue;
+use super::serve::Measured;
 use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, Devices, EventId, HostRegion, IdMap, Nanos, PeerPath,
-    QueueId, QueueKind, RuntimeError,
+    Backend, Command, Comparison, Completion, DeviceId, Devices, EventId, HostRegion, IdMap, Nanos,
+    PeerPath, QueueId, QueueKind, RuntimeError,
 };
 
 /// GPUs through CUDA's driver, chosen when it was opened.
 pub(super) struct CudaBackend {
     infos: Vec<Device>,
+    /// Prepared launches, and with them the libraries' handles, are released before the
+    /// streams that these were last told.
+    pub(super) repeats: Repeats,
+    /// CUDA's libraries; `None` if only our kernels are to serve.
+    pub(super) libraries: Option<Libraries>,
     pub(super) queues: IdMap<QueueId, OpenQueue>,
     /// Freed queues with commands in flight.
     pub(super) closing: Vec<OpenQueue>,
     pub(super) memories: Memories,
-    pub(super) repeats: Repeats,
     pub(super) graphs: Graphs,
     pub(super) programs: Programs,
+    /// Which implementation serves.
+    pub(super) choices: Choices,
+    /// Launches that are measured.
+    pub(super) measured: Vec<Measured>,
     /// The commands in flight that have an event.
     pub(super) in_flight: IdMap<EventId, InFlight>,
     /// The commands that failed. A runtime sees few.
@@ -47,15 +59,21 @@ pub(super) struct CudaBackend {
 }
 
 /// Opens these devices, by their numbers; the order is that of their [`DeviceId`]s.
-/// Completions go to `completions`, with times counted from `epoch`.
+/// `uses_libraries` says whether CUDA's libraries are searched for and tried beside our
+/// kernels. Completions go to `completions`, with times counted from `epoch`.
 ///
 /// # Errors
 /// When there is no CUDA or no such device, and when the driver refuses.
 pub fn open(
     devices: &[usize],
+    uses_libraries: bool,
     completions: Sender<Completion>,
     epoch: Instant,
 ) -> Result<Box<dyn Backend>, RuntimeError> {
+    let libraries = match uses_libraries {
+        true => start().ok().map(Libraries::new),
+        false => None,
+    };
     let devices: Vec<OpenDevice> = (devices.iter())
         .map(|number| OpenDevice::open(*number, epoch))
         .collect::<Result<_, _>>()?;
@@ -77,6 +95,9 @@ pub fn open(
         repeats: Repeats::default(),
         graphs: Graphs::default(),
         programs: Programs::default(),
+        libraries,
+        choices: Choices::default(),
+        measured: Vec::new(),
         in_flight: IdMap::default(),
         failed: HashSet::new(),
         completions,
@@ -149,16 +170,38 @@ impl Devices for CudaBackend {
         let index = self.queues.get(&queue).ok_or(unknown)?.device;
         let device = &mut self.devices[index];
         device.check()?;
-        let Some(kernel) = &codelet.opencl else {
+        if codelet.opencl.is_none() && codelet.library.is_none() {
             return Err(RuntimeError::NoImplementation {
                 device: device.info.name.clone(),
                 codelet: codelet.name.to_string(),
             });
-        };
-        for source in kernel.kernels() {
+        }
+        for source in codelet.opencl.iter().flat_map(OpenClKernel::kernels) {
             self.programs.kernel(source, device)?;
         }
+        if let (Some(libraries), Some(of)) = (&mut self.libraries, &codelet.library) {
+            // A library that cannot be used is told when a launch would use it.
+            if libraries.ready(of.library, index, device).is_ok() {
+                for source in &of.kernels {
+                    self.programs.kernel(source, device)?;
+                }
+            }
+        }
         Ok(())
+    }
+
+    fn know_implementations(&mut self, known: &[Comparison]) {
+        self.choices.know(known);
+    }
+
+    fn implementations(&mut self) -> Vec<Comparison> {
+        self.measure();
+        let names: Vec<&str> = self
+            .infos
+            .iter()
+            .map(|device| device.name.as_str())
+            .collect();
+        self.choices.told(&names)
     }
 
     fn driver_time(&self) -> Nanos {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUgraphNode;
 
+use super::backend::CudaBackend;
 use super::error::Failure;
 use super::handle::{Graph, GraphExec, Stream};
 use super::launch::{LaunchEnv, Prepared, prepare};
 use super::memory::KeepAlive;
 use crate::codelet::Memory;
-use crate::runtime::{CommandGraph, IdMap, RuntimeError};
+use crate::runtime::{CommandGraph, IdMap, QueueId, RuntimeError};
 
 /// The first driver that has all calls that make graphs, as CUDA counts versions.
 pub(super) const FIRST_WITH_GRAPHS: i32 = 12000;
@@ -92,8 +93,35 @@ impl PreparedGraph {
     pub(super) fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
         match &self.way {
             Way::Whole(graph) => graph.launch(stream),
-            Way::OneByOne(launches) => launches.iter().try_for_each(|of| of.enqueue(stream)),
+            Way::OneByOne(launches) => {
+                let mut kernels = launches.iter().flat_map(Prepared::kernels);
+                kernels.try_for_each(|kernel| kernel.enqueue(stream))
+            }
         }
+    }
+}
+
+impl CudaBackend {
+    /// Enqueues a command graph, all of whose launches our kernels compute; returns what must
+    /// outlive it.
+    pub(super) fn launch_graph(
+        &mut self,
+        id: QueueId,
+        graph: &Arc<CommandGraph>,
+    ) -> Result<Vec<KeepAlive>, RuntimeError> {
+        let unknown = RuntimeError::Unknown { what: "queue" };
+        let queue = self.queues.get(&id).ok_or(unknown)?;
+        let mut env = LaunchEnv {
+            index: queue.device,
+            device: &mut self.devices[queue.device],
+            programs: &mut self.programs,
+            libraries: self.libraries.as_mut(),
+            memories: &self.memories,
+        };
+        let prepared = self.graphs.prepared(graph, &mut env)?;
+        let enqueued = prepared.enqueue(&queue.stream);
+        enqueued.map_err(|failure| env.device.failed(failure))?;
+        Ok(vec![prepared as KeepAlive])
     }
 }
 

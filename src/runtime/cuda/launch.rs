@@ -1,4 +1,5 @@
-//! Prepares and enqueues kernels: arguments, sizes, and offsets.
+//! Prepares and enqueues launches: kernels with their arguments, sizes and offsets, and calls
+//! of libraries.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use super::copy::Memories;
 use super::device::{Limits, OpenDevice};
 use super::error::{Failure, check};
 use super::handle::{Graph, Stream};
+use super::library::{Call, Libraries};
 use super::memory::{Allocation, KeepAlive};
 use super::program::{LoadedKernel, Programs};
 use super::ptx::{LOCAL_ALIGNMENT, Parameter, Register};
@@ -20,11 +22,33 @@ use crate::runtime::{IdMap, Launch, RuntimeError};
 /// along which neighbours read neighbouring memory.
 const ANY_GROUP: [&[usize]; 3] = [&[256], &[32, 8], &[32, 4, 2]];
 
-/// A launch whose kernels can be enqueued as often as one likes.
+/// A launch that can be enqueued as often as one likes.
 pub(super) struct Prepared {
-    kernels: Vec<Ready>,
+    pub parts: Vec<Part>,
+    /// The first parts that only write the launch's own memory.
+    pub harmless: usize,
+    /// Bytes of its queue's memory for libraries.
+    pub room: u64,
+    /// Whether it uses its queue's own memory, and so is for that queue alone.
+    pub is_of_queue: bool,
     /// What must outlive its commands.
     pub keep_alive: KeepAlive,
+}
+
+/// A part of a launch.
+pub(super) enum Part {
+    Kernel(Ready),
+    Call(Call),
+}
+
+/// Why a launch was not enqueued as a whole.
+pub(super) enum Stopped {
+    Driver(Failure),
+    /// A library refused a call. If what was enqueued before it is harmless, ours can serve.
+    Library {
+        why: String,
+        is_harmless: bool,
+    },
 }
 
 /// One launch of CUDA's.
@@ -52,25 +76,24 @@ impl Repeats {
         });
     }
 
-    /// The prepared launch, prepared now if it was not before.
-    pub(super) fn prepared(
-        &mut self,
-        launch: &Arc<Launch>,
-        scratch: &mut Option<(u64, Arc<Allocation>)>,
-        env: &mut LaunchEnv<'_>,
-    ) -> Result<Arc<Prepared>, RuntimeError> {
-        let key = (env.index, Arc::as_ptr(launch).addr());
-        if let Some((_, prepared)) = self.0.get(&key) {
-            return Ok(Arc::clone(prepared));
-        }
-        let prepared = Arc::new(prepare(launch, scratch, env)?);
-        // A series of kernels uses its queue's own memory.
-        let kernel = launch.codelet.opencl.as_ref();
-        if kernel.is_some_and(|kernel| !kernel.is_series()) {
-            let known = (Arc::clone(launch), Arc::clone(&prepared));
+    /// The prepared launch of a device, if it is kept.
+    pub(super) fn kept(&self, device: usize, launch: &Arc<Launch>) -> Option<Arc<Prepared>> {
+        let known = self.0.get(&(device, Arc::as_ptr(launch).addr()));
+        known.map(|(_, prepared)| Arc::clone(prepared))
+    }
+
+    /// Drops a prepared launch.
+    pub(super) fn drop_kept(&mut self, device: usize, launch: &Arc<Launch>) {
+        self.0.remove(&(device, Arc::as_ptr(launch).addr()));
+    }
+
+    /// Keeps a prepared launch, unless it is for one queue alone.
+    pub(super) fn keep(&mut self, device: usize, launch: &Arc<Launch>, prepared: &Arc<Prepared>) {
+        if !prepared.is_of_queue {
+            let key = (device, Arc::as_ptr(launch).addr());
+            let known = (Arc::clone(launch), Arc::clone(prepared));
             self.0.insert(key, known);
         }
-        Ok(prepared)
     }
 }
 
@@ -80,14 +103,35 @@ pub(super) struct LaunchEnv<'a> {
     pub index: usize,
     pub device: &'a mut OpenDevice,
     pub programs: &'a mut Programs,
+    pub libraries: Option<&'a mut Libraries>,
     pub memories: &'a Memories,
 }
 
-/// Compiles the kernels of a launch and computes their sizes and arguments. `scratch` is
+/// Memory of a queue that what follows on it uses in turn, and its bytes.
+pub(super) type QueueMemory = Option<(u64, Arc<Allocation>)>;
+
+/// At least so many bytes of a queue's memory.
+pub(super) fn lend(
+    memory: &mut QueueMemory,
+    bytes: u64,
+    device: &mut OpenDevice,
+) -> Result<Arc<Allocation>, RuntimeError> {
+    match memory {
+        // What is enqueued uses it one after another: the queue is in order.
+        Some((has, memory)) if *has >= bytes => Ok(Arc::clone(memory)),
+        _ => {
+            let larger = Arc::new(device.create(bytes)?);
+            *memory = Some((bytes, Arc::clone(&larger)));
+            Ok(larger)
+        }
+    }
+}
+
+/// Compiles our kernels of a launch and computes their sizes and arguments. `scratch` is
 /// its queue's memory for series of kernels.
 pub(super) fn prepare(
     launch: &Launch,
-    scratch: &mut Option<(u64, Arc<Allocation>)>,
+    scratch: &mut QueueMemory,
     env: &mut LaunchEnv<'_>,
 ) -> Result<Prepared, RuntimeError> {
     let Some(kernel) = &launch.codelet.opencl else {
@@ -102,44 +146,66 @@ pub(super) fn prepare(
         values.push(value(arg, &mut keep_alive, env)?);
     }
     if let Some(bytes) = kernel.scratch(&launch.args) {
-        let memory = match scratch {
-            // The kernels of one launch after another use it: the queue is in order.
-            Some((has, memory)) if *has >= bytes => Arc::clone(memory),
-            _ => {
-                let memory = Arc::new(env.device.create(bytes)?);
-                *scratch = Some((bytes, Arc::clone(&memory)));
-                memory
-            }
-        };
+        let memory = lend(scratch, bytes, env.device)?;
         values.push(Argument::Memory(memory.address()));
         keep_alive.push(memory as KeepAlive);
     }
-    let mut kernels = Vec::new();
+    let mut parts = Vec::new();
     for (source, sizes) in kernel.steps(&launch.units, &launch.args) {
-        if sizes.global.is_empty() || sizes.global.contains(&0) {
-            continue;
-        }
-        let loaded = env.programs.kernel(source, env.device)?;
-        keep_alive.push(Arc::clone(&loaded) as KeepAlive);
-        divide(&loaded, source, &sizes, &values, env.device, &mut kernels)?;
+        step(source, &sizes, &values, (&mut keep_alive, &mut parts), env)?;
     }
     Ok(Prepared {
-        kernels,
+        parts,
+        harmless: 0,
+        room: 0,
+        is_of_queue: kernel.is_series(),
         keep_alive: Arc::new(keep_alive),
     })
 }
 
+/// Prepares a kernel, unless it has no work-items.
+pub(super) fn step(
+    source: &KernelSource,
+    sizes: &NdRange,
+    values: &[Argument],
+    (keep_alive, parts): (&mut Vec<KeepAlive>, &mut Vec<Part>),
+    env: &mut LaunchEnv<'_>,
+) -> Result<(), RuntimeError> {
+    if sizes.global.is_empty() || sizes.global.contains(&0) {
+        return Ok(());
+    }
+    let loaded = env.programs.kernel(source, env.device)?;
+    keep_alive.push(Arc::clone(&loaded) as KeepAlive);
+    divide(&loaded, source, sizes, values, env.device, parts)
+}
+
 impl Prepared {
     /// Its kernels, which follow one another.
-    pub(super) fn kernels(&self) -> &[Ready] {
-        &self.kernels
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &Ready> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Kernel(ready) => Some(ready),
+            Part::Call(_) => None,
+        })
     }
 
-    /// Enqueues the kernels.
-    pub(super) fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
-        self.kernels
-            .iter()
-            .try_for_each(|ready| ready.enqueue(stream))
+    /// Enqueues its kernels and calls. `room` is the address of as much memory as it wants.
+    pub(super) fn enqueue(&self, stream: &Stream, room: u64) -> Result<(), Stopped> {
+        for (index, part) in self.parts.iter().enumerate() {
+            match part {
+                Part::Kernel(ready) => ready.enqueue(stream).map_err(Stopped::Driver)?,
+                Part::Call(call) => call.enqueue(stream, room).map_err(|why| Stopped::Library {
+                    why,
+                    is_harmless: index <= self.harmless,
+                })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it consists of our kernels alone, without calls of a library.
+    pub(super) fn has_only_kernels(&self) -> bool {
+        let mut parts = self.parts.iter();
+        parts.all(|part| matches!(part, Part::Kernel(_)))
     }
 }
 
@@ -179,7 +245,7 @@ impl Ready {
         unsafe { graph.add_kernel(after, &parameters) }
     }
 
-    fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
+    pub(super) fn enqueue(&self, stream: &Stream) -> Result<(), Failure> {
         let mut arguments = self.pointers();
         let ([x, y, z], [a, b, c]) = (self.groups, self.items);
         // SAFETY: the function is loaded, there is an argument of its size for each of its
@@ -205,7 +271,7 @@ impl Ready {
 }
 
 /// An argument as a kernel gets it.
-enum Argument {
+pub(super) enum Argument {
     /// An address on the device.
     Memory(u64),
     Plain(Vec<u8>),
@@ -213,7 +279,8 @@ enum Argument {
     Local(u64),
 }
 
-fn value(
+/// An argument, whose memory must outlive the launch.
+pub(super) fn value(
     arg: &Value,
     keep_alive: &mut Vec<KeepAlive>,
     env: &LaunchEnv<'_>,
@@ -250,7 +317,7 @@ fn divide(
     sizes: &NdRange,
     values: &[Argument],
     device: &OpenDevice,
-    to: &mut Vec<Ready>,
+    to: &mut Vec<Part>,
 ) -> Result<(), RuntimeError> {
     let refuse = |why: String| RuntimeError::Call {
         device: device.info.name.clone(),
@@ -288,13 +355,13 @@ fn divide(
                     arguments.push((number as u32).to_ne_bytes().to_vec());
                 }
                 let part = |axis: usize| (groups[axis] - before[axis]).min(most[axis]) as u32;
-                to.push(Ready {
+                to.push(Part::Kernel(Ready {
                     kernel: Arc::clone(loaded),
                     groups: [part(0), part(1), part(2)],
                     items: items.map(|items| items as u32),
                     local,
                     arguments,
-                });
+                }));
             }
         }
     }

@@ -8,6 +8,8 @@
 //! * `backend` implements the trait: `device` holds an open device, `queue` a stream,
 //!   `copy` and `launch` enqueue commands, `graph` many launches at once, `submit` arranges
 //!   for their completions, which `polling` finds and sends.
+//! * `serve` enqueues a launch by our kernels or by CUDA's libraries (`library`), whichever
+//!   was faster.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
 //! * `handle` owns CUDA objects, `error` explains error codes, `timeline` reads events'
@@ -38,6 +40,8 @@ mod handle;
 #[cfg(feature = "cuda")]
 mod launch;
 #[cfg(feature = "cuda")]
+mod library;
+#[cfg(feature = "cuda")]
 mod memory;
 #[cfg(feature = "cuda")]
 mod nvrtc;
@@ -48,6 +52,8 @@ mod program;
 pub mod ptx;
 #[cfg(feature = "cuda")]
 mod queue;
+#[cfg(feature = "cuda")]
+mod serve;
 #[cfg(feature = "cuda")]
 mod submit;
 #[cfg(feature = "cuda")]

@@ -24,6 +24,7 @@ pub(super) struct InFlight {
 impl CudaBackend {
     /// Sends the completions of what has ended. True while commands remain.
     pub(super) fn complete(&mut self) -> bool {
+        self.measure();
         loop {
             let mut some_ended = false;
             let mut some_remain = false;

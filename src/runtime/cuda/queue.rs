@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::handle::{Event, Stream};
-use super::memory::{Allocation, KeepAlive};
+use super::launch::QueueMemory;
+use super::memory::KeepAlive;
 use crate::runtime::{Completion, EventId};
 
 /// An open queue.
@@ -20,8 +21,10 @@ pub(super) struct OpenQueue {
     pub uncovered: Uncovered,
     /// Commands with an event, oldest first.
     pub in_flight: VecDeque<Pending>,
-    /// Memory of series of kernels, and its bytes.
-    pub scratch: Option<(u64, Arc<Allocation>)>,
+    /// Memory of series of kernels and of launches by libraries.
+    pub scratch: QueueMemory,
+    /// Memory that libraries use for themselves.
+    pub room: QueueMemory,
 }
 
 /// What the commands of a queue behind its last one with an event use and wait for.
@@ -61,6 +64,7 @@ impl OpenQueue {
             uncovered: Uncovered::default(),
             in_flight: VecDeque::new(),
             scratch: None,
+            room: None,
         }
     }
 

@@ -5,12 +5,10 @@ use std::time::Instant;
 
 use super::backend::CudaBackend;
 use super::copy::copy;
-use super::error::Failure;
 use super::handle::Event;
-use super::launch::{LaunchEnv, prepare};
 use super::memory::KeepAlive;
 use super::polling::InFlight;
-use super::queue::{Events, OpenQueue, Pending};
+use super::queue::{Events, Pending};
 use crate::runtime::{
     Command, Completion, DeviceId, EventId, QueueId, RuntimeError, Stages, Status,
 };
@@ -190,38 +188,18 @@ impl CudaBackend {
         id: QueueId,
         command: &Command,
     ) -> Result<Vec<KeepAlive>, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let queue = self.queues.get_mut(&id).ok_or(unknown)?;
-        let OpenQueue {
-            device: index,
-            stream,
-            scratch,
-            ..
-        } = queue;
-        let mut env = LaunchEnv {
-            index: *index,
-            device: &mut self.devices[*index],
-            programs: &mut self.programs,
-            memories: &self.memories,
-        };
-        let prepared = match command {
+        match command {
             Command::Copy { from, to, rows } => {
-                let here = (*index, &mut *env.device);
-                return copy(stream, here, env.memories, (*from, *to, *rows));
+                let unknown = RuntimeError::Unknown { what: "queue" };
+                let queue = self.queues.get(&id).ok_or(unknown)?;
+                let here = (queue.device, &mut self.devices[queue.device]);
+                copy(&queue.stream, here, &self.memories, (*from, *to, *rows))
             }
-            Command::Launch(launch) => Arc::new(prepare(launch, scratch, &mut env)?),
-            Command::Repeat(launch) => self.repeats.prepared(launch, scratch, &mut env)?,
-            Command::Graph(graph) => {
-                let prepared = self.graphs.prepared(graph, &mut env)?;
-                let enqueued = prepared.enqueue(stream);
-                enqueued.map_err(|failure| env.device.failed(failure))?;
-                return Ok(vec![prepared as KeepAlive]);
-            }
+            Command::Launch(launch) => self.serve(id, launch, None),
+            Command::Repeat(launch) => self.serve(id, launch, Some(launch)),
+            Command::Graph(graph) => self.launch_graph(id, graph),
             // Refused by the caller.
-            Command::Series(_) => return Ok(Vec::new()),
-        };
-        let enqueued: Result<(), Failure> = prepared.enqueue(stream);
-        enqueued.map_err(|failure| env.device.failed(failure))?;
-        Ok(vec![Arc::clone(&prepared.keep_alive)])
+            Command::Series(_) => Ok(Vec::new()),
+        }
     }
 }

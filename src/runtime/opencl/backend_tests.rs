@@ -56,6 +56,7 @@ pub(super) fn add(memory: Memory, n: u32) -> Command {
             name: "add".into(),
             host: None,
             opencl: Some(kernel),
+            library: None,
         }),
         units: 0..1,
         args: vec![Value::Memory(memory), Value::U32(n)],

@@ -1,11 +1,13 @@
 //! Opens the devices that a user selects.
 //!
 //! `selection` reads `host:8,opencl0.0,cuda0`; `gpu_runtime` has the choice between CUDA
-//! and OpenCL for GPUs that are not named; `plan` checks both against
+//! and OpenCL for GPUs that are not named, `libraries` that between our kernels alone and
+//! CUDA's libraries beside them; `plan` checks both against
 //! the devices that exist, without opening anything, so that no core is given to
 //! two devices; [`open`] opens the planned devices.
 
 mod gpu_runtime;
+mod libraries;
 mod plan;
 mod selection;
 
@@ -14,6 +16,7 @@ use std::time::Instant;
 use crossbeam_channel::unbounded;
 
 pub use gpu_runtime::{GpuRuntime, choose_gpu_runtime, gpu_runtime};
+pub use libraries::{Libraries, choose_libraries, libraries};
 pub use plan::{Existing, HostCores, OpenPlan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 
@@ -90,7 +93,8 @@ pub fn open_union(
         }
     }
     if !plan.cuda.is_empty() {
-        backends.push(cuda::open(&plan.cuda, completions, epoch)?);
+        let uses_libraries = libraries() == Libraries::Auto;
+        backends.push(cuda::open(&plan.cuda, uses_libraries, completions, epoch)?);
     }
     Ok((Union::new(backends, receiver, epoch), notes))
 }

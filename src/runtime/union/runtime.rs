@@ -9,9 +9,9 @@ use super::{Held, InFlight, Released, SHIFT, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    AdoptedMemory, BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId,
-    HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind,
-    Runtime, RuntimeError, guarded,
+    AdoptedMemory, BroadcastTask, BufferId, Command, Comparison, Completion, DeviceId, Devices,
+    EventId, HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId,
+    QueueKind, Runtime, RuntimeError, guarded,
 };
 
 impl Devices for Union {
@@ -73,6 +73,19 @@ impl Devices for Union {
     fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
         let (backend, _) = self.locate(self.device_of(queue)?)?;
         self.backends[backend].load(queue, codelet)
+    }
+
+    fn know_implementations(&mut self, known: &[Comparison]) {
+        for backend in &mut self.backends {
+            backend.know_implementations(known);
+        }
+    }
+
+    fn implementations(&mut self) -> Vec<Comparison> {
+        let backends = self.backends.iter_mut();
+        backends
+            .flat_map(|backend| backend.implementations())
+            .collect()
     }
 
     fn driver_time(&self) -> Nanos {

@@ -161,6 +161,7 @@ impl Computed for NoTask {
                 name: "nothing".into(),
                 host: None,
                 opencl: None,
+                library: None,
             }),
             units: 0..0,
             values: Vec::new(),

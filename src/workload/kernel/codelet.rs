@@ -46,5 +46,6 @@ pub(super) fn codelet(
             fp64: info.fp64,
             shape,
         }),
+        library: None,
     })
 }

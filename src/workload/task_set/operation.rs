@@ -73,6 +73,7 @@ impl Operation {
                 fp64: precision == Precision::F64,
                 shape: Shape::Of(|_, _| NdRange::new(vec![1])),
             }),
+            library: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -73,6 +74,23 @@ void fake_lose(int number, int code) {
     contexts[number].lost = code;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+}
+
+static int handles;
+static unsigned delay;
+
+int fake_handles(void) { return handles; }
+
+void count_handles(int change) { __atomic_add_fetch(&handles, change, __ATOMIC_SEQ_CST); }
+
+/* From now on each computation of a library takes so many microseconds more. */
+void fake_delay(int microseconds) { delay = (unsigned)microseconds; }
+
+void take_time(void) {
+    pthread_mutex_unlock(&lock);
+    if (delay)
+        usleep(delay);
+    pthread_mutex_lock(&lock);
 }
 
 static int setting(const char *name, int usual) {

@@ -103,4 +103,17 @@ uint64_t next_launch(Executable *graph);
  * smaller numbers, and if it does not work, without effect. */
 void carry_out_graph(Executable *graph, uint64_t number, int works, uint64_t generation);
 
+/* Memory of a launch's device; null once the launch does nothing any more. What lies outside of
+ * the device's memory ends its context. */
+void *device_memory(Launch *launch, uint64_t address, size_t bytes);
+
+/* Enqueues a computation with a copy of its arguments, which are the launch's first argument. */
+void enqueue_computation(Stream *stream, Kernel kernel, const void *arguments, size_t bytes);
+
+/* Counts the handles of libraries that were not destroyed. */
+void count_handles(int change);
+
+/* Lets time pass while others go on, if a test wants computations of libraries to take long. */
+void take_time(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* The kernels that the fake driver knows, by the names of their entries. */
 #include "fake.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,15 +17,18 @@ static uint32_t number(Launch *launch, int index) {
     return value;
 }
 
-/* What lies outside of the device's memory ends its context. */
-static uint32_t *at(Launch *launch, uint64_t address, size_t bytes) {
+void *device_memory(Launch *launch, uint64_t address, size_t bytes) {
     if (launch->generation != launch->context->generation)
         return NULL;
     if (!is_reached(launch->context, address, bytes)) {
         launch->context->lost = ILLEGAL_ADDRESS;
         return NULL;
     }
-    return (uint32_t *)(uintptr_t)address;
+    return (void *)(uintptr_t)address;
+}
+
+static uint32_t *at(Launch *launch, uint64_t address, size_t bytes) {
+    return device_memory(launch, address, bytes);
 }
 
 /* (numbers, value, global offset): adds the value to the number of each work-item. */
@@ -95,12 +99,121 @@ static void scratch(Launch *launch) {
         *numbers += ++*own;
 }
 
+static uint64_t first_of(Launch *launch, int index) {
+    uint64_t value;
+    memcpy(&value, launch->arguments[index], sizeof value);
+    return value;
+}
+
+/* The kernels of pdawl that go with libraries' calls, and a product. Their arguments are those
+ * of kernels/lu.cl, kernels/triangle_tile.cl and kernels/gemm_tile.cl. */
+#define KERNELS_OF(real, suffix)                                                                 \
+    static real *numbers_##suffix(Launch *launch, int index, uint64_t first, size_t count) {     \
+        uint64_t address = memory(launch, index) + first * sizeof(real);                         \
+        return device_memory(launch, address, count * sizeof(real));                             \
+    }                                                                                            \
+                                                                                                 \
+    static void product_##suffix(Launch *launch) {                                               \
+        pthread_mutex_unlock(&lock);                                                             \
+        usleep(100000);                                                                           \
+        pthread_mutex_lock(&lock);                                                               \
+        size_t m = number(launch, 3), n = number(launch, 4), k = number(launch, 5);              \
+        size_t lda = number(launch, 6), ldb = number(launch, 7), ldc = number(launch, 8);        \
+        real alpha, beta;                                                                        \
+        memcpy(&alpha, launch->arguments[12], sizeof alpha);                                     \
+        memcpy(&beta, launch->arguments[13], sizeof beta);                                       \
+        real *a = numbers_##suffix(launch, 0, first_of(launch, 9), (m - 1) * lda + k);              \
+        real *b = numbers_##suffix(launch, 1, first_of(launch, 10), (k - 1) * ldb + n);             \
+        real *c = numbers_##suffix(launch, 2, first_of(launch, 11), (m - 1) * ldc + n);             \
+        for (size_t i = 0; a && b && c && i < m; i++)                                            \
+            for (size_t j = 0; j < n; j++) {                                                     \
+                double sum = 0;                                                                  \
+                for (size_t l = 0; l < k; l++)                                                   \
+                    sum += (double)a[i * lda + l] * b[l * ldb + j];                              \
+                real *to = c + i * ldc + j;                                                      \
+                *to = (real)(alpha * sum + (beta == 0 ? 0 : (double)beta * *to));                \
+            }                                                                                    \
+    }                                                                                            \
+                                                                                                 \
+    static void potrf_unfinished_##suffix(Launch *launch) {                                      \
+        size_t n = number(launch, 1), lda = number(launch, 2);                                   \
+        real *a = numbers_##suffix(launch, 0, first_of(launch, 3), (n - 1) * lda + n);              \
+        int32_t *info = device_memory(launch, memory(launch, 4), 4);                             \
+        for (size_t row = 0; a && info && *info > 0 && row < n; row++)                           \
+            for (size_t column = (size_t)*info - 1; column <= row; column++)                     \
+                a[row * lda + column] = (real)NAN;                                               \
+    }                                                                                            \
+                                                                                                 \
+    static void lu_panel_##suffix(Launch *launch, int step) {                                    \
+        size_t m = number(launch, 2), n = number(launch, 3), stride = number(launch, 6);         \
+        uint32_t first = number(launch, 4);                                                      \
+        real *a = numbers_##suffix(launch, 0, first_of(launch, 5), (m - 1) * stride + n);           \
+        uint32_t *pivots = at(launch, memory(launch, 1) + 4 * first_of(launch, 7), 4 * n);          \
+        size_t bytes = m * n * sizeof(real) + (2 * n + 1) * 4;                                   \
+        real *scratch = device_memory(launch, memory(launch, 8), bytes);                         \
+        if (!a || !pivots || !scratch)                                                           \
+            return;                                                                              \
+        uint32_t *exchanged = (uint32_t *)(scratch + m * n), *infinite = exchanged + n;          \
+        for (size_t column = 0; column < n; column++) {                                          \
+            if (step == 0)                                                                       \
+                infinite[column] = 0;                                                            \
+            for (size_t row = 0; step < 2 && row < m; row++) {                                   \
+                real *own = a + row * stride + column, *other = scratch + column * m + row;      \
+                if (step == 0)                                                                   \
+                    *other = *own;                                                               \
+                else                                                                             \
+                    *own = *other;                                                               \
+                if (step == 1 && row >= column && !isfinite(*other))                             \
+                    infinite[column] = 1;                                                        \
+            }                                                                                    \
+            if (step == 2)                                                                       \
+                pivots[column] = infinite[n] == column + 1 || scratch[column * m + column] == 0  \
+                                     ? 0xffffffffu                                               \
+                                     : infinite[column] ? 0xfffffffeu                            \
+                                                        : first + exchanged[column] - 1;         \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    static void lu_to_columns_##suffix(Launch *launch) { lu_panel_##suffix(launch, 0); }         \
+    static void lu_from_columns_##suffix(Launch *launch) { lu_panel_##suffix(launch, 1); }       \
+    static void lu_pivots_##suffix(Launch *launch) { lu_panel_##suffix(launch, 2); }             \
+                                                                                                 \
+    static void lu_row_exchange_##suffix(Launch *launch) {                                       \
+        size_t m = number(launch, 3), w = number(launch, 4), n = number(launch, 5);              \
+        size_t stride = number(launch, 11);                                                      \
+        uint32_t *pivots = at(launch, memory(launch, 1) + 4 * first_of(launch, 9), 4 * n);          \
+        real *b = numbers_##suffix(launch, 2, first_of(launch, 10), (m - 1) * stride + w);          \
+        for (size_t row = 0; pivots && b && row < n; row++) {                                    \
+            size_t other = pivots[row] - number(launch, 6);                                      \
+            for (size_t column = 0; other < m && column < w; column++) {                         \
+                real kept = b[row * stride + column];                                            \
+                b[row * stride + column] = b[other * stride + column];                           \
+                b[other * stride + column] = kept;                                               \
+            }                                                                                    \
+        }                                                                                        \
+    }
+
+KERNELS_OF(float, f32)
+KERNELS_OF(double, f64)
+
 static const struct {
     const char *name;
     Kernel kernel;
 } KERNELS[] = {
-    {"add", add},     {"mix", mix},     {"slow", slow},
-    {"place", place}, {"local", local}, {"scratch", scratch},
+    {"add", add}, {"mix", mix}, {"slow", slow}, {"place", place}, {"local", local},
+    {"scratch", scratch},
+    {"product_f32", product_f32},
+    {"product_f64", product_f64},
+    {"potrf_unfinished_f32", potrf_unfinished_f32},
+    {"potrf_unfinished_f64", potrf_unfinished_f64},
+    {"lu_to_columns_f32", lu_to_columns_f32},
+    {"lu_to_columns_f64", lu_to_columns_f64},
+    {"lu_from_columns_f32", lu_from_columns_f32},
+    {"lu_from_columns_f64", lu_from_columns_f64},
+    {"lu_pivots_f32", lu_pivots_f32},
+    {"lu_pivots_f64", lu_pivots_f64},
+    {"lu_row_exchange_f32", lu_row_exchange_f32},
+    {"lu_row_exchange_f64", lu_row_exchange_f64},
 };
 
 Kernel kernel_named(const char *name) {

@@ -15,7 +15,7 @@ struct Function {
 
 typedef struct {
     int count;
-    Function functions[8];
+    Function functions[16];
 } Module;
 
 static int live;
@@ -66,7 +66,7 @@ int cuModuleLoadDataEx(Module **made, const char *ptx, unsigned count, int *opti
     if (code != SUCCESS)
         return code;
     Module *module = calloc(1, sizeof *module);
-    for (const char *at = strstr(ptx, ".entry "); at && module->count < 8;
+    for (const char *at = strstr(ptx, ".entry "); at && module->count < 16;
          at = strstr(at + 1, ".entry "))
         read_entry(at + strlen(".entry "), &module->functions[module->count++]);
     __atomic_add_fetch(&live, 1, __ATOMIC_SEQ_CST);

@@ -164,6 +164,17 @@ static void enqueue(Stream *stream, Command like) {
     pthread_cond_broadcast(&changed);
 }
 
+void enqueue_computation(Stream *stream, Kernel kernel, const void *arguments, size_t bytes) {
+    Command command = {.kind = LAUNCH, .kernel = kernel};
+    command.launch.context = stream->context;
+    command.launch.generation = stream->generation;
+    command.launch.arguments[0] = malloc(bytes);
+    memcpy(command.launch.arguments[0], arguments, bytes);
+    pthread_mutex_lock(&lock);
+    enqueue(stream, command);
+    pthread_mutex_unlock(&lock);
+}
+
 static int enqueue_copy(const char *call, Stream *stream, Copy copy) {
     pthread_mutex_lock(&lock);
     int code = fault(call, stream->context);

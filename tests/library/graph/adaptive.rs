@@ -27,6 +27,7 @@ fn layer(cost: Cost, bytes: u64) -> Case {
             fp64: false,
             shape: Shape::Of(|_, _| NdRange::new(vec![1])),
         }),
+        library: None,
     });
     let mut graph = GraphBuilder::default();
     for head in 0..HEADS {

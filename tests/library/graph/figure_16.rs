@@ -192,6 +192,7 @@ impl Case {
                 fp64: false,
                 shape: Shape::Of(|_, _| NdRange::new(vec![1])),
             }),
+            library: None,
         });
         let mut graph = GraphBuilder::default();
         let kernel = |name: String, cost, arguments| Kernel {

@@ -28,6 +28,7 @@ fn nothing() -> Arc<Codelet> {
             fp64: false,
             shape: Shape::Of(|_, _| NdRange::new(vec![1])),
         }),
+        library: None,
     })
 }
 
@@ -193,6 +194,7 @@ fn a_kernel_that_does_not_compile_is_an_error_before_anything_runs() {
             fp64: false,
             shape: Shape::Of(|_, _| NdRange::new(vec![1])),
         }),
+        library: None,
     });
     let mut runtime = open("cpu:1=own");
     let case = of(chain(2, 64, &broken), 1);

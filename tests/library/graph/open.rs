@@ -63,6 +63,7 @@ fn codelet() -> Arc<Codelet> {
             fp64: false,
             shape: pdawl::codelet::Shape::Of(|_, _| pdawl::codelet::NdRange::new(vec![1])),
         }),
+        library: None,
     })
 }
 

@@ -58,6 +58,7 @@ fn mixing(arguments: usize) -> Arc<Codelet> {
             fp64: false,
             shape: Shape::Of(|units, _| NdRange::new(vec![(units.end - units.start) as usize])),
         }),
+        library: None,
     })
 }
 

@@ -143,6 +143,7 @@ pub fn undivided(runtime: &mut dyn Runtime, case: &Case, seed: u64, steps: u32) 
             fp64: user.info().fp64,
             shape: Shape::with(move |_, _| range.clone()),
         }),
+        library: None,
     });
     let queue = runtime.queue(DeviceId(0)).expect("a queue");
     let mut memories = Vec::new();

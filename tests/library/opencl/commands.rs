@@ -126,6 +126,7 @@ fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
         name: "only-native".into(),
         host: None,
         opencl: None,
+        library: None,
     });
     let text = refused(&mut bench, queue, &missing).to_string();
     assert!(text.contains("only-native"), "{text}");

@@ -66,7 +66,7 @@ impl Bench {
         }
         let (sender, completions) = crossbeam_channel::unbounded();
         let epoch = Instant::now();
-        let backend = cuda::open(&[0], sender, epoch).expect("the GPU opens");
+        let backend = cuda::open(&[0], true, sender, epoch).expect("the GPU opens");
         Self::of(backend, completions, epoch)
     }
 
@@ -178,5 +178,6 @@ pub fn codelet(source: &'static str, entry: &'static str) -> Arc<Codelet> {
                 NdRange::new(vec![(units.end - units.start) as usize]).near(vec![64])
             }),
         }),
+        library: None,
     })
 }

@@ -28,6 +28,7 @@ fn turn(ndrange: NdRange) -> Arc<Codelet> {
             fp64: false,
             shape: Shape::with(move |_, _| ndrange.clone()),
         }),
+        library: None,
     })
 }
 

@@ -1,10 +1,11 @@
 //! The OpenCL backend and its kernels on a real device: PoCL's CPU.
 //!
-//! `harness` opens devices and waits for completions. `stencil`, `spmv` and `tiles` compare
-//! the program's kernels with references, `kernels` covers those of users,
-//! `commands` queues, events and failures, `memory` buffers and host memory, and
+//! `harness` opens devices and waits for completions. `stencil`, `spmv`, `tiles` and
+//! `around_libraries` compare the program's kernels with references, `kernels` covers those of
+//! users, `commands` queues, events and failures, `memory` buffers and host memory, and
 //! `devices` discovery and sub-devices.
 
+mod around_libraries;
 mod commands;
 mod devices;
 mod harness;

@@ -5,4 +5,4 @@ mod product;
 mod triangle;
 
 pub(super) use product::{product, symmetric};
-pub(super) use triangle::{factor, solution};
+pub(super) use triangle::{factor, solution, unfinished, unfinished_rows};

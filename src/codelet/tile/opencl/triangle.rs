@@ -35,6 +35,17 @@ pub(in super::super) fn factor(precision: Precision) -> OpenClKernel {
     }
 }
 
+/// The kernel that follows a library's factorisation, which may have stopped.
+pub(in super::super) fn unfinished(precision: Precision) -> KernelSource {
+    source(precision, "potrf_unfinished", (FACTOR_ROWS, FACTOR_ITEMS))
+}
+
+/// A work-item a row, for that kernel.
+pub(in super::super) fn unfinished_rows(rows: u32) -> NdRange {
+    let items = FACTOR_ITEMS as usize;
+    NdRange::new(vec![(rows as usize).next_multiple_of(items)]).exactly(vec![items])
+}
+
 /// The groups of these units. Those after the last row have nothing to compute.
 fn solutions(units: &Range<u64>, _args: &[Value]) -> NdRange {
     let items = SOLUTION_ITEMS as usize;
@@ -52,7 +63,7 @@ fn source(precision: Precision, entry: &'static str, (rows, items): (u32, u32)) 
         format!(
             "-DDOUBLE={} -DPOTRF={} -DROWS={rows} -DITEMS={items}",
             u8::from(precision == Precision::F64),
-            u8::from(entry == "potrf_tile"),
+            u8::from(entry != "trsm_tile"),
         ),
     )
 }

@@ -3,6 +3,7 @@
 mod corun;
 mod dense;
 mod graph;
+mod implementations;
 mod nodes;
 
 use std::fmt::{self, Write};
@@ -20,6 +21,7 @@ pub fn render(report: &Report) -> String {
             Details::Dense(own) => dense::write(report, own, out)?,
             Details::Nodes(own) => nodes::write(report, own, out)?,
         }
+        implementations::write(&report.machine.implementations, out)?;
         (report.lost.iter()).try_for_each(|of| writeln!(out, "{}", lost(report, of)))?;
         if report.interrupted {
             let after = match &report.details {

@@ -43,6 +43,7 @@ fn codelet(kernel: HostKernel) -> Arc<Codelet> {
         name: "test".into(),
         host: Some(HostCode::Kernel(kernel)),
         opencl: None,
+        library: None,
     })
 }
 

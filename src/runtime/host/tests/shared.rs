@@ -9,6 +9,7 @@ fn shared(kernel: SharedKernel) -> Arc<Codelet> {
         name: "shared".into(),
         host: Some(HostCode::Shared(kernel)),
         opencl: None,
+        library: None,
     })
 }
 

@@ -57,6 +57,7 @@ fn increment() -> Arc<Codelet> {
             fp64: true,
             shape: Shape::Of(|_, _| NdRange::new(vec![1])),
         }),
+        library: None,
     })
 }
 

@@ -21,6 +21,7 @@ fn nothing_to_launch() -> Launch {
         name: "nothing".into(),
         host: Some(HostCode::Kernel(nothing)),
         opencl: None,
+        library: None,
     };
     Launch {
         codelet: Arc::new(codelet),

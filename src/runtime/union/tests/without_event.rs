@@ -91,6 +91,7 @@ fn finishing_waits_for_commands_whose_backend_needs_events() {
         name: "slow".into(),
         host: Some(HostCode::Kernel(slow)),
         opencl: None,
+        library: None,
     };
     let launch = Command::Launch(Launch {
         codelet: Arc::new(codelet),

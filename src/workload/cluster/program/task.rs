@@ -491,6 +491,7 @@ impl Computed for OnSpaces {
                 name: self.task.name.clone(),
                 host,
                 opencl: kernel.map(|kernel| kernel.implementation(subtask)),
+                library: None,
             }),
             units: 0..units,
             values: values.map(SubtaskValue::from).collect(),

@@ -1,0 +1,222 @@
+/* A library of matrices stored by columns, as cuBLAS, which computes on the fake driver's
+ * streams, in double precision and with simple loops. */
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOT_INITIALIZED = 1, INVALID = 7 };
+
+typedef struct {
+    Stream *stream;
+    uint64_t room;
+    size_t room_bytes;
+} Handle;
+
+static int failure(const char *call) {
+    pthread_mutex_lock(&lock);
+    int code = fault(call, NULL);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cublasCreate_v2(Handle **handle) {
+    int code = failure("cublasCreate");
+    if (code)
+        return code;
+    *handle = calloc(1, sizeof **handle);
+    count_handles(1);
+    return 0;
+}
+
+int cublasDestroy_v2(Handle *handle) {
+    free(handle);
+    count_handles(-1);
+    return 0;
+}
+
+int cublasGetVersion_v2(Handle *handle, int *version) {
+    (void)handle;
+    *version = 130002;
+    return 0;
+}
+
+/* Gives up the memory that was lent before. */
+int cublasSetStream_v2(Handle *handle, Stream *stream) {
+    *handle = (Handle){.stream = stream};
+    return 0;
+}
+
+int cublasSetWorkspace_v2(Handle *handle, void *room, size_t bytes) {
+    if ((uintptr_t)room % 16 || !bytes)
+        return INVALID;
+    handle->room = (uintptr_t)room;
+    handle->room_bytes = bytes;
+    return 0;
+}
+
+/* A computation, and the memory that it spoils. */
+typedef struct {
+    uint64_t room;
+    size_t room_bytes;
+    int side, uplo, first, second, diagonal;
+    int m, n, k;
+    double alpha, beta;
+    uint64_t a, b, c;
+    int lda, ldb, ldc;
+    int64_t a_apart, b_apart, c_apart;
+    int count;
+} Work;
+
+static int begin(const char *call, Handle *handle, Work *work) {
+    int code = failure(call);
+    if (code)
+        return code;
+    if (!handle->stream || !handle->room)
+        return NOT_INITIALIZED;
+    work->room = handle->room;
+    work->room_bytes = handle->room_bytes;
+    return 0;
+}
+
+static size_t extent(int rows, int columns, int stride) {
+    return (size_t)(columns - 1) * (size_t)stride + (size_t)rows;
+}
+
+static void spoil(Launch *launch, const Work *work) {
+    take_time();
+    void *room = device_memory(launch, work->room, work->room_bytes);
+    if (room)
+        memset(room, 0x5a, work->room_bytes < 4096 ? work->room_bytes : 4096);
+}
+
+#define OF(real, letter)                                                                         \
+    static real *numbers_##letter(Launch *launch, uint64_t address, size_t count) {              \
+        return device_memory(launch, address, count * sizeof(real));                             \
+    }                                                                                            \
+                                                                                                 \
+    static void gemm_##letter(Launch *launch) {                                                  \
+        Work w = *(Work *)launch->arguments[0];                                                  \
+        spoil(launch, &w);                                                                       \
+        for (int i = 0; i < w.count; i++) {                                                      \
+            size_t of_a = w.first ? extent(w.k, w.m, w.lda) : extent(w.m, w.k, w.lda);           \
+            size_t of_b = w.second ? extent(w.n, w.k, w.ldb) : extent(w.k, w.n, w.ldb);          \
+            uint64_t size = sizeof(real);                                                        \
+            real *a = numbers_##letter(launch, w.a + size * (uint64_t)(i * w.a_apart), of_a);    \
+            real *b = numbers_##letter(launch, w.b + size * (uint64_t)(i * w.b_apart), of_b);    \
+            real *c = numbers_##letter(launch, w.c + size * (uint64_t)(i * w.c_apart),           \
+                                       extent(w.m, w.n, w.ldc));                                 \
+            for (int column = 0; a && b && c && column < w.n; column++)                          \
+                for (int row = 0; row < w.m; row++) {                                            \
+                    double sum = 0;                                                              \
+                    for (int l = 0; l < w.k; l++)                                                \
+                        sum += (double)a[w.first ? row * w.lda + l : l * w.lda + row]            \
+                               * b[w.second ? l * w.ldb + column : column * w.ldb + l];          \
+                    real *to = c + (size_t)column * (size_t)w.ldc + row;                         \
+                    *to = (real)(w.alpha * sum + (w.beta == 0 ? 0 : w.beta * *to));              \
+                }                                                                                \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    static void syrk_##letter(Launch *launch) {                                                  \
+        Work w = *(Work *)launch->arguments[0];                                                  \
+        spoil(launch, &w);                                                                       \
+        size_t of_a = w.first ? extent(w.k, w.n, w.lda) : extent(w.n, w.k, w.lda);               \
+        real *a = numbers_##letter(launch, w.a, of_a);                                           \
+        real *c = numbers_##letter(launch, w.c, extent(w.n, w.n, w.ldc));                        \
+        for (int column = 0; a && c && column < w.n; column++)                                   \
+            for (int row = 0; row < w.n; row++) {                                                \
+                if (w.uplo ? row > column : row < column)                                        \
+                    continue;                                                                    \
+                double sum = 0;                                                                  \
+                for (int l = 0; l < w.k; l++)                                                    \
+                    sum += (double)a[w.first ? row * w.lda + l : l * w.lda + row]                \
+                           * a[w.first ? column * w.lda + l : l * w.lda + column];               \
+                real *to = c + (size_t)column * (size_t)w.ldc + row;                             \
+                *to = (real)(w.alpha * sum + (w.beta == 0 ? 0 : w.beta * *to));                  \
+            }                                                                                    \
+    }                                                                                            \
+                                                                                                 \
+    /* op(A) X = alpha B, or X op(A) = alpha B. */                                               \
+    static void trsm_##letter(Launch *launch) {                                                  \
+        Work w = *(Work *)launch->arguments[0];                                                  \
+        spoil(launch, &w);                                                                       \
+        int order = w.side ? w.n : w.m, lines = w.side ? w.m : w.n;                              \
+        real *a = numbers_##letter(launch, w.a, extent(order, order, w.lda));                    \
+        real *b = numbers_##letter(launch, w.b, extent(w.m, w.n, w.ldb));                        \
+        if (!a || !b)                                                                            \
+            return;                                                                              \
+        /* On the right, the rows of X are solved with the transpose of op(A). */                \
+        int transposed = w.side ? !w.first : w.first;                                            \
+        int lower = transposed ? w.uplo : !w.uplo;                                               \
+        for (int line = 0; line < lines; line++)                                                 \
+            for (int step = 0; step < order; step++) {                                           \
+                int row = lower ? step : order - 1 - step;                                       \
+                real *x = w.side ? b + line : b + (size_t)line * (size_t)w.ldb;                  \
+                int apart = w.side ? w.ldb : 1;                                                  \
+                double sum = w.alpha * x[row * apart];                                           \
+                for (int other = lower ? 0 : row + 1; other < (lower ? row : order); other++)    \
+                    sum -= (double)a[transposed ? row * w.lda + other : other * w.lda + row]     \
+                           * x[other * apart];                                                   \
+                x[row * apart] = (real)(w.diagonal ? sum : sum / a[row * w.lda + row]);          \
+            }                                                                                    \
+    }
+
+OF(float, S)
+OF(double, D)
+
+#define CALLS(real, letter)                                                                      \
+    int cublas##letter##gemmStridedBatched(                                                      \
+        Handle *handle, int first, int second, int m, int n, int k, const real *alpha,           \
+        const void *a, int lda, long long a_apart, const void *b, int ldb, long long b_apart,    \
+        const real *beta, void *c, int ldc, long long c_apart, int count) {                      \
+        if (lda < (first ? k : m) || ldb < (second ? n : k) || ldc < m)                          \
+            return INVALID;                                                                      \
+        Work work = {.first = first, .second = second, .m = m, .n = n, .k = k};                  \
+        work.alpha = *alpha, work.beta = *beta, work.count = count;                              \
+        work.a = (uintptr_t)a, work.b = (uintptr_t)b, work.c = (uintptr_t)c;                     \
+        work.lda = lda, work.ldb = ldb, work.ldc = ldc;                                          \
+        work.a_apart = a_apart, work.b_apart = b_apart, work.c_apart = c_apart;                  \
+        int code = begin("cublasGemm", handle, &work);                                           \
+        if (!code)                                                                               \
+            enqueue_computation(handle->stream, gemm_##letter, &work, sizeof work);              \
+        return code;                                                                             \
+    }                                                                                            \
+                                                                                                 \
+    int cublas##letter##gemm_v2(Handle *handle, int first, int second, int m, int n, int k,      \
+                                const real *alpha, const void *a, int lda, const void *b,        \
+                                int ldb, const real *beta, void *c, int ldc) {                   \
+        return cublas##letter##gemmStridedBatched(handle, first, second, m, n, k, alpha, a, lda, \
+                                                  0, b, ldb, 0, beta, c, ldc, 0, 1);             \
+    }                                                                                            \
+                                                                                                 \
+    int cublas##letter##syrk_v2(Handle *handle, int uplo, int first, int n, int k,               \
+                                const real *alpha, const void *a, int lda, const real *beta,     \
+                                void *c, int ldc) {                                              \
+        if (lda < (first ? k : n) || ldc < n)                                                    \
+            return INVALID;                                                                      \
+        Work work = {.uplo = uplo, .first = first, .n = n, .k = k};                              \
+        work.alpha = *alpha, work.beta = *beta;                                                  \
+        work.a = (uintptr_t)a, work.c = (uintptr_t)c, work.lda = lda, work.ldc = ldc;            \
+        int code = begin("cublasSyrk", handle, &work);                                           \
+        if (!code)                                                                               \
+            enqueue_computation(handle->stream, syrk_##letter, &work, sizeof work);              \
+        return code;                                                                             \
+    }                                                                                            \
+                                                                                                 \
+    int cublas##letter##trsm_v2(Handle *handle, int side, int uplo, int first, int diagonal,     \
+                                int m, int n, const real *alpha, const void *a, int lda,         \
+                                void *b, int ldb) {                                              \
+        if (lda < (side ? n : m) || ldb < m)                                                     \
+            return INVALID;                                                                      \
+        Work work = {.side = side, .uplo = uplo, .first = first, .diagonal = diagonal};          \
+        work.m = m, work.n = n, work.alpha = *alpha;                                             \
+        work.a = (uintptr_t)a, work.b = (uintptr_t)b, work.lda = lda, work.ldb = ldb;            \
+        int code = begin("cublasTrsm", handle, &work);                                           \
+        if (!code)                                                                               \
+            enqueue_computation(handle->stream, trsm_##letter, &work, sizeof work);              \
+        return code;                                                                             \
+    }
+
+CALLS(float, S)
+CALLS(double, D)
