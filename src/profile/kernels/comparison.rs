@@ -118,7 +118,7 @@ mod tests {
         profiles.record_comparison(&device, &unknown);
         profiles.save().unwrap();
         let again = KernelProfiles::open(&path, &here).unwrap();
-        assert_eq!(again.comparisons(&device), [known.clone()]);
+        assert_eq!(again.comparisons(&device), std::slice::from_ref(&known));
         assert_eq!(known.faster(), Some(Implementation::Library));
         assert_eq!(again.seconds(&kernel, "gpu"), Some(1.0));
         let other = Device {

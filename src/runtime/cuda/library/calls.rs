@@ -177,12 +177,11 @@ fn of_blas(blas: Arc<Blas>, call: &LibraryCall, place: &Place<'_>) -> Call {
     }
 }
 
+/// A call of cuBLAS, whose handle knows stream and memory.
+type Made = Box<dyn Fn(&Blas) -> Result<(), String> + Send + Sync>;
+
 /// The call itself.
-fn made_for(
-    blas: &Blas,
-    call: &LibraryCall,
-    place: &Place<'_>,
-) -> Box<dyn Fn(&Blas) -> Result<(), String> + Send + Sync> {
+fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
     match *call {
         LibraryCall::Gemm {
             precision,

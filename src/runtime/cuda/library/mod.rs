@@ -18,6 +18,7 @@ mod launch;
 mod search;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 pub(super) use calls::Call;
@@ -99,10 +100,9 @@ impl Libraries {
         let cuda = self.cuda;
         let loaded = (self.cufft).get_or_insert_with(|| Cufft::load(cuda).map(Arc::new));
         let loaded = loaded.clone()?;
-        if !self.plans.contains_key(&index) {
-            self.plans.insert(index, Plans::open(loaded)?);
+        match self.plans.entry(index) {
+            Entry::Occupied(open) => Ok(open.into_mut()),
+            Entry::Vacant(closed) => Ok(closed.insert(Plans::open(loaded)?)),
         }
-        let plans = self.plans.get_mut(&index);
-        plans.ok_or_else(|| "cuFFT is not open".to_owned())
     }
 }
