@@ -270,6 +270,7 @@ fn scratch() -> Arc<Codelet> {
     Arc::new(Codelet {
         name: "scratch".into(),
         host: None,
+        library: None,
         opencl: Some(OpenClKernel {
             source,
             fp64: false,
