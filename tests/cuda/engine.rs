@@ -228,31 +228,34 @@ fn components_that_repeat_are_launched_as_graphs() {
 fn a_device_that_is_lost_in_graphs_leaves_them_to_another_one() {
     let fake = fake();
     let mut machine = machine("cuda0,cuda1");
-    let heads = Heads::new(6);
+    let heads = Heads::new(12);
     let mut prepared = heads.prepared(&machine);
     let mut policy = Eager::new(heads.problem(&machine));
     let mut as_graphs = 0;
     for number in 0..8 {
-        let outcome = run(&mut prepared, &mut machine, &mut policy, &options(2, 1));
+        let outcome = run(&mut prepared, &mut machine, &mut policy, &options(1, 1));
         heads.check(&prepared, &mut machine, &format!("run {number}"));
         assert!(outcome.losses.is_empty());
         as_graphs += graphs(&outcome);
     }
     // What a head makes is read behind its graph: the tail may be elsewhere.
-    assert!(as_graphs > 6, "{as_graphs}");
-    // Each head takes 20 ms, and each device has some.
+    assert!(as_graphs > 12, "{as_graphs}");
+    // Each head takes 20 ms, and each device has several, one after the other.
+    let before = fake.calls("cuGraphLaunch");
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(30));
+            let has_begun = |_: &u32| fake.calls("cuGraphLaunch") > before;
+            let wait = |_: &u32| std::thread::sleep(Duration::from_millis(1));
+            (0..60_000).inspect(wait).find(has_begun);
             fake.lose(0, 700);
         });
-        run(&mut prepared, &mut machine, &mut policy, &options(2, 1))
+        run(&mut prepared, &mut machine, &mut policy, &options(1, 1))
     });
     heads.check(&prepared, &mut machine, "with a loss");
     assert_eq!(outcome.losses.len(), 1, "{:?}", outcome.losses);
     assert_eq!(outcome.losses[0].device, 0);
     for number in 0..3 {
-        let outcome = run(&mut prepared, &mut machine, &mut policy, &options(2, 1));
+        let outcome = run(&mut prepared, &mut machine, &mut policy, &options(1, 1));
         heads.check(&prepared, &mut machine, &format!("alone, run {number}"));
         assert_eq!(outcome.uses[0].components, 0);
     }

@@ -12,8 +12,9 @@ use super::interleaving::Dispatch;
 use super::prepared_graph::PreparedGraph;
 use super::run::GraphRun;
 use super::timeline::Purpose;
-use crate::graph::TaskGraph;
-use crate::graph::{CommandQueues, Components, DatumId, KernelId, QueueCommand, QueueSlot};
+use crate::graph::{
+    CommandQueues, Components, DatumId, KernelId, QueueCommand, QueueSlot, TaskGraph,
+};
 use crate::runtime::{Command, CommandGraph, DeviceId, GraphLaunch, RuntimeError};
 
 /// What a component needs to be a command graph.
@@ -182,11 +183,11 @@ impl GraphRun<'_> {
         if known.generation != generation {
             // Data have moved, perhaps others.
             let launches = prepared.graph_launches(device, of_graph).ok()?;
-            let both = launches.iter().zip(graph.launches());
+            let mut both = launches.iter().zip(graph.launches());
             let is_same = |(one, other): (&GraphLaunch, &GraphLaunch)| {
                 Arc::ptr_eq(&one.launch, &other.launch)
             };
-            if !both.map(is_same).all(|same| same) {
+            if !both.all(is_same) {
                 return None;
             }
             prepared.known_graphs[device][component]

@@ -80,13 +80,16 @@ impl PreparedGraph {
             prepared.push(prepare(&of.launch, &mut scratch, env)?);
         }
         let keep_alive = prepared.iter().map(|of| Arc::clone(&of.keep_alive));
-        let _keep_alive = keep_alive.collect();
+        let keep_alive: Vec<KeepAlive> = keep_alive.collect();
         let way = match whole(graph, &prepared, env) {
             Ok(whole) => Way::Whole(whole),
             Err(failure) if failure.is_loss() => return Err(env.device.failed(failure)),
             Err(_) => Way::OneByOne(prepared),
         };
-        Ok(Self { way, _keep_alive })
+        Ok(Self {
+            way,
+            _keep_alive: keep_alive,
+        })
     }
 
     /// Enqueues all launches.
