@@ -140,7 +140,7 @@ impl Kept {
 /// The size of a block for so many bytes.
 fn size_of(bytes: u64) -> u64 {
     let bytes = bytes.max(LEAST);
-    let step = (bytes.next_power_of_two() / 2 / CLASSES).min(LARGE).max(1);
+    let step = (bytes.next_power_of_two() / 2 / CLASSES).clamp(1, LARGE);
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 

@@ -64,7 +64,7 @@ impl Situation<'_> {
             to_host: vec![Vec::new(); devices],
             to_device: vec![Vec::new(); devices],
         };
-        let mut from_host = self.of_pool();
+        let mut from_host: Vec<Range<u64>> = self.of_pool().into_iter().collect();
         for device in (0..devices).filter(|device| there(*device)) {
             let (old, new) = (&self.before.held[device], &self.after.held[device]);
             let [low, high] = without(new, old);
@@ -115,16 +115,11 @@ impl Situation<'_> {
         moves
     }
 
-    /// What is read for the pool.
-    fn of_pool(&self) -> Vec<Range<u64>> {
+    /// What is read for the pool, if there is one.
+    fn of_pool(&self) -> Option<Range<u64>> {
         let pool = &self.after.pool;
-        match pool.is_empty() {
-            true => Vec::new(),
-            false => {
-                let [below, above] = halos(pool, self.halo, self.units);
-                vec![below.start..above.end]
-            }
-        }
+        let [below, above] = halos(pool, self.halo, self.units);
+        (!pool.is_empty()).then_some(below.start..above.end)
     }
 }
 
@@ -298,9 +293,9 @@ mod tests {
             for unit in read(&after.pool) {
                 prop_assert!(host.contains(&unit), "{unit} of the pool");
             }
-            for device in 0..3 {
-                for unit in read(&after.held[device]) {
-                    prop_assert!(devices[device].contains(&unit), "{unit} of {device}");
+            for (has, held) in devices.iter().zip(&after.held) {
+                for unit in read(held) {
+                    prop_assert!(has.contains(&unit), "{unit} of {held:?}");
                 }
             }
         }
