@@ -13,7 +13,7 @@
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
 //! * `handle` owns CUDA objects, `error` explains error codes, `timeline` reads events'
-//!   times, `memory` has host memory.
+//!   times, `memory` has host memory, `toolkit` finds folders of CUDA's toolkits.
 //!
 //! Without the crate's feature `cuda` only [`ptx`] and the answer that there is no CUDA
 //! exist (`absent`).
@@ -58,6 +58,8 @@ mod serve;
 mod submit;
 #[cfg(feature = "cuda")]
 mod timeline;
+#[cfg(feature = "cuda")]
+mod toolkit;
 
 #[cfg(not(feature = "cuda"))]
 pub use absent::{discover, open};

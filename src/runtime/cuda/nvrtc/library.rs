@@ -1,11 +1,11 @@
 //! The library of NVRTC: where it is, and its functions.
 
-use std::env;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use libloading::Library as Loaded;
+
+use crate::runtime::cuda::toolkit::folders_of;
 
 /// The names under which a loader finds it, the newest first.
 const NAMES: [&str; 4] = [
@@ -52,20 +52,9 @@ pub(super) fn libraries() -> impl Iterator<Item = Library> {
     named.chain(files()).filter_map(|file| Library::load(&file))
 }
 
-/// The libraries' files in folders in which a loader does not look: those of CUDA's toolkits,
-/// and of packages of Python.
+/// The libraries' files in folders in which a loader does not look.
 fn files() -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for variable in ["CUDA_PATH", "CUDA_HOME"] {
-        folders.extend(env::var_os(variable).map(|root| Path::new(&root).join("lib64")));
-    }
-    folders.extend(matching(Path::new("/usr/local"), "cuda", "lib64"));
-    for root in python_roots() {
-        folders.extend(of_python(&root));
-        // Conda's own packages.
-        folders.push(root);
-    }
-    in_folders(&folders)
+    in_folders(&folders_of("cuda_nvrtc"))
 }
 
 /// The libraries' files in some folders.
@@ -73,43 +62,6 @@ fn in_folders(folders: &[PathBuf]) -> Vec<PathBuf> {
     let in_folder = |folder: &PathBuf| NAMES.map(|name| folder.join(name));
     let files = folders.iter().flat_map(in_folder);
     files.filter(|file| file.is_file()).collect()
-}
-
-/// Folders of packages of all Pythons that one folder has.
-fn of_python(root: &Path) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for lib in matching(root, "python", "") {
-        for packages in ["site-packages", "dist-packages"] {
-            let nvidia = lib.join(packages).join("nvidia");
-            folders.push(nvidia.join("cuda_nvrtc/lib"));
-            folders.extend(matching(&nvidia, "cu1", "lib"));
-        }
-    }
-    folders
-}
-
-/// Folders that have those of Python's versions.
-fn python_roots() -> Vec<PathBuf> {
-    let mut roots = Vec::new();
-    for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        roots.extend(env::var_os(variable).map(|root| Path::new(&root).join("lib")));
-    }
-    roots.extend(env::home_dir().map(|home| home.join(".local/lib")));
-    roots.extend(["/usr/local/lib", "/usr/lib", "/opt/conda/lib"].map(PathBuf::from));
-    roots
-}
-
-/// The folders of one that begin so, the last name first, each with a part behind it.
-fn matching(folder: &Path, begin: &str, behind: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let begins = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begin);
-    let mut found: Vec<PathBuf> = entries
-        .filter(begins)
-        .map(|entry| entry.path().join(behind))
-        .collect();
-    found.sort_unstable();
-    found.reverse();
-    found
 }
 
 impl Library {
@@ -266,24 +218,6 @@ impl Drop for Created<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn packages_of_python_are_found() {
-        let root = tempfile::tempdir().unwrap();
-        let packages = |python: &str| root.path().join(python).join("site-packages/nvidia");
-        let files = [
-            packages("python3.12").join("cuda_nvrtc/lib/libnvrtc.so.12"),
-            packages("python3.12").join("cu13/lib/libnvrtc.so.13"),
-            packages("python3.11").join("cuda_nvrtc/lib/libnvrtc.so.11.2"),
-        ];
-        for file in &files {
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, "").unwrap();
-        }
-        fs::create_dir_all(root.path().join("other/site-packages/nvidia")).unwrap();
-        assert_eq!(in_folders(&of_python(root.path())), files);
-        assert_eq!(in_folders(&[root.path().to_owned()]), Vec::<PathBuf>::new());
-    }
 
     #[test]
     fn what_is_no_library_is_not_loaded() {
