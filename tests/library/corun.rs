@@ -287,8 +287,9 @@ fn halos_and_units_go_directly_from_gpu_to_gpu() {
         let spans = spans.filter(|span| span.label == *label && span.kind == kind);
         spans.map(|span| span.step).collect()
     };
-    // Both halos in each step, and before the third one units that move and a halo.
-    let halos = [0, 0, 1, 1, 2, 2, 2, 3, 3];
+    // Both halos in each step and before the first one, and before the third one units that
+    // move and a halo.
+    let halos = [0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3];
     assert_eq!(copied("halo", CommandKind::Copy), halos);
     assert_eq!(copied("move", CommandKind::Copy), [2]);
     assert!(copied("edge", CommandKind::Read).is_empty());

@@ -83,10 +83,10 @@ impl GridForm<'_> {
         for (device, own) in self.devices.iter_mut() {
             own.leaving = std::mem::take(&mut leaving[device]);
             own.copies = std::mem::take(&mut copies[device]);
-            own.copies.received = match after.held[device].is_empty() {
-                true => Vec::new(),
-                false => halos(&after.held[device], halo, host.units).to_vec(),
-            };
+            let needs = moves.to_device[device].iter();
+            let direct = needs.filter(|need| need.from.is_some());
+            let received = direct.map(|need| need.units.clone());
+            own.copies.received.extend(received);
         }
         Ok(arrivals)
     }

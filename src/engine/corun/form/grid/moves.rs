@@ -12,7 +12,7 @@ use crate::engine::corun::layout::{Layout, without};
 /// Who has units of the present version in memory of its own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
-    /// Units of other devices that it has: halos.
+    /// Units that came from other devices directly: halos.
     pub received: Vec<Range<u64>>,
     /// Units of its own that host memory has, too: edges.
     pub published: Vec<Range<u64>>,
