@@ -129,7 +129,7 @@ impl GridForm<'_> {
                     let wait: Vec<EventId> = of.map(|(_, event)| *event).collect();
                     let commands = copies_of(unit_bytes, units.clone(), source, &ring);
                     copied[*from].extend(context.submit_each(purpose, commands, &wait)?);
-                    own.copies.received.push(units);
+                    own.next_copies.received.push(units);
                 }
             }
         }

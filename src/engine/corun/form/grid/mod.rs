@@ -69,8 +69,10 @@ struct HostGrids {
 /// A device's memory for a grid.
 struct DeviceGrid {
     held: HeldRing,
-    /// What it has of the present version beside its own units, and others of these.
+    /// What it has of the present version beside its own units, and others of these; and of
+    /// the next version.
     copies: Copies,
+    next_copies: Copies,
     /// Windows of a step that are still to be submitted.
     windows: Option<Windows>,
     /// The edges of the next version, each with the launch after which it is there.
@@ -157,6 +159,7 @@ impl DeviceGrid {
         Ok(Self {
             held,
             copies: Copies::default(),
+            next_copies: Copies::default(),
             windows: None,
             edges: Vec::new(),
             leaving: Vec::new(),
@@ -179,6 +182,7 @@ impl DeviceGrid {
     fn hold(&mut self, units: Range<u64>) {
         self.held.hold(units);
         self.copies = Copies::default();
+        self.next_copies = Copies::default();
         self.windows = None;
         self.edges.clear();
         self.leaving.clear();
@@ -290,14 +294,13 @@ impl Form for GridForm<'_> {
         let (grid, host, halo) = (self.grid, self.host, self.grid.halo());
         let own = self.devices.get(purpose.device)?;
         let (units, from, to) = (own.held.units(), own.held.present(), own.held.next());
-        let is_first = own.windows.is_none();
         let windows = own.windows.get_or_insert_with(|| own.held.windows());
         let mut edges = match publish {
             true => edges(&units, halo, host.units).to_vec(),
             false => Vec::new(),
         };
         edges.retain(|edge| !edge.is_empty());
-        let most = match !edges.is_empty() && is_first {
+        let most = match !edges.is_empty() && windows.left() == units {
             true => 1,
             false => SERIES,
         };
@@ -308,10 +311,6 @@ impl Form for GridForm<'_> {
         let left = windows.left();
         if left.is_empty() {
             own.windows = None;
-        }
-        if is_first {
-            own.copies = Copies::default();
-            own.edges.clear();
         }
         let launched = launched..left.start;
         let command = match launches.len() {
@@ -340,7 +339,7 @@ impl Form for GridForm<'_> {
             });
             own.edges.push((edge.clone(), event));
             if is_read {
-                own.copies.published.push(edge.clone());
+                own.next_copies.published.push(edge.clone());
                 context.submit_each(reads, host.reads(edge, 1, &to), &[event])?;
             }
         }
@@ -396,6 +395,8 @@ impl Form for GridForm<'_> {
     fn turn(&mut self, _context: &mut Context, _step: u32) -> Result<(), CorunError> {
         for (_, own) in self.devices.iter_mut() {
             own.held.advance();
+            own.copies = std::mem::take(&mut own.next_copies);
+            own.edges.clear();
         }
         self.host.present = 1 - self.host.present;
         self.host.has_all = false;
