@@ -5,8 +5,7 @@
 //! backend. This file holds its state, `runtime` implements the trait; `order`
 //! decides, without touching a backend, which commands must be held back and when
 //! they can be sent. `staging` copies between devices through host memory. `adopt`
-//! takes in and returns the user's memory. `host_pool` keeps host memory that was released
-//! for the next allocation. `faults` makes commands fail on purpose.
+//! takes in and returns the user's memory. `faults` makes commands fail on purpose.
 //!
 //! A backend keeps its own queues in order and waits for its own events. So
 //! only a command that waits for a foreign event is held back here, with
@@ -14,7 +13,6 @@
 
 mod adopt;
 pub mod faults;
-mod host_pool;
 mod order;
 mod runtime;
 mod staging;
@@ -26,7 +24,6 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use self::faults::{Fault, Faults};
-use self::host_pool::HostPool;
 use self::order::{Order, Step};
 use self::staging::{OwnMemory, Role, Staging};
 use super::{
@@ -59,7 +56,6 @@ pub struct Union {
     paths: HashMap<(DeviceId, DeviceId), PeerPath>,
     staging: Staging,
     regions: IdMap<HostMemoryId, HostRegion>,
-    host_pool: Arc<HostPool>,
     /// The regions that the user allocated.
     adopted: IdMap<HostMemoryId, Arc<AdoptedMemory>>,
     order: Order<Held>,
@@ -144,7 +140,6 @@ impl Union {
             paths,
             staging: Staging::default(),
             regions: IdMap::default(),
-            host_pool: Arc::default(),
             adopted: IdMap::default(),
             order: Order::default(),
             in_flight: IdMap::default(),

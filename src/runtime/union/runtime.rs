@@ -5,13 +5,13 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use super::staging::{OwnMemory, Role};
-use super::{Held, InFlight, Released, SHIFT, Union};
+use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     AdoptedMemory, BroadcastTask, BufferId, Command, Comparison, Completion, DeviceId, Devices,
-    EventId, HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId,
-    QueueKind, Runtime, RuntimeError, guarded,
+    EventId, HostMemoryId, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind,
+    Runtime, RuntimeError, guarded,
 };
 
 impl Devices for Union {
@@ -178,19 +178,8 @@ impl Runtime for Union {
             .backends
             .get_mut(owner)
             .ok_or(RuntimeError::Unknown { what: "device" })?;
-        // Of one size with any shift, so that the next one can use it again.
-        let whole = self
-            .host_pool
-            .allocate(bytes.saturating_add(SHIFT), |size| {
-                let made = backend.alloc_host(size)?;
-                // It gets another id with each use.
-                backend.forget_host(made.id);
-                Ok(made)
-            })?;
-        self.keep_region(HostRegion {
-            bytes,
-            ..whole.from(shift)
-        })
+        let whole = backend.alloc_host(bytes.saturating_add(shift))?;
+        self.keep_region(whole.from(shift))
     }
 
     fn free_host(&mut self, memory: HostMemoryId) {
