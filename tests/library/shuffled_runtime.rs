@@ -55,6 +55,14 @@ struct Pending {
     queued: Nanos,
 }
 
+/// Which devices with memory of their own reach another one's directly.
+enum Ways {
+    None,
+    /// By this seed some, one way or both.
+    Some(u64),
+    All,
+}
+
 enum HostBlock {
     Words(Vec<u64>),
     Adopted(AdoptedMemory),
@@ -86,8 +94,8 @@ pub struct ShuffledRuntime {
     /// Host memory and its length in bytes.
     host: HashMap<HostMemoryId, (HostBlock, usize)>,
     buffers: HashMap<BufferId, (usize, Vec<u64>)>,
-    /// Chooses the ways between devices with memory of their own, if there are any.
-    ways: Option<u64>,
+    /// Direct ways between devices with memory of their own.
+    ways: Ways,
     /// Bytes copied directly.
     pub peer_bytes: u64,
     /// The phase that has begun.
@@ -115,7 +123,7 @@ impl ShuffledRuntime {
             poisoned: HashSet::new(),
             host: HashMap::new(),
             buffers: HashMap::new(),
-            ways: None,
+            ways: Ways::None,
             peer_bytes: 0,
             phase: None,
             launched: Vec::new(),
@@ -126,7 +134,15 @@ impl ShuffledRuntime {
     /// one way or both.
     pub fn with_ways(self, seed: u64) -> Self {
         Self {
-            ways: Some(seed),
+            ways: Ways::Some(seed),
+            ..self
+        }
+    }
+
+    /// With a direct way from each device with memory of its own to each other one.
+    pub fn with_all_ways(self) -> Self {
+        Self {
+            ways: Ways::All,
             ..self
         }
     }
@@ -243,14 +259,15 @@ impl Devices for ShuffledRuntime {
         if from == to || !has_memory(from) || !has_memory(to) {
             return None;
         }
-        let seed = self.ways? ^ (from.0 * 8 + to.0) as u64;
-        match Random::new(seed).below(4) {
-            0 => None,
-            kind => Some(PeerPath {
-                bandwidth: 1e9,
-                through_host: kind == 1,
-            }),
-        }
+        let kind = match self.ways {
+            Ways::None => 0,
+            Ways::Some(seed) => Random::new(seed ^ (from.0 * 8 + to.0) as u64).below(4),
+            Ways::All => 2,
+        };
+        (kind > 0).then_some(PeerPath {
+            bandwidth: 1e9,
+            through_host: kind == 1,
+        })
     }
 
     fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {

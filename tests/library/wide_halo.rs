@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
 use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
 use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use pdawl::workload::{Data, Divisible, Grid, Ring};
 use proptest::prelude::*;
 
+use crate::random::Random;
 use crate::random_balancer::RandomBalancer;
 use crate::shuffled_runtime::{ShuffledRuntime, device};
 
@@ -192,8 +194,113 @@ fn a_halo_of_an_earlier_version_is_no_halo() {
     assert!(is_right(29, &memories, stream, 2_633_661_055_897_865_894));
 }
 
+/// All units are held, divided anew now and then, and steps may run ahead of their reports.
+struct HoldsAll {
+    random: Random,
+    setup: Setup,
+    plan: StepPlan,
+}
+
+impl Balancer for HoldsAll {
+    fn name(&self) -> String {
+        "holds all".into()
+    }
+
+    fn plan(&mut self, _step: u32) -> StepPlan {
+        if self.plan.held.is_empty() || self.random.below(4) == 0 {
+            let room = self.setup.devices.iter().map(|d| d.capacity.unwrap_or(0));
+            let room: Vec<u64> = room.collect();
+            let mut left = self.setup.units;
+            let mut held = Vec::new();
+            for (device, most) in room.iter().enumerate() {
+                let others: u64 = room[device + 1..].iter().sum();
+                let (least, most) = (left.saturating_sub(others), left.min(*most));
+                held.push(least + self.random.below(most - least + 1));
+                left -= held[device];
+            }
+            let pooled = vec![0; held.len()];
+            self.plan = StepPlan { held, pooled };
+        }
+        self.plan.clone()
+    }
+
+    fn next(&mut self, _device: usize, _state: &StepState) -> Next {
+        Next::Done
+    }
+
+    fn lost(&mut self, _device: usize) {}
+
+    fn returned(&mut self, _device: usize, _step: u32) {}
+
+    fn lookahead(&self) -> u32 {
+        3
+    }
+}
+
+/// Whether devices with memory for so many units, which hold all of a grid, compute the right
+/// result in an order that this seed chooses, and whether a launch of a step ran before one of
+/// an earlier step.
+fn ahead(units: u64, memories: &[u64], seed: u64) -> (bool, bool) {
+    let grid = WideGrid { units };
+    let bytes = |units: u64| units * grid.unit_bytes();
+    let devices = (memories.iter().enumerate())
+        .map(|(i, units)| device(&format!("d{i}"), Some(bytes(*units))))
+        .collect();
+    let mut runtime = ShuffledRuntime::new(devices, seed, None).with_all_ways();
+    let stream = Stream {
+        chunk: Some(1),
+        queues: Some(1),
+    };
+    let options = Options {
+        tolerance: None,
+        steps: 2 * STEPS,
+        gpu_memory: None,
+        stream,
+        verify: true,
+        trace: Tracing::None,
+    };
+    let mut control = Control {
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+    };
+    let corun = Corun::open(&mut runtime, &grid, &options).unwrap();
+    let setup = corun.setup().clone();
+    let room: u64 = setup.devices.iter().filter_map(|d| d.capacity).sum();
+    assert!(setup.is_direct && room >= units, "{room} of {units}");
+    let balancer = Box::new(HoldsAll {
+        random: Random::new(seed),
+        setup,
+        plan: StepPlan::default(),
+    });
+    let outcome = corun.run(balancer, &mut control).unwrap();
+    let launched = runtime.launched.iter();
+    let steps: Vec<u32> = launched.filter_map(|(step, _)| *step).collect();
+    (outcome.verified == Some(true), !steps.is_sorted())
+}
+
+/// Of three devices in a row, the first one can begin a step before the last one has begun
+/// the one before.
+#[test]
+fn several_devices_run_ahead() {
+    let found: Vec<(bool, bool)> = (0..40).map(|seed| ahead(40, &[50; 3], seed)).collect();
+    assert!(found.iter().all(|(right, _)| *right), "{found:?}");
+    assert!(found.iter().any(|(_, ahead)| *ahead), "{found:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Rings with hardly any free slots, and such as hold two versions.
+    #[test]
+    fn steps_that_run_ahead_are_right(
+        units in 20u64..60,
+        spare in proptest::collection::vec(0u64..60, 2..5),
+        seed in any::<u64>(),
+    ) {
+        let each = units.div_ceil(spare.len() as u64) + 24;
+        let memories: Vec<u64> = spare.iter().map(|spare| each + spare).collect();
+        prop_assert!(ahead(units, &memories, seed).0);
+    }
 
     #[test]
     fn any_division_is_right(

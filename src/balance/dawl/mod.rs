@@ -91,6 +91,7 @@ pub struct Dawl {
     units: u64,
     steps: u32,
     devices: Vec<DeviceView>,
+    /// Whether devices that hold all units need no barrier.
     is_direct: bool,
     wants_probes: bool,
     active: ActiveSet,

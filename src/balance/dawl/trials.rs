@@ -126,9 +126,9 @@ impl Dawl {
     }
 
     /// The least time that a step without `device` could take, and its partition. A
-    /// lone device has no overhead, nor have devices that need no barrier, and the others
-    /// get at most the memory bandwidth
-    /// that `device` used, `among` so many devices on host memory.
+    /// lone device has no overhead, nor have devices that need no barrier. The others get
+    /// at most the memory bandwidth that `device` used, `among` so many devices on host
+    /// memory.
     fn at_best_without(
         &self,
         device: usize,

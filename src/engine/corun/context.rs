@@ -101,6 +101,18 @@ impl Purpose {
     }
 }
 
+/// Whether a direct way leads from one device's own memory to another one's.
+fn is_direct(runtime: &RuntimeScope, from: usize, to: usize) -> bool {
+    let path = runtime.peer_path(DeviceId(from), DeviceId(to));
+    path.is_some_and(|path| !path.through_host)
+}
+
+/// Whether direct ways lead from each of these devices to each other one.
+pub fn are_direct(runtime: &RuntimeScope, devices: &[usize]) -> bool {
+    let mut ways = (devices.iter()).flat_map(|from| devices.iter().map(move |to| (*from, *to)));
+    ways.all(|(from, to)| from == to || is_direct(runtime, from, to))
+}
+
 /// What a run and its form of data share.
 pub struct Context<'r, 'w> {
     pub runtime: RuntimeScope<'r>,
@@ -137,8 +149,7 @@ impl Context<'_, '_> {
 
     /// Whether copies go from one device's own memory to another one's directly.
     pub fn is_direct(&self, from: usize, to: usize) -> bool {
-        let path = self.runtime.peer_path(DeviceId(from), DeviceId(to));
-        self.devices[from].alive && path.is_some_and(|path| !path.through_host)
+        self.devices[from].alive && is_direct(&self.runtime, from, to)
     }
 
     /// The purpose of a chunk's commands on one of the queues for chunks.

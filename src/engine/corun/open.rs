@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::context::{Context, DeviceState};
+use super::context::{Context, DeviceState, are_direct};
 use super::form::{self, Form, Space};
 use super::jobs::Jobs;
 use super::layout::{Layout, length};
@@ -72,11 +72,13 @@ impl<'r, 'w> Corun<'r, 'w> {
         let (form, spaces) = form::open(&mut runtime, workload, &units, (options, lost))?;
         let views = devices.iter().zip(&spaces);
         let views = views.map(|(device, space)| view(device, space, (workload, &units), &*form));
+        let holds = |device: &usize| spaces[*device].capacity.is_some_and(|units| units > 0);
+        let holding: Vec<usize> = (0..spaces.len()).filter(holds).collect();
         let setup = Setup {
             units: length(&units),
             steps: options.steps,
             devices: views.collect(),
-            is_direct: is_direct(&runtime, &spaces, &*form),
+            is_direct: form.runs_ahead(true) && are_direct(&runtime, &holding),
         };
         let states = spaces.into_iter().enumerate();
         let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));
@@ -121,18 +123,6 @@ impl<'r, 'w> Corun<'r, 'w> {
     ) -> Result<Outcome, CorunError> {
         RunState::new(self, balancer).run(control)
     }
-}
-
-/// Whether devices that hold all units need no barrier with the host.
-fn is_direct(runtime: &RuntimeScope, spaces: &[Space], form: &dyn Form) -> bool {
-    let holds = |device: &usize| spaces[*device].capacity.is_some_and(|units| units > 0);
-    let holders: Vec<usize> = (0..spaces.len()).filter(holds).collect();
-    let is_way = |(from, to): (usize, usize)| {
-        let path = runtime.peer_path(DeviceId(from), DeviceId(to));
-        from == to || path.is_some_and(|path| !path.through_host)
-    };
-    let mut ways = (holders.iter()).flat_map(|from| holders.iter().map(|to| (*from, *to)));
-    form.runs_ahead(true) && ways.all(is_way)
 }
 
 /// A device as balancers see it.

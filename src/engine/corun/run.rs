@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::barrier::EndedStep;
-use super::context::Context;
+use super::context::{Context, are_direct};
 use super::form::{Arrivals, Form, Later, When};
 use super::layout::{Layout, length};
 use super::open::Corun;
@@ -320,10 +320,7 @@ impl<'r, 'w> RunState<'r, 'w> {
             return None;
         }
         let holders = layout.holders()?;
-        let is_direct =
-            |one: &usize, other: &usize| one == other || self.context.is_direct(*one, *other);
-        let mut ways = (holders.iter()).flat_map(|one| holders.iter().map(move |two| (one, two)));
-        (self.form.runs_ahead(holders.len() > 1) && ways.all(|(one, two)| is_direct(one, two)))
+        (self.form.runs_ahead(holders.len() > 1) && are_direct(&self.context.runtime, &holders))
             .then_some(holders)
     }
 

@@ -37,7 +37,8 @@ impl GpuRuntime {
         match self {
             Self::Opencl => Some("--runtime opencl was asked for".to_owned()),
             Self::Auto if cuda::compiler::name(gpu, opencl).is_none() => Some(
-                "nothing compiles the kernels: neither NVIDIA's OpenCL nor NVRTC is installed"
+                "nothing compiles the kernels: neither NVIDIA's OpenCL nor NVRTC is here, or \
+                 PDAWL_CUDA_COMPILER excludes it"
                     .to_owned(),
             ),
             Self::Auto | Self::Cuda => None,
