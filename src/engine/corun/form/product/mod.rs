@@ -10,8 +10,8 @@
 //!
 //! At a barrier of an iteration the present vector in host memory has every
 //! number that a unit reads which is not held, or which another device holds
-//! than the number, to which no direct way leads from there. Each device has the numbers of its own rows, except for rows
-//! cut into pieces, which the host adds up.
+//! than the number, to which no direct way leads from there. Each device has the
+//! numbers of its own rows, except for rows cut into pieces, which the host adds up.
 
 mod division;
 mod exchange;
