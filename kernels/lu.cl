@@ -34,57 +34,57 @@ void exchange(__global real *b, __global const uint *pivots, uint count, uint m,
     }
 }
 
+// Where the numbers of a row come from when all rows are exchanged with those of their pivots.
+// It goes back from the last exchange. Since no pivot is above its row, exchange i moves a row
+// from i to its pivot at most once, and what is above i never again.
+#define COMES_FROM(row, count, pivot_of)                                                       \
+    uint from = row;                                                                           \
+    uint before = count;                                                                       \
+    if (row < count) {                                                                         \
+        from = pivot_of(row) < m ? pivot_of(row) : row;                                        \
+        before = row;                                                                          \
+    }                                                                                          \
+    while (before-- > 0)                                                                       \
+        from = pivot_of(before) == from ? before : from;
+
 // Exchanges rows of some columns of b, by all items of a group: what all exchanges together
-// move is found first, since they follow one another, and then moved at once. A row that is
-// exchanged has a slot: row i is slot i for the first rows, and the row of pivot i is slot
-// count + i, unless it is a first row or that of an earlier pivot. The copy has room for as
-// many numbers as there are slots, at least.
+// move is found first, and then moved at once. The rows that change are the first ones, and
+// those of the pivots; if two pivots have one row, both move the same. `known` has room for
+// the pivots, `sources` for twice as many rows, and the copy for as many numbers, at least.
 void exchange_together(__global real *b, __global const uint *pivots, uint count, uint m,
-                       uint columns, uint stride, uint first, __local ushort *slots,
-                       __local ushort *content, __local real *copy, uint room)
+                       uint columns, uint stride, uint first, __local uint *known,
+                       __local uint *sources, __local real *copy, uint room)
 {
-    const uint item = get_local_id(0);
-    for (uint i = item; i < count; i += ITEMS) {
-        const uint row = pivots[i] - first;
-        uint slot = row < m ? row : i;
-        if (slot >= count) {
-            slot = count + i;
-            for (uint earlier = 0; earlier < i; earlier++)
-                if (pivots[earlier] - first == row) {
-                    slot = count + earlier;
-                    break;
-                }
+    const uint item = get_local_id(0), rows = 2 * count;
+    for (uint i = item; i < count; i += ITEMS)
+        known[i] = pivots[i] - first;
+    barrier(CLK_LOCAL_MEM_FENCE);
+#define KNOWN(i) known[i]
+    for (uint i = item; i < rows; i += ITEMS) {
+        const uint row = i < count ? i : known[i - count];
+        // No number comes to the row of a column without a pivot.
+        if (row < m) {
+            COMES_FROM(row, count, KNOWN)
+            sources[i] = from;
+        } else {
+            sources[i] = row;
         }
-        slots[i] = slot;
-        content[i] = i;
-        content[count + i] = count + i;
     }
+#undef KNOWN
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (item == 0)
-        for (uint i = 0; i < count; i++) {
-            const ushort kept = content[i];
-            content[i] = content[slots[i]];
-            content[slots[i]] = kept;
-        }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint rows = 2 * count;
     const uint together = max(room / rows, 1u);
     for (uint begin = 0; begin < columns; begin += together) {
         const uint width = min(together, columns - begin);
         for (uint at = item; at < rows * width; at += ITEMS) {
-            const uint slot = at / width, from = content[slot];
-            if (from == slot)
-                continue;
-            const size_t row = from < count ? from : pivots[from - count] - first;
-            copy[at] = b[row * stride + begin + at % width];
+            const uint i = at / width, to = i < count ? i : known[i - count];
+            if (sources[i] != to)
+                copy[at] = b[(size_t)sources[i] * stride + begin + at % width];
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (uint at = item; at < rows * width; at += ITEMS) {
-            const uint slot = at / width;
-            if (content[slot] == slot)
-                continue;
-            const size_t row = slot < count ? slot : pivots[slot - count] - first;
-            b[row * stride + begin + at % width] = copy[at];
+            const uint i = at / width, to = i < count ? i : known[i - count];
+            if (sources[i] != to)
+                b[(size_t)to * stride + begin + at % width] = copy[at];
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
@@ -251,7 +251,7 @@ __kernel GROUP void lu_column(PANEL_ARGUMENTS)
 
 __kernel GROUP void lu_beside(PANEL_ARGUMENTS)
 {
-    __local ushort slots[STRIP], content[2 * STRIP];
+    __local uint known_pivots[STRIP], sources[2 * STRIP];
     __local real copy[2 * STRIP * CHUNK], l[STRIP * STRIP];
     const uint item = get_local_id(0), begin = COLUMN;
     const uint end = min(begin + STRIP, n), height = end - begin;
@@ -263,7 +263,7 @@ __kernel GROUP void lu_beside(PANEL_ARGUMENTS)
     a += a_first;
     __global real *b = a + (size_t)begin * stride + from;
     exchange_together(b, pivots + pivots_first + begin, height, m - begin, columns, stride,
-                      first + begin, slots, content, copy, 2 * STRIP * CHUNK);
+                      first + begin, known_pivots, sources, copy, 2 * STRIP * CHUNK);
     const uint solved = is_right ? height : 0;
     __local real *x = copy;
     for (uint i = item; i < STRIP * STRIP; i += ITEMS) {
@@ -346,7 +346,7 @@ __kernel GROUP void lu_row(__global const real *restrict factors,
                            ulong factors_first, uint l_stride, ulong pivots_first,
                            ulong b_first, uint stride)
 {
-    __local ushort slots[MOST], content[2 * MOST];
+    __local uint known_pivots[MOST], sources[2 * MOST];
     __local real copy[COPIED];
     const uint item = get_local_id(0);
     const uint begin = get_group_id(0) * ACROSS;
@@ -355,7 +355,8 @@ __kernel GROUP void lu_row(__global const real *restrict factors,
     pivots += pivots_first;
     b += b_first + begin;
     if (n <= MOST)
-        exchange_together(b, pivots, n, m, columns, stride, first, slots, content, copy, COPIED);
+        exchange_together(b, pivots, n, m, columns, stride, first, known_pivots, sources, copy,
+                          COPIED);
     else if (item < columns)
         exchange(b + item, pivots, n, m, stride, first);
     barrier(CLK_GLOBAL_MEM_FENCE);
@@ -402,13 +403,51 @@ __kernel GROUP void lu_row(__global const real *restrict factors,
     }
 }
 
-// A work-item exchanges the rows of a column.
-__kernel GROUP void lu_exchange(__global const uint *pivots, __global real *b, uint m, uint w,
-                                uint first, ulong pivots_first, ulong b_first, uint stride)
+// ---- Late exchanges: a series of launches.
+//
+// lu_sources finds for each row from where its numbers come. Then, for one chunk of columns
+// after the other, lu_gather takes them from there to scratch, and lu_return to their places.
+// The global offset of dimension 1 is the chunk's first column. Scratch has the numbers of a
+// chunk, and behind them the rows.
+
+#define EXCHANGE_ARGUMENTS \
+    __global const uint *pivots, __global real *b, uint m, uint w, uint first, \
+    ulong pivots_first, ulong b_first, uint stride, __global real *scratch
+
+#define SOURCES ((__global uint *)(scratch + (size_t)m * LATE))
+
+// A work-item a row.
+__kernel GROUP void lu_sources(EXCHANGE_ARGUMENTS)
 {
-    const size_t column = get_global_id(0);
-    if (column < w)
-        exchange(b + b_first + column, pivots + pivots_first, m, m, stride, first);
+    const uint row = get_global_id(0);
+    if (row >= m)
+        return;
+    pivots += pivots_first;
+#define PIVOT(i) (pivots[i] - first)
+    COMES_FROM(row, m, PIVOT)
+#undef PIVOT
+    SOURCES[row] = from;
+}
+
+// A work-item a number of the chunk.
+#define IN_CHUNK                                                         \
+    const uint chunk = get_global_id(1), width = min((uint)LATE, w - chunk); \
+    const size_t at = get_global_id(0);                                  \
+    if (at >= (size_t)m * width)                                         \
+        return;                                                          \
+    const uint row = at / width, column = chunk + at % width;            \
+    b += b_first;
+
+__kernel GROUP void lu_gather(EXCHANGE_ARGUMENTS)
+{
+    IN_CHUNK
+    scratch[at] = b[(size_t)SOURCES[row] * stride + column];
+}
+
+__kernel GROUP void lu_return(EXCHANGE_ARGUMENTS)
+{
+    IN_CHUNK
+    b[(size_t)row * stride + column] = scratch[at];
 }
 
 // ---- Around the calls of a library, which factors a panel by columns.
@@ -491,7 +530,7 @@ __kernel GROUP void lu_row_exchange(__global const real *restrict factors,
                                     uint m, uint w, uint n, uint first, ulong factors_first,
                                     uint l_stride, ulong pivots_first, ulong b_first, uint stride)
 {
-    __local ushort slots[MOST], content[2 * MOST];
+    __local uint known_pivots[MOST], sources[2 * MOST];
     __local real copy[COPIED];
     const uint item = get_local_id(0);
     const uint begin = get_group_id(0) * ACROSS;
@@ -499,7 +538,8 @@ __kernel GROUP void lu_row_exchange(__global const real *restrict factors,
     pivots += pivots_first;
     b += b_first + begin;
     if (n <= MOST)
-        exchange_together(b, pivots, n, m, columns, stride, first, slots, content, copy, COPIED);
+        exchange_together(b, pivots, n, m, columns, stride, first, known_pivots, sources, copy,
+                          COPIED);
     else if (item < columns)
         exchange(b + item, pivots, n, m, stride, first);
 }

@@ -120,6 +120,12 @@ pub trait Policy {
         None
     }
 
+    /// Which of these components of a device's window begins, all of whose data are there: its
+    /// place in the list, which has one at least and the order in which the policy gave them.
+    fn begins(&self, _prepared: &[usize]) -> usize {
+        0
+    }
+
     /// A run of the graph begins. What was learned stays.
     fn begin(&mut self);
 

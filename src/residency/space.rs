@@ -155,6 +155,34 @@ impl<B: Copy> Space<B> {
         self.hold(slot, buffer);
     }
 
+    /// The lengths of the slots for which there is no buffer, as far as there is room for them.
+    pub fn lacking(&self) -> Vec<u64> {
+        let mut spare: BTreeMap<u64, usize> = (self.free.iter())
+            .map(|(bytes, buffers)| (*bytes, buffers.len()))
+            .collect();
+        let mut allocated = self.allocated;
+        let mut lacking = Vec::new();
+        for (bytes, held) in self.bytes.iter().zip(&self.held) {
+            let spare = spare.entry(*bytes).or_default();
+            let has_one = held.is_some() || *spare > 0;
+            if held.is_none() && *spare > 0 {
+                *spare -= 1;
+            }
+            let fits = allocated.saturating_add(*bytes) <= self.capacity;
+            if !has_one && fits {
+                allocated += bytes;
+                lacking.push(*bytes);
+            }
+        }
+        lacking
+    }
+
+    /// Adds a buffer for any slot of this length.
+    pub fn add(&mut self, bytes: u64, buffer: B) {
+        self.allocated += bytes;
+        self.free.entry(bytes).or_default().push(buffer);
+    }
+
     fn hold(&mut self, slot: usize, buffer: B) {
         self.generation += 1;
         self.unpinned.push(slot);

@@ -25,6 +25,16 @@ const ACROSS: usize = 8;
 /// Rows and columns of a panel that a group transposes: `SIDE` of the kernels.
 const SIDE: u32 = 32;
 
+/// Columns of a chunk of late exchanges, whose rows are then long enough to be read at the full
+/// rate, and of which scratch has a copy.
+const LATE: usize = 64;
+
+/// The kernels of late exchanges, by their places in their series.
+const EXCHANGES: [&str; 3] = ["lu_sources", "lu_gather", "lu_return"];
+const SOURCES: usize = 0;
+const GATHER: usize = 1;
+const RETURN: usize = 2;
+
 /// The kernels of a panel, by their places in its series.
 const PANEL: [&str; 4] = ["lu_search", "lu_column", "lu_beside", "lu_below"];
 const SEARCH: usize = 0;
@@ -38,7 +48,7 @@ fn source(precision: Precision, entry: &'static str) -> KernelSource {
         include_str!("../../../kernels/lu.cl"),
         "kernels/lu.cl",
         entry,
-        format!("-DITEMS={ITEMS} -DSTRIP={STRIP} -DROWS={ROWS} -DDOUBLE={double}"),
+        format!("-DITEMS={ITEMS} -DSTRIP={STRIP} -DROWS={ROWS} -DLATE={LATE} -DDOUBLE={double}"),
     )
 }
 
@@ -59,12 +69,22 @@ fn groups(count: usize, column: usize) -> NdRange {
 
 /// A series for each strip.
 pub(super) fn panel(precision: Precision) -> OpenClKernel {
-    let kernels: Vec<KernelSource> = PANEL.map(|entry| source(precision, entry)).to_vec();
+    series(precision, &PANEL, panel_steps, panel_scratch)
+}
+
+fn series(
+    precision: Precision,
+    entries: &[&'static str],
+    steps: fn(&Range<u64>, &[Value]) -> Vec<(usize, NdRange)>,
+    scratch: fn(&[Value]) -> u64,
+) -> OpenClKernel {
+    let kernels = entries.iter().map(|entry| source(precision, entry));
+    let kernels: Vec<KernelSource> = kernels.collect();
     let first = kernels[0].clone();
     let series = KernelSeries {
         kernels,
-        steps: panel_steps,
-        scratch: panel_scratch,
+        steps,
+        scratch,
     };
     kernel(precision, first, Shape::Series(Arc::new(series)))
 }
@@ -128,17 +148,32 @@ pub(super) fn row_groups(columns: usize) -> NdRange {
     NdRange::new(vec![columns.div_ceil(ACROSS) * ITEMS]).exactly(vec![ITEMS])
 }
 
-/// A work-item a column.
+/// Where all rows come from, and then a chunk of columns after the other.
 pub(super) fn exchange(precision: Precision) -> OpenClKernel {
-    let shape = |_: &Range<u64>, args: &[Value]| {
-        let items = size(args, 3).next_multiple_of(ITEMS);
-        NdRange::new(vec![items]).exactly(vec![ITEMS])
+    let scratch = match precision {
+        Precision::F32 => |args: &[Value]| exchange_scratch(size(args, 2), 4),
+        Precision::F64 => |args: &[Value]| exchange_scratch(size(args, 2), 8),
     };
-    kernel(
-        precision,
-        source(precision, "lu_exchange"),
-        Shape::Of(shape),
-    )
+    series(precision, &EXCHANGES, exchange_steps, scratch)
+}
+
+fn exchange_steps(units: &Range<u64>, args: &[Value]) -> Vec<(usize, NdRange)> {
+    let (rows, columns) = (size(args, 2), size(args, 3));
+    if units.is_empty() {
+        return Vec::new();
+    }
+    let mut steps = vec![(SOURCES, groups(rows.div_ceil(ITEMS), 0))];
+    for chunk in (0..columns).step_by(LATE) {
+        let numbers = rows * LATE.min(columns - chunk);
+        let sizes = groups(numbers.div_ceil(ITEMS), chunk);
+        steps.extend([(GATHER, sizes.clone()), (RETURN, sizes)]);
+    }
+    steps
+}
+
+/// The numbers of a chunk, and for each row a row.
+fn exchange_scratch(rows: usize, number: usize) -> u64 {
+    (rows * LATE * number + rows * 4) as u64
 }
 
 /// An argument that is a size.
@@ -158,7 +193,27 @@ mod tests {
         let args = [0, 0, 7, 300, 513].map(Value::U32);
         let size = |kernel: OpenClKernel| kernel.steps(&(0..5), &args).remove(0).1.global;
         assert_eq!(size(row(Precision::F32)), [65 * 256]);
-        assert_eq!(size(exchange(Precision::F64)), [512]);
+    }
+
+    #[test]
+    fn late_exchanges_are_a_series_for_each_chunk() {
+        let args = [0, 0, 300, 70].map(Value::U32);
+        let kernel = exchange(Precision::F64);
+        let steps = kernel.steps(&(0..2), &args);
+        let told = steps.iter().map(|(source, sizes)| {
+            let offset = sizes.offset.as_ref().expect("a column");
+            (source.entry(), sizes.global[0] / ITEMS, offset[1])
+        });
+        let expected = [
+            ("lu_sources", 2, 0),
+            ("lu_gather", 75, 0),
+            ("lu_return", 75, 0),
+            ("lu_gather", 8, 64),
+            ("lu_return", 8, 64),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert!(kernel.steps(&(0..0), &args).is_empty());
+        assert_eq!(kernel.scratch(&args), Some(300 * 64 * 8 + 300 * 4));
     }
 
     /// Groups and the first column of each kernel, for a panel of 100 rows and 70 columns.

@@ -90,8 +90,9 @@ impl<'a> Alone<'a> {
         )
     }
 
-    /// Measures each codelet on each device, on data of its own; nothing where no subtask has
-    /// a choice between devices.
+    /// Measures each codelet on each device, on data of its own. So code is loaded, and
+    /// libraries are tried, before the time begins. Nothing is measured where a lone device
+    /// computes in host memory.
     ///
     /// # Errors
     /// What the runtime refuses.
@@ -100,10 +101,8 @@ impl<'a> Alone<'a> {
         runtime: &mut dyn Runtime,
         stop: &AtomicBool,
     ) -> Result<KernelSeconds, ClusterError> {
-        let components = Components::single_kernels(&self.graph);
-        let able = abilities(&self.graph, &components, runtime.devices());
-        let has_choice = |able: &Vec<bool>| able.iter().filter(|able| **able).count() > 1;
-        if !able.iter().any(has_choice) {
+        let devices = runtime.devices();
+        if devices.len() == 1 && devices[0].shares_host_memory {
             return Ok(KernelSeconds::default());
         }
         let few = Arc::new(probe(&self.graph).map_err(GraphRunError::from)?);
@@ -199,7 +198,7 @@ fn run_graph(
 ) -> Result<GraphOutcome, ClusterError> {
     let queues = Options {
         trace: options.traces,
-        ..Options::queues(vec![1; runtime.devices().len()])
+        ..Options::of_tasks(prepared.graph(), runtime.devices())
     };
     prepared.prepare(runtime, &mut *policy, &queues)?;
     let mut control = GraphControl {

@@ -133,6 +133,9 @@ mod window;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::graph::{KernelId, TaskGraph};
+use crate::machine::Device;
+
 pub use error::GraphRunError;
 pub use open::{Ended, OpenGraph, TimedCommand, Turned};
 pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
@@ -169,6 +172,22 @@ impl Options {
         }
     }
 
+    /// Queues for single kernels of a graph as components. Kernels on which others wait, such
+    /// as the panels of a factorisation, often occupy few of a GPU's multiprocessors, so that
+    /// several kernels run there at the same time. Without precedences nothing waits for one
+    /// kernel more than for another, and a device computes one after the other.
+    pub fn of_tasks(graph: &TaskGraph, devices: &[Device]) -> Self {
+        let mut kernels = (0..graph.kernels().len()).map(KernelId);
+        let waits = kernels.any(|kernel| !graph.predecessors(kernel).is_empty());
+        let queues = devices
+            .iter()
+            .map(|device| match waits && !device.shares_host_memory {
+                true => SIDE_BY_SIDE,
+                false => 1,
+            });
+        Self::queues(queues.collect())
+    }
+
     /// The queues of a device, and how many of them one component gets.
     pub fn of(&self, device: usize) -> (usize, usize) {
         let queues = self.queues.get(device).copied().unwrap_or(1).max(1);
@@ -176,6 +195,10 @@ impl Options {
         (queues, width.clamp(1, queues))
     }
 }
+
+/// Kernels of a graph of tasks that a GPU has at the same time. Of two, four and six, four make
+/// Cholesky and LU factorisations on two H100 fastest (docs/measured.md).
+const SIDE_BY_SIDE: usize = 4;
 
 /// How a run is observed and stopped.
 pub struct Control<'a> {

@@ -225,6 +225,26 @@ impl PreparedGraph {
         for queue in self.queues(runtime, device, options, windowed(policy))? {
             self.load(runtime, queue, &own)?;
         }
+        if windowed(policy) {
+            self.allocate(runtime, device)?;
+        }
+        Ok(())
+    }
+
+    /// Allocates buffers for as many slots as a device has room for. Drivers wait for what the
+    /// device computes while they allocate.
+    fn allocate(&mut self, runtime: &mut dyn Runtime, device: usize) -> Result<(), GraphRunError> {
+        let Some(space) = self.storage.residency.space_mut(device) else {
+            return Ok(());
+        };
+        for bytes in space.lacking() {
+            match runtime.alloc(DeviceId(device), bytes) {
+                Ok(buffer) => space.add(bytes, buffer),
+                // What there is suffices for some, or the run says that it does not.
+                Err(RuntimeError::OutOfMemory { .. }) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! In the order in which the policy gave them, components get room for all their data
 //! in the device's memory, and their inputs are loaded while earlier components
-//! compute. What a component in the window needs is pinned, so nothing that was loaded
+//! compute. Of those that have all, the policy says which one begins. What a component in the window needs is pinned, so nothing that was loaded
 //! for it leaves before its use, and the first one always gets its room in the end.
 
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ use crate::policy::Prefetch;
 use crate::residency::Room;
 use crate::runtime::{DeviceId, RuntimeError};
 
-/// Components of a window that the device has at once: one computes, and the next one
-/// follows it without the host.
+/// Components of a window that each queue of the device has at once: one computes, and the
+/// next one follows it without the host.
 const DEPTH: usize = 2;
 
 /// A component that waits for a device.
@@ -56,25 +56,42 @@ impl GraphRun<'_> {
         });
     }
 
-    /// The next component that a device can begin.
+    /// The next component that a device can begin. It begins before data are loaded for later
+    /// ones: to enqueue a load takes time, too.
     ///
     /// # Errors
     /// What the runtime refuses.
     pub(super) fn next_to_begin(&mut self) -> Result<Option<(usize, usize)>, RuntimeError> {
-        let depth = if self.windowed { DEPTH } else { usize::MAX };
-        for device in 0..self.windows.len() {
-            self.prepare_window(device)?;
-            let window = &mut self.windows[device];
-            let is_prepared = (window.waiting.front()).is_some_and(|first| first.is_prepared);
-            if is_prepared
-                && window.begun < depth
-                && let Some(first) = window.waiting.pop_front()
-            {
-                window.begun += 1;
-                return Ok(Some((first.component, device)));
+        loop {
+            let mut has_prepared = false;
+            for device in 0..self.windows.len() {
+                if let Some(component) = self.take_prepared(device) {
+                    return Ok(Some((component, device)));
+                }
+                has_prepared |= self.prepare_next(device)?;
+            }
+            if !has_prepared {
+                return Ok(None);
             }
         }
-        Ok(None)
+    }
+
+    /// Takes the component that begins now out of a device's window.
+    fn take_prepared(&mut self, device: usize) -> Option<usize> {
+        let depth = match self.windowed {
+            true => DEPTH * self.options.of(device).0,
+            false => usize::MAX,
+        };
+        let window = &mut self.windows[device];
+        let waiting = window.waiting.iter();
+        let prepared = waiting.take_while(|one| one.is_prepared);
+        let prepared: Vec<usize> = prepared.map(|one| one.component).collect();
+        if window.begun == depth || prepared.is_empty() {
+            return None;
+        }
+        let next = window.waiting.remove(self.policy.begins(&prepared))?;
+        window.begun += 1;
+        Some(next.component)
     }
 
     /// The error of a component that waits for room which does not come.
@@ -85,22 +102,22 @@ impl GraphRun<'_> {
         self.prepared.check_room(device, component).err()
     }
 
-    /// Pins and loads the data of the components in a window, as far as there is room.
-    fn prepare_window(&mut self, device: usize) -> Result<(), RuntimeError> {
-        for index in 0..self.windows[device].waiting.len() {
-            if self.windows[device].waiting[index].is_prepared {
-                continue;
-            }
-            if !self.pin(device, index)? {
-                return Ok(());
-            }
-            let component = self.windows[device].waiting[index].component;
-            if self.windowed && !self.prepared.devices[device].shares {
-                self.load_inputs(device, component, |_| true)?;
-            }
-            self.windows[device].waiting[index].is_prepared = true;
+    /// Pins and loads the data of the first component in a window that has not all. `false` if
+    /// there is none, or no room.
+    fn prepare_next(&mut self, device: usize) -> Result<bool, RuntimeError> {
+        let mut waiting = self.windows[device].waiting.iter();
+        let Some(index) = waiting.position(|one| !one.is_prepared) else {
+            return Ok(false);
+        };
+        if !self.pin(device, index)? {
+            return Ok(false);
         }
-        Ok(())
+        let component = self.windows[device].waiting[index].component;
+        if self.windowed && !self.prepared.devices[device].shares {
+            self.load_inputs(device, component, |_| true)?;
+        }
+        self.windows[device].waiting[index].is_prepared = true;
+        Ok(true)
     }
 
     /// Pins the slots of a component. `false` if there is no room for them yet.

@@ -71,7 +71,7 @@ impl OpenTasks {
         let Division { problem, prepared } = &mut self.division;
         let options = Options {
             trace,
-            ..Options::queues(vec![1; runtime.devices().len()])
+            ..Options::of_tasks(prepared.graph(), runtime.devices())
         };
         let problem = problem.clone();
         let began = Instant::now();

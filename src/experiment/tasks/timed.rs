@@ -58,6 +58,10 @@ impl Policy for Timed {
         self.policy.window()
     }
 
+    fn begins(&self, prepared: &[usize]) -> usize {
+        self.ask(|policy| policy.begins(prepared))
+    }
+
     fn begin(&mut self) {
         self.tell(|policy| policy.begin());
     }

@@ -13,10 +13,12 @@
 //! * **Eviction by the next use.** Of the data that LUF (Algorithm 6) holds equal, those
 //!   leave first that another device can give back. Of the oldest of these, the one leaves
 //!   whose cheapest reader costs most, so that it is used last.
-//! * **Planned tasks run by their bottom-level rank**, the most urgent first.
+//! * **Planned tasks run by their bottom-level rank**, the most urgent first, and so do those
+//!   of a window whose data are there.
 //! * **Loads ahead of their use take an eighth of the memory**, not more: data that wait
 //!   for their task take the room of data that are used again.
-//! * **A slow device takes no task that the others would end before it.**
+//! * **A slow device takes no task before the end of which the others would have ended all
+//!   that are ready**, as in HEFT: others may wait for it. Of several it takes the least urgent.
 
 mod shares;
 
@@ -70,8 +72,9 @@ pub struct Locality {
     queued: Vec<f64>,
     /// By device: the tasks that it has.
     given: Vec<usize>,
-    /// By device: the seconds of the tasks that have not ended and that it can run.
-    left: Vec<f64>,
+    /// By device: the seconds of the tasks that are ready, or that a device has, and that it can
+    /// run.
+    ready: Vec<f64>,
     lost: Vec<bool>,
 }
 
@@ -114,7 +117,7 @@ impl Locality {
             ahead: vec![0; devices],
             queued: vec![0.0; devices],
             given: vec![0; devices],
-            left: vec![0.0; devices],
+            ready: vec![0.0; devices],
             lost: vec![false; devices],
             problem,
         }
@@ -134,12 +137,9 @@ impl Locality {
         }
         let ended = |task: usize| self.status[task] == Status::Ended;
         self.shares.reset(&self.problem, &self.lost, ended);
-        self.left.fill(0.0);
+        self.ready.fill(0.0);
         for task in 0..self.status.len() {
             self.tell_later_readers(task);
-            if self.status[task] != Status::Ended {
-                self.count_left(task, 1.0);
-            }
         }
         self.tell_scarce();
     }
@@ -152,15 +152,18 @@ impl Locality {
         self.reset();
     }
 
-    /// Adds a task's seconds to those that are left, or takes them away.
-    fn count_left(&mut self, task: usize, sign: f64) {
+    /// Adds a task's seconds to those of ready tasks, or takes them away.
+    fn count_ready(&mut self, task: usize, sign: f64) {
         let seconds = &self.problem.tasks[task].seconds;
-        for (left, seconds) in self.left.iter_mut().zip(seconds) {
-            *left += sign * seconds.unwrap_or(0.0);
+        for (ready, seconds) in self.ready.iter_mut().zip(seconds) {
+            *ready += sign * seconds.unwrap_or(0.0);
         }
     }
 
     fn make_available(&mut self, task: usize) {
+        if self.status[task] == Status::Waiting {
+            self.count_ready(task, 1.0);
+        }
         self.status[task] = Status::Available;
         self.pool.add(task);
         self.shares.add(task);
@@ -269,17 +272,19 @@ impl Locality {
         self.plan_free(device);
     }
 
-    /// A random available task, with the most inputs that no device holds.
+    /// A random available task, with the most inputs that no device holds, and of such ones the
+    /// least urgent.
     fn remote(&mut self, device: usize) -> Option<usize> {
         let mut samples = Vec::with_capacity(SAMPLES);
         for _ in 0..SAMPLES {
             samples.push(self.pool.random(device, &mut self.random)?);
         }
-        let count = |task: &usize| self.shares.held_nowhere(*task);
-        samples.into_iter().max_by_key(count)
+        let rank = |task: usize| self.problem.tasks[task].rank.to_bits();
+        let key = |task: &usize| (self.shares.held_nowhere(*task), Reverse(rank(*task)));
+        samples.into_iter().max_by_key(key)
     }
 
-    /// Whether all other tasks are expected to end before this device ends a task more,
+    /// Whether all tasks that are ready are expected to end before this device ends a task more,
     /// although a faster device can run it. The fastest one never waits, so that some
     /// device always goes on.
     fn is_late(&self, task: usize, device: usize) -> bool {
@@ -287,11 +292,11 @@ impl Locality {
         let able = able.filter(|other| self.problem.able(task, *other));
         let own = self.seconds(task, device);
         let is_faster =
-            |other| self.seconds(task, other) < own && self.left[other] < self.left[device];
+            |other| self.seconds(task, other) < own && self.ready[other] < self.ready[device];
         // Each device does its part of the work in a second.
         let rate: f64 = able
             .clone()
-            .map(|other| 1.0 / self.left[other].max(own * 1e-3))
+            .map(|other| 1.0 / self.ready[other].max(own * 1e-3))
             .sum();
         able.clone().any(is_faster) && (self.queued[device] + own) * rate > 1.0
     }
@@ -333,6 +338,16 @@ impl Policy for Locality {
         Some(self.window)
     }
 
+    fn begins(&self, prepared: &[usize]) -> usize {
+        let rank = |task: usize| self.problem.tasks[task].rank;
+        let later = |one: &usize, other: &usize| {
+            rank(prepared[*one])
+                .total_cmp(&rank(prepared[*other]))
+                .then(other.cmp(one))
+        };
+        (0..prepared.len()).max_by(later).unwrap_or(0)
+    }
+
     fn begin(&mut self) {
         self.status.fill(Status::Waiting);
         self.shares.lacks.holdings.clear();
@@ -362,7 +377,7 @@ impl Policy for Locality {
         self.queued[device] -= self.seconds(task, device);
         self.given[device] -= 1;
         self.ahead[device] -= self.loads[task];
-        self.count_left(task, -1.0);
+        self.count_ready(task, -1.0);
         self.shares.release(task, device);
         self.luf.finish(device, self.shares.lacks.inputs.of(task));
         self.tell_scarce();

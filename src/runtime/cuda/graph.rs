@@ -1,5 +1,5 @@
-//! Command graphs as CUDA's graphs: built of kernels and their precedences, instantiated
-//! once, and launched with one call from then on.
+//! Command graphs as CUDA's graphs: built of kernels, of what calls of libraries enqueue, and of
+//! their precedences, instantiated once, and launched with one call from then on.
 
 use std::sync::Arc;
 
@@ -8,8 +8,10 @@ use cudarc::driver::sys::CUgraphNode;
 use super::backend::CudaBackend;
 use super::error::Failure;
 use super::handle::{Graph, GraphExec, Stream};
-use super::launch::{LaunchEnv, Prepared, prepare};
-use super::memory::KeepAlive;
+use super::launch::{LaunchEnv, Part, Prepared, Stopped, prepare};
+use super::library::{Room, prepare_library};
+use super::memory::{Allocation, KeepAlive};
+use super::serve::Served;
 use crate::codelet::Memory;
 use crate::runtime::{CommandGraph, IdMap, QueueId, RuntimeError};
 
@@ -33,20 +35,17 @@ impl Graphs {
             .retain(|_, (graph, _)| Arc::strong_count(graph) > 1 && !uses(graph));
     }
 
-    /// The prepared graph, prepared now if it was not before.
-    pub(super) fn prepared(
-        &mut self,
-        graph: &Arc<CommandGraph>,
-        env: &mut LaunchEnv<'_>,
-    ) -> Result<Arc<PreparedGraph>, RuntimeError> {
-        let key = (env.index, Arc::as_ptr(graph).addr());
-        if let Some((_, prepared)) = self.0.get(&key) {
-            return Ok(Arc::clone(prepared));
-        }
-        let prepared = Arc::new(PreparedGraph::new(graph, env)?);
-        self.0
-            .insert(key, (Arc::clone(graph), Arc::clone(&prepared)));
-        Ok(prepared)
+    /// The prepared graph, if it was prepared before.
+    fn known(&self, device: usize, graph: &Arc<CommandGraph>) -> Option<Arc<PreparedGraph>> {
+        let known = self.0.get(&(device, Arc::as_ptr(graph).addr()));
+        known.map(|(_, prepared)| Arc::clone(prepared))
+    }
+
+    /// Keeps a prepared graph.
+    fn keep(&mut self, device: usize, graph: &Arc<CommandGraph>, prepared: &Arc<PreparedGraph>) {
+        let key = (device, Arc::as_ptr(graph).addr());
+        let known = (Arc::clone(graph), Arc::clone(prepared));
+        self.0.insert(key, known);
     }
 }
 
@@ -63,7 +62,12 @@ enum Way {
 }
 
 impl PreparedGraph {
-    fn new(graph: &CommandGraph, env: &mut LaunchEnv<'_>) -> Result<Self, RuntimeError> {
+    /// A graph whose launches are served so.
+    fn new(
+        graph: &CommandGraph,
+        served: &[Served<'_>],
+        env: &mut LaunchEnv<'_>,
+    ) -> Result<Self, RuntimeError> {
         if !env.device.runs_graphs {
             return Err(RuntimeError::Call {
                 device: env.device.info.name.clone(),
@@ -73,6 +77,11 @@ impl PreparedGraph {
                     .to_owned(),
             });
         }
+        if served.iter().any(Option::is_some)
+            && let Some(made) = Self::with_libraries(graph, served, env)?
+        {
+            return Ok(made);
+        }
         // The launches of a graph share memory for series of kernels, as those of a queue do.
         let mut scratch = None;
         let mut prepared = Vec::with_capacity(graph.launches().len());
@@ -81,15 +90,62 @@ impl PreparedGraph {
         }
         let keep_alive = prepared.iter().map(|of| Arc::clone(&of.keep_alive));
         let keep_alive: Vec<KeepAlive> = keep_alive.collect();
-        let way = match whole(graph, &prepared, env) {
+        let way = match whole(graph, &prepared, &[], env) {
             Ok(whole) => Way::Whole(whole),
-            Err(failure) if failure.is_loss() => return Err(env.device.failed(failure)),
+            Err(Stopped::Driver(failure)) if failure.is_loss() => {
+                return Err(env.device.failed(failure));
+            }
             Err(_) => Way::OneByOne(prepared),
         };
         Ok(Self {
             way,
             _keep_alive: keep_alive,
         })
+    }
+
+    /// A graph some of whose launches a library serves; `None` if it cannot be made.
+    fn with_libraries(
+        graph: &CommandGraph,
+        served: &[Served<'_>],
+        env: &mut LaunchEnv<'_>,
+    ) -> Result<Option<Self>, RuntimeError> {
+        let mut scratch = None;
+        let mut prepared = Vec::with_capacity(graph.launches().len());
+        for (of, served) in graph.launches().iter().zip(served) {
+            let made = match served {
+                None => prepare(&of.launch, &mut scratch, env)?,
+                Some((kernel, described)) => {
+                    match prepare_library(&of.launch, (kernel, described), &mut scratch, env)? {
+                        Ok(made) => made,
+                        Err(_) => return Ok(None),
+                    }
+                }
+            };
+            prepared.push(made);
+        }
+        let (of_launch, sizes) = rooms(graph, &prepared);
+        let mut rooms: Vec<Arc<Allocation>> = Vec::with_capacity(sizes.len());
+        for bytes in &sizes {
+            match env.device.create(*bytes) {
+                Ok(memory) => rooms.push(Arc::new(memory)),
+                Err(error @ RuntimeError::DeviceLost { .. }) => return Err(error),
+                Err(_) => return Ok(None),
+            }
+        }
+        let lent: Vec<Room> = (of_launch.iter())
+            .map(|room| room.map_or((0, 0), |room| (rooms[room].address(), sizes[room])))
+            .collect();
+        let keep_alive = prepared.iter().map(|of| Arc::clone(&of.keep_alive));
+        let rooms = rooms.iter().map(|room| Arc::clone(room) as KeepAlive);
+        let keep_alive: Vec<KeepAlive> = keep_alive.chain(rooms).collect();
+        match whole(graph, &prepared, &lent, env) {
+            Ok(whole) => Ok(Some(Self {
+                way: Way::Whole(whole),
+                _keep_alive: keep_alive,
+            })),
+            Err(Stopped::Driver(failure)) if failure.is_loss() => Err(env.device.failed(failure)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Enqueues all launches.
@@ -105,44 +161,101 @@ impl PreparedGraph {
 }
 
 impl CudaBackend {
-    /// Enqueues a command graph, all of whose launches our kernels compute; returns what must
-    /// outlive it.
+    /// Enqueues a command graph; returns what must outlive it. While libraries are tried for
+    /// its launches, these are enqueued one by one.
     pub(super) fn launch_graph(
         &mut self,
         id: QueueId,
         graph: &Arc<CommandGraph>,
     ) -> Result<Vec<KeepAlive>, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let queue = self.queues.get(&id).ok_or(unknown)?;
-        let mut env = LaunchEnv {
-            index: queue.device,
-            device: &mut self.devices[queue.device],
-            programs: &mut self.programs,
-            libraries: self.libraries.as_mut(),
-            memories: &self.memories,
+        let unknown = || RuntimeError::Unknown { what: "queue" };
+        let index = self.queues.get(&id).ok_or_else(unknown)?.device;
+        let prepared = match self.graphs.known(index, graph) {
+            Some(prepared) => prepared,
+            None => {
+                let launches = graph.launches().iter();
+                let served = launches.map(|of| self.settled(index, &of.launch));
+                let Some(served) = served.collect::<Option<Vec<Served<'_>>>>() else {
+                    let mut keep_alive = Vec::new();
+                    for of in graph.launches() {
+                        keep_alive.extend(self.serve(id, &of.launch, None)?);
+                    }
+                    return Ok(keep_alive);
+                };
+                let mut env = LaunchEnv {
+                    index,
+                    device: &mut self.devices[index],
+                    programs: &mut self.programs,
+                    libraries: self.libraries.as_mut(),
+                    memories: &self.memories,
+                };
+                let prepared = Arc::new(PreparedGraph::new(graph, &served, &mut env)?);
+                self.graphs.keep(index, graph, &prepared);
+                prepared
+            }
         };
-        let prepared = self.graphs.prepared(graph, &mut env)?;
+        let queue = self.queues.get(&id).ok_or_else(unknown)?;
         let enqueued = prepared.enqueue(&queue.stream);
-        enqueued.map_err(|failure| env.device.failed(failure))?;
+        enqueued.map_err(|failure| self.devices[index].failed(failure))?;
         Ok(vec![prepared as KeepAlive])
     }
 }
 
-/// Makes the graph of prepared launches. A launch may be several kernels, which follow one
-/// another.
+/// Which memory for libraries each launch gets, and the bytes of these memories. Launches that
+/// come after one another share one; others may run at the same time.
+fn rooms(graph: &CommandGraph, prepared: &[Prepared]) -> (Vec<Option<usize>>, Vec<u64>) {
+    let launches = graph.launches();
+    // By launch, whether another one has ended when it starts.
+    let mut before: Vec<Vec<bool>> = Vec::with_capacity(launches.len());
+    let mut of_launch = vec![None; launches.len()];
+    let mut sizes: Vec<u64> = Vec::new();
+    // By memory: the launch that uses it last.
+    let mut users: Vec<usize> = Vec::new();
+    for (index, of) in launches.iter().enumerate() {
+        let mut ended = vec![false; index];
+        for earlier in &of.after {
+            ended[*earlier] = true;
+            for (ended, of_earlier) in ended.iter_mut().zip(&before[*earlier]) {
+                *ended |= of_earlier;
+            }
+        }
+        let bytes = prepared[index].least_room();
+        if bytes > 0 {
+            let free = users.iter().position(|user| ended[*user]);
+            let room = free.unwrap_or(users.len());
+            if room == users.len() {
+                users.push(index);
+                sizes.push(0);
+            }
+            users[room] = index;
+            sizes[room] = sizes[room].max(bytes);
+            of_launch[index] = Some(room);
+        }
+        before.push(ended);
+    }
+    (of_launch, sizes)
+}
+
+/// Makes the graph of prepared launches, to which this memory is lent for calls of libraries. A
+/// launch may be several kernels and calls, which follow one another.
 fn whole(
     graph: &CommandGraph,
     prepared: &[Prepared],
+    rooms: &[Room],
     env: &LaunchEnv<'_>,
-) -> Result<GraphExec, Failure> {
-    let made = Graph::new(&env.device.context)?;
+) -> Result<GraphExec, Stopped> {
+    let context = &env.device.context;
+    let made = Graph::new(context)?;
+    // What the calls of libraries enqueue is found out on a stream of its own.
+    let stream = match rooms.is_empty() {
+        true => None,
+        false => Some(Stream::new(context)?),
+    };
     // By launch: the nodes with which it has ended.
     let mut ends: Vec<Vec<CUgraphNode>> = Vec::with_capacity(prepared.len());
     let mut scratch_user: Option<usize> = None;
     for (index, (of, prepared)) in graph.launches().iter().zip(prepared).enumerate() {
-        let kernel = of.launch.codelet.opencl.as_ref();
-        let uses_scratch = kernel.is_some_and(|kernel| kernel.is_series());
-        let before = match uses_scratch {
+        let before = match prepared.is_of_queue {
             true => scratch_user.replace(index),
             false => None,
         };
@@ -151,10 +264,26 @@ fn whole(
         // The driver refuses a precedence that is told twice.
         after.sort_unstable();
         after.dedup();
-        for kernel in prepared.kernels() {
-            after = vec![kernel.add_to(&made, &after)?];
+        for part in &prepared.parts {
+            let node = match (part, &stream) {
+                (Part::Kernel(kernel), _) => kernel.add_to(&made, &after)?,
+                (Part::Call(call), Some(stream)) => {
+                    let captured = stream.captured(|stream| {
+                        let done = call.enqueue(stream, rooms[index]);
+                        done.map_err(|why| Stopped::Library {
+                            why,
+                            is_harmless: true,
+                        })
+                    })?;
+                    // SAFETY: the call's memory and the room are kept as long as the graph.
+                    unsafe { made.add_graph(&after, &captured) }?
+                }
+                // Without libraries there are no calls.
+                (Part::Call(_), None) => continue,
+            };
+            after = vec![node];
         }
         ends.push(after);
     }
-    GraphExec::new(&made)
+    Ok(GraphExec::new(&made)?)
 }

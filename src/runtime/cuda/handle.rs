@@ -162,6 +162,30 @@ impl Stream {
         })
     }
 
+    /// The graph of what a call enqueues, which does not run. The stream is used by nobody else
+    /// meanwhile.
+    pub(super) fn captured<E: From<Failure>>(
+        &self,
+        enqueue: impl FnOnce(&Self) -> Result<(), E>,
+    ) -> Result<Graph, E> {
+        self.context.make_current()?;
+        // A library may do what concerns no stream, such as loading code.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the stream is alive.
+        let code = unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode) };
+        check("cuStreamBeginCapture", code)?;
+        let enqueued = enqueue(self);
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the stream is alive and captures; the driver writes the graph.
+        let code = unsafe { sys::cuStreamEndCapture(self.raw, &mut raw) };
+        let captured = check("cuStreamEndCapture", code).map(|()| Graph {
+            raw,
+            context: Arc::clone(&self.context),
+        });
+        enqueued?;
+        Ok(captured?)
+    }
+
     /// What is enqueued from now on waits for what the event was last recorded behind.
     pub(super) fn wait_for(&self, event: &Event) -> Result<(), Failure> {
         // SAFETY: both are alive, perhaps of two devices.
@@ -300,6 +324,30 @@ impl Graph {
             )
         };
         check("cuGraphAddKernelNode", code).map(|()| node)
+    }
+
+    /// Adds a copy of another graph, which starts when these nodes have ended, each told once.
+    /// The node is valid as long as this graph.
+    ///
+    /// # Safety
+    /// What the nodes of the other graph use must outlive this one and what is made of it.
+    pub(super) unsafe fn add_graph(
+        &self,
+        after: &[CUgraphNode],
+        other: &Self,
+    ) -> Result<CUgraphNode, Failure> {
+        let mut node = std::ptr::null_mut();
+        // SAFETY: both graphs are alive, and so are the nodes; the driver copies the other graph.
+        let code = unsafe {
+            sys::cuGraphAddChildGraphNode(
+                &mut node,
+                self.raw,
+                after.as_ptr(),
+                after.len(),
+                other.raw,
+            )
+        };
+        check("cuGraphAddChildGraphNode", code).map(|()| node)
     }
 }
 

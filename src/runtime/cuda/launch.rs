@@ -10,7 +10,7 @@ use super::copy::Memories;
 use super::device::{Limits, OpenDevice};
 use super::error::{Failure, check};
 use super::handle::{Graph, Stream};
-use super::library::{Call, Libraries};
+use super::library::{Call, Libraries, Room};
 use super::memory::{Allocation, KeepAlive};
 use super::program::{LoadedKernel, Programs};
 use super::ptx::{LOCAL_ALIGNMENT, Parameter, Register};
@@ -49,6 +49,12 @@ pub(super) enum Stopped {
         why: String,
         is_harmless: bool,
     },
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Driver(failure)
+    }
 }
 
 /// One launch of CUDA's.
@@ -180,6 +186,15 @@ pub(super) fn step(
 }
 
 impl Prepared {
+    /// Bytes of memory that its calls need.
+    pub(super) fn least_room(&self) -> u64 {
+        let calls = self.parts.iter().filter_map(|part| match part {
+            Part::Kernel(_) => None,
+            Part::Call(call) => Some(call.least_room),
+        });
+        calls.max().unwrap_or(0)
+    }
+
     /// Its kernels, which follow one another.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &Ready> {
         self.parts.iter().filter_map(|part| match part {
@@ -188,8 +203,8 @@ impl Prepared {
         })
     }
 
-    /// Enqueues its kernels and calls. `room` is the address of as much memory as it wants.
-    pub(super) fn enqueue(&self, stream: &Stream, room: u64) -> Result<(), Stopped> {
+    /// Enqueues its kernels and calls. `room` is as much memory as its calls want.
+    pub(super) fn enqueue(&self, stream: &Stream, room: Room) -> Result<(), Stopped> {
         for (index, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Kernel(ready) => ready.enqueue(stream).map_err(Stopped::Driver)?,

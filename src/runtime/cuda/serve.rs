@@ -23,6 +23,9 @@ pub(super) struct Measured {
     end: Arc<Event>,
 }
 
+/// How a library serves a launch; `None`: our kernels do.
+pub(super) type Served<'a> = Option<(&'a LibraryKernel, LibraryLaunch)>;
+
 /// A launch that a library may serve.
 struct Candidate<'a> {
     kernel: &'a LibraryKernel,
@@ -140,6 +143,28 @@ impl CudaBackend {
         })
     }
 
+    /// What serves a launch from now on, with the description of a library's calls; `None`
+    /// while both are tried.
+    pub(super) fn settled<'a>(&self, index: usize, launch: &'a Launch) -> Option<Served<'a>> {
+        let own = Some(None);
+        if self.libraries.is_none() {
+            return own;
+        }
+        let Some(kernel) = &launch.codelet.library else {
+            return own;
+        };
+        let Some(described) = (kernel.launch)(&launch.units, &launch.args) else {
+            return own;
+        };
+        let key = Key::new(index, &launch.codelet.name, &described.sizes);
+        match self.choices.serves(&key) {
+            _ if launch.codelet.opencl.is_none() => Some(Some((kernel, described))),
+            Some(Implementation::Library) => Some(Some((kernel, described))),
+            Some(Implementation::Own) => own,
+            None => None,
+        }
+    }
+
     /// A launch prepared by our kernels or a library, which may refuse it.
     fn prepared(
         &mut self,
@@ -183,11 +208,11 @@ impl CudaBackend {
         let index = queue.device;
         let device = &mut self.devices[index];
         let mut keep_alive = vec![Arc::clone(&prepared.keep_alive)];
-        let mut room = 0;
+        let mut room = (0, 0);
         if prepared.room > 0 {
             match lend(&mut queue.room, prepared.room, device) {
                 Ok(memory) => {
-                    room = memory.address();
+                    room = (memory.address(), prepared.room);
                     keep_alive.push(memory as KeepAlive);
                 }
                 Err(error @ RuntimeError::DeviceLost { .. }) => return Err(error),

@@ -93,6 +93,13 @@ int has_wrong_sizes(const unsigned groups[3], const unsigned items[3]);
 Kernel bind_arguments(Function *function, void **arguments, Launch *launch);
 void release_arguments(Launch *launch);
 
+/* A graph that is being made. */
+typedef struct Graph Graph;
+
+/* A graph without nodes, and a computation added behind its last one, while the lock is held. */
+Graph *new_graph(Context *context);
+int capture(Graph *graph, Kernel kernel, const Launch *launch);
+
 /* A graph that can be launched. */
 typedef struct Executable Executable;
 

@@ -1,4 +1,4 @@
-/* Graphs: kernels with precedences. A kernel that the graph has later runs first where
+/* Graphs: kernels and what libraries compute, with precedences. A kernel that the graph has later runs first where
  * precedences allow it, so that a missing one is found out. */
 #include "fake.h"
 
@@ -15,11 +15,11 @@ typedef struct Node {
     size_t count, after[NODES];
 } Node;
 
-typedef struct {
+struct Graph {
     Context *context;
     size_t count;
     Node *nodes[NODES];
-} Graph;
+};
 
 struct Executable {
     Graph graph;
@@ -40,15 +40,33 @@ static int live;
 
 int fake_graphs(void) { return live; }
 
+Graph *new_graph(Context *context) {
+    Graph *graph = calloc(1, sizeof *graph);
+    graph->context = context;
+    live++;
+    return graph;
+}
+
+int capture(Graph *graph, Kernel kernel, const Launch *launch) {
+    if (graph->count == NODES)
+        return INVALID_VALUE;
+    Node *node = calloc(1, sizeof *node);
+    node->kernel = kernel;
+    node->launch = *launch;
+    if (graph->count) {
+        node->count = 1;
+        node->after[0] = graph->count - 1;
+    }
+    graph->nodes[graph->count++] = node;
+    return SUCCESS;
+}
+
 int cuGraphCreate(Graph **made, unsigned flags) {
     (void)flags;
     pthread_mutex_lock(&lock);
     int code = fault("cuGraphCreate", current_context());
-    if (code == SUCCESS) {
-        *made = calloc(1, sizeof **made);
-        (*made)->context = current_context();
-        live++;
-    }
+    if (code == SUCCESS)
+        *made = new_graph(current_context());
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -60,6 +78,18 @@ static size_t index_of(const Graph *graph, const Node *node) {
     return index;
 }
 
+static int find_nodes(const Graph *graph, Node *const *nodes, size_t count, size_t *found) {
+    for (size_t i = 0; i < count; i++) {
+        found[i] = index_of(graph, nodes[i]);
+        if (found[i] == graph->count)
+            return INVALID_VALUE;
+        for (size_t j = 0; j < i; j++)
+            if (found[j] == found[i])
+                return INVALID_VALUE;
+    }
+    return SUCCESS;
+}
+
 int cuGraphAddKernelNode_v2(Node **made, Graph *graph, Node *const *after, size_t count,
                             const Parameters *wanted) {
     pthread_mutex_lock(&lock);
@@ -67,15 +97,8 @@ int cuGraphAddKernelNode_v2(Node **made, Graph *graph, Node *const *after, size_
     if (graph->count == NODES || has_wrong_sizes(wanted->groups, wanted->items))
         code = INVALID_VALUE;
     Node *node = calloc(1, sizeof *node);
-    for (size_t i = 0; code == SUCCESS && i < count; i++) {
-        size_t index = index_of(graph, after[i]);
-        if (index == graph->count)
-            code = INVALID_VALUE;
-        for (size_t j = 0; j < i; j++)
-            if (node->after[j] == index)
-                code = INVALID_VALUE;
-        node->after[i] = index;
-    }
+    if (code == SUCCESS)
+        code = find_nodes(graph, after, count, node->after);
     if (code == SUCCESS) {
         node->count = count;
         node->launch = (Launch){.context = graph->context, .local = wanted->local};
@@ -86,6 +109,32 @@ int cuGraphAddKernelNode_v2(Node **made, Graph *graph, Node *const *after, size_
     } else {
         free(node);
     }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/* The nodes, which follow one another, are the graph's own from now on. */
+int cuGraphAddChildGraphNode(Node **made, Graph *graph, Node *const *after, size_t count,
+                             Graph *child) {
+    pthread_mutex_lock(&lock);
+    int code = fault("cuGraphAddChildGraphNode", current_context());
+    size_t found[NODES];
+    if (!child->count || graph->count + child->count > NODES)
+        code = INVALID_VALUE;
+    if (code == SUCCESS)
+        code = find_nodes(graph, after, count, found);
+    for (size_t i = 0; code == SUCCESS && i < child->count; i++) {
+        Node *node = *made = child->nodes[i];
+        if (i) {
+            node->after[0] = graph->count - 1;
+        } else {
+            node->count = count;
+            memcpy(node->after, found, count * sizeof *found);
+        }
+        graph->nodes[graph->count++] = node;
+    }
+    if (code == SUCCESS)
+        child->count = 0;
     pthread_mutex_unlock(&lock);
     return code;
 }

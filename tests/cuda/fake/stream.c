@@ -32,6 +32,8 @@ struct Stream {
     uint64_t generation;
     Command *first, **last;
     int busy, closed;
+    /* What is enqueued becomes a part of it instead of running. */
+    Graph *capturing;
 };
 
 static int live_streams, live_events;
@@ -171,8 +173,36 @@ void enqueue_computation(Stream *stream, Kernel kernel, const void *arguments, s
     command.launch.arguments[0] = malloc(bytes);
     memcpy(command.launch.arguments[0], arguments, bytes);
     pthread_mutex_lock(&lock);
-    enqueue(stream, command);
+    if (stream->capturing)
+        capture(stream->capturing, kernel, &command.launch);
+    else
+        enqueue(stream, command);
     pthread_mutex_unlock(&lock);
+}
+
+int cuStreamBeginCapture_v2(Stream *stream, unsigned mode) {
+    (void)mode;
+    pthread_mutex_lock(&lock);
+    int code = fault("cuStreamBeginCapture", stream->context);
+    if (code == SUCCESS && stream->capturing)
+        code = INVALID_VALUE;
+    if (code == SUCCESS)
+        stream->capturing = new_graph(stream->context);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuStreamEndCapture(Stream *stream, Graph **made) {
+    pthread_mutex_lock(&lock);
+    int code = fault("cuStreamEndCapture", stream->context);
+    if (!stream->capturing)
+        code = INVALID_VALUE;
+    if (code == SUCCESS) {
+        *made = stream->capturing;
+        stream->capturing = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
 }
 
 static int enqueue_copy(const char *call, Stream *stream, Copy copy) {

@@ -2,10 +2,12 @@
 //! double precision (`fake/cublas.c` and others).
 //!
 //! `products`, `factors` and `transforms` compare results with references, `choice` has which
-//! implementation serves, and what happens without a library or when it fails.
+//! implementation serves, and what happens without a library or when it fails, and `graphs`
+//! calls within command graphs.
 
 mod choice;
 mod factors;
+mod graphs;
 mod products;
 mod transforms;
 
@@ -187,6 +189,22 @@ impl Memories {
         }
         finish(machine);
         memories
+    }
+
+    /// Writes other contents of the same size.
+    pub fn write(&self, machine: &mut Union, queue: QueueId, place: usize, contents: &[u8]) {
+        let (host, bytes) = (self.hosts[place], contents.len() as u64);
+        let to = machine.host_bytes(host).expect("free");
+        to.copy_from_slice(contents);
+        let Some(Memory::Device(buffer)) = self.args[place].memory() else {
+            panic!("a buffer");
+        };
+        enqueue(
+            machine,
+            queue,
+            Command::write(host, 0..bytes, buffer, 0),
+            &[],
+        );
     }
 
     pub fn read(&self, machine: &mut Union, queue: QueueId) -> Vec<Vec<u8>> {

@@ -23,25 +23,32 @@ const NON_UNIT: c_int = 0;
 const UNIT: c_int = 1;
 const FORWARD: c_int = -1;
 
+/// Bytes of memory that is lent to cuBLAS at least.
+const LEAST_ROOM: u64 = 1 << 20;
+
 /// Bytes of a complex single.
 const COMPLEX: u64 = 8;
 
 /// A prepared call.
 pub(in crate::runtime::cuda) struct Call {
-    /// Bytes of the memory that its queue lends to the library.
+    /// Bytes of the memory that is lent to the library: what it wants, and what it needs.
     pub room: u64,
+    pub least_room: u64,
     run: Run,
 }
 
-/// Enqueues a call on a stream, with the address of the queue's memory for the library.
-type Run = Box<dyn Fn(&Stream, u64) -> Result<(), String> + Send + Sync>;
+/// Memory that is lent to a library: its address and bytes.
+pub(in crate::runtime::cuda) type Room = (u64, u64);
+
+/// Enqueues a call on a stream.
+type Run = Box<dyn Fn(&Stream, Room) -> Result<(), String> + Send + Sync>;
 
 impl Call {
-    /// Enqueues the call. `room` is the address of as much memory as it wants.
+    /// Enqueues the call. `room` is as much memory as it needs, at least.
     pub(in crate::runtime::cuda) fn enqueue(
         &self,
         stream: &Stream,
-        room: u64,
+        room: Room,
     ) -> Result<(), String> {
         (self.run)(stream, room)
     }
@@ -93,7 +100,8 @@ pub(super) fn prepare(
             let (x, y) = (place.of_lines(x), place.of_lines(y));
             Ok(Call {
                 room: plan.room,
-                run: Box::new(move |stream, room| {
+                least_room: plan.room,
+                run: Box::new(move |stream, (room, _)| {
                     let (functions, number) = (&plan.functions, plan.plan);
                     // SAFETY: the plan is alive, and the memory that the queue lends is as
                     // large as it needs. Who enqueues the launch keeps x and y, of which the
@@ -161,10 +169,12 @@ fn of_blas(blas: Arc<Blas>, call: &LibraryCall, place: &Place<'_>) -> Call {
     let made = made_for(&blas, call, place);
     Call {
         room,
-        run: Box::new(move |stream, lent| {
+        // With less it makes other calls.
+        least_room: room.min(LEAST_ROOM),
+        run: Box::new(move |stream, (lent, room)| {
             let functions = &blas.functions;
-            // SAFETY: the handle and the stream are alive, and the queue lends as much memory
-            // as is said.
+            // SAFETY: the handle and the stream are alive, and as much memory is lent as is
+            // said.
             unsafe {
                 // This gives up the memory that was set before.
                 let set = (functions.set_stream)(blas.handle, stream.raw().cast());
@@ -373,7 +383,8 @@ fn of_solver(solver: Arc<Solver>, call: &LibraryCall, place: &Place<'_>) -> Resu
     let call = *call;
     Ok(Call {
         room,
-        run: Box::new(move |stream, lent| {
+        least_room: room,
+        run: Box::new(move |stream, (lent, _)| {
             let (functions, handle) = (&solver.functions, solver.handle);
             // SAFETY: the handle and the stream are alive, and the queue lends as much memory
             // as the library has asked for. Who enqueues the launch keeps the matrix, of which

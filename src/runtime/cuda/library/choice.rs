@@ -1,20 +1,23 @@
 //! Which of a codelet's two implementations serves a launch. The first launches of a kind try
-//! both in turns; the faster one serves from then on.
+//! both in turns; the faster one serves from then on, and for launches of half or twice the
+//! sizes, too: a factorisation has each size a few times, and no time for trials of all.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::codelet::Name;
 use crate::runtime::implementation::{Comparison, Implementation};
 
-/// The first launches: each implementation once to warm up, then measured twice.
-const TURNS: [(Implementation, bool); 6] = [
+/// The first launches: each implementation once to warm up, then measured. As many as a
+/// measurement of a graph's kernels launches each of them.
+const TURNS: [(Implementation, bool); 4] = [
     (Implementation::Own, false),
     (Implementation::Library, false),
     (Implementation::Own, true),
     (Implementation::Library, true),
-    (Implementation::Own, true),
-    (Implementation::Library, true),
 ];
+
+/// The greatest size that is told from others.
+const MOST: u64 = 1 << 62;
 
 /// Launches of about the same sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +35,18 @@ impl Key {
         Self {
             device,
             codelet: codelet.to_string(),
-            sizes: sizes.map(|size| size.unwrap_or(u64::MAX)).collect(),
+            sizes: sizes.map(|size| size.unwrap_or(MOST)).collect(),
         }
+    }
+
+    /// Whether launches are of the same codelet on the same device, and no size is more than
+    /// twice as large as the other one's.
+    fn is_near(&self, other: &Self) -> bool {
+        let near = |(one, other): (&u64, &u64)| *one <= other * 2 && *other <= one * 2;
+        self.device == other.device
+            && self.codelet == other.codelet
+            && self.sizes.len() == other.sizes.len()
+            && self.sizes.iter().zip(&other.sizes).all(near)
     }
 }
 
@@ -103,7 +116,7 @@ impl Choices {
         library: impl FnOnce() -> Result<String, String>,
     ) -> Turn {
         if !self.by_key.contains_key(key) {
-            let choice = Choice::new(library(), work, |library| {
+            let mut choice = Choice::new(library(), work, |library| {
                 let mut known = self.known.iter().rev();
                 let same = known.find(|known| {
                     known.device == device
@@ -113,9 +126,19 @@ impl Choices {
                 });
                 same.cloned()
             });
+            let near = (self.by_key.iter())
+                .filter(|(other, of)| of.library == choice.library && key.is_near(other))
+                .max_by_key(|(other, _)| &other.sizes);
+            let near = near.and_then(|(_, near)| near.serves);
+            choice.serves = choice.serves.or(near);
             self.by_key.insert(key.clone(), choice);
         }
         self.by_key.get_mut(key).map_or(Turn::OWN, Choice::turn)
+    }
+
+    /// What serves launches of this kind from now on; `None` while both are tried.
+    pub(in crate::runtime::cuda) fn serves(&self, key: &Key) -> Option<Implementation> {
+        self.by_key.get(key)?.serves
     }
 
     /// A launch took so many seconds, or it is not known how many.
@@ -244,7 +267,7 @@ mod tests {
     }
 
     fn tried(choices: &mut Choices, key: &Key, seconds: [f64; 2]) -> Vec<Turn> {
-        let turns = (0..6).map(|_| {
+        let turns = (0..TURNS.len()).map(|_| {
             let turn = choices.turn(key, "cuda0", 10.0, blas);
             if turn.is_measured {
                 let seconds = seconds[turn.implementation as usize];
@@ -265,7 +288,7 @@ mod tests {
             for one in [Own, Library] {
                 let of_one = |turn: &&Turn| turn.implementation == one;
                 let own: Vec<bool> = turns.iter().filter(of_one).map(|t| t.is_measured).collect();
-                assert_eq!(own, [false, true, true]);
+                assert_eq!(own, [false, true]);
             }
             let turn = choices.turn(&key, "cuda0", 10.0, || unreachable!());
             assert_eq!(turn, Turn::settled(faster));
@@ -285,14 +308,12 @@ mod tests {
     fn ours_serves_until_all_measurements_are_there_and_lost_ones_come_again() {
         let mut choices = Choices::default();
         let key = key(&[1]);
-        for _ in 0..6 {
+        for _ in TURNS {
             choices.turn(&key, "cuda0", 1.0, blas);
         }
         let waiting = choices.turn(&key, "cuda0", 1.0, blas);
         assert_eq!((waiting.implementation, waiting.is_settled), (Own, false));
         choices.measured(&key, Own, Some(1.0), 1.0);
-        choices.measured(&key, Own, Some(3.0), 1.0);
-        choices.measured(&key, Library, Some(0.5), 1.0);
         choices.measured(&key, Library, None, 1.0);
         let again = choices.turn(&key, "cuda0", 1.0, blas);
         assert_eq!((again.implementation, again.is_measured), (Library, true));
@@ -307,15 +328,10 @@ mod tests {
     fn times_are_compared_by_operation() {
         let mut choices = Choices::default();
         let key = key(&[1]);
-        for _ in 0..6 {
+        for _ in TURNS {
             choices.turn(&key, "cuda0", 10.0, blas);
         }
-        for (one, seconds, work) in [
-            (Own, 1.0, 10.0),
-            (Own, 1.1, 10.0),
-            (Library, 1.5, 20.0),
-            (Library, 2.0, 20.0),
-        ] {
+        for (one, seconds, work) in [(Own, 1.0, 10.0), (Library, 1.5, 20.0)] {
             choices.measured(&key, one, Some(seconds), work);
         }
         let told = choices.told(&["cuda0"]).remove(0);
@@ -336,7 +352,7 @@ mod tests {
         assert_eq!(known, Turn::settled(Library), "sizes are about the same");
         // Another device, size or version of the library is another matter.
         for (key, device, library) in [
-            (key(&[5]), "cuda0", "cublas-1"),
+            (key(&[9]), "cuda0", "cublas-1"),
             (Key::new(1, &"codelet".into(), &[4]), "cuda1", "cublas-1"),
             (Key::new(2, &"codelet".into(), &[4]), "cuda0", "cublas-2"),
             (Key::new(0, &"other".into(), &[4]), "cuda0", "cublas-1"),
@@ -344,6 +360,24 @@ mod tests {
             let turn = choices.turn(&key, device, 1.0, || Ok(library.to_owned()));
             assert!(!turn.is_settled, "{key:?}");
         }
+    }
+
+    #[test]
+    fn launches_of_half_the_sizes_are_served_alike() {
+        let mut choices = Choices::default();
+        tried(&mut choices, &key(&[4096, 64]), [2.0, 1.0]);
+        for sizes in [[2048, 64], [1024, 32], [1024, 64], [8192, 128]] {
+            let turn = choices.turn(&key(&sizes), "cuda0", 1.0, blas);
+            assert_eq!(turn, Turn::settled(Library), "{sizes:?}");
+        }
+        for key in [key(&[1024, 8]), Key::new(1, &"codelet".into(), &[2048, 64])] {
+            assert!(!choices.turn(&key, "cuda0", 1.0, blas).is_settled);
+        }
+        // What was not measured is not told as such.
+        let told = choices.told(&["cuda0"]);
+        let near = told.iter().find(|told| told.sizes == [2048, 64]);
+        let near = near.expect("a kind");
+        assert_eq!((near.serves, near.faster()), (Some(Library), None));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-pub(super) use calls::Call;
+pub(super) use calls::{Call, Room};
 use functions::{Cublas, Cufft, Cusolver};
 use handles::{Blas, Plans, Solver};
 pub(super) use launch::prepare_library;
