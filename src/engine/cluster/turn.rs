@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::answers::PORTION;
 use super::error::ClusterError;
 use super::node::Node;
 use super::subtasks::{EndedSubtask, Happened};
 use crate::cluster::protocol::{DeviceIndex, Event};
+use crate::cluster::wire::Arrived;
 use crate::engine::graph::GraphRunError;
 use crate::runtime::Completion;
 
@@ -39,7 +41,14 @@ impl Node<'_> {
             self.message(self.me(), message)?;
             happened = true;
         }
-        while let Some(arrived) = self.wire.poll()? {
+        // What comes fast is taken in between other things.
+        let mut taken = 0;
+        while taken < PORTION
+            && let Some(arrived) = self.wire.poll()?
+        {
+            if let Arrived::Message { bytes, .. } = &arrived {
+                taken += bytes.len() as u64;
+            }
             self.take_in(arrived)?;
             happened = true;
         }
@@ -54,7 +63,7 @@ impl Node<'_> {
         happened |= !completions.is_empty();
         self.advance(completions)?;
         self.answer()?;
-        self.pause(happened || self.subtasks.changed)
+        self.pause(happened || self.subtasks.changed || self.is_answering())
     }
 
     fn pause(&mut self, happened: bool) -> Result<(), ClusterError> {
