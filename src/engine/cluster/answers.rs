@@ -12,8 +12,9 @@ use crate::cluster::space::{Part, Spaces, pieces};
 use crate::cluster::task::chain::Source;
 
 /// Bytes of data in a message of an answer. One travels while the next one is copied, and the
-/// driver does other things between the two.
-pub(super) const PORTION: u64 = 16 << 20;
+/// driver does other things between the two. With its words it is no longer than four pieces of
+/// the wire over MPI.
+pub(super) const PORTION: u64 = (16 << 20) - 4096;
 
 /// Parts that another node is to get.
 pub(super) struct Answer {
