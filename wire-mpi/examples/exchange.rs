@@ -4,6 +4,9 @@
 //! * `exchange`: each rank sends random messages to all and checks what it receives.
 //! * `busy`: the same, while the last rank does something else at first.
 //! * `speed`: the latency of small messages and the bandwidth of large ones.
+//! * `flow`: the bandwidth of large messages one after the other, in one direction and in both,
+//!   by ranks that poll without a pause, rest, or do something else between two polls; beside
+//!   it what one thread and two copy.
 //! * `lose`: the last rank is killed; the others hear of it and go on without it.
 
 use std::collections::VecDeque;
@@ -16,7 +19,7 @@ use std::{env, process};
 
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::{Arrived, PluginWire, Wire, WireError, join};
+use pdawl::cluster::wire::{Arrived, PluginWire, Wire, WireError, join, memory};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -33,7 +36,9 @@ fn main() -> ExitCode {
 
 fn run() -> Outcome {
     let mut arguments = env::args().skip(1);
-    let task = arguments.next().ok_or("exchange, busy, speed or lose")?;
+    let task = arguments
+        .next()
+        .ok_or("exchange, busy, speed, flow or lose")?;
     let file = arguments.next().map(PathBuf::from);
     let joined = match join(file.as_deref(), Pulse::default()) {
         // All ranks have this error, and one says it.
@@ -54,6 +59,7 @@ fn run() -> Outcome {
             exchange(&mut wire, &all, VecDeque::new())?;
         }
         "speed" => speed(&mut wire)?,
+        "flow" => flow(&mut wire)?,
         "lose" => lose(&mut wire)?,
         other => return Err(format!("there is no task {other}").into()),
     }
@@ -162,6 +168,115 @@ fn speed(wire: &mut PluginWire) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Bytes of a large message, and how many are sent.
+const LARGE: usize = 64 << 20;
+const COUNT: usize = 32;
+
+/// Ranks 0 and 1 send large messages, as fast as they leave.
+fn flow(wire: &mut PluginWire) -> Outcome {
+    let rank = wire.rank();
+    if rank > 1 {
+        return Ok(());
+    }
+    if rank == 0 {
+        for threads in [1, 2] {
+            println!("copied by {threads} threads: {:>6.2} GB/s", copied(threads));
+        }
+    }
+    for manner in [Manner::Polls, Manner::Rests, Manner::Works] {
+        for both in [false, true] {
+            let sends = if rank == 0 || both { COUNT } else { 0 };
+            let receives = if rank == 1 || both { COUNT } else { 0 };
+            // All begin together.
+            wire.send(1 - rank, Vec::new())?;
+            receive(wire)?;
+            let begin = Instant::now();
+            let (mut sent, mut taken, mut received) = (0, 0, 0);
+            while taken < sends || received < receives {
+                // One is on its way while the next one is made.
+                while sent < sends && sent - taken < 2 {
+                    let mut bytes = memory::room(LARGE).ok_or("no memory")?;
+                    bytes[sent] = 1;
+                    wire.send(1 - rank, bytes)?;
+                    sent += 1;
+                }
+                match polled(wire, manner)? {
+                    Some((_, answer)) if answer.is_empty() => taken += 1,
+                    Some((from, bytes)) => {
+                        received += 1;
+                        memory::keep(bytes);
+                        wire.send(from, Vec::new())?;
+                    }
+                    None => {}
+                }
+            }
+            let seconds = begin.elapsed().as_secs_f64();
+            if rank == 0 {
+                let directions = if both {
+                    "both directions"
+                } else {
+                    "one direction"
+                };
+                let rate = (COUNT * LARGE) as f64 / seconds / 1e9;
+                println!("{directions}, {}: {rate:>6.2} GB/s each", manner.words());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a rank does while it waits.
+#[derive(Clone, Copy)]
+enum Manner {
+    Polls,
+    Rests,
+    /// It polls each millisecond.
+    Works,
+}
+
+impl Manner {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Polls => "polled without a pause",
+            Self::Rests => "resting",
+            Self::Works => "polled each millisecond",
+        }
+    }
+}
+
+fn polled(
+    wire: &mut PluginWire,
+    manner: Manner,
+) -> Result<Option<(usize, Vec<u8>)>, Box<dyn Error>> {
+    match manner {
+        Manner::Polls => thread::yield_now(),
+        Manner::Rests => wire.rest(Duration::from_micros(20))?,
+        Manner::Works => thread::sleep(Duration::from_millis(1)),
+    }
+    match wire.poll()? {
+        Some(Arrived::Message { from, bytes }) => Ok(Some((from, bytes))),
+        Some(other) => Err(format!("{other:?}").into()),
+        None => Ok(None),
+    }
+}
+
+/// What so many threads copy, in GB/s: as much as a large message, from memory and to memory
+/// that are there.
+fn copied(threads: usize) -> f64 {
+    let (from, mut to) = (vec![1u8; LARGE], vec![2u8; LARGE]);
+    let rounds = 8;
+    let begin = Instant::now();
+    for _ in 0..rounds {
+        let part = LARGE / threads;
+        thread::scope(|scope| {
+            for (from, to) in from.chunks(part).zip(to.chunks_mut(part)) {
+                scope.spawn(|| to.copy_from_slice(from));
+            }
+        });
+    }
+    (rounds * LARGE) as f64 / begin.elapsed().as_secs_f64() / 1e9
 }
 
 /// The last rank is killed while a large message to it is under way.

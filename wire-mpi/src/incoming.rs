@@ -92,6 +92,16 @@ impl Incoming {
         }
     }
 
+    /// How many messages have begun to arrive, of ranks that are not lost, and were not
+    /// delivered.
+    pub fn count(&self, lost: &[bool]) -> usize {
+        let queues = self.queues.iter().zip(lost);
+        let taking_part = queues.filter(|(_, lost)| !**lost);
+        taking_part
+            .map(|(own, _)| own.iter().map(VecDeque::len).sum::<usize>())
+            .sum()
+    }
+
     /// The next message that is whole, of a rank that is not lost.
     pub fn next(&mut self, lost: &[bool]) -> Result<Option<Whole>, Unreachable> {
         let ranks = self.queues.len();

@@ -94,6 +94,7 @@ pub unsafe extern "C" fn pdawl_wire_open(
             send: Some(send),
             poll: Some(poll),
             unsent: Some(unsent),
+            receiving: Some(receiving),
             lose: Some(lose),
             close: Some(close),
             wire: Box::into_raw(handle).cast(),
@@ -155,6 +156,12 @@ unsafe extern "C" fn unsent(wire: *mut c_void) -> u64 {
     // SAFETY: pdawl passes the table's `wire`.
     let handle = unsafe { &*wire.cast::<Handle>() };
     handle.wire.unsent() as u64
+}
+
+unsafe extern "C" fn receiving(wire: *mut c_void) -> u64 {
+    // SAFETY: pdawl passes the table's `wire`.
+    let handle = unsafe { &*wire.cast::<Handle>() };
+    handle.wire.receiving() as u64
 }
 
 unsafe extern "C" fn lose(wire: *mut c_void, rank: u32) {

@@ -119,6 +119,11 @@ impl Wire {
         self.outgoing.count()
     }
 
+    /// How many messages have arrived in part, without those of lost ranks.
+    pub fn receiving(&self) -> usize {
+        self.incoming.count(&self.lost)
+    }
+
     /// The rank is lost. Its buffers remain, since MPI may still use them.
     pub fn lose(&mut self, rank: usize) {
         self.lost[rank] = true;

@@ -97,8 +97,9 @@ pub enum Message {
         request: RequestId,
         source: Source,
     },
-    /// Answers a request. The parts' bytes follow.
-    Data { request: RequestId },
+    /// Answers a request, with as many of the parts' bytes as follow: those from the byte `at`
+    /// on. Other messages have the rest, in order.
+    Data { request: RequestId, at: u64 },
     /// Results of a reduction, whose bytes follow.
     Partial { task: TaskId },
     /// From the coordinator, to all: a node is lost, and another one answers for its data

@@ -1,24 +1,35 @@
-//! A wire that lives on while its user does something long.
+//! A wire that moves whatever its user does.
 //!
-//! A driver that compiles kernels or checks a result polls nothing for seconds, and the
-//! other ranks would take it for lost. A second thread attends to the wire then: it keeps
-//! what arrives and sends beats. Only one thread uses the transport at a time.
+//! MPI moves messages only while it is called, and a driver that copies results, compiles
+//! kernels or waits for a device calls nothing meanwhile: its messages would stand still, and
+//! the other ranks would take it for lost. A thread of its own has the link and its transport
+//! ([`attendant`]). It gets orders over a channel and gives what arrives over another one, so
+//! neither waits for a call of the transport of the other, which may copy megabytes.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod attendant;
+mod pauses;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
-use super::heartbeat::Pulse;
+use self::attendant::{Attendant, Order};
 use super::{Arrived, Link, Transport, Wire, WireError};
 
 /// A wire with a thread that attends to it.
 pub struct Attended<T> {
-    shared: Arc<Mutex<Shared<T>>>,
-    /// The thread and its end. Nothing is ever sent to it.
-    attendant: Option<(Sender<()>, JoinHandle<()>)>,
+    /// The thread ends when the orders do.
+    orders: Option<Sender<Order<T>>>,
+    thread: Option<JoinHandle<Link<T>>>,
+    arrivals: Receiver<Result<Arrived, WireError>>,
+    /// What was taken from there and not polled.
+    taken: VecDeque<Result<Arrived, WireError>>,
+    /// Whether the user waits for an arrival.
+    waits: Arc<AtomicBool>,
     rank: usize,
     size: usize,
     host_name: String,
@@ -26,38 +37,30 @@ pub struct Attended<T> {
     offsets: Vec<i64>,
 }
 
-struct Shared<T> {
-    /// Nothing when the wire has ended.
-    link: Option<Link<T>>,
-    /// What went wrong while the thread attended.
-    error: Option<WireError>,
-}
-
 impl<T: Transport + 'static> Attended<T> {
-    /// Attends to a link whose ranks have this pulse.
-    pub fn new(link: Link<T>, pulse: Pulse) -> Result<Self, WireError> {
+    /// Attends to a link.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub fn new(link: Link<T>) -> Result<Self, WireError> {
         let (rank, size, epoch) = (link.rank(), link.size(), link.epoch());
         let host_name = link.host_name().to_owned();
         let offsets = (0..size).map(|rank| link.clock_offset(rank)).collect();
-        let shared = Arc::new(Mutex::new(Shared {
-            link: Some(link),
-            error: None,
-        }));
-        // Twice in a period, so that no rank waits longer than one and a half for a beat.
-        let interval = Duration::from_nanos(pulse.period / 2);
-        let (stop, stopped) = bounded(0);
-        let attended = shared.clone();
-        let attendant = Builder::new().name("pdawl wire".to_owned()).spawn(move || {
-            while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                lock(&attended).attend();
-            }
-        });
-        let attendant = attendant.map_err(|error| WireError::NoThread {
+        let (orders, ordered) = unbounded();
+        let (arrived, arrivals) = unbounded();
+        let waits = Arc::new(AtomicBool::new(false));
+        let attendant = Attendant::new(link, ordered, arrived, Arc::clone(&waits));
+        let builder = Builder::new().name("pdawl wire".to_owned());
+        let thread = builder.spawn(|| attendant.run());
+        let thread = thread.map_err(|error| WireError::NoThread {
             why: error.to_string(),
         })?;
         Ok(Self {
-            shared,
-            attendant: Some((stop, attendant)),
+            orders: Some(orders),
+            thread: Some(thread),
+            arrivals,
+            taken: VecDeque::new(),
+            waits,
             rank,
             size,
             host_name,
@@ -71,47 +74,52 @@ impl<T: Transport + 'static> Attended<T> {
     /// devices for long can give up. Without a flag, nothing is set any longer.
     ///
     /// # Errors
-    /// When the wire has failed meanwhile.
+    /// When the wire has ended.
     pub fn watch(&mut self, alarm: Option<&'static AtomicBool>) -> Result<(), WireError> {
-        self.with(|link| {
+        self.have_done(move |link| {
             link.set_alarm(alarm);
             Ok(())
         })
     }
 
-    fn with<R>(
+    /// Has the thread do something with the link, and waits until it is done.
+    fn have_done(
         &self,
-        work: impl FnOnce(&mut Link<T>) -> Result<R, WireError>,
-    ) -> Result<R, WireError> {
-        let mut shared = lock(&self.shared);
-        match (shared.error.take(), &mut shared.link) {
-            (Some(error), _) => Err(error),
-            (None, Some(link)) => work(link),
-            (None, None) => Err(WireError::Ended { rank: self.rank }),
-        }
+        work: impl FnOnce(&mut Link<T>) -> Result<(), WireError> + Send + 'static,
+    ) -> Result<(), WireError> {
+        let (done, is_done) = bounded(1);
+        self.order(Order::Do(Box::new(move |link| {
+            // Whoever has ordered it waits for it.
+            let _ = done.send(work(link));
+        })))?;
+        is_done.recv().unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    fn order(&self, order: Order<T>) -> Result<(), WireError> {
+        let orders = self.orders.as_ref().ok_or_else(|| self.ended())?;
+        orders.send(order).map_err(|_| self.ended())
+    }
+
+    fn ended(&self) -> WireError {
+        WireError::Ended { rank: self.rank }
+    }
+
+    /// Drops all that nobody has polled.
+    ///
+    /// # Errors
+    /// What went wrong meanwhile.
+    fn drop_unread(&mut self) -> Result<(), WireError> {
+        let mut unread = self.taken.drain(..).chain(self.arrivals.try_iter());
+        unread.try_for_each(|arrived| arrived.map(drop))
     }
 }
 
 impl<T> Attended<T> {
-    /// Ends the thread.
-    fn dismiss(&mut self) {
-        if let Some((stop, attendant)) = self.attendant.take() {
-            drop(stop);
-            // A panic there has been printed, and the next call of the wire meets its cause.
-            let _ = attendant.join();
-        }
-    }
-}
-
-fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<T: Transport> Shared<T> {
-    fn attend(&mut self) {
-        if let (Some(link), None) = (&mut self.link, &self.error) {
-            self.error = link.attend().err();
-        }
+    /// Ends the thread, when it has done all orders. The link, unless the thread has panicked.
+    fn dismiss(&mut self) -> Option<Link<T>> {
+        self.orders = None;
+        // A panic there has been printed.
+        self.thread.take()?.join().ok()
     }
 }
 
@@ -129,26 +137,36 @@ impl<T: Transport + 'static> Wire for Attended<T> {
     }
 
     fn send(&mut self, to: usize, bytes: Vec<u8>) -> Result<(), WireError> {
-        self.with(|link| link.send(to, bytes))
+        let size = self.size;
+        match to < size {
+            true => self.order(Order::Send { to, bytes }),
+            false => Err(WireError::NoRank { rank: to, size }),
+        }
     }
 
     fn poll(&mut self) -> Result<Option<Arrived>, WireError> {
-        self.with(Link::poll)
+        if let Some(taken) = self.taken.pop_front() {
+            return taken.map(Some);
+        }
+        match self.arrivals.try_recv() {
+            Ok(arrived) => arrived.map(Some),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.ended()),
+        }
     }
 
     fn rest(&mut self, at_most: Duration) -> Result<(), WireError> {
-        self.with(|link| link.rest(at_most))
-    }
-
-    fn is_sending(&self) -> bool {
-        lock(&self.shared)
-            .link
-            .as_ref()
-            .is_some_and(Wire::is_sending)
+        if self.taken.is_empty() {
+            self.waits.store(true, Ordering::Relaxed);
+            let arrived = self.arrivals.recv_timeout(at_most);
+            self.waits.store(false, Ordering::Relaxed);
+            self.taken.extend(arrived);
+        }
+        Ok(())
     }
 
     fn flush(&mut self, timeout: Duration) -> Result<(), WireError> {
-        self.with(|link| link.flush(timeout))
+        self.have_done(move |link| link.flush(timeout))
     }
 
     fn epoch(&self) -> Instant {
@@ -160,17 +178,15 @@ impl<T: Transport + 'static> Wire for Attended<T> {
     }
 
     fn settle(&mut self) -> Result<(), WireError> {
-        self.with(Link::settle)
+        self.have_done(Link::settle)?;
+        self.drop_unread()
     }
 
+    /// The transport ends in the thread that calls this: MPI wants to end where it began.
     fn finish(mut self: Box<Self>) -> Result<(), WireError> {
-        self.dismiss();
-        let mut shared = lock(&self.shared);
-        match (shared.error.take(), shared.link.take()) {
-            (Some(error), _) => Err(error),
-            (None, Some(link)) => Box::new(link).finish(),
-            (None, None) => Ok(()),
-        }
+        let link = self.dismiss().ok_or_else(|| self.ended())?;
+        self.drop_unread()?;
+        Box::new(link).finish()
     }
 }
 
@@ -186,6 +202,7 @@ mod tests {
     use std::thread;
 
     use super::super::control::Control;
+    use super::super::heartbeat::Pulse;
     use super::super::local::Local;
     use super::super::{Channel, Event};
     use super::*;
@@ -202,7 +219,16 @@ mod tests {
             panic!("two ranks");
         };
         let link = Link::of_one_clock(second, Instant::now(), Some(PULSE));
-        (first, Attended::new(link, PULSE).unwrap())
+        (first, Attended::new(link).unwrap())
+    }
+
+    fn next_arrival<T: Transport + 'static>(wire: &mut Attended<T>) -> Result<Arrived, WireError> {
+        loop {
+            if let Some(arrived) = wire.poll()? {
+                return Ok(arrived);
+            }
+            thread::yield_now();
+        }
     }
 
     fn next(transport: &mut Local) -> Event {
@@ -237,7 +263,7 @@ mod tests {
             from: 0,
             bytes: vec![1],
         };
-        assert_eq!(wire.poll(), Ok(Some(message)));
+        assert_eq!(next_arrival(&mut wire), Ok(message));
     }
 
     /// A rank that prepares its part, and what the other one does meanwhile.
@@ -251,7 +277,7 @@ mod tests {
         }
         // What raised it is told afterwards.
         wire.watch(None).unwrap();
-        assert!(wire.poll().unwrap().is_some());
+        assert!(next_arrival(&mut wire).is_ok());
     }
 
     #[test]
@@ -272,12 +298,126 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_meanwhile_is_told_at_the_next_call() {
+    fn what_goes_wrong_meanwhile_is_told_once_and_last_words_are_sent() {
         let (mut other, mut wire) = pair();
         other.send(1, Channel::Control, vec![255]).unwrap();
-        while lock(&wire.shared).error.is_none() {
-            thread::yield_now();
+        let told = next_arrival(&mut wire);
+        assert_eq!(told, Err(WireError::Unknown { from: 0 }));
+        assert_eq!(wire.poll(), Ok(None));
+        wire.send(0, vec![7]).unwrap();
+        wire.flush(Duration::from_secs(60)).unwrap();
+        loop {
+            let Event::Message { channel, bytes, .. } = next(&mut other) else {
+                panic!("no message");
+            };
+            if channel == Channel::Data {
+                break assert_eq!(bytes, [7]);
+            }
         }
-        assert_eq!(wire.poll(), Err(WireError::Unknown { from: 0 }));
+    }
+
+    /// A transport that moves a byte of a message with each poll, as MPI moves a piece.
+    struct Slow {
+        local: Local,
+        /// Messages that leave, and how many polls that still takes.
+        leaving: VecDeque<(usize, usize, Channel, Vec<u8>)>,
+    }
+
+    impl Transport for Slow {
+        fn rank(&self) -> usize {
+            self.local.rank()
+        }
+
+        fn size(&self) -> usize {
+            self.local.size()
+        }
+
+        fn host_name(&self) -> &str {
+            self.local.host_name()
+        }
+
+        fn send(&mut self, to: usize, channel: Channel, bytes: Vec<u8>) -> Result<(), WireError> {
+            self.leaving.push_back((bytes.len(), to, channel, bytes));
+            Ok(())
+        }
+
+        fn poll(&mut self) -> Result<Option<Event>, WireError> {
+            if let Some((left, ..)) = self.leaving.front_mut() {
+                *left = left.saturating_sub(1);
+            }
+            if let Some((_, to, channel, bytes)) =
+                self.leaving.pop_front_if(|(left, ..)| *left == 0)
+            {
+                self.local.send(to, channel, bytes)?;
+            }
+            self.local.poll()
+        }
+
+        fn unsent(&self) -> usize {
+            self.leaving.len()
+        }
+
+        fn lose(&mut self, rank: usize) {
+            self.local.lose(rank);
+        }
+
+        fn close(&mut self, complete: bool) -> Result<(), WireError> {
+            self.local.close(complete)
+        }
+    }
+
+    #[test]
+    fn a_message_leaves_while_its_sender_does_something_else() {
+        let mut ranks = Local::ranks(2, None).into_iter();
+        let (Some(mut first), Some(second)) = (ranks.next(), ranks.next()) else {
+            panic!("two ranks");
+        };
+        let slow = Slow {
+            local: second,
+            leaving: VecDeque::new(),
+        };
+        let link = Link::of_one_clock(slow, Instant::now(), None);
+        let mut wire = Attended::new(link).unwrap();
+        wire.send(0, vec![3; 1000]).unwrap();
+        // The sender calls nothing; it waits for the receiver.
+        let Event::Message { bytes, .. } = next(&mut first) else {
+            panic!("no message");
+        };
+        assert_eq!(bytes, [3; 1000]);
+        first.send(1, Channel::Data, vec![4]).unwrap();
+        assert!(next_arrival(&mut wire).is_ok());
+    }
+
+    #[test]
+    fn an_arrival_ends_a_rest() {
+        const DAYS: Duration = Duration::from_secs(1 << 20);
+        let (mut other, mut wire) = pair();
+        for byte in 0..20 {
+            other.send(1, Channel::Data, vec![byte]).unwrap();
+            wire.rest(DAYS).unwrap();
+            let bytes = vec![byte];
+            assert_eq!(wire.poll(), Ok(Some(Arrived::Message { from: 0, bytes })));
+        }
+    }
+
+    #[test]
+    fn what_was_not_polled_is_dropped_at_the_end() {
+        let mut ranks = Local::ranks(2, None).into_iter().map(|local| {
+            Box::new(Attended::new(Link::of_one_clock(local, Instant::now(), None)).unwrap())
+        });
+        let (Some(mut first), Some(mut second)) = (ranks.next(), ranks.next()) else {
+            panic!("two ranks");
+        };
+        first.send(1, vec![1]).unwrap();
+        second.rest(Duration::from_secs(60)).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| first.settle().unwrap());
+            second.settle().unwrap();
+        });
+        assert_eq!(second.poll(), Ok(None));
+        thread::scope(|scope| {
+            scope.spawn(|| first.finish().unwrap());
+            second.finish().unwrap();
+        });
     }
 }

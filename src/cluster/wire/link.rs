@@ -36,8 +36,6 @@ pub struct Link<T> {
     offsets: Option<Vec<i64>>,
     /// The answer to rank 0's last question.
     answer: Option<Answer>,
-    /// When the user polled last.
-    polled: Nanos,
     /// What is set when a run ends that has not begun.
     alarm: Option<&'static AtomicBool>,
     /// All have said that nothing is left to be said.
@@ -79,7 +77,6 @@ impl<T: Transport> Link<T> {
             peers: vec![Peer::default(); size],
             offsets: Some(vec![0; size]),
             answer: None,
-            polled: 0,
             alarm: None,
             settled: false,
         };
@@ -186,16 +183,14 @@ impl<T: Transport> Link<T> {
         Ok(moved)
     }
 
-    /// Does what is due while the user does something else; nothing if the user polled less
-    /// than a period ago. What arrives is kept. It takes half a period at most, since the
-    /// user may wait for it.
-    pub(super) fn attend(&mut self) -> Result<(), WireError> {
-        let begin = self.now();
-        let period = self.heartbeat.as_ref().map(Heartbeat::period);
-        if let Some(period) = period.filter(|period| begin - self.polled >= *period) {
-            while self.pump(self.now())? && self.now() - begin < period / 2 {}
-        }
-        Ok(())
+    /// As [`Self::pump`], now.
+    pub(super) fn look(&mut self) -> Result<bool, WireError> {
+        self.pump(self.now())
+    }
+
+    /// Whether a message has left or arrived in part.
+    pub(super) fn is_moving(&self) -> bool {
+        self.transport.unsent() > 0 || self.transport.is_receiving()
     }
 
     fn obey(&mut self, from: usize, bytes: &[u8]) -> Result<(), WireError> {
@@ -293,7 +288,6 @@ impl<T: Transport> Link<T> {
     }
 
     /// What has arrived and was not polled.
-    #[cfg(test)]
     pub(crate) fn take_arrived(&mut self) -> Option<Arrived> {
         self.arrived.pop_front()
     }
@@ -341,9 +335,7 @@ impl<T: Transport> Wire for Link<T> {
     fn poll(&mut self) -> Result<Option<Arrived>, WireError> {
         // First from the transport, so that a rank that sends to itself again and again
         // hears the others, too.
-        let now = self.now();
-        self.polled = now;
-        self.pump(now)?;
+        self.look()?;
         Ok(self.arrived.pop_front())
     }
 
@@ -352,10 +344,6 @@ impl<T: Transport> Wire for Link<T> {
             self.transport.rest(at_most);
         }
         Ok(())
-    }
-
-    fn is_sending(&self) -> bool {
-        self.transport.unsent() > 0
     }
 
     fn flush(&mut self, timeout: Duration) -> Result<(), WireError> {

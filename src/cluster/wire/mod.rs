@@ -7,7 +7,7 @@
 //! * [`Link`] makes a wire of a transport. It adds what all transports need: `control`
 //!   messages, the detection of lost ranks ([`heartbeat`]), the comparison of the clocks
 //!   (`clock`), and an end at which all leave together.
-//! * [`Attended`] keeps a wire alive while its user does something long.
+//! * [`Attended`] keeps a wire moving whatever its user does.
 //! * [`memory`] is that of large messages, used again and again.
 //! * [`environment`] tells whether a launcher such as `mpirun` started this process,
 //!   [`join()`] joins the others, and [`agree()`] compares what all must have alike, their
@@ -56,9 +56,8 @@ pub enum Arrived {
 /// Carries messages between ranks. Messages from one rank to another arrive in order,
 /// each once. Nothing is said about the order of messages of different ranks.
 ///
-/// Hardly anything moves by itself: a rank that waits calls [`Wire::poll`] again and again,
-/// and a rank that works calls it often. One that does something long is not taken for
-/// lost if its wire is [`Attended`], but it answers nobody.
+/// An [`Attended`] wire moves by itself. Any other one moves while it is called, so a rank that
+/// waits calls [`Wire::poll`] again and again, and a rank that works calls it often.
 pub trait Wire: Send {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
@@ -79,10 +78,6 @@ pub trait Wire: Send {
     /// Waits until something may have arrived, at most so long: less where the transport
     /// notices an arrival.
     fn rest(&mut self, at_most: Duration) -> Result<(), WireError>;
-
-    /// Whether something that was sent has not left this rank. Only [`Wire::poll`] changes
-    /// that.
-    fn is_sending(&self) -> bool;
 
     /// Waits until everything that was sent to ranks that are not lost has left this rank.
     /// What arrives meanwhile is kept for [`Wire::poll`].

@@ -57,6 +57,12 @@ pub trait Transport: Send {
     /// only in [`Transport::poll`].
     fn unsent(&self) -> usize;
 
+    /// Whether a message has arrived in part: the rest comes while [`Transport::poll`] is
+    /// called. No message of a transport that delivers them whole has.
+    fn is_receiving(&self) -> bool {
+        false
+    }
+
     /// The rank is lost, by the judgement of those above: nothing waits for it any more.
     fn lose(&mut self, rank: usize);
 

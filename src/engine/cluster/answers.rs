@@ -1,27 +1,58 @@
 //! What other nodes ask for: it is sent as soon as host memory has it.
 
+use std::collections::VecDeque;
+
 use super::encode::with_room;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
-use crate::cluster::space::Part;
+use crate::cluster::space::{Part, Spaces, pieces};
 use crate::cluster::task::chain::Source;
+
+/// Bytes of data in a message of an answer. One travels while the next one is copied, and the
+/// driver does other things between the two. With its words it is no longer than four pieces of
+/// the wire over MPI.
+pub(super) const PORTION: u64 = (16 << 20) - 4096;
 
 /// Parts that another node is to get.
 pub(super) struct Answer {
-    pub to: NodeId,
-    pub sources: Vec<Source>,
-    pub kind: AnswerKind,
+    to: NodeId,
+    /// What was not sent yet: the parts of each message.
+    portions: VecDeque<Vec<Source>>,
+    /// The bytes that were sent.
+    sent: u64,
+    kind: AnswerKind,
 }
 
 /// As what they are sent.
-pub(super) enum AnswerKind {
+enum AnswerKind {
     /// For a request of a task.
     Data(RequestId),
     /// A part of a result, in this attempt.
     Piece(u64),
+}
+
+/// The parts of each message with parts of spaces. There is one at least.
+fn portions(spaces: &Spaces, sources: Vec<Source>, most: u64) -> VecDeque<Vec<Source>> {
+    let mut portions = VecDeque::new();
+    let (mut last, mut bytes) = (Vec::new(), 0);
+    for Source { part, writer } in sources {
+        let (space, extent) = (part.space, spaces.extent(part.space));
+        for block in pieces(extent, &part.block, most) {
+            let more = extent.bytes(&block);
+            if !last.is_empty() && bytes + more > most {
+                portions.push_back(std::mem::take(&mut last));
+                bytes = 0;
+            }
+            bytes += more;
+            let part = Part { space, block };
+            last.push(Source { part, writer });
+        }
+    }
+    portions.push_back(last);
+    portions
 }
 
 impl Node<'_> {
@@ -34,7 +65,8 @@ impl Node<'_> {
     ) -> Result<(), ClusterError> {
         self.answers.push(Answer {
             to,
-            sources,
+            portions: portions(&self.spaces, sources, PORTION),
+            sent: 0,
             kind: AnswerKind::Data(request),
         });
         self.answer()
@@ -44,18 +76,32 @@ impl Node<'_> {
     pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
         self.answers.push(Answer {
             to,
-            sources: vec![Source::before(part)],
+            portions: VecDeque::from([vec![Source::before(part)]]),
+            sent: 0,
             kind: AnswerKind::Piece(self.machine.restarts()),
         });
         self.answer()
     }
 
-    /// Sends what host memory has, and has the rest copied there.
+    /// Whether an answer was sent in part.
+    pub(super) fn is_answering(&self) -> bool {
+        self.answers.iter().any(|answer| answer.sent > 0)
+    }
+
+    /// Sends a message to each node with what host memory has, and has the rest copied there.
     pub(super) fn answer(&mut self) -> Result<(), ClusterError> {
-        for answer in std::mem::take(&mut self.answers) {
-            match self.subtasks.want(&self.spaces, &answer.sources) {
-                Ok(true) => self.send_answer(answer)?,
-                Ok(false) => self.answers.push(answer),
+        let mut unfinished = Vec::new();
+        for mut answer in std::mem::take(&mut self.answers) {
+            let wanted = answer.portions.iter().flatten();
+            match self.subtasks.want(&self.spaces, wanted) {
+                Ok(true) if !unfinished.contains(&answer.to) => {
+                    self.send_portion(&mut answer)?;
+                    if !answer.portions.is_empty() {
+                        unfinished.push(answer.to);
+                        self.answers.push(answer);
+                    }
+                }
+                Ok(_) => self.answers.push(answer),
                 // The other node knows already that this one answers for a lost one, or does not
                 // need it any longer.
                 Err(_) => self.unserved.push(answer),
@@ -70,21 +116,27 @@ impl Node<'_> {
     /// When the tasks begin anew, and what a run refuses.
     pub(super) fn until_here(&mut self, parts: Vec<Part>) -> Result<(), Interruption> {
         let sources: Vec<Source> = parts.into_iter().map(Source::before).collect();
-        while !self.subtasks.want(&self.spaces, &sources)? {
+        while !self.subtasks.want(&self.spaces, sources.iter())? {
             self.turn()?;
             self.check_restart()?;
         }
         Ok(())
     }
 
-    fn send_answer(&mut self, answer: Answer) -> Result<(), ClusterError> {
-        let Answer { to, sources, kind } = answer;
-        let message = match (&kind, sources.first()) {
+    /// Sends the next message of an answer.
+    fn send_portion(&mut self, answer: &mut Answer) -> Result<(), ClusterError> {
+        let Some(sources) = answer.portions.pop_front() else {
+            return Ok(());
+        };
+        let message = match (&answer.kind, sources.first()) {
             (AnswerKind::Piece(attempt), Some(source)) => Message::Piece {
                 attempt: *attempt,
                 part: source.part.clone(),
             },
-            (AnswerKind::Data(request), _) => Message::Data { request: *request },
+            (AnswerKind::Data(request), _) => Message::Data {
+                request: *request,
+                at: answer.sent,
+            },
             (AnswerKind::Piece(_), None) => return Ok(()),
         };
         let parts = sources.iter().map(|source| &source.part);
@@ -93,9 +145,65 @@ impl Node<'_> {
         let Subtasks { graph, store, .. } = &self.subtasks;
         let copied = &mut message[at..];
         store.copy_all(graph, self.runtime, &self.spaces, &sources, copied)?;
-        if let AnswerKind::Data(_) = kind {
-            self.record.sent_bytes += (message.len() - at) as u64;
+        answer.sent += bytes;
+        if let AnswerKind::Data(_) = answer.kind {
+            self.record.sent_bytes += bytes;
         }
-        Ok(self.wire.send(to.index(), message)?)
+        Ok(self.wire.send(answer.to.index(), message)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::space::{Block, Extent};
+
+    #[test]
+    fn portions_have_all_bytes_in_order() {
+        let mut spaces = Spaces::default();
+        let extent = Extent {
+            rows: 9,
+            columns: 10,
+            element: 4,
+        };
+        let space = spaces.add(extent, []);
+        let blocks = [
+            Block::new(0..9, 0..10),
+            Block::new(3..3, 0..5),
+            Block::new(2..3, 4..5),
+            Block::new(4..9, 1..3),
+        ];
+        let source = |block: Block| Source {
+            part: Part { space, block },
+            writer: Some(7),
+        };
+        let elements = |sources: &[Source]| {
+            let blocks = sources.iter().map(|source| source.part.block.clone());
+            let cells = blocks.flat_map(|block| {
+                let rows = block.rows.clone();
+                rows.flat_map(move |row| block.columns.clone().map(move |column| (row, column)))
+            });
+            cells.collect::<Vec<_>>()
+        };
+        let all = blocks.map(source);
+        for most in [1, 4, 7, 8, 40, 41, 100, 360, 10_000] {
+            let portions = portions(&spaces, all.to_vec(), most);
+            let sizes = portions
+                .iter()
+                .map(|portion| 4 * elements(portion).len() as u64);
+            assert!(sizes.clone().all(|size| size <= most.max(4)), "{most}");
+            let found: Vec<_> = portions.iter().flat_map(|one| elements(one)).collect();
+            assert_eq!(found, elements(&all), "{most}");
+            // No message is so short that the next one would have fitted in.
+            let least = portions.len() as u64 * most / 2;
+            assert!(
+                most < 80 || least <= 4 * found.len() as u64 + most,
+                "{most}"
+            );
+        }
+        assert_eq!(
+            portions(&spaces, vec![source(Block::new(3..3, 0..5))], 9).len(),
+            1
+        );
     }
 }

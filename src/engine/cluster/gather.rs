@@ -10,6 +10,7 @@ use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
 use crate::cluster::space::{Block, Part, SpaceId, pieces};
 use crate::cluster::task::chain::Source;
+use crate::cluster::wire::memory;
 
 /// Bytes of a piece: enough that a network or a disk is not slowed down by their number.
 const PIECE: u64 = 16 << 20;
@@ -103,15 +104,9 @@ impl Node<'_> {
         let Subtasks { graph, store, .. } = &mut self.subtasks;
         for (number, part) in (0..).zip(got) {
             if let Some((bytes, at)) = self.pieces.remove(&part) {
-                let (request, parts) = (request(number), vec![Source::before(part)]);
-                store.receive(
-                    graph,
-                    self.runtime,
-                    &self.spaces,
-                    request,
-                    parts,
-                    &bytes[at..],
-                )?;
+                let asked = (request(number), &[Source::before(part)][..]);
+                store.receive(graph, self.runtime, &self.spaces, asked, (0, &bytes[at..]))?;
+                memory::keep(bytes);
             }
         }
         let source = Source::before(part.clone());

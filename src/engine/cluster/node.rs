@@ -13,6 +13,7 @@ use super::copying::Copying;
 use super::encode::decode;
 use super::error::ClusterError;
 use super::expected::expected;
+use super::store::Received;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
 use crate::cluster::NodeId;
@@ -400,19 +401,24 @@ impl<'a> Node<'a> {
         };
         let (message, at) = decode(&bytes).ok_or_else(no_message)?;
         match message {
-            Message::Data { request } => {
+            Message::Data { request, at: first } => {
                 // Of a task that has ended, nothing is wanted.
-                let Some(sources) = self.requests.remove(&request) else {
+                let Some(sources) = self.requests.get(&request) else {
                     return Ok(());
                 };
                 self.record.received_bytes += (bytes.len() - at) as u64;
                 let Subtasks { graph, store, .. } = &mut self.subtasks;
-                let data = &bytes[at..];
-                if !store.receive(graph, self.runtime, &self.spaces, request, sources, data)? {
-                    return Err(no_message());
-                }
+                let (asked, data) = ((request, &sources[..]), (first, &bytes[at..]));
+                let received = store.receive(graph, self.runtime, &self.spaces, asked, data)?;
                 memory::keep(bytes);
-                self.tell(Event::Fetched { request })
+                match received {
+                    Received::All => {
+                        self.requests.remove(&request);
+                        self.tell(Event::Fetched { request })
+                    }
+                    Received::Some => Ok(()),
+                    Received::TooMuch => Err(no_message()),
+                }
             }
             Message::Partial { task } => {
                 self.record.received_bytes += (bytes.len() - at) as u64;

@@ -398,7 +398,6 @@ impl Node<'_> {
     /// As [`Self::until`], for data that other nodes send.
     pub(super) fn until_sent(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
         self.collects = true;
-        self.quiet_since = Instant::now();
         let sent = self.until(is_so);
         self.collects = false;
         sent

@@ -1,10 +1,14 @@
 //! The blocks of spaces that a node has, as data of the open graph that computes on them.
 //! They are where they were made or have arrived: in host memory, or on a device.
 
+mod arriving;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use self::arriving::Arriving;
+pub(super) use self::arriving::Received;
 use super::copying::Copying;
 use super::error::ClusterError;
 use crate::cluster::NodeId;
@@ -37,6 +41,8 @@ pub(super) struct Store {
     /// What others have sent, for the present chain, by the numbers of requests.
     fetched: BTreeMap<SpaceId, Rectangles<Kept>>,
     requests: BTreeMap<RequestId, Vec<(Source, DatumId)>>,
+    /// Answers of which a part has come.
+    arriving: BTreeMap<RequestId, Arriving>,
     /// By what they are made of.
     inputs: HashMap<(ReadArgument, Vec<Source>), Input>,
     /// Bytes of what was put together or made for inputs, and how many are kept at most.
@@ -89,6 +95,7 @@ impl Store {
             next: 1,
             fetched: BTreeMap::new(),
             requests: BTreeMap::new(),
+            arriving: BTreeMap::new(),
             inputs: HashMap::new(),
             input_bytes: 0,
             most,
@@ -180,8 +187,9 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the answer to a request: the bytes of its parts, one part after the other. False
-    /// if there are too few or too many.
+    /// Takes some of the bytes of an answer to a request: of its parts, one after the other,
+    /// those from a byte on. They come in order, and from the first one on again where another
+    /// node answers.
     ///
     /// # Errors
     /// What the runtime refuses.
@@ -190,40 +198,38 @@ impl Store {
         graph: &mut OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        request: RequestId,
-        sources: Vec<Source>,
-        data: &[u8],
-    ) -> Result<bool, RuntimeError> {
-        let bytes = |source: &Source| spaces.bytes(&source.part);
-        let bytes: u64 = sources.iter().map(bytes).sum();
-        if bytes != data.len() as u64 {
-            return Ok(false);
+        (request, sources): (RequestId, &[Source]),
+        (first, data): (u64, &[u8]),
+    ) -> Result<Received, RuntimeError> {
+        let mut arriving = match self.arriving.remove(&request) {
+            Some(arriving) => arriving,
+            None => Arriving::new(graph, spaces, sources),
+        };
+        let received = arriving.take(graph, runtime, &self.copying, (first, data));
+        if !matches!(received, Ok(Received::All)) {
+            self.arriving.insert(request, arriving);
+            return received;
         }
-        let mut rest = data;
-        let mut received = Vec::with_capacity(sources.len());
-        for source in sources {
-            let part = &source.part;
-            let (own, behind) = rest.split_at(spaces.bytes(part) as usize);
-            let extent = spaces.extent(part.space);
-            let datum = given(graph, runtime, extent, &part.block, |to| {
-                self.copying.copy(own, to);
-                Ok::<(), RuntimeError>(())
-            })?;
-            let fetched = self.fetched.entry(part.space).or_default();
+        let mut all = Vec::with_capacity(sources.len());
+        for (source, datum) in sources.iter().zip(arriving.data()) {
+            graph.given(datum);
+            let fetched = self.fetched.entry(source.part.space).or_default();
             let kept = Kept {
                 writer: source.writer,
                 ..Kept::before(datum)
             };
-            fetched.insert(part.block.clone(), request.0, kept);
-            received.push((source, datum));
-            rest = behind;
+            fetched.insert(source.part.block.clone(), request.0, kept);
+            all.push((source.clone(), datum));
         }
-        self.requests.insert(request, received);
-        Ok(true)
+        self.requests.insert(request, all);
+        received
     }
 
     /// Forgets an answer.
     pub fn release(&mut self, graph: &mut OpenGraph, request: RequestId) {
+        if let Some(arriving) = self.arriving.remove(&request) {
+            arriving.data().for_each(|datum| graph.forget(datum));
+        }
         for (source, datum) in self.requests.remove(&request).into_iter().flatten() {
             let Source { part, writer } = source;
             if let Some(fetched) = self.fetched.get_mut(&part.space) {
@@ -239,6 +245,9 @@ impl Store {
 
     /// Forgets all answers, which belong to a chain that has ended.
     pub fn release_all(&mut self, graph: &mut OpenGraph) {
+        for arriving in std::mem::take(&mut self.arriving).into_values() {
+            arriving.data().for_each(|datum| graph.forget(datum));
+        }
         let fetched = std::mem::take(&mut self.fetched);
         self.forget_inputs(graph, |read| fetched.contains_key(&read.part.space));
         for (_, datum) in std::mem::take(&mut self.requests).into_values().flatten() {

@@ -467,7 +467,11 @@ impl Subtasks {
     ///
     /// # Errors
     /// Elements that are not here.
-    pub fn want(&mut self, spaces: &Spaces, sources: &[Source]) -> Result<bool, ClusterError> {
+    pub fn want<'s>(
+        &mut self,
+        spaces: &Spaces,
+        sources: impl Iterator<Item = &'s Source>,
+    ) -> Result<bool, ClusterError> {
         let mut are_there = true;
         for source in sources {
             let (is_there, is_asked) = self.store.want(&mut self.graph, spaces, source)?;

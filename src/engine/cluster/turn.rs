@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::answers::PORTION;
 use super::error::ClusterError;
 use super::node::Node;
 use super::subtasks::{EndedSubtask, Happened};
 use crate::cluster::protocol::{DeviceIndex, Event};
+use crate::cluster::wire::Arrived;
 use crate::engine::graph::GraphRunError;
 use crate::runtime::Completion;
 
@@ -14,14 +16,10 @@ use crate::runtime::Completion;
 /// fast network comes within this time.
 pub(super) const AWAKE: Duration = Duration::from_micros(100);
 
-/// How long it does where it waits for data, and computes nothing itself: some wires move a
-/// part of a long message whenever they are polled.
-const PATIENT: Duration = Duration::from_millis(20);
-
 /// The shortest pause. It leaves its core to the workers.
 pub(super) const PAUSE: Duration = Duration::from_micros(20);
 
-/// The longest pause of a node that may get messages, as not every wire ends one.
+/// The longest pause of a node that may get messages: they end no wait for a device.
 const LONGEST: Duration = Duration::from_micros(800);
 
 /// The longest pause of the only node, which a completion ends, and what sets `stop` does
@@ -43,7 +41,14 @@ impl Node<'_> {
             self.message(self.me(), message)?;
             happened = true;
         }
-        while let Some(arrived) = self.wire.poll()? {
+        // What comes fast is taken in between other things.
+        let mut taken = 0;
+        while taken < PORTION
+            && let Some(arrived) = self.wire.poll()?
+        {
+            if let Arrived::Message { bytes, .. } = &arrived {
+                taken += bytes.len() as u64;
+            }
             self.take_in(arrived)?;
             happened = true;
         }
@@ -58,7 +63,7 @@ impl Node<'_> {
         happened |= !completions.is_empty();
         self.advance(completions)?;
         self.answer()?;
-        self.pause(happened || self.subtasks.changed)
+        self.pause(happened || self.subtasks.changed || self.is_answering())
     }
 
     fn pause(&mut self, happened: bool) -> Result<(), ClusterError> {
@@ -67,8 +72,7 @@ impl Node<'_> {
             self.awake_until = now + AWAKE;
             self.quiet_since = now;
         }
-        let is_patient = self.collects && now < self.quiet_since + PATIENT;
-        if happened || is_patient || now < self.awake_until {
+        if happened || now < self.awake_until {
             std::thread::yield_now();
             return Ok(());
         }
@@ -87,11 +91,11 @@ impl Node<'_> {
     }
 
     fn longest_pause(&self) -> Duration {
-        // Some wires move data only when they are polled.
-        let moves = self.collects || !self.requests.is_empty() || self.wire.is_sending();
+        let waits_for_data = self.collects || !self.requests.is_empty();
         match self.size() {
             1 => LONGEST_ALONE,
-            _ if moves => PAUSE,
+            // What arrives ends the pause of a node that waits for no device.
+            _ if waits_for_data && !self.subtasks.is_quiet() => PAUSE,
             _ => LONGEST,
         }
     }

@@ -8,7 +8,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// The version of the interface.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The function that a library exports; its type is [`Open`].
 pub const OPEN: &CStr = c"pdawl_wire_open";
 
@@ -60,6 +60,7 @@ pub struct Table {
     pub send: Option<Send>,
     pub poll: Option<Poll>,
     pub unsent: Option<Unsent>,
+    pub receiving: Option<Receiving>,
     pub lose: Option<Lose>,
     pub close: Option<Close>,
 }
@@ -68,6 +69,7 @@ pub type Open = unsafe extern "C" fn(u32, *const Host, *mut Table) -> c_int;
 pub type Send = unsafe extern "C" fn(*mut c_void, u32, u32, *const Buffer) -> c_int;
 pub type Poll = unsafe extern "C" fn(*mut c_void, *mut Arrival) -> c_int;
 pub type Unsent = unsafe extern "C" fn(*mut c_void) -> u64;
+pub type Receiving = unsafe extern "C" fn(*mut c_void) -> u64;
 pub type Lose = unsafe extern "C" fn(*mut c_void, u32);
 pub type Close = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
 
@@ -100,6 +102,7 @@ impl Table {
         send: None,
         poll: None,
         unsent: None,
+        receiving: None,
         lose: None,
         close: None,
     };

@@ -29,7 +29,7 @@ pub type PluginWire = Attended<Plugin>;
 impl PluginWire {
     /// Joins the run with the library in this file. All ranks do so at the same time.
     pub fn join(file: &Path, pulse: Pulse) -> Result<Self, WireError> {
-        Self::new(Link::connect(Plugin::open(file)?, pulse)?, pulse)
+        Self::new(Link::connect(Plugin::open(file)?, pulse)?)
     }
 }
 
@@ -52,6 +52,7 @@ struct Functions {
     send: abi::Send,
     poll: abi::Poll,
     unsent: abi::Unsent,
+    receiving: abi::Receiving,
     lose: abi::Lose,
     close: abi::Close,
 }
@@ -62,6 +63,7 @@ impl Functions {
             send: table.send?,
             poll: table.poll?,
             unsent: table.unsent?,
+            receiving: table.receiving?,
             lose: table.lose?,
             close: table.close?,
         })
@@ -69,8 +71,8 @@ impl Functions {
 }
 
 // SAFETY: the interface allows calls from any thread, one at a time, and all functions
-// that call take `&mut self`, except `unsent`, which a `Plugin` that is not `Sync` gets
-// from one thread at a time, too.
+// that call take `&mut self`, except `unsent` and `is_receiving`, which a `Plugin` that is
+// not `Sync` gets from one thread at a time, too.
 unsafe impl Send for Plugin {}
 
 impl Plugin {
@@ -222,6 +224,11 @@ impl Transport for Plugin {
     fn unsent(&self) -> usize {
         // SAFETY: the interface's rules.
         unsafe { (self.functions.unsent)(self.wire) as usize }
+    }
+
+    fn is_receiving(&self) -> bool {
+        // SAFETY: the interface's rules.
+        unsafe { (self.functions.receiving)(self.wire) > 0 }
     }
 
     fn lose(&mut self, rank: usize) {

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. It changes whenever a structure does. */
-#define PDAWL_WIRE_VERSION 1u
+#define PDAWL_WIRE_VERSION 2u
 
 /* What functions return. */
 #define PDAWL_WIRE_OK 0
@@ -53,7 +53,7 @@ typedef struct pdawl_wire_buffer {
 /* pdawl's functions for the library, valid until close has returned. */
 typedef struct pdawl_wire_host {
     void *context;
-    /* A buffer of at least this size, filled with zeros. */
+    /* A buffer of at least this size, with any contents. */
     int (*allocate)(void *context, size_t size, pdawl_wire_buffer *buffer);
     void (*release)(void *context, void *owner);
     /* The reason of what is returned next. The text is copied. */
@@ -81,6 +81,9 @@ typedef struct pdawl_wire_table {
     int (*poll)(void *wire, pdawl_wire_arrival *arrival);
     /* Messages that have not left, without those to lost ranks. */
     uint64_t (*unsent)(void *wire);
+    /* Messages of which a part has arrived, without those of lost ranks. pdawl calls poll
+     * without a pause while there are any, or any that have not left. */
+    uint64_t (*receiving)(void *wire);
     /* pdawl takes this rank for lost. */
     void (*lose)(void *wire, uint32_t rank);
     /* Ends. `complete` is not 0 if no rank is lost and all ranks do the same. No other

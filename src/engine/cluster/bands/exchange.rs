@@ -97,11 +97,7 @@ impl Node<'_> {
             let key = (about, NodeId(*from as u32));
             node.bands.data.contains_key(&key)
         };
-        // A large message leaves only while this node polls. Another node would wait for it
-        // during the whole next step.
-        self.until_sent(|node| {
-            !node.wire.is_sending() && senders.iter().all(|from| has(node, from))
-        })?;
+        self.until_sent(|node| senders.iter().all(|from| has(node, from)))?;
         let mut sums = Vec::new();
         for from in senders {
             let parts = if travel { &round.back[from][..] } else { &[] };

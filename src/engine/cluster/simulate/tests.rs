@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::*;
 use crate::cluster::space::{Block, Extent, Part, SpaceId};
 use crate::codelet::Cost;
+use crate::engine::cluster::DEPTH;
 use crate::machine::MachineFile;
 use crate::machine::file::{FORMAT, HostSpec, Noise};
 
@@ -363,6 +364,63 @@ fn copies_share_the_link_and_overlap_kernels() {
     let (short, _) = seconds(1e-6, bytes);
     let both = count as f64 * bytes as f64 / link.both_ways;
     assert!((both..1.1 * both).contains(&short), "{short} and {both}");
+}
+
+/// Two nodes, each with a GPU a hundred times as fast as its host, halve the time of one from
+/// the first subtask on, whatever part of its rate the GPU reaches.
+#[test]
+fn two_nodes_with_fast_gpus_halve_the_time_of_one() {
+    let text = include_str!("../../../../datasets/machines/h200.toml");
+    let mut file = MachineFile::parse(text, "h200").unwrap();
+    let flops = file.devices[0].flops_f32.unwrap();
+    // The host's rate is that of doubles.
+    file.host.flops = Some(flops / 200.0);
+    let machine = NodeMachine::new(Arc::new(file), Computing::All);
+    let network = cluster(2).network;
+    for (count, kernel, efficiency) in [
+        (100, 0.3e-3, 1.0),
+        (250, 0.3e-3, 1.0),
+        (250, 0.3e-3, 0.2),
+        (250, 20e-3, 1.0),
+        (2000, 0.3e-3, 0.5),
+    ] {
+        let report = |nodes: usize| {
+            let (spaces, space) = spaces(count, nodes as u64);
+            let task: Arc<dyn Task> = Arc::new(Equal {
+                count,
+                seconds: kernel * flops,
+                reduces: false,
+                space,
+            });
+            let cluster = Cluster {
+                nodes: vec![machine.clone(); nodes],
+                network: network.clone(),
+            };
+            let options = Options {
+                efficiency,
+                ..Options::default()
+            };
+            simulate(&cluster, &spaces, &[task], &options).unwrap()
+        };
+        let (one, two) = (report(1), report(2));
+        // At the end one GPU has as much at once as it may, and the other one nothing; a
+        // subtask more belongs to neither half. The first ones come with a message, and those
+        // that move with two.
+        let subtask = one.seconds / count as f64;
+        let messages = 3.0 * (network.latency_ns + 2 * network.message_ns) as f64 * 1e-9;
+        let most = one.seconds / 2.0 + f64::from(DEPTH + 1) * subtask + messages;
+        assert!(
+            two.seconds <= most,
+            "{count} of {kernel} s: {} and {}",
+            two.seconds,
+            one.seconds
+        );
+        for node in &two.nodes {
+            let by_gpu = node.devices[1].subtasks as f64;
+            let half = count as f64 / 2.0;
+            assert!(by_gpu >= 0.9 * half, "{count} of {kernel} s: {by_gpu}");
+        }
+    }
 }
 
 #[test]

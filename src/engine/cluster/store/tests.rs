@@ -102,15 +102,40 @@ fn a_part_has_the_newest_numbers() {
             let holders = spaces.directory(space).holders(&block);
             let foreign = holders.filter(|(_, holder)| holder.node == ids[other]);
             let foreign: Vec<Part> = foreign.map(|(block, _)| part(&block)).collect();
-            let sources = foreign.iter().cloned().map(Source::before).collect();
+            let sources: Vec<Source> = foreign.iter().cloned().map(Source::before).collect();
             let message = nodes[other].bytes(&mut sim, &spaces, &foreign);
             let message = message.expect("the other node has them");
             let early = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
             assert_eq!(early.is_none(), !message.is_empty());
             let request = RequestId(number.into());
             let Node { store, graph } = &mut nodes[to];
-            let received = store.receive(graph, &mut sim, &spaces, request, sources, &message);
-            assert!(matches!(received, Ok(true)));
+            let mut receive = |store: &mut Store, first: usize, data: &[u8]| {
+                let (asked, data) = ((request, &sources[..]), (first as u64, data));
+                let received = store.receive(graph, &mut sim, &spaces, asked, data);
+                received.expect("memory")
+            };
+            // Some of it comes twice, from nodes that answer one after the other, and then in
+            // messages of any length.
+            let wrong = vec![0xEE; random.usize(..=message.len())];
+            if wrong.len() < message.len() {
+                assert_eq!(receive(store, 0, &wrong), Received::Some);
+            }
+            let mut first = 0;
+            loop {
+                let end = first + random.usize(..=message.len() - first);
+                let received = receive(store, first, &message[first..end]);
+                if received == Received::All {
+                    assert_eq!(end, message.len());
+                    break;
+                }
+                assert_eq!(received, Received::Some);
+                if end > first + 1 {
+                    // What comes late of the node before changes nothing.
+                    let late = vec![0xDD; message.len() - end + 1];
+                    assert_eq!(receive(store, end - 1, &late), Received::Some);
+                }
+                first = end;
+            }
             let bytes = nodes[to].bytes(&mut sim, &spaces, &[part(&block)]);
             let bytes = bytes.expect("everything is there");
             let found = bytes.chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
