@@ -28,7 +28,8 @@ fn setup() -> Setup {
             device(DeviceKind::Gpu, Some(3000)),
             device(DeviceKind::Gpu, Some(3000)),
         ],
-        is_direct: false,
+        direct: None,
+        published: 0.0,
     }
 }
 

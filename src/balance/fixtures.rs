@@ -37,7 +37,8 @@ pub fn setup(units: u64, devices: Vec<DeviceView>) -> Setup {
         units,
         steps: 30,
         devices,
-        is_direct: false,
+        direct: None,
+        published: 0.0,
     }
 }
 
@@ -113,7 +114,8 @@ impl Machine {
             units: self.units,
             steps: self.steps,
             devices: self.devices.iter().map(|d| d.view.clone()).collect(),
-            is_direct: false,
+            direct: None,
+            published: 0.0,
         }
     }
 

@@ -80,9 +80,15 @@ pub struct Setup {
     pub units: u64,
     pub steps: u32,
     pub devices: Vec<DeviceView>,
-    /// Whether devices with memory of their own that hold all units need no barrier: what
-    /// they read of each other's results goes there directly.
-    pub is_direct: bool,
+    /// Units a second that move directly from the own memory of one device to that of
+    /// another, by the slowest of these ways; `None` with fewer than two such devices, or
+    /// where units or results pass through host memory. Devices that hold all units need no
+    /// barrier then: what they read of each other's results goes there directly.
+    pub direct: Option<f64>,
+    /// What a tenth of the units reads in each step of the results of the others, in units
+    /// as links carry them: devices that hold the others bring so much to host memory where
+    /// the tenth is computed there.
+    pub published: f64,
 }
 
 /// The units that each device holds and should compute of the pool in a step; one
@@ -193,6 +199,8 @@ pub struct Probe {
     /// Launches beyond the first.
     pub more_launches: u64,
     pub seconds: f64,
+    /// Whether the device's probe before it did the same.
+    pub again: bool,
 }
 
 /// What a device's part of a step takes beside its kernels, as probed.

@@ -266,7 +266,7 @@ fn ahead(units: u64, memories: &[u64], seed: u64) -> (bool, bool) {
     let corun = Corun::open(&mut runtime, &grid, &options).unwrap();
     let setup = corun.setup().clone();
     let room: u64 = setup.devices.iter().filter_map(|d| d.capacity).sum();
-    assert!(setup.is_direct && room >= units, "{room} of {units}");
+    assert!(setup.direct.is_some() && room >= units, "{room} of {units}");
     let balancer = Box::new(HoldsAll {
         random: Random::new(seed),
         setup,

@@ -1,9 +1,11 @@
 //! A lone device: one that computes all units. If it holds them all, its steps follow
-//! one another without barriers, as fast as they are computed or enqueued. Helpers
-//! must gain more than the barriers cost.
+//! one another without barriers, as fast as they are computed or enqueued. So do those of
+//! several devices that hold all units and copy to each other directly. Helpers must gain
+//! more than the barriers cost, and what passes through host memory for them.
 
 use super::Dawl;
 use super::partition::Partition;
+use super::shares::APART;
 
 /// Helpers that gain less than this are left out at first: co-running costs about as
 /// much.
@@ -16,46 +18,99 @@ const ROUGH: f64 = 2.0;
 const ALONE_FOR: u32 = 512;
 
 impl Dawl {
-    /// Leaves out all other devices, before the first step, where one is clearly best
-    /// alone.
-    pub(super) fn without_the_marginal(&mut self, partition: Partition) -> Partition {
+    /// Leaves out all other devices, before `step`, where one is clearly best alone, or those
+    /// that hold all units are.
+    pub(super) fn without_the_marginal(&mut self, step: u32, partition: Partition) -> Partition {
         let mut best = partition;
         // Devices that were not probed, since this was clear, must not be estimated now.
-        let clearly = self.clearly_alone();
-        if let Some((device, lone)) = clearly.and_then(|d| Some((d, self.lone_partition(d)?))) {
-            let others = self.but(device);
+        if let Some((devices, alone)) = self.clearly_alone() {
+            let others: Vec<usize> = self.at_work().filter(|d| !devices.contains(d)).collect();
             others.into_iter().for_each(|d| self.active.leave_out(d));
-            best = lone;
+            best = alone;
         }
-        let is_lone = (self.lone_holder(None)).is_some_and(|d| self.enqueue[d].is_some());
-        self.alone = is_lone && self.knows_all();
+        let all_hold = self.lone_holder(None).is_some() || self.all_hold(None);
+        self.alone = all_hold && self.at_work().all(|d| self.enqueue[d].is_some());
+        self.alone &= self.knows_all();
         if self.alone {
-            (0..self.devices.len()).for_each(|device| self.active.rest(device, ALONE_FOR));
+            let until = step.saturating_add(ALONE_FOR);
+            (0..self.devices.len()).for_each(|device| self.active.rest(device, until));
         }
         best
     }
 
-    /// The device that alone is best even if all others are twice as fast as probed;
-    /// `None` if there is none.
-    pub(super) fn clearly_alone(&self) -> Option<usize> {
-        let lone = |d: usize| self.alone_seconds(d, 1.0).map(|seconds| (d, seconds));
-        let lone = (self.at_work().filter_map(lone)).min_by(|a, b| a.1.total_cmp(&b.1));
-        let (device, seconds) = lone?;
-        let others = || self.at_work().filter(|d| *d != device);
+    /// The device that alone is best even if all others are twice as fast as probed, or the
+    /// devices that are so since they hold all units, and their step; `None` if there are
+    /// none.
+    pub(super) fn clearly_alone(&self) -> Option<(Vec<usize>, Partition)> {
+        let lone = |d: usize| Some((vec![d], self.lone_partition(d)?));
+        let lone = self.at_work().filter_map(lone);
+        let best = lone.chain(self.holders_partition());
+        let best = best.min_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        let (devices, partition) = best?;
+        let seconds = partition.seconds;
+        let others = || self.at_work().filter(|d| !devices.contains(d));
         let beaten = |d: usize| {
-            self.alone_seconds(d, ROUGH)
+            self.alone_seconds(d, self.rough(d, &devices))
                 .is_none_or(|other| seconds < other)
         };
         let rate = |d: usize| match self.capacity(d) {
             0 => self.known_pool_rate(d, false),
             _ => self.rates[d].held.value(),
         };
-        let own = rate(device)?;
-        let helping: f64 = others().filter_map(rate).sum::<f64>() * ROUGH;
-        let barrier = self.rates[device].overhead.value().unwrap_or(0.0);
-        let together = barrier + self.units as f64 / (own + helping);
+        let own: Option<f64> = devices.iter().map(|d| rate(*d)).sum();
+        let helping = |d: usize| Some(rate(d)? * self.rough(d, &devices));
+        let helping: f64 = others().filter_map(helping).sum();
+        let barrier = |d: &usize| self.rates[*d].overhead.value().unwrap_or(0.0);
+        let barrier = devices.iter().map(barrier).fold(0.0, f64::max);
+        let together = barrier + self.units as f64 / (own? + helping);
         let clearly = others().all(beaten) && seconds <= (1.0 + MARGINAL) * together;
-        clearly.then_some(device)
+        clearly.then_some((devices, partition))
+    }
+
+    /// How many times as fast as probed a device may be beside these: a kernel on one of
+    /// several devices of a kind, of which each was probed several times, tells more.
+    fn rough(&self, device: usize, beside: &[usize]) -> f64 {
+        let kind = self.devices[device].kind;
+        let is_alike = |d: &usize| self.devices[*d].kind == kind;
+        let spread = |d: usize| self.rates[d].held.uncertainty();
+        let widest = beside.iter().map(|d| spread(*d)).fold(0.0, f64::max);
+        match beside.iter().all(is_alike) && self.capacity(device) > 0 {
+            true if spread(device) > 0.0 => 1.0 + APART * widest.hypot(spread(device)),
+            _ => ROUGH,
+        }
+    }
+
+    /// The devices that can hold all units, where they are several, and a step by them.
+    fn holders_partition(&self) -> Option<(Vec<usize>, Partition)> {
+        let holders: Vec<usize> = self.at_work().filter(|d| self.capacity(*d) > 0).collect();
+        if holders.len() < 2 || !self.can_hold_all(&holders) {
+            return None;
+        }
+        let known = holders.iter().all(|d| self.rates[*d].held.value().is_some());
+        let partition = self.division_among(known.then_some(&holders)?)?;
+        let seconds = partition.seconds.max(self.enqueued(&partition));
+        Some((holders, Partition { seconds, ..partition }))
+    }
+
+    fn can_hold_all(&self, devices: &[usize]) -> bool {
+        let capacity: u64 = devices.iter().map(|d| self.capacity(*d)).sum();
+        capacity >= self.units
+    }
+
+    /// Whether the active devices, once `other` has joined or left, are several that hold all
+    /// units.
+    pub(super) fn all_hold(&self, other: Option<usize>) -> bool {
+        let works = |d: &usize| self.active.works(*d) != (other == Some(*d));
+        let working: Vec<usize> = (0..self.devices.len()).filter(works).collect();
+        let holds = |d: &usize| self.capacity(*d) > 0;
+        working.len() > 1 && working.iter().all(holds) && self.can_hold_all(&working)
+    }
+
+    /// Whether the planned devices hold all units and need no barrier.
+    pub(super) fn needs_no_barrier(&self) -> bool {
+        let holders = self.plan.held.iter().filter(|held| **held > 0).count();
+        let none_waits = holders == 1 || self.direct.is_some();
+        none_waits && self.plan.held.iter().sum::<u64>() == self.units
     }
 
     /// Seconds of a step that `device` computes alone, if it is `faster` times as fast
@@ -103,11 +158,21 @@ impl Dawl {
         lone.filter(|d| self.capacity(*d) >= self.units)
     }
 
-    /// Seconds of enqueueing a step where one device holds all units. In other steps,
-    /// enqueueing overlaps or is part of the overhead.
+    /// Seconds of enqueueing a step without a barrier: launches, and the copies of two edges
+    /// between neighbours, which take about as long. In other steps, enqueueing overlaps or is
+    /// part of the overhead.
     pub(super) fn enqueued(&self, partition: &Partition) -> f64 {
-        let holder = partition.held.iter().position(|held| *held == self.units);
-        holder.and_then(|d| self.enqueue[d]).unwrap_or(0.0)
+        let held = &partition.held;
+        let holders: Vec<usize> = (0..held.len()).filter(|d| held[*d] > 0).collect();
+        let of = |d: &usize| self.enqueue[*d].unwrap_or(0.0);
+        match (holders.as_slice(), self.direct) {
+            ([device], _) if held[*device] == self.units => of(device),
+            ([_, neighbours @ ..], Some(_)) if held.iter().sum::<u64>() == self.units => {
+                let launches: f64 = holders.iter().map(of).sum();
+                launches + 2.0 * neighbours.iter().map(of).sum::<f64>()
+            }
+            _ => 0.0,
+        }
     }
 
     /// Whether an inactive device would be tried in `step`, by the present estimates.
@@ -128,8 +193,9 @@ impl Dawl {
         (0..self.devices.len()).filter(|d| self.active.works(*d))
     }
 
-    /// All active devices but one.
-    fn but(&self, device: usize) -> Vec<usize> {
-        self.at_work().filter(|d| *d != device).collect()
+    /// The number of devices with memory of their own to hold units in.
+    pub(super) fn holders(&self) -> usize {
+        let holds = |d: &usize| self.capacity(*d) > 0;
+        (0..self.devices.len()).filter(holds).count()
     }
 }

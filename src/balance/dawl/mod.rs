@@ -27,6 +27,7 @@ pub mod granularity;
 mod guide;
 mod launch_cost;
 mod lone_device;
+mod moves;
 mod observe;
 pub mod partition;
 mod pool_rates;
@@ -91,8 +92,11 @@ pub struct Dawl {
     units: u64,
     steps: u32,
     devices: Vec<DeviceView>,
-    /// Whether devices that hold all units need no barrier.
-    is_direct: bool,
+    /// Units a second that move directly between holders, which then need no barrier where
+    /// they hold all units.
+    direct: Option<f64>,
+    /// Units' worth of results that holders bring to host memory where others compute there.
+    published: f64,
     wants_probes: bool,
     active: ActiveSet,
     rates: Vec<RateEstimates>,
@@ -121,8 +125,10 @@ pub struct Dawl {
     reports: u32,
     /// Seconds of enqueueing a step on each device, where probed.
     enqueue: Vec<Option<f64>>,
-    /// Probes have shown that one device alone is best.
+    /// Probes have shown that one device alone is best, or those that hold all units.
     alone: bool,
+    /// Nothing is decided of who works: before the first step, and after a change.
+    is_open: bool,
     guide: Option<Guide>,
     ahead: Ahead,
 }
@@ -135,7 +141,8 @@ impl Dawl {
             units: setup.units,
             steps: setup.steps,
             devices: setup.devices.clone(),
-            is_direct: setup.is_direct,
+            direct: setup.direct,
+            published: setup.published,
             wants_probes: true,
             active: ActiveSet::new(count),
             rates: vec![RateEstimates::default(); count],
@@ -157,6 +164,7 @@ impl Dawl {
             reports: 0,
             enqueue: vec![None; count],
             alone: false,
+            is_open: true,
             guide: None,
             ahead: Ahead::default(),
         }
@@ -204,7 +212,7 @@ impl Dawl {
     /// From `step` on, the steps are unlike those before.
     fn begin_anew(&mut self, step: u32) {
         self.ahead.prepared = None;
-        self.alone = false;
+        (self.alone, self.is_open) = (false, true);
         self.replanned = step;
         self.fastest_step = None;
         (self.alike, self.has_streamed) = (Alike::default(), false);
@@ -235,15 +243,16 @@ impl Dawl {
 
     /// What is expected of each device in the step that begins.
     fn expectations(&self, before: &[u64]) -> Vec<Expectation> {
+        let transfers = self.transfers(before, &self.plan.held);
+        let holding = self.plan.pooled.iter().all(|units| *units == 0);
         let held_until = |d: usize| {
             let rates = &self.rates[d];
             let held = self.plan.held[d];
             let launches = self.more_launches(d, held) * rates.launch.seconds();
             let streamed = self.plan.pooled[d] as f64 * self.streamed_kernel(d)?;
             let work = launches + held as f64 / rates.held.value()? + streamed;
-            let moved = held.abs_diff(before.get(d).copied().unwrap_or(held));
-            let overhead = rates.overhead.value().unwrap_or(0.0);
-            Some(overhead + moved as f64 / self.link(d) + work)
+            let overhead = rates.overhead(holding).value().unwrap_or(0.0);
+            Some(overhead + transfers[d] + work)
         };
         (0..self.devices.len())
             .map(|d| Expectation {
@@ -275,6 +284,9 @@ impl Balancer for Dawl {
         let units = probe.units as f64;
         let rate = units / probe.seconds;
         match probe.kind {
+            ProbeKind::Held if probe.again => {
+                rates.held.observe_within(rate, NEVER_SUDDEN);
+            }
             ProbeKind::Held => {
                 let kernels = Kernels {
                     units,
@@ -292,9 +304,18 @@ impl Balancer for Dawl {
     }
 
     fn overhead(&mut self, overhead: &Overhead) {
-        self.rates[overhead.device]
-            .overhead
-            .suppose(Some(overhead.barrier));
+        let shared = self.published / self.link(overhead.device) / self.holders() as f64;
+        let rates = &mut self.rates[overhead.device];
+        let has_own = self.devices[overhead.device].capacity.is_some_and(|units| units > 0);
+        // Where a copy from another device comes before a launch, the launch is about as late
+        // as after a barrier.
+        let handed = if self.direct.is_some() { overhead.barrier } else { 0.0 };
+        let supposed = match has_own {
+            true => overhead.barrier + handed + shared,
+            false => overhead.barrier,
+        };
+        rates.overhead.suppose(Some(supposed));
+        rates.holding.suppose(Some(overhead.barrier));
         self.enqueue[overhead.device] = Some(overhead.enqueue);
     }
 
@@ -375,10 +396,10 @@ impl Balancer for Dawl {
             (self.move_delay).observe_within(delay.max(0.0), NEVER_SUDDEN);
         }
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
-        // The steps of a lone device that holds all units follow one another without
-        // barriers.
-        let lone = (self.active.lone()).filter(|d| self.plan.held[*d] == self.units);
-        let seconds = lone.map_or(clean, |d| seconds(report.devices[d].held_busy));
+        let seconds = match self.needs_no_barrier() {
+            true => seconds(report.devices.iter().map(|did| did.held_busy).max().unwrap_or(0)),
+            false => clean,
+        };
         if let Some(trial) = &mut self.active.trial {
             trial.observe(report.step, seconds);
         }
@@ -407,6 +428,11 @@ impl Balancer for Dawl {
             guide.given.take_if(needs);
         }
         self.active.lost(device);
+        if std::mem::take(&mut self.alone) {
+            // What did not pay beside the lost device may pay now.
+            self.active.start_over(self.planned);
+            self.is_open = true;
+        }
         self.chunks.lost(device, |d| self.active.works(d));
         if let Some(held) = self.plan.held.get_mut(device) {
             *held = 0;
@@ -424,13 +450,11 @@ impl Balancer for Dawl {
         let has_settled = self.reports >= 2 && self.planned > self.replanned;
         let is_known = is_guided || has_settled || self.alone;
         let settled = is_known && self.active.trial.is_none() && !self.is_doubtful();
-        let held = &self.plan.held;
-        let holds = |device: &usize| held.get(*device).is_some_and(|units| *units > 0);
-        let holders = (0..self.devices.len()).filter(holds);
-        let needs_no_barrier = self.active.lone().is_some() || self.is_direct;
-        if !settled || !needs_no_barrier || held.iter().sum::<u64>() != self.units {
+        if !settled || !self.needs_no_barrier() {
             return 0;
         }
+        let holds = |device: &usize| self.plan.held[*device] > 0;
+        let holders = (0..self.devices.len()).filter(holds);
         let ahead = self.steps_within(holders, AHEAD).clamp(2, MOST_AHEAD);
         let until = self.active.next_try().unwrap_or(u32::MAX);
         let before = until.saturating_sub(self.planned + 1);

@@ -18,6 +18,7 @@ impl Dawl {
         let mut changed = false;
         let more = self.more_launches(d, did.held);
         let progress = &self.progress(d);
+        let holding = self.plan.pooled.iter().all(|units| *units == 0);
         let rates = &mut self.rates[d];
         if did.held > 0 && did.held_busy > 0 {
             let kernels = Kernels {
@@ -66,7 +67,8 @@ impl Dawl {
         changed |= rates.observe_pace(seen, under);
         // Moves add to the overhead, and a lone device has less of it.
         let was_alone = did.held == self.units;
-        let disturbed = was_alone || moved && rates.overhead.value().is_some();
+        let of = if holding { &mut rates.holding } else { &mut rates.overhead };
+        let disturbed = was_alone || moved && of.value().is_some();
         if did.held + did.pooled > 0 && !disturbed {
             let busy = did.held_busy.max(did.pooled_busy);
             // Without chunks, all time outside the kernels is the device's own.
@@ -78,7 +80,7 @@ impl Dawl {
                 }
             };
             // A single step's wait is mostly chance.
-            for (estimate, waited) in [(&mut rates.overhead, own), (&mut rates.start, did.waited)] {
+            for (estimate, waited) in [(of, own), (&mut rates.start, did.waited)] {
                 match anew {
                     true => estimate.observe_anew(seconds(waited)),
                     false => _ = estimate.observe_within(seconds(waited), NEVER_SUDDEN),

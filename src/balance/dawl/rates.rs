@@ -210,6 +210,8 @@ pub struct RateEstimates {
     pub alone: Estimate,
     /// Seconds of a step in which it computes nothing.
     pub overhead: Estimate,
+    /// The same where devices hold all units: nothing passes through a pool.
+    pub holding: Estimate,
     /// The part of these before its work starts.
     pub start: Estimate,
 }
@@ -246,12 +248,23 @@ impl RateEstimates {
         self.pool.suppose(supposed.pool);
         self.alone.suppose(supposed.alone);
         self.overhead.suppose(supposed.overhead);
+        self.holding.suppose(supposed.overhead);
+    }
+
+    /// Seconds of a step in which it computes nothing, perhaps one of which devices hold all
+    /// units.
+    pub fn overhead(&self, holding: bool) -> &Estimate {
+        match holding {
+            true => &self.holding,
+            false => &self.overhead,
+        }
     }
 
     /// Forgets the overhead: it differs once its device works beside others, or
     /// alone.
     pub fn forget_overhead(&mut self) {
         self.overhead.forget();
+        self.holding.forget();
         self.start.forget();
     }
 }

@@ -125,10 +125,10 @@ impl Dawl {
         partition.seconds + self.barrier.value().unwrap_or(0.0)
     }
 
-    /// The least time that a step without `device` could take, and its partition. A
-    /// lone device has no overhead, nor have devices that need no barrier. The others get
-    /// at most the memory bandwidth that `device` used, `among` so many devices on host
-    /// memory.
+    /// The least time that a step without `device` could take, and its partition. A lone
+    /// device has no overhead, nor have devices that need no barrier, before it is measured.
+    /// The others get at most the memory bandwidth that `device` used, `among` so many devices
+    /// on host memory.
     fn at_best_without(
         &self,
         device: usize,
@@ -139,9 +139,10 @@ impl Dawl {
             let mut abilities = abilities.to_vec();
             let works = |d: &usize| abilities[*d] != Ability::default();
             let others: Vec<usize> = (0..abilities.len()).filter(works).collect();
-            let mut holding = others.iter().map(|d| self.devices[*d].capacity.is_some());
-            if others.len() == 1 || self.is_direct && holding.all(|holds| holds) {
-                for device in others {
+            let (lone, all_hold) = (others.len() == 1, self.all_hold(Some(device)));
+            for device in others {
+                let is_measured = self.rates[device].holding.observed().is_some();
+                if lone || all_hold && self.direct.is_some() && !is_measured {
                     abilities[device].overhead = 0.0;
                 }
             }

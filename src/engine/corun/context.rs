@@ -101,16 +101,21 @@ impl Purpose {
     }
 }
 
-/// Whether a direct way leads from one device's own memory to another one's.
-fn is_direct(runtime: &RuntimeScope, from: usize, to: usize) -> bool {
-    let path = runtime.peer_path(DeviceId(from), DeviceId(to));
-    path.is_some_and(|path| !path.through_host)
+/// Bytes a second of the direct way from one device's own memory to another one's; `None`
+/// where there is none.
+fn direct_way(runtime: &RuntimeScope, from: usize, to: usize) -> Option<f64> {
+    let path = runtime.peer_path(DeviceId(from), DeviceId(to))?;
+    (!path.through_host).then_some(path.bandwidth)
 }
 
-/// Whether direct ways lead from each of these devices to each other one.
-pub fn are_direct(runtime: &RuntimeScope, devices: &[usize]) -> bool {
-    let mut ways = (devices.iter()).flat_map(|from| devices.iter().map(move |to| (*from, *to)));
-    ways.all(|(from, to)| from == to || is_direct(runtime, from, to))
+/// Bytes a second of the slowest of the direct ways from each of these devices to each other
+/// one, infinitely many for a single one; `None` where such a way is missing.
+pub fn slowest_direct_way(runtime: &RuntimeScope, devices: &[usize]) -> Option<f64> {
+    let ways = (devices.iter()).flat_map(|from| devices.iter().map(move |to| (*from, *to)));
+    let mut ways = ways.filter(|(from, to)| from != to);
+    ways.try_fold(f64::INFINITY, |slowest, (from, to)| {
+        direct_way(runtime, from, to).map(|bandwidth| slowest.min(bandwidth))
+    })
 }
 
 /// What a run and its form of data share.
@@ -149,7 +154,7 @@ impl Context<'_, '_> {
 
     /// Whether copies go from one device's own memory to another one's directly.
     pub fn is_direct(&self, from: usize, to: usize) -> bool {
-        self.devices[from].alive && is_direct(&self.runtime, from, to)
+        self.devices[from].alive && direct_way(&self.runtime, from, to).is_some()
     }
 
     /// The purpose of a chunk's commands on one of the queues for chunks.

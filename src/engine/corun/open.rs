@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::context::{Context, DeviceState, are_direct};
+use super::context::{Context, DeviceState, slowest_direct_way};
 use super::form::{self, Form, Space};
 use super::jobs::Jobs;
 use super::layout::{Layout, length};
@@ -74,11 +74,18 @@ impl<'r, 'w> Corun<'r, 'w> {
         let views = views.map(|(device, space)| view(device, space, (workload, &units), &*form));
         let holds = |device: &usize| spaces[*device].capacity.is_some_and(|units| units > 0);
         let holding: Vec<usize> = (0..spaces.len()).filter(holds).collect();
+        let direct = slowest_direct_way(&runtime, &holding)
+            .filter(|_| holding.len() > 1 && form.runs_ahead(true))
+            .map(|bandwidth| bandwidth / workload.unit_bytes() as f64);
         let setup = Setup {
             units: length(&units),
             steps: options.steps,
             devices: views.collect(),
-            is_direct: form.runs_ahead(true) && are_direct(&runtime, &holding),
+            direct,
+            published: match spaces.iter().any(|space| space.capacity.is_none()) {
+                true if !holding.is_empty() => published(workload, &units, &*form),
+                _ => 0.0,
+            },
         };
         let states = spaces.into_iter().enumerate();
         let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));
@@ -122,6 +129,18 @@ impl<'r, 'w> Corun<'r, 'w> {
         control: &mut Control,
     ) -> Result<Outcome, CorunError> {
         RunState::new(self, balancer).run(control)
+    }
+}
+
+/// What the first tenth of the units reads in each step of the results of the others, in
+/// units.
+fn published(workload: &dyn Divisible, units: &Range<u64>, form: &dyn Form) -> f64 {
+    let middle = units.start + length(units).div_ceil(10);
+    let parts = form.parts(&(middle..units.end), &(units.start..middle), false);
+    let bytes: u64 = parts.iter().map(length).sum();
+    match form.bytes_tell_time() {
+        true => bytes as f64 / workload.unit_bytes() as f64,
+        false => 0.0,
     }
 }
 

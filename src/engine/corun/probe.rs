@@ -22,6 +22,9 @@ const PART: u64 = 32;
 const LEAST_BYTES: u64 = 4 << 20;
 /// ... and is run so often; the last run counts, the others warm up.
 const ROUNDS: u32 = 2;
+/// Where several devices hold units, their kernels are run so often besides in each round: a
+/// single one does not tell equal devices from others. The first one warms up.
+const REPEATS: u32 = 4;
 /// Most chunks of a streaming probe.
 const MOST_CHUNKS: u64 = 96;
 
@@ -114,7 +117,7 @@ impl RunState<'_, '_> {
                         true => (ProbeKind::Beside, beside[device]),
                         false => (ProbeKind::Streamed, streamed[device]),
                     };
-                    self.tell(device, kind, ran, 0);
+                    self.tell(device, kind, ran, (0, false));
                 }
             }
         }
@@ -152,7 +155,13 @@ impl RunState<'_, '_> {
         self.outcome.probe_seconds = took as f64 / 1e9;
     }
 
-    fn tell(&mut self, device: usize, kind: ProbeKind, ran: Ran, more_launches: u64) {
+    fn tell(
+        &mut self,
+        device: usize,
+        kind: ProbeKind,
+        ran: Ran,
+        (more_launches, again): (u64, bool),
+    ) {
         if let Some((units, seconds)) = ran.filter(|_| self.context.devices[device].alive) {
             self.balancer.probed(&Probe {
                 device,
@@ -160,6 +169,7 @@ impl RunState<'_, '_> {
                 units,
                 more_launches,
                 seconds,
+                again,
             });
         }
     }
@@ -182,7 +192,7 @@ impl RunState<'_, '_> {
                 let job = self.probe_held(device, units, false)?;
                 self.drain()?;
                 let ran = self.ran(job.as_slice());
-                self.tell(device, ProbeKind::Held, ran[device], more);
+                self.tell(device, ProbeKind::Held, ran[device], (more, false));
             }
         }
         Ok(())
@@ -205,44 +215,70 @@ impl RunState<'_, '_> {
     ) -> Result<Vec<Ran>, CorunError> {
         let mut sent = Vec::new();
         // The host's are under way while others' units are written.
-        let mut order: Vec<usize> = (0..self.context.devices.len()).collect();
-        order.sort_by_key(|device| !self.context.devices[*device].is_host());
-        for device in order {
-            let (is_host, before) = (
-                self.context.devices[device].is_host(),
-                self.context.submitting,
-            );
-            let job = match is_host {
-                true => Some(self.probe_chunk(device, 0, on_host, untouched)?),
-                false => self.probe_held(device, units, round == 0)?,
-            };
+        for device in self.host_devices() {
+            let before = self.context.submitting;
+            let job = self.probe_chunk(device, 0, on_host, untouched)?;
             let submit = (self.context.submitting - before) as f64 / 1e9;
-            sent.extend(job.map(|job| SubmittedProbe { job, submit }));
+            sent.push(SubmittedProbe { job, submit });
         }
+        let held = self.submit_held(units, round == 0)?;
         self.drain()?;
         let jobs: Vec<usize> = sent.iter().map(|sent| sent.job).collect();
         let alone = self.ran(&jobs);
         for (device, ran) in alone.iter().enumerate() {
-            let kind = match self.context.devices[device].is_host() {
-                true => ProbeKind::Alone,
-                false => ProbeKind::Held,
-            };
-            self.tell(device, kind, *ran, 0);
+            self.tell(device, ProbeKind::Alone, *ran, (0, false));
         }
-        for SubmittedProbe { job, submit } in sent {
-            self.tell_overhead(job, submit, round);
+        for probe in sent {
+            self.tell_overhead(&probe, false);
+        }
+        match held.len() {
+            0 | 1 => self.tell_held(&held, round == 0, false),
+            _ => {
+                for repeat in 0..REPEATS {
+                    let held = self.submit_held(units, false)?;
+                    self.drain()?;
+                    self.tell_held(&held, false, round + repeat > 0);
+                }
+            }
         }
         Ok(alone)
     }
 
+    /// Launches on the units that all devices with memory of their own hold, which are
+    /// written first if asked.
+    fn submit_held(&mut self, units: u64, write: bool) -> Result<Vec<SubmittedProbe>, CorunError> {
+        let mut sent = Vec::new();
+        for device in 0..self.context.devices.len() {
+            if self.context.devices[device].is_host() {
+                continue;
+            }
+            let before = self.context.submitting;
+            let job = self.probe_held(device, units, write)?;
+            let submit = (self.context.submitting - before) as f64 / 1e9;
+            sent.extend(job.map(|job| SubmittedProbe { job, submit }));
+        }
+        Ok(sent)
+    }
+
+    /// Tells the balancer of launches that have ended, which have `waited` for their units
+    /// or were run `again`.
+    fn tell_held(&mut self, sent: &[SubmittedProbe], waited: bool, again: bool) {
+        let jobs: Vec<usize> = sent.iter().map(|sent| sent.job).collect();
+        for (device, ran) in self.ran(&jobs).into_iter().enumerate() {
+            self.tell(device, ProbeKind::Held, ran, (0, again));
+        }
+        for probe in sent {
+            self.tell_overhead(probe, waited);
+        }
+    }
+
     /// Tells what a probe took beside its kernels. No other command of its device
-    /// has completed since.
-    fn tell_overhead(&mut self, job: usize, submit: f64, round: u32) {
-        let job = &self.context.jobs.all[job];
+    /// has completed since. One that `waited` for its units shows no start.
+    fn tell_overhead(&mut self, probe: &SubmittedProbe, waited: bool) {
+        let (job, submit) = (&self.context.jobs.all[probe.job], probe.submit);
         let device = job.device;
         let seconds = |from: Nanos, to: Nanos| to.saturating_sub(from) as f64 / 1e9;
-        // The first one waited for what it computes to be written.
-        let before = match round == 0 && !self.context.devices[device].is_host() {
+        let before = match waited {
             true => submit,
             false => seconds(job.issued, job.started),
         };

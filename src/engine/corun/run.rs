@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::barrier::EndedStep;
-use super::context::{Context, are_direct};
+use super::context::{Context, slowest_direct_way};
 use super::form::{Arrivals, Form, Later, When};
 use super::layout::{Layout, length};
 use super::open::Corun;
@@ -320,8 +320,9 @@ impl<'r, 'w> RunState<'r, 'w> {
             return None;
         }
         let holders = layout.holders()?;
-        (self.form.runs_ahead(holders.len() > 1) && are_direct(&self.context.runtime, &holders))
-            .then_some(holders)
+        let runs_ahead = self.form.runs_ahead(holders.len() > 1)
+            && slowest_direct_way(&self.context.runtime, &holders).is_some();
+        runs_ahead.then_some(holders)
     }
 
     pub(super) fn balancer_fault(&self, step: u32, what: &'static str) -> CorunError {

@@ -93,7 +93,8 @@ fn fixed(
                 min_chunk: worker.least_chunk(work.unit_bytes),
             })
             .collect(),
-        is_direct: false,
+        direct: None,
+        published: 0.0,
     };
     let plan = strategy.build(&setup)?.plan(0);
     let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))
