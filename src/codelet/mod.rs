@@ -15,6 +15,7 @@ pub mod add_norm;
 pub mod convolution;
 pub mod copy;
 pub mod fft;
+mod format;
 pub mod function;
 pub mod gemm;
 pub(crate) mod host;
@@ -30,6 +31,7 @@ pub mod softmax;
 pub mod sort;
 pub mod spmv;
 pub mod stencil;
+mod stored;
 pub mod tile;
 pub mod transpose;
 pub mod zeros;
@@ -38,6 +40,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use format::{Element, Format, ProductPrecision};
 pub use kernel::{
     AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
     Shape, ShapeFn, Step, StepsFn,

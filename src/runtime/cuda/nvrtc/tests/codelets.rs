@@ -10,7 +10,7 @@ use crate::codelet::lu::{LuExchange, LuPanel, LuRow};
 use crate::codelet::mix::Mix;
 use crate::codelet::stencil::{self, Dimensions};
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use crate::codelet::{Codelet, Precision, copy, rows, softmax, spmv, transpose, zeros};
+use crate::codelet::{Codelet, Format, Precision, copy, rows, softmax, spmv, transpose, zeros};
 
 const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F64];
 
@@ -25,6 +25,9 @@ pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
     ];
     for precision in PRECISIONS {
         add_of_precision(precision, &mut all);
+    }
+    for format in Format::ALL {
+        add_of_format(format, &mut all);
     }
     for tile in &TILES {
         for gemm in [Gemm::square(512), Gemm::square(101).transposed()] {
@@ -62,6 +65,22 @@ pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
     };
     all.push((mix.codelet(), of("UuumUmUmUmU")));
     all
+}
+
+/// Products whose factors are stored in a format, with and without guards and gaps.
+fn add_of_format(format: Format, all: &mut Vec<(Codelet, Vec<u64>)>) {
+    for size in [512, 510, 4096] {
+        let tile = GemmTile::new(format, size, size, size);
+        for tile in [tile, tile.transposed(), tile.unaligned()] {
+            all.push((tile.codelet(), of("mmmuuuuuuUUUuu")));
+        }
+    }
+    for size in [512, 510, 101] {
+        let gemm = Gemm::square(size).format(format);
+        for gemm in [gemm, gemm.transposed()] {
+            all.push((gemm.codelet(), of("mmmuuuUUUUU")));
+        }
+    }
 }
 
 fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
