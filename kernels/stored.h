@@ -1,6 +1,6 @@
 // Numbers as they are stored, and the floats that kernels compute with.
 //
-// src/codelet/format.rs defines FORMAT:
+// src/codelet/number_format.rs defines FORMAT:
 //   FORMAT_F16   IEEE 754's binary16
 //   FORMAT_BF16  the upper half of a float
 //   FORMAT_TF32  a float; the factors of products are rounded to 10 bits of the mantissa

@@ -1,7 +1,7 @@
 //! Precisions as arguments.
 
 use clap::ValueEnum;
-use pdawl::codelet::{Format, ProductPrecision};
+use pdawl::codelet::{NumberFormat, ProductPrecision};
 
 /// The precision of a product of dense matrices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -20,18 +20,18 @@ pub enum ProductPrecisionArg {
 impl From<ProductPrecisionArg> for ProductPrecision {
     fn from(arg: ProductPrecisionArg) -> Self {
         match arg {
-            ProductPrecisionArg::F32 => Format::F32.into(),
+            ProductPrecisionArg::F32 => NumberFormat::F32.into(),
             ProductPrecisionArg::F64 => Self::Double,
-            ProductPrecisionArg::F16 => Format::F16.into(),
-            ProductPrecisionArg::Bf16 => Format::Bf16.into(),
-            ProductPrecisionArg::Tf32 => Format::Tf32.into(),
+            ProductPrecisionArg::F16 => NumberFormat::F16.into(),
+            ProductPrecisionArg::Bf16 => NumberFormat::Bf16.into(),
+            ProductPrecisionArg::Tf32 => NumberFormat::Tf32.into(),
         }
     }
 }
 
 /// The format of matrices whose sums are computed in single precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
+pub enum NumberFormatArg {
     #[default]
     F32,
     /// IEEE's half precision; sums are singles
@@ -42,13 +42,13 @@ pub enum FormatArg {
     Tf32,
 }
 
-impl From<FormatArg> for Format {
-    fn from(arg: FormatArg) -> Self {
+impl From<NumberFormatArg> for NumberFormat {
+    fn from(arg: NumberFormatArg) -> Self {
         match arg {
-            FormatArg::F32 => Self::F32,
-            FormatArg::F16 => Self::F16,
-            FormatArg::Bf16 => Self::Bf16,
-            FormatArg::Tf32 => Self::Tf32,
+            NumberFormatArg::F32 => Self::F32,
+            NumberFormatArg::F16 => Self::F16,
+            NumberFormatArg::Bf16 => Self::Bf16,
+            NumberFormatArg::Tf32 => Self::Tf32,
         }
     }
 }

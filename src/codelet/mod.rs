@@ -15,7 +15,6 @@ pub mod add_norm;
 pub mod convolution;
 pub mod copy;
 pub mod fft;
-mod format;
 pub mod function;
 pub mod gemm;
 pub(crate) mod host;
@@ -25,6 +24,7 @@ pub mod lu;
 pub mod memory;
 pub mod mix;
 mod name;
+mod number_format;
 mod precision;
 pub mod rows;
 pub mod softmax;
@@ -40,7 +40,6 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use format::{Element, Format, ProductPrecision};
 pub use kernel::{
     AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
     Shape, ShapeFn, Step, StepsFn,
@@ -48,6 +47,7 @@ pub use kernel::{
 pub use library::LibraryKernel;
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;
+pub use number_format::{Element, NumberFormat, ProductPrecision};
 pub use precision::Precision;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.

@@ -52,7 +52,7 @@ impl Stored for f32 {
     }
 }
 
-/// A single whose products are those of [`Format::Tf32`](super::Format::Tf32).
+/// A single whose products are those of [`NumberFormat::Tf32`](super::NumberFormat::Tf32).
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(in crate::codelet) struct Tf32(f32);

@@ -43,7 +43,7 @@ use half::{bf16, f16};
 
 use super::library::{Library, LibraryCall, Operand, are_sizes, u32_at, u64_at};
 use super::stored::Tf32;
-use super::{Codelet, Cost, Format, HostCode, LibraryKernel, SharedKernel, Value};
+use super::{Codelet, Cost, HostCode, LibraryKernel, NumberFormat, SharedKernel, Value};
 
 /// Rows and columns of a unit.
 pub const BLOCK: u32 = 64;
@@ -52,7 +52,7 @@ pub const BLOCK: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gemm {
     /// Of all matrices.
-    pub format: Format,
+    pub format: NumberFormat,
     pub rows: u32,
     pub columns: u32,
     pub depth: u32,
@@ -71,7 +71,7 @@ impl Gemm {
     /// Square matrices of this many rows, of singles.
     pub fn square(size: u32) -> Self {
         Self {
-            format: Format::F32,
+            format: NumberFormat::F32,
             rows: size,
             columns: size,
             depth: size,
@@ -84,7 +84,7 @@ impl Gemm {
     }
 
     /// With matrices of this format.
-    pub fn format(self, format: Format) -> Self {
+    pub fn format(self, format: NumberFormat) -> Self {
         Self { format, ..self }
     }
 
@@ -180,12 +180,12 @@ impl Gemm {
 }
 
 /// The host's implementation.
-fn on_host<const TRANSPOSED: bool>(format: Format) -> SharedKernel {
+fn on_host<const TRANSPOSED: bool>(format: NumberFormat) -> SharedKernel {
     match format {
-        Format::F16 => host::multiply::<f16, TRANSPOSED>,
-        Format::Bf16 => host::multiply::<bf16, TRANSPOSED>,
-        Format::Tf32 => host::multiply::<Tf32, TRANSPOSED>,
-        Format::F32 => host::multiply::<f32, TRANSPOSED>,
+        NumberFormat::F16 => host::multiply::<f16, TRANSPOSED>,
+        NumberFormat::Bf16 => host::multiply::<bf16, TRANSPOSED>,
+        NumberFormat::Tf32 => host::multiply::<Tf32, TRANSPOSED>,
+        NumberFormat::F32 => host::multiply::<f32, TRANSPOSED>,
     }
 }
 

@@ -32,7 +32,7 @@ use crate::codelet::host::Arguments;
 use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
 use crate::codelet::stored::Tf32;
 use crate::codelet::{
-    Codelet, Cost, Element, Format, HostCode, HostValue, LibraryKernel, ProductPrecision,
+    Codelet, Cost, Element, HostCode, HostValue, LibraryKernel, NumberFormat, ProductPrecision,
     SharedKernel, Value,
 };
 
@@ -160,10 +160,10 @@ impl GemmTile {
 /// The host's implementation.
 fn host<const TRANSPOSED: bool>(precision: ProductPrecision) -> SharedKernel {
     match precision {
-        ProductPrecision::Single(Format::F16) => run::<f16, TRANSPOSED>,
-        ProductPrecision::Single(Format::Bf16) => run::<bf16, TRANSPOSED>,
-        ProductPrecision::Single(Format::Tf32) => run::<Tf32, TRANSPOSED>,
-        ProductPrecision::Single(Format::F32) => run::<f32, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::F16) => run::<f16, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::Bf16) => run::<bf16, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::Tf32) => run::<Tf32, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::F32) => run::<f32, TRANSPOSED>,
         ProductPrecision::Double => run::<f64, TRANSPOSED>,
     }
 }
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_papers_task_has_its_operations() {
-        let task = GemmTile::new(Format::F32, 960, 960, 3840);
+        let task = GemmTile::new(NumberFormat::F32, 960, 960, 3840);
         assert_eq!(task.cost().flops, 2.0 * 960.0 * 960.0 * 3840.0);
         // A block row, a block column and a tile of C.
         assert_eq!(task.cost().bytes, 2.0 * 14_745_600.0 + 3_686_400.0);

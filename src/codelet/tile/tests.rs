@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 
 use super::*;
-use crate::codelet::Format;
 use crate::codelet::HostValue;
+use crate::codelet::NumberFormat;
 use crate::codelet::host::run_on_threads;
 use crate::tile_cases::{Case, Layout, Number, Real};
 
@@ -150,7 +150,7 @@ fn products_are_right() {
 }
 
 /// Products of a format, whose depth may be several panels.
-fn gemm_of_format<F: Number>(format: Format) {
+fn gemm_of_format<F: Number>(format: NumberFormat) {
     let deep = [[3, 5, 512], [2, 1, 1030], [33, 20, 700]];
     for [m, n, k] in sizes().chain(deep) {
         for (alpha, beta) in FACTORS {
@@ -170,15 +170,15 @@ fn gemm_of_format<F: Number>(format: Format) {
 
 #[test]
 fn products_of_formats_of_fewer_bits_are_right() {
-    gemm_of_format::<f16>(Format::F16);
-    gemm_of_format::<bf16>(Format::Bf16);
-    gemm_of_format::<f32>(Format::Tf32);
+    gemm_of_format::<f16>(NumberFormat::F16);
+    gemm_of_format::<bf16>(NumberFormat::Bf16);
+    gemm_of_format::<f32>(NumberFormat::Tf32);
 }
 
 #[test]
 fn products_of_tf32_have_rounded_factors() {
-    let case = Case::gemm(GemmTile::new(Format::Tf32, 40, 40, 40));
-    let of_f32 = Case::gemm(GemmTile::new(Format::F32, 40, 40, 40));
+    let case = Case::gemm(GemmTile::new(NumberFormat::Tf32, 40, 40, 40));
+    let of_f32 = Case::gemm(GemmTile::new(NumberFormat::F32, 40, 40, 40));
     let [found, right] = [&case, &of_f32].map(run::<f32, f32>);
     let is_far = |(found, right): (&f32, &f32)| (found - right).abs() > 1e-5;
     assert!(found.iter().zip(&right).any(is_far));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::codelet::{Format, Precision};
+use crate::codelet::{NumberFormat, Precision};
 use crate::engine::graph::host_bytes;
 use crate::engine::graph::reference::reference;
 use crate::graph::{Components, DatumId};
@@ -108,10 +108,10 @@ const PRECISIONS: [(Precision, f64); 2] = [
 ];
 
 const PRODUCTS: [ProductPrecision; 5] = [
-    ProductPrecision::Single(Format::F16),
-    ProductPrecision::Single(Format::Bf16),
-    ProductPrecision::Single(Format::Tf32),
-    ProductPrecision::Single(Format::F32),
+    ProductPrecision::Single(NumberFormat::F16),
+    ProductPrecision::Single(NumberFormat::Bf16),
+    ProductPrecision::Single(NumberFormat::Tf32),
+    ProductPrecision::Single(NumberFormat::F32),
     ProductPrecision::Double,
 ];
 
@@ -201,7 +201,7 @@ fn devices(name: &str) -> Vec<Device> {
 fn host_memory_is_that_of_the_tiles() {
     for (operation, precision) in [
         (product((33, 17, 40)), ProductPrecision::Double),
-        (product((33, 17, 40)), Format::F16.into()),
+        (product((33, 17, 40)), NumberFormat::F16.into()),
         (
             Operation::Factorisation { rows: 70 },
             ProductPrecision::Double,
@@ -244,7 +244,7 @@ fn host_memory_is_that_of_the_tiles() {
     }
     let huge = Operation::Factorisation { rows: u32::MAX };
     assert_eq!(
-        product((2, 3, 4)).matrix_bytes(1, Format::Bf16.into()),
+        product((2, 3, 4)).matrix_bytes(1, NumberFormat::Bf16.into()),
         2 * 20 + 4 * 6
     );
     assert_eq!(huge.matrix_bytes(1, ProductPrecision::Double), u64::MAX);
@@ -309,7 +309,7 @@ fn a_broken_product_is_found() {
 
 #[test]
 fn one_number_that_is_wrong_by_a_percent_is_found() {
-    for format in [Format::F16, Format::Bf16, Format::F32] {
+    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::F32] {
         let mut computed = Computed::new(task(product((60, 50, 70)), format));
         assert!(computed.verify().right());
         let c = computed.datum(Matrix::C, (1, 2));
@@ -334,7 +334,7 @@ fn a_wrong_number_is_found_in_every_precision() {
 #[test]
 fn factorisations_refuse_other_formats() {
     let operation = Operation::Factorisation { rows: 40 };
-    for format in [Format::F16, Format::Bf16, Format::Tf32] {
+    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
         let task = task(operation, format);
         let refused = task.tiled(&Arc::new(Inputs::generated(operation, 1)));
         let told = refused.unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use pdawl::codelet::gemm::Gemm;
 use pdawl::codelet::tile::{BLOCK, GemmTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Element, Format, Precision, ProductPrecision, Value};
+use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision, Value};
 
 use super::{
     At, BLAS, BOTH, by_library, bytes, numbers, places, random, real, sizes, tolerance,
@@ -42,10 +42,10 @@ fn compare(
 }
 
 const PRODUCTS: [ProductPrecision; 5] = [
-    ProductPrecision::Single(Format::F16),
-    ProductPrecision::Single(Format::Bf16),
-    ProductPrecision::Single(Format::Tf32),
-    ProductPrecision::Single(Format::F32),
+    ProductPrecision::Single(NumberFormat::F16),
+    ProductPrecision::Single(NumberFormat::Bf16),
+    ProductPrecision::Single(NumberFormat::Tf32),
+    ProductPrecision::Single(NumberFormat::F32),
     ProductPrecision::Double,
 ];
 
@@ -141,7 +141,7 @@ fn batches_are_multiplied_by_their_matrices() {
         (true, true, 3, 2..3),
     ]
     .into_iter()
-    .flat_map(|of| Format::ALL.map(|format| (format, of.clone())))
+    .flat_map(|of| NumberFormat::ALL.map(|format| (format, of.clone())))
     {
         let (transposed, common_a, batch, some) = of;
         let (m, n, k) = (70, 9, 5);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use pdawl::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Format, Memory, Precision, Value};
+use pdawl::codelet::{Memory, NumberFormat, Precision, Value};
 
 use super::harness::{Bench, contents, launch, read, write};
 use crate::tile_cases::{Case, Layout, Number, Real};
@@ -67,7 +67,7 @@ fn products_of_double_precision_are_right() {
     products::<f64>();
 }
 
-fn products_of_format<F: Number>(format: Format) {
+fn products_of_format<F: Number>(format: NumberFormat) {
     let mut bench = Bench::of_buffers();
     for [m, n, k] in PRODUCTS {
         let tile = GemmTile::new(format, m, n, k);
@@ -88,17 +88,17 @@ fn products_of_format<F: Number>(format: Format) {
 
 #[test]
 fn products_of_half_precision_are_right() {
-    products_of_format::<f16>(Format::F16);
+    products_of_format::<f16>(NumberFormat::F16);
 }
 
 #[test]
 fn products_of_bfloat16_are_right() {
-    products_of_format::<bf16>(Format::Bf16);
+    products_of_format::<bf16>(NumberFormat::Bf16);
 }
 
 #[test]
 fn products_of_tf32_are_right() {
-    products_of_format::<f32>(Format::Tf32);
+    products_of_format::<f32>(NumberFormat::Tf32);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::Libraries;
 use super::functions::{Input, Pointer, check};
 use super::handles::{Blas, Shape, Solver};
 use crate::codelet::library::{LibraryCall, Lines, Operand, Side};
-use crate::codelet::{Element, Format, Precision, ProductPrecision};
+use crate::codelet::{Element, NumberFormat, Precision, ProductPrecision};
 use crate::runtime::cuda::device::OpenDevice;
 use crate::runtime::cuda::handle::Stream;
 
@@ -164,8 +164,8 @@ fn data_type(element: Element) -> c_int {
 /// factors rounded to TF32, or in double precision.
 fn compute_type(precision: ProductPrecision) -> c_int {
     match precision {
-        ProductPrecision::Single(Format::F16 | Format::Bf16 | Format::F32) => 68,
-        ProductPrecision::Single(Format::Tf32) => 77,
+        ProductPrecision::Single(NumberFormat::F16 | NumberFormat::Bf16 | NumberFormat::F32) => 68,
+        ProductPrecision::Single(NumberFormat::Tf32) => 77,
         ProductPrecision::Double => 70,
     }
 }

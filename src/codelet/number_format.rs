@@ -7,7 +7,7 @@ use super::Precision;
 
 /// A format of numbers whose sums are computed in single precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum NumberFormat {
     /// IEEE 754's binary16: 11 bits of precision, at most 65504.
     F16,
     /// bfloat16: a single's exponent, and 8 bits of precision.
@@ -19,7 +19,7 @@ pub enum Format {
     F32,
 }
 
-impl Format {
+impl NumberFormat {
     pub const ALL: [Self; 4] = [Self::F16, Self::Bf16, Self::Tf32, Self::F32];
 
     /// `f16`, `bf16`, `tf32` or `f32`.
@@ -41,13 +41,27 @@ impl Format {
         }
     }
 
+    /// The format of the same numbers where they are not multiplied.
+    pub(super) fn unmultiplied(self) -> Self {
+        match self {
+            Self::Tf32 => Self::F32,
+            other => other,
+        }
+    }
+
+    /// The greatest relative error that rounding a factor makes; 0 where factors are multiplied
+    /// as they are stored.
+    pub fn factor_error(self) -> f64 {
+        match self {
+            Self::Tf32 => TF32_UNIT,
+            Self::F16 | Self::Bf16 | Self::F32 => 0.0,
+        }
+    }
+
     /// The greatest relative error of a product of two stored numbers whose factors are
     /// rounded first; 0 where they are multiplied as they are stored.
     pub fn product_error(self) -> f64 {
-        match self {
-            Self::Tf32 => (1.0 + TF32_UNIT) * (1.0 + TF32_UNIT) - 1.0,
-            Self::F16 | Self::Bf16 | Self::F32 => 0.0,
-        }
+        (1.0 + self.factor_error()).powi(2) - 1.0
     }
 
     /// The format for `kernels/stored.h`, as an option of a compiler.
@@ -67,7 +81,7 @@ const TF32_UNIT: f64 = 1.0 / 2048.0;
 /// The precision of a product: the format of its factors, whose sums are singles, or doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProductPrecision {
-    Single(Format),
+    Single(NumberFormat),
     Double,
 }
 
@@ -97,8 +111,8 @@ impl ProductPrecision {
     }
 }
 
-impl From<Format> for ProductPrecision {
-    fn from(format: Format) -> Self {
+impl From<NumberFormat> for ProductPrecision {
+    fn from(format: NumberFormat) -> Self {
         Self::Single(format)
     }
 }
@@ -106,7 +120,7 @@ impl From<Format> for ProductPrecision {
 impl From<Precision> for ProductPrecision {
     fn from(precision: Precision) -> Self {
         match precision {
-            Precision::F32 => Self::Single(Format::F32),
+            Precision::F32 => Self::Single(NumberFormat::F32),
             Precision::F64 => Self::Double,
         }
     }
@@ -201,7 +215,7 @@ mod tests {
         let expected = [11, 8, 24, 53].map(|bits| 0.5_f64.powi(bits));
         assert_eq!(units.map(Element::unit), expected);
         assert_eq!(Element::F16.least(), 0.5_f64.powi(14));
-        let of_product = Format::Tf32.product_error();
+        let of_product = NumberFormat::Tf32.product_error();
         assert!((0.5_f64.powi(10)..0.5_f64.powi(10) * 1.001).contains(&of_product));
     }
 }
