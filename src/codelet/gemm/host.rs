@@ -55,7 +55,7 @@ pub(super) unsafe fn multiply<T: Product, const TRANSPOSED: bool>(
             let size = (down.len(), right.len(), depth);
             let of = (
                 a.from(down.start, 0),
-                b.from_column(right.start, TRANSPOSED),
+                b.beginning_at(right.start, TRANSPOSED),
                 TRANSPOSED,
             );
             let c = c.from(down.start, right.start);

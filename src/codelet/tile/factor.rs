@@ -86,7 +86,7 @@ macro_rules! converted {
             ) {
                 for_each_part(threads, size, |down, right| {
                     let part = (down.len(), right.len(), size.2);
-                    let b = b.from_column(right.start, transposed);
+                    let b = b.beginning_at(right.start, transposed);
                     let of = (a.from(down.start, 0), b, transposed);
                     // SAFETY: the caller's contract; parts are apart.
                     unsafe { by_panels(c.from(down.start, right.start), part, of, factors) }
@@ -103,7 +103,7 @@ macro_rules! converted {
             ) {
                 for_each_part(threads, size, |down, right| {
                     let part = (down.len(), right.len(), size.2);
-                    let b = b.from_column(right.start, transposed);
+                    let b = b.beginning_at(right.start, transposed);
                     let of = (a.from(down.start, 0), b, transposed);
                     let width = right.len();
                     let mut sums = vec![0.0; down.len() * width];

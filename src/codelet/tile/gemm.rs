@@ -217,7 +217,7 @@ unsafe fn run<F: Factor, const TRANSPOSED: bool>(
         let down = down.start * block..(down.end * block).min(rows);
         let right = right.start * block..(right.end * block).min(columns);
         let size = (down.len(), right.len(), depth);
-        let b = b.from_column(right.start, TRANSPOSED);
+        let b = b.beginning_at(right.start, TRANSPOSED);
         let c = c.from(down.start, right.start);
         let of = (a.from(down.start, 0), b, TRANSPOSED);
         // SAFETY: the matrices have these rows and columns, only this call touches

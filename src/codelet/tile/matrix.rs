@@ -257,7 +257,7 @@ impl<T: Copy> Matrix<T> {
     }
 
     /// The part of a product's B, or with `transposed` of its B^T, from this column on.
-    pub(in crate::codelet) fn from_column(self, column: usize, transposed: bool) -> Self {
+    pub(in crate::codelet) fn beginning_at(self, column: usize, transposed: bool) -> Self {
         match transposed {
             true => self.from(column, 0),
             false => self.from(0, column),
@@ -302,7 +302,7 @@ impl<T: Number> Matrix<T> {
         factors: (T, T),
     ) {
         for_each_part(threads, size, |down, right| {
-            let b = b.from_column(right.start, transposed);
+            let b = b.beginning_at(right.start, transposed);
             let part = (down.len(), right.len(), size.2);
             let a = a.from(down.start, 0);
             // SAFETY: the caller's contract; parts are apart.
