@@ -1,11 +1,12 @@
-// y = normalise(x + every z), row by row, in single precision. Normalisation
+// y = normalise(x + every z), row by row, in single precision; stored.h converts x, y and
+// every z. Normalisation
 // subtracts a row's mean and divides by its standard deviation.
 // src/codelet/add_norm/mod.rs describes the arguments.
 //
 // A work-group computes one row. Each work-item reads and writes only its own
 // columns, so it may read back what it wrote. Only the sums need the group.
 //
-// src/codelet/add_norm/opencl.rs defines three macros. LANES is the size of a
+// src/codelet/add_norm/opencl.rs defines FORMAT (stored.h) and three macros. LANES is the size of a
 // work-group. Since the number of z varies, Z_PARAMETERS declares the buffers z0,
 // z1 ... and their numbers of summands n0, n1 ... as parameters, and ADD_ALL(at)
 // applies SUM_OF to each of them.
@@ -14,7 +15,22 @@
 
 #define SUM_OF(z, n, at)                            \
     for (uint summand = 0; summand < n; summand++)  \
-        value += z[at + summand * apart];
+        value += value_of(z[at + summand * apart]);
+
+// FIRST(at) declares `value` as the sum of element `at` of all, and AGAIN(at) declares it once
+// more: y keeps sums of singles, and would round others.
+#if FORMAT == FORMAT_F32
+#define FIRST(at)        \
+    float value = x[at]; \
+    ADD_ALL(at)          \
+    y[at] = value;
+#define AGAIN(at) const float value = y[at];
+#else
+#define FIRST(at)                  \
+    float value = value_of(x[at]); \
+    ADD_ALL(at)
+#define AGAIN(at) FIRST(at)
+#endif
 
 // Returns the sum of the work-items' values to every work-item. A `scratch` array
 // serves one sum.
@@ -30,7 +46,7 @@ static inline float sum_of_group(float value, uint lane, __local float *scratch)
 }
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
-void add_norm(__global const float *restrict x, __global float *restrict y,
+void add_norm(__global const stored *restrict x, __global stored *restrict y,
               uint width, float least, ulong apart Z_PARAMETERS)
 {
     __local float sum_scratch[LANES];
@@ -40,22 +56,22 @@ void add_norm(__global const float *restrict x, __global float *restrict y,
 
     float sum = 0.0f;
     for (uint column = lane; column < width; column += LANES) {
-        const size_t at = begin + column;
-        float value = x[at];
-        ADD_ALL(at)
-        y[at] = value;
+        FIRST(begin + column)
         sum += value;
     }
     const float mean = sum_of_group(sum, lane, sum_scratch) / width;
 
     float squares = 0.0f;
     for (uint column = lane; column < width; column += LANES) {
-        const float difference = y[begin + column] - mean;
+        AGAIN(begin + column)
+        const float difference = value - mean;
         squares = fma(difference, difference, squares);
     }
     const float variance = sum_of_group(squares, lane, square_scratch) / width;
 
     const float scale = 1.0f / sqrt(variance + least);
-    for (uint column = lane; column < width; column += LANES)
-        y[begin + column] = (y[begin + column] - mean) * scale;
+    for (uint column = lane; column < width; column += LANES) {
+        AGAIN(begin + column)
+        y[begin + column] = stored_of((value - mean) * scale);
+    }
 }

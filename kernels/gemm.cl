@@ -1,4 +1,5 @@
-// C = A B for a batch of row-major matrices in single precision.
+// C = A B for a batch of row-major matrices in single precision, or stored in another format,
+// which stored.h converts when A and B are read and C is written.
 // src/codelet/gemm/mod.rs describes the arguments and the sizes.
 //
 // A work-group computes a tile of TM x TN elements of C. Each work-item computes
@@ -13,7 +14,7 @@
 // once. PAD separates the columns, so that a write of a row of A causes two-way
 // instead of four-way bank conflicts.
 //
-// src/codelet/gemm/opencl.rs defines these macros:
+// src/codelet/gemm/opencl.rs defines FORMAT (stored.h) and these macros:
 //   TM TN TK WM WN   the sizes above
 //   WHOLE            1 if the tiles cover C exactly and the stages the depth: no
 //                    bounds checks
@@ -41,57 +42,58 @@
 #define B_READS (TN * TK / 4 / ITEMS)
 
 // Reads 4 elements of a row; elements outside of the matrix are 0.
-static inline float4 read_four(__global const float *matrix, uint row, uint column,
+static inline float4 read_four(__global const stored *matrix, uint row, uint column,
                            uint rows, uint columns)
 {
-    __global const float *from = matrix + (size_t)row * columns + column;
+    __global const stored *from = matrix + (size_t)row * columns + column;
 #if WHOLE
-    return *(__global const float4 *)from;
+    return factors_of(*(__global const stored4 *)from);
 #elif QUADS
-    return row < rows && column < columns ? *(__global const float4 *)from : (float4)(0.0f);
+    return row < rows && column < columns ? factors_of(*(__global const stored4 *)from)
+                                          : (float4)(0.0f);
 #else
     float4 four = (float4)(0.0f);
     if (row < rows) {
         if (column < columns)
-            four.x = from[0];
+            four.x = factor_of(from[0]);
         if (column + 1 < columns)
-            four.y = from[1];
+            four.y = factor_of(from[1]);
         if (column + 2 < columns)
-            four.z = from[2];
+            four.z = factor_of(from[2]);
         if (column + 3 < columns)
-            four.w = from[3];
+            four.w = factor_of(from[3]);
     }
     return four;
 #endif
 }
 
 // Writes 4 elements of a row, except those outside of the matrix.
-static inline void write_four(__global float *matrix, float4 four, uint row, uint column,
+static inline void write_four(__global stored *matrix, float4 four, uint row, uint column,
                        uint rows, uint columns)
 {
-    __global float *to = matrix + (size_t)row * columns + column;
+    __global stored *to = matrix + (size_t)row * columns + column;
 #if WHOLE
-    *(__global float4 *)to = four;
+    *(__global stored4 *)to = fours_of(four);
 #elif QUADS
     if (row < rows && column < columns)
-        *(__global float4 *)to = four;
+        *(__global stored4 *)to = fours_of(four);
 #else
     if (row < rows) {
         if (column < columns)
-            to[0] = four.x;
+            to[0] = stored_of(four.x);
         if (column + 1 < columns)
-            to[1] = four.y;
+            to[1] = stored_of(four.y);
         if (column + 2 < columns)
-            to[2] = four.z;
+            to[2] = stored_of(four.z);
         if (column + 3 < columns)
-            to[3] = four.w;
+            to[3] = stored_of(four.w);
     }
 #endif
 }
 
 // Reads a work-item's part of a stage into registers: columns from `at` of the
 // rows from `first`.
-static inline void read_columns(__global const float *matrix, float4 *next, uint reads, uint item,
+static inline void read_columns(__global const stored *matrix, float4 *next, uint reads, uint item,
                                 uint first, uint at, uint rows, uint columns)
 {
 #pragma unroll
@@ -118,7 +120,7 @@ static inline void store_columns(__local float *stage, const float4 *next, uint 
 
 // Reads a work-item's part of a stage of B into registers: rows from `at` of the
 // columns from `first`.
-static inline void read_rows(__global const float *matrix, float4 *next, uint item,
+static inline void read_rows(__global const stored *matrix, float4 *next, uint item,
                              uint first, uint at, uint rows, uint columns)
 {
 #pragma unroll
@@ -150,8 +152,8 @@ static inline void store_rows(__local float *stage, const float4 *next, uint ite
 #define STORE_A(stage) store_columns((__local float *)a_stage[stage], a_next, A_READS, item, TM + PAD)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void gemm(__global const float *restrict a, __global const float *restrict b,
-          __global float *restrict c, uint rows, uint columns, uint depth,
+void gemm(__global const stored *restrict a, __global const stored *restrict b,
+          __global stored *restrict c, uint rows, uint columns, uint depth,
           ulong a_apart, ulong b_apart, ulong c_apart, ulong a_first, ulong b_first)
 {
     __local float4 a_stage[2][TK][(TM + PAD) / 4];

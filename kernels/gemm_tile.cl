@@ -1,6 +1,7 @@
 // C = beta C + alpha A B, or C = beta C + alpha A B^T, for one tile of an
 // out-of-core product or factorization, in single or double precision; with SYRK, the
-// lower triangle of C = beta C + alpha A A^T.
+// lower triangle of C = beta C + alpha A A^T. In single precision, A and B may be stored in
+// another format, which stored.h converts when they are read.
 //
 // Matrices are stored by rows. A has m rows and k columns. B has k rows and n
 // columns; with TRANSPOSED, n rows and k columns. C has m rows and n columns.
@@ -14,6 +15,7 @@
 //
 // Macros of the host:
 //   DOUBLE        1 for double precision, 0 for single
+//   FORMAT        with DOUBLE 0: how A and B are stored
 //   TRANSPOSED    1 for A B^T, 0 for A B
 //   SYRK          1 for A A^T, with TRANSPOSED and TM = TN: the kernel is syrk_tile. With
 //                 g = ceil(n / TN) its global size is (g * (g + 1) / 2 * ITEMS, 1)
@@ -32,7 +34,7 @@
 //                 compute the same tiles without
 //   WHOLE         1 if TM, TN and TK divide m, n and k: no bounds checks
 //   ALIGNED       1 if lda, ldb, ldc and the first elements are multiples of 4 in
-//                 single and of 2 in double precision: 16 bytes a memory access
+//                 single and of 2 in double precision: that many a memory access
 //
 // Choices that are fastest on an H200, with 1024, 2048 and 4096 rows, columns and
 // depth (TFLOP/s of A B):
@@ -53,6 +55,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double real;
 typedef double2 vec;
+typedef double stored;
 #define V 2
 #else
 typedef float real;
@@ -114,7 +117,31 @@ typedef union {
     real r[V];
 } elements;
 
-// Reads V elements of a row; elements outside of the matrix are 0.
+#if DOUBLE
+#define FACTOR_OF(one) (one)
+#define FACTORS_OF(two) (two)
+#define STORED_VEC double2
+#else
+#define FACTOR_OF(one) factor_of(one)
+#define FACTORS_OF(four) factors_of(four)
+#define STORED_VEC stored4
+#endif
+
+// Reads V elements of a row of A or B; elements outside of the matrix are 0.
+static inline vec read_factors(__global const stored *from, uint row, uint column, uint rows,
+                               uint columns)
+{
+#if ALIGNED
+    if (WHOLE || (row < rows && column + V <= columns))
+        return FACTORS_OF(*(__global const STORED_VEC *)from);
+#endif
+    elements e;
+    EACH(i, V)
+        e.r[i] = WHOLE || (row < rows && column + i < columns) ? FACTOR_OF(from[i]) : (real)0;
+    return e.v;
+}
+
+// Reads V elements of a row of C; elements outside of the matrix are 0.
 static inline vec read_vec(__global const real *from, uint row, uint column, uint rows,
                            uint columns)
 {
@@ -224,10 +251,10 @@ static inline void copy_vec(__local real *to, __global const real *from, uint ro
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 #if SYRK
-void syrk_tile(__global const real *restrict a, __global real *restrict c, uint n, uint k, uint lda,
-               uint ldc, ulong a_first, ulong c_first, real alpha, real beta)
+void syrk_tile(__global const stored *restrict a, __global real *restrict c, uint n, uint k,
+               uint lda, uint ldc, ulong a_first, ulong c_first, real alpha, real beta)
 #else
-void gemm_tile(__global const real *restrict a, __global const real *restrict b,
+void gemm_tile(__global const stored *restrict a, __global const stored *restrict b,
                __global real *restrict c, uint m, uint n, uint k, uint lda, uint ldb, uint ldc,
                ulong a_first, ulong b_first, ulong c_first, real alpha, real beta)
 #endif
@@ -250,7 +277,7 @@ void gemm_tile(__global const real *restrict a, __global const real *restrict b,
         group_column -= ++group_row;
     const uint first_row = group_row * TM;
     const uint first_column = group_column * TN;
-    __global const real *b = a;
+    __global const stored *b = a;
     const uint m = n, ldb = lda;
     const ulong b_first = a_first;
 #else
@@ -310,11 +337,11 @@ void gemm_tile(__global const real *restrict a, __global const real *restrict b,
 #define START(at, stage) { \
         EACH(i, A_READS) { \
             const uint read = item + i * ITEMS; \
-            a_next[i] = read_vec(A_READ(at)); \
+            a_next[i] = read_factors(A_READ(at)); \
         } \
         EACH(i, B_READS) { \
             const uint read = item + i * ITEMS; \
-            b_next[i] = read_vec(B_READ(at)); \
+            b_next[i] = read_factors(B_READ(at)); \
         } \
     }
 #define FINISH(stage) { \

@@ -1,14 +1,13 @@
-// y = softmax(factor x), row by row, in single precision.
+// y = softmax(factor x), row by row, in single precision; stored.h converts x and y.
 // src/codelet/softmax/mod.rs describes the arguments.
 //
-// A work-group computes one row. Each work-item reads and writes only its own
-// columns, so it may read back what it wrote. Only the maximum and the sum need
-// the group.
+// A work-group computes one row. Exponentials are computed twice, once for their sum: y is
+// rounded once, and nothing is read back.
 //
-// src/codelet/softmax/opencl.rs defines LANES, the size of a work-group.
+// src/codelet/softmax/opencl.rs defines FORMAT (stored.h), and LANES, the size of a work-group.
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
-void softmax(__global const float *restrict x, __global float *restrict y,
+void softmax(__global const stored *restrict x, __global stored *restrict y,
              uint width, float factor)
 {
     // Every work-item reads the whole array, which replaces a tree reduction.
@@ -21,7 +20,7 @@ void softmax(__global const float *restrict x, __global float *restrict y,
 
     float maximum = -INFINITY;
     for (uint column = lane; column < width; column += LANES)
-        maximum = fmax(maximum, x[column]);
+        maximum = fmax(maximum, value_of(x[column]));
     maxima[lane] = maximum;
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
@@ -29,11 +28,8 @@ void softmax(__global const float *restrict x, __global float *restrict y,
         maximum = fmax(maximum, maxima[i]);
 
     float sum = 0.0f;
-    for (uint column = lane; column < width; column += LANES) {
-        const float exponential = exp(factor * (x[column] - maximum));
-        y[column] = exponential;
-        sum += exponential;
-    }
+    for (uint column = lane; column < width; column += LANES)
+        sum += exp(factor * (value_of(x[column]) - maximum));
     sums[lane] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     float total = 0.0f;
@@ -43,5 +39,5 @@ void softmax(__global const float *restrict x, __global float *restrict y,
 
     const float scale = 1.0f / total;
     for (uint column = lane; column < width; column += LANES)
-        y[column] *= scale;
+        y[column] = stored_of(exp(factor * (value_of(x[column]) - maximum)) * scale);
 }

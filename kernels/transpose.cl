@@ -1,17 +1,17 @@
-// y = x^T for a batch of row-major matrices in single precision.
+// y = x^T for a batch of row-major matrices.
 // src/codelet/transpose/mod.rs describes the arguments.
 //
 // A work-group of SIDE x DEEP work-items transposes a tile of SIDE x SIDE elements
 // in local memory, so that reads and writes of global memory are coalesced. A
 // padding column avoids bank conflicts.
 //
-// src/codelet/transpose/opencl.rs defines SIDE and DEEP.
+// src/codelet/transpose/opencl.rs defines SIDE, DEEP and FORMAT (stored.h).
 
 __kernel __attribute__((reqd_work_group_size(SIDE, DEEP, 1)))
-void transpose(__global const float *restrict x, __global float *restrict y,
+void transpose(__global const stored *restrict x, __global stored *restrict y,
                uint rows, uint columns)
 {
-    __local float tile[SIDE][SIDE + 1];
+    __local stored tile[SIDE][SIDE + 1];
     const uint across = get_local_id(0);
     const uint down = get_local_id(1);
     const size_t matrix = get_global_id(2) * rows * columns;

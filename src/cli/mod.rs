@@ -36,6 +36,7 @@ mod model;
 mod output;
 mod paths;
 mod policies;
+mod precision;
 mod predict;
 mod product;
 mod profile;

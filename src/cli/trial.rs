@@ -17,10 +17,12 @@ use pdawl::runtime::select::{self, Libraries, Selection};
 use super::args::Format;
 use super::failure::{Failure, refused, wrong_devices};
 use super::integer::integer;
+use super::precision::NumberFormatArg;
 use super::{interrupt, terminal};
 
 const EXAMPLES: &str = "Examples:\n  pdawl bench codelet gemm --size 512 --batch 16\n  \
                         pdawl bench codelet gemm --size 512 --queues 8 --devices opencl0.0\n  \
+                        pdawl bench codelet gemm --size 4096 --precision bf16\n  \
                         pdawl bench codelet softmax --size 512 --batch 16 --format json";
 
 #[derive(Debug, clap::Args)]
@@ -37,6 +39,10 @@ pub struct Args {
     /// Matrices of a launch; for add-norm, summands
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1024_u32))]
     batch: u32,
+
+    /// The precision of all matrices; sums are f32
+    #[arg(long, value_enum, default_value_t)]
+    precision: NumberFormatArg,
 
     /// gemm with its second operand stored transposed
     #[arg(long)]
@@ -86,7 +92,7 @@ enum Name {
 
 impl Args {
     fn case(&self) -> Result<Case, Failure> {
-        let (size, batch) = (self.size, self.batch);
+        let (size, batch, format) = (self.size, self.batch, self.precision.into());
         for (given, option) in [(self.transposed, "--transposed"), (self.common, "--common")] {
             if given && self.codelet != Name::Gemm {
                 return Err(Failure::usage(
@@ -98,21 +104,24 @@ impl Args {
         let gemm = Gemm {
             transposed: self.transposed,
             common_a: self.common,
-            ..Gemm::square(size).batch(batch)
+            ..Gemm::square(size).format(format).batch(batch)
         };
         Ok(match self.codelet {
             Name::Gemm => Case::gemm(gemm),
             Name::Softmax => Case::softmax(Softmax {
+                format,
                 rows: u64::from(size) * u64::from(batch),
                 width: size,
                 factor: 1.0 / (size as f32).sqrt(),
             }),
             Name::Transpose => Case::transpose(Transpose {
+                format,
                 rows: size,
                 columns: size,
                 batch,
             }),
             Name::AddNorm => Case::add_norm(AddNorm {
+                format,
                 rows: size,
                 width: size,
                 stacks: vec![batch],

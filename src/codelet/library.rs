@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{KernelSource, NdRange, Precision, Value};
+use super::{Element, KernelSource, NdRange, Precision, ProductPrecision, Value};
 
 /// An implementation that consists of calls of a library, and kernels of ours between them.
 #[derive(Clone)]
@@ -138,9 +138,12 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LibraryCall {
     /// `C = beta C + alpha A B`, or with B stored transposed `A B^T`, for `batch` triples of
-    /// matrices, `apart` numbers from one of each to the next. C is not read if beta is 0.
+    /// matrices, `apart` numbers from one of each to the next. C is not read if beta is 0. A
+    /// and B are stored as the precision's factors.
     Gemm {
-        precision: Precision,
+        precision: ProductPrecision,
+        /// How C is stored.
+        result: Element,
         rows: u32,
         columns: u32,
         depth: u32,

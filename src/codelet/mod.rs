@@ -24,12 +24,14 @@ pub mod lu;
 pub mod memory;
 pub mod mix;
 mod name;
+mod number_format;
 mod precision;
 pub mod rows;
 pub mod softmax;
 pub mod sort;
 pub mod spmv;
 pub mod stencil;
+mod stored;
 pub mod tile;
 pub mod transpose;
 pub mod zeros;
@@ -45,6 +47,7 @@ pub use kernel::{
 pub use library::LibraryKernel;
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
 pub use name::Name;
+pub use number_format::{Element, NumberFormat, ProductPrecision};
 pub use precision::Precision;
 
 /// Operations and memory traffic of a launch, as the roofline counts them.

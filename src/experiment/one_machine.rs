@@ -142,7 +142,7 @@ pub fn dense(
     let devices = runtime.devices();
     let own = devices.iter().filter(|device| !device.shares_host_memory);
     let own = own.map(|device| device.memory).min();
-    let precision = Precision::F32;
+    let precision = Precision::F32.into();
     let suits = || tile_size::choose(&operation, precision, devices.len(), own);
     let tile = tile.unwrap_or_else(suits);
     let task = DenseTask {

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::codelet::NumberFormat;
 use crate::engine::graph::Control;
 use crate::machine::MachineStore;
 use crate::policy::{Configuration, NamedPolicy, Space};
@@ -18,6 +19,7 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
         heads,
         beta,
         layers,
+        format: NumberFormat::F32,
         seed,
         form,
         read_back: true,

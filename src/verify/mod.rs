@@ -29,17 +29,21 @@ pub use checked::Checked;
 pub use rounding::Rounding;
 pub use sum::Sum;
 
-use crate::codelet::Precision;
+use half::{bf16, f16};
+
+use crate::codelet::Element;
 use crate::parallel;
 
 /// Numbers that one thread reads or checks at a time: 0.2 ms of work or more.
 const PIECE: usize = 1 << 16;
 
-/// The numbers of a precision in memory.
-pub fn numbers(bytes: &[u8], precision: Precision) -> Vec<f64> {
-    match precision {
-        Precision::F32 => doubles(bytes.as_chunks().0, |of| f32::from_ne_bytes(of).into()),
-        Precision::F64 => doubles(bytes.as_chunks().0, f64::from_ne_bytes),
+/// Numbers as they are stored in memory.
+pub fn numbers(bytes: &[u8], element: impl Into<Element>) -> Vec<f64> {
+    match element.into() {
+        Element::F16 => doubles(bytes.as_chunks().0, |of| f16::from_ne_bytes(of).into()),
+        Element::Bf16 => doubles(bytes.as_chunks().0, |of| bf16::from_ne_bytes(of).into()),
+        Element::F32 => doubles(bytes.as_chunks().0, |of| f32::from_ne_bytes(of).into()),
+        Element::F64 => doubles(bytes.as_chunks().0, f64::from_ne_bytes),
     }
 }
 

@@ -15,9 +15,11 @@
 //! with random signs exceeds `8 |e|` with a probability of `2 exp(-32)`, and
 //! `|e| <= u sqrt(k) |row of A| |columns of B|` in the Euclidean norms. So
 //!
-//! `|C x - A (B x)| / (|row of A| |columns of B|) <= 8 (u sqrt(k) + 2 v sqrt(k + w))`
+//! `|C x - A (B x)| / (|row of A| |columns of B|) <= 8 (u sqrt(k) + p + 2 v sqrt(k + w))`
 //!
-//! for each row and group of columns. The last term is for the check's own sums, where v
+//! for each row and group of columns. A device that rounds the factors of each product before
+//! (TF32) changes it by at most p of its magnitude, and a number of C by at most `p |A| |B|`,
+//! which the Cauchy-Schwarz inequality bounds by the norms; elsewhere p is 0. The last term is for the check's own sums, where v
 //! is the unit roundoff of double precision and w the columns of a group. Each of the k
 //! products of a number may in addition lose the smallest normal number.
 //!
@@ -148,7 +150,8 @@ impl Product {
         let double = f64::EPSILON / 2.0;
         let depth = self.depth as f64;
         let width = self.group.min(self.columns) as f64;
-        DEVIATIONS * (self.rounding.unit * depth.sqrt() + 2.0 * double * (depth + width).sqrt())
+        let of_sums = self.rounding.unit * depth.sqrt() + self.rounding.product;
+        DEVIATIONS * (of_sums + 2.0 * double * (depth + width).sqrt())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a precision may lose.
 
-use crate::codelet::Precision;
+use crate::codelet::{Precision, ProductPrecision};
 
 /// The limits of a precision's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,6 +13,9 @@ pub struct Rounding {
     pub least: f64,
     /// The greatest finite number.
     pub most: f64,
+    /// The greatest relative error of a product of two numbers whose factors are rounded first;
+    /// 0 if they are not.
+    pub product: f64,
 }
 
 impl From<Precision> for Rounding {
@@ -22,12 +25,26 @@ impl From<Precision> for Rounding {
                 unit: f64::from(f32::EPSILON) / 2.0,
                 least: f32::MIN_POSITIVE.into(),
                 most: f32::MAX.into(),
+                product: 0.0,
             },
             Precision::F64 => Self {
                 unit: f64::EPSILON / 2.0,
                 least: f64::MIN_POSITIVE,
                 most: f64::MAX,
+                product: 0.0,
             },
+        }
+    }
+}
+
+impl From<ProductPrecision> for Rounding {
+    fn from(precision: ProductPrecision) -> Self {
+        Self {
+            product: match precision {
+                ProductPrecision::Single(format) => format.product_error(),
+                ProductPrecision::Double => 0.0,
+            },
+            ..Self::from(precision.sums())
         }
     }
 }

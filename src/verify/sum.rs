@@ -7,7 +7,8 @@ use super::Rounding;
 /// The error of a sum of n products, in any order and with or without fused operations, is
 /// at most `n u` of the sum of their magnitudes (Higham, "Accuracy and Stability of
 /// Numerical Algorithms", section 3.1), and each product near zero may lose the smallest
-/// normal number. Twice that is allowed.
+/// normal number. Twice that is allowed, and what rounding the factors of each product before
+/// it may change.
 ///
 /// Numbers that are infinite or none count apart, so that the places of such results are
 /// compared: IEEE 754 decides by these terms alone what the sum is, whatever its order.
@@ -42,7 +43,8 @@ impl Sum {
     /// should not be, or the reverse.
     pub fn error(&self, found: f64, rounding: Rounding) -> f64 {
         let terms = self.terms as f64;
-        let allowed = terms * (2.0 * rounding.unit * self.magnitude + rounding.least);
+        let allowed = terms * (2.0 * rounding.unit * self.magnitude + rounding.least)
+            + rounding.product * self.magnitude;
         // What is finite may become infinite in between, and then none.
         let overflows = self.magnitude + allowed > rounding.most;
         let is_right = if self.special.is_nan() {

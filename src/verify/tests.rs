@@ -5,9 +5,24 @@ use std::convert::Infallible;
 use super::product::{Matrix, Part, Product, Verification};
 use super::transform::{Complex, Transform};
 use super::*;
+use crate::codelet::Precision;
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
+
+#[test]
+fn numbers_are_read_as_they_are_stored_rounded() {
+    let given = [1.0 + 0.5_f64.powi(9), 1.0 + 0.5_f64.powi(12), -65504.0];
+    let stored = |element: Element| {
+        let mut bytes = vec![0; 3 * element.bytes() as usize];
+        element.store(given.into_iter(), &mut bytes);
+        numbers(&bytes, element)
+    };
+    assert_eq!(stored(Element::F64), given);
+    assert_eq!(stored(Element::F32), given);
+    assert_eq!(stored(Element::F16), [given[0], 1.0, -65504.0]);
+    assert_eq!(stored(Element::Bf16), [1.0, 1.0, -65536.0]);
+}
 
 fn single() -> Rounding {
     Rounding::from(Precision::F32)

@@ -73,6 +73,7 @@ fn options_of_runs_that_compute_are_refused_by_name() {
         ("fft --wire x.so", "--wire is for"),
         ("matmul --verify", "--verify is for"),
         ("matmul --policy eager", "--policy is for"),
+        ("matmul --precision bf16", "--precision bf16 is for"),
         ("matmul --output c.npy", "--output is for"),
         ("matmul --a a.npy --b b.npy", "--a is for"),
         ("lu --input a.npy", "--input is for"),

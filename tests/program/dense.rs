@@ -115,6 +115,45 @@ fn a_product_of_files_is_exact() {
     }
 }
 
+/// By the host, by PoCL with our kernels, and on simulated devices, which add to a tile in
+/// several tasks.
+#[test]
+fn products_of_every_precision_are_right() {
+    for (precision, factors) in [("f16", 2), ("bf16", 2), ("tf32", 4), ("f64", 8)] {
+        for machine in MACHINES {
+            let home = Home::new();
+            let line = "run matmul --rows 70 --columns 33 --depth 51 --tile 16 --verify";
+            let report = home.json(&format!(
+                "{line} --precision {precision} --output c.npy {machine}"
+            ));
+            let parameters = &report["workload"]["parameters"];
+            assert_eq!(parameters["precision"], precision);
+            assert_eq!(
+                report["verification"]["right"], true,
+                "{precision}: {machine}"
+            );
+            // Products are singles, unless they are doubles.
+            let c = read(&home.path("c.npy"), (70, 33));
+            assert!(c.iter().flatten().all(|number| number.is_finite()));
+            let bytes = fs::metadata(home.path("c.npy")).unwrap().len();
+            assert_eq!(bytes, 128 + 70 * 33 * if factors == 8 { 8 } else { 4 });
+        }
+    }
+}
+
+#[test]
+fn files_of_singles_are_multiplied_in_tf32() {
+    let (a, b) = (whole_numbers(50, 37, 1), whole_numbers(37, 41, 2));
+    let home = Home::new();
+    write(&home.path("a.npy"), false, false, &a);
+    write(&home.path("b.npy"), false, true, &b);
+    let line = "run matmul --a a.npy --b b.npy --output c.npy --precision tf32 --devices host:1";
+    let report = home.json(line);
+    assert_eq!(report["workload"]["parameters"]["precision"], "tf32");
+    // Small whole numbers have less than 10 bits.
+    assert!(read(&home.path("c.npy"), (50, 41)) == product(&a, &b));
+}
+
 #[test]
 fn a_factor_of_a_file_is_right() {
     let (a, right) = definite(45);
@@ -250,6 +289,11 @@ fn wrong_files_are_told() {
             "--precision f32: d.npy has f64",
         ),
         (
+            "matmul --a a.npy --b a.npy --precision f16",
+            2,
+            "--precision f16: a.npy has f32",
+        ),
+        (
             "matmul --a d.npy --b d.npy --output d.npy",
             2,
             "would be overwritten",
@@ -313,6 +357,16 @@ fn wrong_usage_is_told() {
             "task `gemm.0.0.0` needs 12.0 MiB of the memory of gpu0 at once, which has 10.0 MiB",
         ),
         ("cholesky --size 4000000", 1, "of host memory, and"),
+        (
+            "matmul --size 5 --precision f8",
+            2,
+            "invalid value 'f8' for '--precision <PRECISION>'",
+        ),
+        (
+            "cholesky --size 5 --precision f16",
+            2,
+            "[possible values: f64, f32]",
+        ),
     ] {
         pdawl(&format!("run {line} --machine v100x2"))
             .assert()

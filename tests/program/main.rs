@@ -20,6 +20,7 @@ mod matrix;
 mod models;
 mod mpi;
 mod policies;
+mod precision;
 mod predict;
 mod product_models;
 mod profile;

@@ -100,7 +100,8 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
             let matrix = files::square(files::open_real(path, NpyMatrix::open)?)?;
             Given {
                 size: matrix.rows(),
-                precision: dense::precision(&[&matrix], args.sizes.precision)?,
+                precision: dense::precision(&[&matrix], args.sizes.precision.map(Precision::from))?
+                    .sums(),
                 fill: of_file(matrix),
                 name: files::named(&inputs),
             }

@@ -16,6 +16,7 @@ use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
 use crate::cli::failure::Failure;
 use crate::cli::paths::Paths;
+use crate::cli::precision::ProductPrecisionArg;
 use crate::cli::tasks::OrderName;
 
 /// The matrices and the file of the product.
@@ -34,11 +35,12 @@ pub struct Product<'a> {
 /// Options that a run over nodes does not have, and as [`run_job`].
 pub fn run<'a>(
     options: &DenseOptions,
+    precision: Option<ProductPrecisionArg>,
     nodes: &NodeOptions,
     open: impl FnOnce() -> Result<Product<'a>, Failure>,
 ) -> Result<(), Failure> {
     let machine = &options.machine;
-    let is_f64 = |of| Precision::from(of) == Precision::F64;
+    let is = |of| precision == Some(of);
     let given = [
         ("--machine", machine.machine.is_some()),
         ("--gpu-memory", machine.gpu_memory.is_some()),
@@ -48,7 +50,10 @@ pub fn run<'a>(
         ("--window", options.window.is_some()),
         ("--order random", options.order != OrderName::default()),
         ("--repeats", options.repeats != 1),
-        ("--precision f64", options.precision.is_some_and(is_f64)),
+        ("--precision f64", is(ProductPrecisionArg::F64)),
+        ("--precision f16", is(ProductPrecisionArg::F16)),
+        ("--precision bf16", is(ProductPrecisionArg::Bf16)),
+        ("--precision tf32", is(ProductPrecisionArg::Tf32)),
     ];
     let remedy = "the run without it, or on one node";
     refuse(given, "products on one node", remedy)?;

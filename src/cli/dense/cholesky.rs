@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use pdawl::codelet::Precision;
 use pdawl::workload::dense::{Inputs, Operation};
 
 use super::input;
 use super::options::DenseOptions;
 use super::run_job::{DenseJob, run_job};
 use crate::cli::failure::Failure;
+use crate::cli::grid::PrecisionArg;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
 
@@ -35,6 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
 
+    /// Floating-point type [default: that of the file, otherwise f32]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionArg>,
+
     #[command(flatten)]
     options: DenseOptions,
 }
@@ -44,10 +50,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let machine = args.options.machine.machine_path();
     let input = args.input.as_deref();
     let paths = Paths::reading(input.into_iter().chain(machine));
+    let precision = args.precision.map(Precision::from);
     let job = match input {
         Some(path) => {
             let a = input::open(path)?;
-            let precision = input::precision(&[&a], args.options.precision)?;
+            let precision = input::precision(&[&a], precision)?;
             let (rows, columns) = input::size(&a)?;
             if rows != columns {
                 return Err(Failure::failed(
@@ -66,7 +73,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         None => {
             let operation = Operation::Factorisation { rows: args.size };
-            DenseJob::generated("cholesky", operation, &args.options)?
+            {
+                let precision = precision.unwrap_or(Precision::F32);
+                DenseJob::generated("cholesky", operation, precision, &args.options)
+            }
         }
     };
     run_job(job, &args.options, paths, args.output.as_deref())

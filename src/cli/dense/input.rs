@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use pdawl::codelet::Precision;
+use pdawl::codelet::{Element, Precision, ProductPrecision};
 use pdawl::matrix::npy::NpyMatrix;
 
 use crate::cli::failure::Failure;
-use crate::cli::grid::PrecisionArg;
 
 /// Opens a matrix.
 ///
@@ -37,14 +36,18 @@ pub fn size(matrix: &NpyMatrix) -> Result<(u32, u32), Failure> {
     }
 }
 
-/// The precision of the computation: that of the files, all of which must have it.
+/// The precision of the computation: as asked, if the files, all of one type, have its numbers,
+/// otherwise that of the files.
 ///
 /// # Errors
 /// When they differ, or the user asks for another.
-pub fn precision(files: &[&NpyMatrix], asked: Option<PrecisionArg>) -> Result<Precision, Failure> {
-    let asked: Option<Precision> = asked.map(PrecisionArg::into);
+pub fn precision<P: Copy + Into<ProductPrecision>>(
+    files: &[&NpyMatrix],
+    asked: Option<P>,
+) -> Result<ProductPrecision, Failure> {
+    let asked: Option<ProductPrecision> = asked.map(Into::into);
     let Some((first, others)) = files.split_first() else {
-        return Ok(asked.unwrap_or(Precision::F32));
+        return Ok(asked.unwrap_or(Precision::F32.into()));
     };
     let precision = first.precision();
     let describe =
@@ -55,11 +58,11 @@ pub fn precision(files: &[&NpyMatrix], asked: Option<PrecisionArg>) -> Result<Pr
             "files of one type: matrix.astype(\"float64\") converts float32 exactly",
         ));
     }
-    match asked.filter(|asked| *asked != precision) {
-        Some(asked) => Err(Failure::usage(
+    match asked {
+        Some(asked) if asked.factors() != Element::from(precision) => Err(Failure::usage(
             format!("--precision {}: {}", asked.name(), describe(first)),
             format!("--precision {}, or none", precision.name()),
         )),
-        None => Ok(precision),
+        asked => Ok(asked.unwrap_or(precision.into())),
     }
 }

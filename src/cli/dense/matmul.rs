@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pdawl::codelet::Precision;
+use pdawl::codelet::ProductPrecision;
 use pdawl::matrix::npy::NpyMatrix;
 use pdawl::workload::dense::{Inputs, Operation};
 
@@ -13,6 +13,7 @@ use crate::cli::cluster::{self, NodeOptions};
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
 use crate::cli::paths::Paths;
+use crate::cli::precision::ProductPrecisionArg;
 
 /// Rows and columns by default.
 const SIZE: u32 = 4096;
@@ -20,6 +21,7 @@ const SIZE: u32 = 4096;
 const EXAMPLES: &str = "Examples:\n  pdawl run matmul --size 24576 --gpu-memory 2GiB --verify\n  \
                         pdawl run matmul --a a.npy --b b.npy --output c.npy\n  \
                         pdawl run matmul --rows 5000 --columns 300 --depth 20000 --precision f64\n  \
+                        pdawl run matmul --size 16384 --precision bf16 --verify\n  \
                         pdawl run matmul --size 24576 --machine v100x2 --gpu-memory 2GiB \
                         --policy dmdar --gantt run.html\n  \
                         mpirun -n 4 pdawl run matmul --size 16384 --verify\n  \
@@ -73,6 +75,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "a")]
     b: Option<PathBuf>,
 
+    /// The precision [default: that of the files, otherwise f32]
+    ///
+    /// f16, bf16 and tf32 are those of the factors. Sums and the product are f32. Files of f32
+    /// can be multiplied in tf32, too.
+    #[arg(long, value_enum)]
+    precision: Option<ProductPrecisionArg>,
+
     /// Write the product to an NPY file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
@@ -99,7 +108,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             ..args.options.clone()
         },
         None if args.nodes.several() => {
-            return cluster::matmul::run(&args.options, &args.nodes, || over_nodes(args));
+            return cluster::matmul::run(&args.options, args.precision, &args.nodes, || {
+                over_nodes(args)
+            });
         }
         None => {
             args.nodes.refuse_alone()?;
@@ -132,7 +143,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 columns,
                 depth,
             };
-            DenseJob::generated("matmul", operation, options)?
+            DenseJob::generated(
+                "matmul",
+                operation,
+                args.precision.unwrap_or_default(),
+                options,
+            )
         }
     };
     let machine = options.machine.machine_path();
@@ -144,7 +160,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 struct Given {
     /// Rows and columns of the product, and columns of A.
     size: [u32; 3],
-    precision: Precision,
+    precision: ProductPrecision,
     matrices: [NpyMatrix; 2],
 }
 
@@ -160,7 +176,7 @@ impl Args {
             return Ok(None);
         };
         let (a, b) = (input::open(a)?, input::open(b)?);
-        let precision = input::precision(&[&a, &b], self.options.precision)?;
+        let precision = input::precision(&[&a, &b], self.precision)?;
         let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
         if depth != b_rows {
             return Err(Failure::failed(
@@ -184,7 +200,7 @@ fn over_nodes(args: &Args) -> Result<cluster::matmul::Product<'_>, Failure> {
     let given = args.given()?;
     if given
         .as_ref()
-        .is_some_and(|given| given.precision == Precision::F64)
+        .is_some_and(|given| given.precision == ProductPrecision::Double)
     {
         return Err(Failure::failed(
             "the files have float64, and products over nodes are of float32",

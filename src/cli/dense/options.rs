@@ -7,7 +7,6 @@ use pdawl::workload::task_set::MOST_ROWS;
 
 use crate::cli::args::{Format, MachineArgs};
 use crate::cli::files::TraceFiles;
-use crate::cli::grid::PrecisionArg;
 use crate::cli::integer::integer;
 use crate::cli::tasks::OrderName;
 
@@ -24,10 +23,6 @@ pub struct DenseOptions {
     /// OpenCL kernels are fastest where rows are multiples of 16 bytes.
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub tile: TileArg,
-
-    /// Floating-point type [default: that of the files, otherwise f32]
-    #[arg(long, value_enum)]
-    pub precision: Option<PrecisionArg>,
 
     /// The order in which the policy is told of the tasks
     #[arg(long, value_enum, default_value_t)]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 
+use pdawl::codelet::Element;
 use pdawl::engine::graph::PreparedGraph;
 use pdawl::graph::DatumId;
 use pdawl::matrix::npy::write_header;
@@ -29,7 +30,7 @@ impl Finished<'_> {
     /// # Errors
     /// The first row whose pivot was not positive.
     pub fn check_pivots(&mut self) -> Result<(), Failure> {
-        let precision = self.task.precision;
+        let precision = self.task.precision.sums();
         let read = |datum| self.prepared.bytes(self.runtime, datum).map(<[u8]>::to_vec);
         let bad = pivot::first_bad(self.tiled, precision, read).map_err(refused)?;
         let Some(row) = bad else { return Ok(()) };
@@ -49,10 +50,9 @@ impl Finished<'_> {
     /// # Errors
     /// When it cannot be read.
     pub fn verify(&mut self, stop: &AtomicBool) -> Result<Option<Verification>, Failure> {
-        let precision = self.task.precision;
-        let read = |datum| {
+        let read = |datum, element: Element| {
             let bytes = self.prepared.bytes(self.runtime, datum);
-            bytes.map(|bytes| numbers(bytes, precision))
+            bytes.map(|bytes| numbers(bytes, element))
         };
         let verified = self.task.verify(self.tiled, read, stop);
         verified.map_err(refused)
@@ -65,7 +65,11 @@ impl Finished<'_> {
     pub fn write(&mut self, output: Output) -> Result<(), Failure> {
         let (rows, columns) = self.task.operation.result_size();
         output.write(|out| {
-            write_header(out, (rows.into(), columns.into()), self.task.precision)?;
+            write_header(
+                out,
+                (rows.into(), columns.into()),
+                self.task.precision.sums(),
+            )?;
             self.write_rows(out)
         })
     }
@@ -77,7 +81,7 @@ impl Finished<'_> {
         };
         let mut tiles: Vec<&(Tile, DatumId)> = self.tiled.of(matrix).collect();
         tiles.sort_by_key(|(tile, _)| tile.place);
-        let number = self.task.precision.bytes() as usize;
+        let number = self.task.precision.sums().bytes() as usize;
         let (_, columns) = self.task.operation.result_size();
         let zeros = vec![0; columns as usize * number];
         for across in tiles.chunk_by(|(one, _), (other, _)| one.rows == other.rows) {

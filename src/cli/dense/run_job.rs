@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use pdawl::codelet::Precision;
+use pdawl::codelet::ProductPrecision;
 use pdawl::engine::graph::Control;
 use pdawl::experiment::tasks::{
     KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
@@ -20,7 +20,6 @@ use pdawl::verify::product::Verification;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::TiledGraph;
 
-use super::input;
 use super::options::DenseOptions;
 use super::result::Finished;
 use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
@@ -36,7 +35,7 @@ pub struct DenseJob {
     /// `matmul` or `cholesky`.
     pub name: &'static str,
     pub operation: Operation,
-    pub precision: Precision,
+    pub precision: ProductPrecision,
     pub inputs: Inputs,
     /// The files of the inputs.
     pub files: Vec<PathBuf>,
@@ -44,21 +43,19 @@ pub struct DenseJob {
 
 impl DenseJob {
     /// An operation on generated matrices.
-    ///
-    /// # Errors
-    /// As [`input::precision`].
     pub fn generated(
         name: &'static str,
         operation: Operation,
+        precision: impl Into<ProductPrecision>,
         options: &DenseOptions,
-    ) -> Result<Self, Failure> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             name,
             operation,
-            precision: input::precision(&[], options.precision)?,
+            precision: precision.into(),
             inputs: Inputs::generated(operation, options.seed),
             files: Vec::new(),
-        })
+        }
     }
 }
 
@@ -167,7 +164,7 @@ fn open_machine(
 ) -> Result<MachineSession, Failure> {
     (options.machine).refuse_host_memory("the matrices are in host memory")?;
     let needs = Needs {
-        fp64: job.precision == Precision::F64,
+        fp64: job.precision == ProductPrecision::Double,
         data,
         seed: options.seed,
     };

@@ -14,7 +14,7 @@ use crate::cli::graph;
 use crate::cli::machine_session::MachineSession;
 
 /// The remedy when memory does not suffice.
-const SMALLER: &str = "a smaller size, or --precision f32";
+const SMALLER: &str = "a smaller size, or a --precision of fewer bits";
 
 /// The length of tiles: as asked, or chosen for these devices.
 pub fn tile(job: &DenseJob, options: &DenseOptions, devices: &[Device]) -> Result<u32, Failure> {

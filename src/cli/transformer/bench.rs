@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use pdawl::codelet::NumberFormat;
 use pdawl::experiment::{Point, PointOptions};
 use pdawl::policy::NamedPolicy;
 use pdawl::report::transformer::{Experiments, PointReport, claims};
@@ -14,6 +15,7 @@ use crate::cli::graph::open_machine;
 use crate::cli::integer::integer;
 use crate::cli::machine_session::Needs;
 use crate::cli::policies::{Policies, help, policies};
+use crate::cli::precision::NumberFormatArg;
 use crate::cli::{interrupt, terminal};
 
 /// The paper's points: H of 1 to 16 at this beta, and these betas at this H.
@@ -41,6 +43,10 @@ pub struct Args {
     /// Layers of each transformer
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32))]
     layers: u32,
+
+    /// The precision of all matrices; kernels compute in f32 and round their results
+    #[arg(long, value_enum, default_value_t)]
+    precision: NumberFormatArg,
 
     /// Runs of each policy that count, in turns; each follows one that does not
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = integer(1..=u32::MAX))]
@@ -117,6 +123,7 @@ impl Args {
             heads,
             beta,
             layers: self.layers,
+            format: self.precision.into(),
             seed: self.seed,
             form: Form::Heads,
             read_back: !self.resident,
@@ -170,6 +177,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let experiments = Experiments {
         machine: session.machine,
         layers: args.layers,
+        precision: NumberFormat::from(args.precision).name(),
         seed: args.seed,
         repeats: args.repeats,
         resident: args.resident,

@@ -54,10 +54,11 @@ fn title(of: &Transformer) -> String {
         Form::Batches(_) => ", in batches",
     };
     format!(
-        "transformer, {} of {}, beta {}{batch}",
+        "transformer, {} of {}, beta {}, {}{batch}",
         counted(of.layers, "layer"),
         counted(of.heads, "head"),
-        of.beta
+        of.beta,
+        of.format.name()
     )
 }
 

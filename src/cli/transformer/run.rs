@@ -13,11 +13,13 @@ use super::{SMALLER, beta, heads, title};
 use crate::cli::failure::{Failure, refused};
 use crate::cli::graph::{self, GraphArgs, GraphJob, Verified};
 use crate::cli::integer::integer;
+use crate::cli::precision::NumberFormatArg;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
                         pdawl run transformer --policy clustering --queues gpu=8 --map h_cpu=1 \
                         --verify\n  \
                         pdawl run transformer --policy clustering --search --repeats 9\n  \
+                        pdawl run transformer --batch --precision bf16 --verify\n  \
                         pdawl run transformer --machine k40 --layers 3 --gantt run.html";
 
 #[derive(Debug, clap::Args)]
@@ -34,6 +36,10 @@ pub struct Args {
     /// Layers; the output of each is the input of the next
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=1000_u32))]
     layers: u32,
+
+    /// The precision of all matrices; kernels compute in f32 and round their results
+    #[arg(long, value_enum, default_value_t)]
+    precision: NumberFormatArg,
 
     /// Run the heads of a device as one batch: five kernels for all of them instead
     /// of eight each
@@ -60,6 +66,7 @@ impl Args {
             heads: self.heads,
             beta: self.beta,
             layers: self.layers,
+            format: self.precision.into(),
             seed: self.seed,
             form: self.form(),
             read_back: !self.leave_results,
@@ -92,6 +99,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 heads: args.heads,
                 beta: args.beta,
                 layers: args.layers,
+                precision: transformer.format.name(),
                 batch: args.batch,
                 seed: args.seed,
                 flops,

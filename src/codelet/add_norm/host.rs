@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::codelet::HostValue;
 use crate::codelet::host::Arguments;
+use crate::codelet::stored::Stored;
 
 /// Arguments before the summands.
 const FIXED: usize = 5;
@@ -12,41 +13,51 @@ const FIXED: usize = 5;
 /// Partial sums that are added side by side.
 const LANES: usize = 16;
 
+/// Numbers that are converted at a time.
+const CONVERTED: usize = 256;
+
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
+pub(super) unsafe fn run<S: Stored>(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
         codelet: "add_norm",
         values: args,
     };
-    let (x, y) = (args.singles(0), args.singles(1));
+    let (x, y) = (args.memory::<S>(0), args.memory::<S>(1));
     let (width, least) = (args.u32(2), args.f32(3));
     let apart = args.u64(4);
     let count = (args.values.len() - FIXED) / 2;
-    let parts: Vec<(*const f32, usize)> = (FIXED..FIXED + count)
-        .map(|z| (args.singles(z).cast_const(), args.u32(z + count)))
+    let parts: Vec<(*const S, usize)> = (FIXED..FIXED + count)
+        .map(|z| (args.memory::<S>(z).cast_const(), args.u32(z + count)))
         .collect();
+    let mut sums = vec![0.0; width];
     for unit in units {
         let begin = unit as usize * width;
         // SAFETY: every memory holds the row; nobody else touches that of y,
         // and it overlaps no other.
         unsafe {
-            let row = |from: *const f32| std::slice::from_raw_parts(from.add(begin), width);
-            let sums = std::slice::from_raw_parts_mut(y.add(begin), width);
-            sums.copy_from_slice(row(x));
+            let row = |from: *const S| std::slice::from_raw_parts(from.add(begin), width);
+            S::to_values(row(x), &mut sums);
             for (part, stack) in &parts {
                 for summand in 0..*stack {
-                    add(sums, row(part.add(summand * apart)));
+                    add(&mut sums, row(part.add(summand * apart)));
                 }
             }
-            norm(sums, least);
+            norm(&mut sums, least);
+            S::from_values(&sums, std::slice::from_raw_parts_mut(y.add(begin), width));
         }
     }
 }
 
-fn add(sums: &mut [f32], summands: &[f32]) {
-    for (sum, summand) in sums.iter_mut().zip(summands) {
-        *sum += summand;
+fn add<S: Stored>(sums: &mut [f32], summands: &[S]) {
+    let mut converted = [0.0; CONVERTED];
+    let parts = sums.chunks_mut(CONVERTED).zip(summands.chunks(CONVERTED));
+    for (sums, summands) in parts {
+        let converted = &mut converted[..summands.len()];
+        S::to_values(summands, converted);
+        for (sum, summand) in sums.iter_mut().zip(converted) {
+            *sum += *summand;
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What follows the heads of a transformer's layer: their outputs are added to
 //! the layer's input, and every row of the sum is normalised,
-//! `y = norm(x + z_0 + z_1 + ...)`, in single precision.
+//! `y = norm(x + z_0 + z_1 + ...)`, in single precision, of which y is rounded once to the
+//! format of the numbers.
 //!
 //! A row's mean is subtracted, and it is divided by its standard deviation.
 //!
@@ -11,12 +12,12 @@
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `x` | memory | f32, the rows, without gaps |
-//! | 1 | `y` | memory | f32, likewise; overlaps none of the others |
+//! | 0 | `x` | memory | the rows, without gaps |
+//! | 1 | `y` | memory | likewise; overlaps none of the others |
 //! | 2 | `width` | u32 | numbers of a row, at least 1 |
 //! | 3 | `least` | f32 | added to the variance, above 0 |
 //! | 4 | `apart` | u64 | numbers from one summand of a memory to the next |
-//! | 5... | `z` | memory | f32, summands as large as `x`, one behind the other |
+//! | 5... | `z` | memory | summands as large as `x`, one behind the other |
 //! | ...last | `stack` | u32 | for each `z` in turn: its summands |
 //!
 //! A unit is a row.
@@ -24,7 +25,9 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, HostCode, Value};
+use half::{bf16, f16};
+
+use super::{Codelet, Cost, HostCode, NumberFormat, Value};
 
 /// Added to variances, so that a row of equal numbers becomes zeros.
 pub const LEAST: f32 = 1e-5;
@@ -35,6 +38,8 @@ pub const MOST_PARTS: usize = 64;
 /// What is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddNorm {
+    /// Of all numbers.
+    pub format: NumberFormat,
     pub rows: u32,
     pub width: u32,
     /// By memory: its summands. 1 to [`MOST_PARTS`] memories.
@@ -53,7 +58,7 @@ impl AddNorm {
         let summands: f64 = self.stacks.iter().copied().map(f64::from).sum();
         Cost {
             flops: (summands + 6.0) * numbers,
-            bytes: 4.0 * (summands + 2.0) * numbers,
+            bytes: self.format.element().bytes() as f64 * (summands + 2.0) * numbers,
         }
     }
 
@@ -74,9 +79,13 @@ impl AddNorm {
     /// The codelet.
     pub fn codelet(&self) -> Codelet {
         Codelet {
-            name: "add-norm-f32".into(),
-            host: Some(HostCode::Kernel(host::run)),
-            opencl: Some(opencl::kernel(self.stacks.len())),
+            name: format!("add-norm-{}", self.format.unmultiplied().name()).into(),
+            host: Some(HostCode::Kernel(match self.format {
+                NumberFormat::F16 => host::run::<f16>,
+                NumberFormat::Bf16 => host::run::<bf16>,
+                NumberFormat::Tf32 | NumberFormat::F32 => host::run::<f32>,
+            })),
+            opencl: Some(opencl::kernel(self.stacks.len(), self.format)),
             library: None,
         }
     }

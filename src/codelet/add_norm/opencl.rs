@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, NdRange, NumberFormat, OpenClKernel, Shape, Value};
 
 /// Work-items of a row.
 const LANES: usize = 64;
 
-/// The kernel for so many memories of summands.
-pub(super) fn kernel(parts: usize) -> OpenClKernel {
+/// The kernel for so many memories of summands of a format.
+pub(super) fn kernel(parts: usize, format: NumberFormat) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             source(parts),
             "kernels/add_norm.cl",
             "add_norm",
-            format!("-DLANES={LANES}"),
+            format!("{} -DLANES={LANES}", format.unmultiplied().option()),
         ),
         fp64: false,
         shape: Shape::Of(rows),
@@ -24,12 +24,15 @@ pub(super) fn kernel(parts: usize) -> OpenClKernel {
 /// The file, behind the definitions of its summands.
 fn source(parts: usize) -> String {
     let each = |text: &dyn Fn(usize) -> String| (0..parts).map(text).collect::<String>();
-    let memories = each(&|z| format!(", __global const float *restrict z{z}"));
+    let memories = each(&|z| format!(", __global const stored *restrict z{z}"));
     let counts = each(&|z| format!(", uint n{z}"));
     let sums = each(&|z| format!(" SUM_OF(z{z}, n{z}, at)"));
     format!(
         "#define Z_PARAMETERS {memories}{counts}\n#define ADD_ALL(at){sums}\n{}",
-        include_str!("../../../kernels/add_norm.cl")
+        concat!(
+            include_str!("../../../kernels/stored.h"),
+            include_str!("../../../kernels/add_norm.cl")
+        )
     )
 }
 
@@ -47,8 +50,8 @@ mod tests {
     fn every_summand_is_a_parameter_and_added() {
         let source = source(2);
         assert!(source.starts_with(
-            "#define Z_PARAMETERS , __global const float *restrict z0, \
-             __global const float *restrict z1, uint n0, uint n1\n\
+            "#define Z_PARAMETERS , __global const stored *restrict z0, \
+             __global const stored *restrict z1, uint n0, uint n1\n\
              #define ADD_ALL(at) SUM_OF(z0, n0, at) SUM_OF(z1, n1, at)\n"
         ));
     }

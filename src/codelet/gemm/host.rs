@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::BLOCK;
 use crate::codelet::HostValue;
 use crate::codelet::host::{Arguments, for_each_piece, piece};
+use crate::codelet::tile::factor::Product;
 use crate::codelet::tile::gemm::rectangles;
 use crate::codelet::tile::matrix::Matrix;
 
@@ -16,7 +17,7 @@ const MANY: usize = 4;
 ///
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn multiply<const TRANSPOSED: bool>(
+pub(super) unsafe fn multiply<T: Product, const TRANSPOSED: bool>(
     args: &[HostValue],
     _first: u64,
     units: Range<u64>,
@@ -37,12 +38,12 @@ pub(super) unsafe fn multiply<const TRANSPOSED: bool>(
     // SAFETY: the memories hold the matrices that are skipped.
     let (a, b) = unsafe {
         (
-            args.singles(0).add(args.u64(9)),
-            args.singles(1).add(args.u64(10)),
+            args.memory::<T>(0).add(args.u64(9)),
+            args.memory::<T>(1).add(args.u64(10)),
         )
     };
-    let [a, b, c] = [(a, depth), (b, b_stride), (args.singles(2), columns)]
-        .map(|(first, stride)| Matrix::<f32>::new(first, stride));
+    let [a, b, c] = [(a, depth), (b, b_stride), (args.memory(2), columns)]
+        .map(|(first, stride)| Matrix::<T>::new(first, stride));
     let multiply_one = |matrix: usize, threads: usize| {
         let [a, b, c] = [(a, apart[0]), (b, apart[1]), (c, apart[2])]
             .map(|(of, apart)| of.skip(matrix * apart));
@@ -52,17 +53,15 @@ pub(super) unsafe fn multiply<const TRANSPOSED: bool>(
             let down = down.start * block..(down.end * block).min(rows);
             let right = right.start * block..(right.end * block).min(columns);
             let size = (down.len(), right.len(), depth);
-            let b = match TRANSPOSED {
-                true => b.from(right.start, 0),
-                false => b.from(0, right.start),
-            };
+            let of = (
+                a.from(down.start, 0),
+                b.beginning_at(right.start, TRANSPOSED),
+                TRANSPOSED,
+            );
+            let c = c.from(down.start, right.start);
             // SAFETY: the matrices hold these rows and columns, and only this call touches
-            // these of C; nothing of C is read, as its factor is 0.
-            unsafe {
-                let of = (a.from(down.start, 0), b, TRANSPOSED);
-                c.from(down.start, right.start)
-                    .add_product_on(threads, size, of, (1.0, 0.0));
-            }
+            // these of C.
+            unsafe { T::multiply_on(c, threads, size, of) }
         }
     };
     if matrices.len() < MANY * threads {

@@ -1,5 +1,6 @@
-//! General matrix multiplication of single precision, `C = A B` or `C = A B^T` with
-//! B stored transposed, for one pair of matrices or for a batch of them.
+//! General matrix multiplication, `C = A B` or `C = A B^T` with B stored transposed, for one
+//! pair of matrices or for a batch of them. All matrices are stored in one format, and sums are
+//! singles, rounded once when they are stored.
 //!
 //! Source: the kernel that each head of the PySchedCL paper's transformer uses six
 //! times (section 2.1); tiles in local memory and blocks in registers are the common
@@ -13,9 +14,9 @@
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `a` | memory | f32, of every matrix A |
-//! | 1 | `b` | memory | f32, of every matrix B |
-//! | 2 | `c` | memory | f32, of every matrix C; overlaps neither |
+//! | 0 | `a` | memory | of every matrix A |
+//! | 1 | `b` | memory | of every matrix B |
+//! | 2 | `c` | memory | of every matrix C; overlaps neither |
 //! | 3 | `rows` | u32 | rows of A and C |
 //! | 4 | `columns` | u32 | columns of C |
 //! | 5 | `depth` | u32 | what is summed over |
@@ -38,8 +39,11 @@ mod tile;
 
 pub use tile::{TILES, Tile};
 
+use half::{bf16, f16};
+
 use super::library::{Library, LibraryCall, Operand, are_sizes, u32_at, u64_at};
-use super::{Codelet, Cost, HostCode, LibraryKernel, Precision, Value};
+use super::stored::Tf32;
+use super::{Codelet, Cost, HostCode, LibraryKernel, NumberFormat, SharedKernel, Value};
 
 /// Rows and columns of a unit.
 pub const BLOCK: u32 = 64;
@@ -47,6 +51,8 @@ pub const BLOCK: u32 = 64;
 /// The shapes of a product's matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gemm {
+    /// Of all matrices.
+    pub format: NumberFormat,
     pub rows: u32,
     pub columns: u32,
     pub depth: u32,
@@ -62,9 +68,10 @@ pub struct Gemm {
 }
 
 impl Gemm {
-    /// Square matrices of this many rows.
+    /// Square matrices of this many rows, of singles.
     pub fn square(size: u32) -> Self {
         Self {
+            format: NumberFormat::F32,
             rows: size,
             columns: size,
             depth: size,
@@ -74,6 +81,11 @@ impl Gemm {
             skip_a: 0,
             skip_b: 0,
         }
+    }
+
+    /// With matrices of this format.
+    pub fn format(self, format: NumberFormat) -> Self {
+        Self { format, ..self }
     }
 
     /// So many pairs of matrices.
@@ -122,9 +134,10 @@ impl Gemm {
         let [rows, columns, depth, batch] =
             [self.rows, self.columns, self.depth, self.batch].map(f64::from);
         let of_a = if self.common_a { 1.0 } else { batch };
+        let numbers = of_a * rows * depth + batch * (depth * columns + rows * columns);
         Cost {
             flops: 2.0 * rows * columns * depth * batch,
-            bytes: 4.0 * (of_a * rows * depth + batch * (depth * columns + rows * columns)),
+            bytes: self.format.element().bytes() as f64 * numbers,
         }
     }
 
@@ -153,21 +166,32 @@ impl Gemm {
     pub fn codelet_with(&self, tile: &Tile) -> Codelet {
         Codelet {
             name: match self.transposed {
-                true => "gemm-nt-f32".into(),
-                false => "gemm-f32".into(),
+                true => format!("gemm-nt-{}", self.format.name()).into(),
+                false => format!("gemm-{}", self.format.name()).into(),
             },
             host: Some(HostCode::Shared(match self.transposed {
-                true => host::multiply::<true>,
-                false => host::multiply::<false>,
+                true => on_host::<true>(self.format),
+                false => on_host::<false>(self.format),
             })),
             opencl: Some(opencl::kernel(self, tile)),
-            library: Some(library(self.blocks(), self.transposed)),
+            library: Some(library(self)),
         }
     }
 }
 
-/// A call of a library for the matrices of some units, of which each has so many blocks.
-fn library(blocks: u64, transposed: bool) -> LibraryKernel {
+/// The host's implementation.
+fn on_host<const TRANSPOSED: bool>(format: NumberFormat) -> SharedKernel {
+    match format {
+        NumberFormat::F16 => host::multiply::<f16, TRANSPOSED>,
+        NumberFormat::Bf16 => host::multiply::<bf16, TRANSPOSED>,
+        NumberFormat::Tf32 => host::multiply::<Tf32, TRANSPOSED>,
+        NumberFormat::F32 => host::multiply::<f32, TRANSPOSED>,
+    }
+}
+
+/// A call of a library for the matrices of some units.
+fn library(gemm: &Gemm) -> LibraryKernel {
+    let (blocks, transposed, format) = (gemm.blocks(), gemm.transposed, gemm.format);
     LibraryKernel::call(Library::Blas, move |units, args| {
         let size = |index| u32_at(args, index);
         let [rows, columns, depth] = [size(3)?, size(4)?, size(5)?];
@@ -182,7 +206,8 @@ fn library(blocks: u64, transposed: bool) -> LibraryKernel {
             stride,
         };
         let call = LibraryCall::Gemm {
-            precision: Precision::F32,
+            precision: format.into(),
+            result: format.element(),
             rows,
             columns,
             depth,

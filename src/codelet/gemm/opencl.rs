@@ -10,7 +10,10 @@ pub fn kernel(gemm: &Gemm, tile: &Tile) -> OpenClKernel {
     let (gemm, tile) = (*gemm, *tile);
     OpenClKernel {
         source: KernelSource::new(
-            include_str!("../../../kernels/gemm.cl"),
+            concat!(
+                include_str!("../../../kernels/stored.h"),
+                include_str!("../../../kernels/gemm.cl")
+            ),
             "kernels/gemm.cl",
             "gemm",
             options(&gemm, &tile),
@@ -23,7 +26,8 @@ pub fn kernel(gemm: &Gemm, tile: &Tile) -> OpenClKernel {
 fn options(gemm: &Gemm, tile: &Tile) -> String {
     let quads = gemm.columns.is_multiple_of(4) && gemm.depth.is_multiple_of(4);
     format!(
-        "-DTM={} -DTN={} -DTK={} -DWM={} -DWN={} -DWHOLE={} -DQUADS={} -DTRANSPOSED={}",
+        "{} -DTM={} -DTN={} -DTK={} -DWM={} -DWN={} -DWHOLE={} -DQUADS={} -DTRANSPOSED={}",
+        gemm.format.option(),
         tile.rows,
         tile.columns,
         tile.depth,

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::codelet::HostValue;
 use crate::codelet::host::{Arguments, Level, exp};
+use crate::codelet::stored::Stored;
 
 /// Numbers that go side by side: a vector of AVX-512, several of others.
 const LANES: usize = 16;
@@ -28,6 +29,32 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
     };
     // SAFETY: the processor has the level.
     unsafe { rows_at(Level::best(), x, y, width, factor) }
+}
+
+/// As [`run`], of numbers that are converted row by row.
+///
+/// # Safety
+/// That of `HostKernel`.
+pub(super) unsafe fn run_stored<S: Stored>(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let args = Arguments {
+        codelet: "softmax",
+        values: args,
+    };
+    let (width, factor) = (args.u32(2), args.f32(3));
+    let level = Level::best();
+    let (mut row, mut result) = (vec![0.0; width], vec![0.0; width]);
+    for unit in units {
+        let begin = unit as usize * width;
+        // SAFETY: both memories hold the row; nobody else touches that of y, and they do not
+        // overlap. The processor has the level.
+        unsafe {
+            let x = std::slice::from_raw_parts(args.memory::<S>(0).add(begin), width);
+            let y = std::slice::from_raw_parts_mut(args.memory::<S>(1).add(begin), width);
+            S::to_values(x, &mut row);
+            rows_at(level, &row, &mut result, width, factor);
+            S::from_values(&result, y);
+        }
+    }
 }
 
 /// # Safety

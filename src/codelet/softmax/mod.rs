@@ -1,5 +1,5 @@
 //! Softmax of every row, `y_ij = exp(factor x_ij) / sum_k exp(factor x_ik)`, in
-//! single precision. The row's greatest value is subtracted first, so that no
+//! single precision, of which y is rounded once to the format of the numbers. The row's greatest value is subtracted first, so that no
 //! power overflows whatever x is.
 //!
 //! Source: the PySchedCL paper's `Softmax(A)` (section 5); the factor
@@ -10,8 +10,8 @@
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `x` | memory | f32, the rows, without gaps |
-//! | 1 | `y` | memory | f32, likewise; does not overlap `x` |
+//! | 0 | `x` | memory | the rows, without gaps |
+//! | 1 | `y` | memory | likewise; does not overlap `x` |
 //! | 2 | `width` | u32 | numbers of a row, at least 1 |
 //! | 3 | `factor` | f32 | of every number, above 0 |
 //!
@@ -20,7 +20,9 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, HostCode, Value};
+use half::{bf16, f16};
+
+use super::{Codelet, Cost, HostCode, NumberFormat, Value};
 
 /// Operations that a number costs: a comparison, a power, a sum and a product.
 const FLOPS: f64 = 12.0;
@@ -28,6 +30,8 @@ const FLOPS: f64 = 12.0;
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Softmax {
+    /// Of all numbers.
+    pub format: NumberFormat,
     /// Rows, of all matrices.
     pub rows: u64,
     pub width: u32,
@@ -46,7 +50,7 @@ impl Softmax {
         let numbers = self.rows as f64 * f64::from(self.width);
         Cost {
             flops: FLOPS * numbers,
-            bytes: 8.0 * numbers,
+            bytes: 2.0 * self.format.element().bytes() as f64 * numbers,
         }
     }
 
@@ -56,12 +60,16 @@ impl Softmax {
     }
 }
 
-/// The codelet.
-pub fn codelet() -> Codelet {
+/// The codelet for numbers of a format.
+pub fn codelet(format: NumberFormat) -> Codelet {
     Codelet {
-        name: "softmax-f32".into(),
-        host: Some(HostCode::Kernel(host::run)),
-        opencl: Some(opencl::kernel()),
+        name: format!("softmax-{}", format.unmultiplied().name()).into(),
+        host: Some(HostCode::Kernel(match format {
+            NumberFormat::F16 => host::run_stored::<f16>,
+            NumberFormat::Bf16 => host::run_stored::<bf16>,
+            NumberFormat::Tf32 | NumberFormat::F32 => host::run,
+        })),
+        opencl: Some(opencl::kernel(format)),
         library: None,
     }
 }

@@ -2,18 +2,22 @@
 
 use std::ops::Range;
 
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, NdRange, NumberFormat, OpenClKernel, Shape, Value};
 
 /// Work-items of a row.
 const LANES: usize = 64;
 
-pub(super) fn kernel() -> OpenClKernel {
+/// The kernel for numbers of a format.
+pub(super) fn kernel(format: NumberFormat) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
-            include_str!("../../../kernels/softmax.cl"),
+            concat!(
+                include_str!("../../../kernels/stored.h"),
+                include_str!("../../../kernels/softmax.cl")
+            ),
             "kernels/softmax.cl",
             "softmax",
-            format!("-DLANES={LANES}"),
+            format!("{} -DLANES={LANES}", format.unmultiplied().option()),
         ),
         fp64: false,
         shape: Shape::Of(rows),

@@ -1,4 +1,5 @@
-//! A product of tiles, `C = beta C + alpha A B` or `C = beta C + alpha A B^T`.
+//! A product of tiles, `C = beta C + alpha A B` or `C = beta C + alpha A B^T`. A and B are
+//! stored in the format of the product's factors, C in the precision of its sums.
 //!
 //! ## Arguments
 //!
@@ -22,16 +23,23 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, Number};
-use super::{BLOCK, host, opencl, real};
+use half::{bf16, f16};
+
+use super::factor::Factor;
+use super::matrix::Matrix;
+use super::{BLOCK, opencl, real};
 use crate::codelet::host::Arguments;
 use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
-use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
+use crate::codelet::stored::Tf32;
+use crate::codelet::{
+    Codelet, Cost, Element, HostCode, HostValue, LibraryKernel, NumberFormat, ProductPrecision,
+    SharedKernel, Value,
+};
 
 /// A product of tiles that fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GemmTile {
-    pub precision: Precision,
+    pub precision: ProductPrecision,
     /// Rows of A and C.
     pub rows: u32,
     /// Columns of C.
@@ -42,16 +50,21 @@ pub struct GemmTile {
     pub transposed: bool,
     pub alpha: f64,
     pub beta: f64,
-    /// Whether strides and the numbers before the first ones are multiples of 16 bytes if
-    /// those of tiles without gaps are.
+    /// Whether strides and the numbers before the first ones are multiples of 4 numbers, of 2
+    /// in double precision, if those of tiles without gaps are.
     pub aligned: bool,
 }
 
 impl GemmTile {
     /// `C = A B`.
-    pub fn new(precision: Precision, rows: u32, columns: u32, depth: u32) -> Self {
+    pub fn new(
+        precision: impl Into<ProductPrecision>,
+        rows: u32,
+        columns: u32,
+        depth: u32,
+    ) -> Self {
         Self {
-            precision,
+            precision: precision.into(),
             rows,
             columns,
             depth,
@@ -96,10 +109,12 @@ impl GemmTile {
     pub fn cost(&self) -> Cost {
         let [rows, columns, depth] = [self.rows, self.columns, self.depth].map(f64::from);
         let of_c = if self.beta == 0.0 { 1.0 } else { 2.0 };
-        let numbers = rows * depth + depth * columns + of_c * rows * columns;
+        let factors = rows * depth + depth * columns;
+        let bytes = |of: Element, numbers: f64| of.bytes() as f64 * numbers;
         Cost {
             flops: 2.0 * rows * columns * depth,
-            bytes: self.precision.bytes() as f64 * numbers,
+            bytes: bytes(self.precision.factors(), factors)
+                + bytes(self.precision.sums().into(), of_c * rows * columns),
         }
     }
 
@@ -119,8 +134,8 @@ impl GemmTile {
             Value::U64(0),
             Value::U64(0),
             Value::U64(0),
-            real(self.precision, self.alpha),
-            real(self.precision, self.beta),
+            real(self.precision.sums(), self.alpha),
+            real(self.precision.sums(), self.beta),
         ]
     }
 
@@ -128,32 +143,39 @@ impl GemmTile {
     /// this way; OpenCL's those of these sizes, and of such strides and first numbers as
     /// [`Self::aligned`] says.
     pub fn codelet(&self) -> Codelet {
-        let (name, host) = match self.transposed {
-            true => (
-                ["gemm-tile-nt-f32", "gemm-tile-nt-f64"],
-                host(self.precision, run::<f32, true>, run::<f64, true>),
-            ),
-            false => (
-                ["gemm-tile-f32", "gemm-tile-f64"],
-                host(self.precision, run::<f32, false>, run::<f64, false>),
-            ),
+        let form = if self.transposed { "-nt" } else { "" };
+        let host = match self.transposed {
+            true => host::<true>(self.precision),
+            false => host::<false>(self.precision),
         };
         Codelet {
-            name: name[usize::from(self.precision == Precision::F64)].into(),
-            host,
+            name: format!("gemm-tile{form}-{}", self.precision.name()).into(),
+            host: Some(HostCode::Shared(host)),
             opencl: Some(opencl::product(self)),
             library: Some(library(self.precision, self.transposed)),
         }
     }
 }
 
+/// The host's implementation.
+fn host<const TRANSPOSED: bool>(precision: ProductPrecision) -> SharedKernel {
+    match precision {
+        ProductPrecision::Single(NumberFormat::F16) => run::<f16, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::Bf16) => run::<bf16, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::Tf32) => run::<Tf32, TRANSPOSED>,
+        ProductPrecision::Single(NumberFormat::F32) => run::<f32, TRANSPOSED>,
+        ProductPrecision::Double => run::<f64, TRANSPOSED>,
+    }
+}
+
 /// A call of a library for all products of this precision with B stored this way.
-fn library(precision: Precision, transposed: bool) -> LibraryKernel {
+fn library(precision: ProductPrecision, transposed: bool) -> LibraryKernel {
     LibraryKernel::call(Library::Blas, move |_, args| {
         let [rows, columns, depth] = [u32_at(args, 3)?, u32_at(args, 4)?, u32_at(args, 5)?];
         let b_row = if transposed { depth } else { columns };
         let call = LibraryCall::Gemm {
             precision,
+            result: precision.sums().into(),
             rows,
             columns,
             depth,
@@ -173,7 +195,7 @@ fn library(precision: Precision, transposed: bool) -> LibraryKernel {
 
 /// # Safety
 /// That of `HostKernel`.
-unsafe fn run<T: Number, const TRANSPOSED: bool>(
+unsafe fn run<F: Factor, const TRANSPOSED: bool>(
     args: &[HostValue],
     _first: u64,
     units: Range<u64>,
@@ -185,7 +207,9 @@ unsafe fn run<T: Number, const TRANSPOSED: bool>(
     };
     let (rows, columns, depth) = (args.u32(3), args.u32(4), args.u32(5));
     // SAFETY: the memories hold the matrices.
-    let [a, b, c] = [0, 1, 2].map(|of| unsafe { Matrix::<T>::of(&args, of, 6 + of, 9 + of) });
+    let [a, b] = [0, 1].map(|of| unsafe { Matrix::<F>::of(&args, of, 6 + of, 9 + of) });
+    // SAFETY: as above.
+    let c = unsafe { Matrix::<F::Sum>::of(&args, 2, 8, 11) };
     let factors = (args.real(12), args.real(13));
     let block = BLOCK as usize;
     let across = columns.div_ceil(block).max(1);
@@ -193,17 +217,12 @@ unsafe fn run<T: Number, const TRANSPOSED: bool>(
         let down = down.start * block..(down.end * block).min(rows);
         let right = right.start * block..(right.end * block).min(columns);
         let size = (down.len(), right.len(), depth);
+        let b = b.beginning_at(right.start, TRANSPOSED);
+        let c = c.from(down.start, right.start);
+        let of = (a.from(down.start, 0), b, TRANSPOSED);
         // SAFETY: the matrices have these rows and columns, only this call touches
         // these of C, and C overlaps neither of the others.
-        unsafe {
-            let b = match TRANSPOSED {
-                true => b.from(right.start, 0),
-                false => b.from(0, right.start),
-            };
-            let c = c.from(down.start, right.start);
-            let a = a.from(down.start, 0);
-            c.add_product_on(threads, size, (a, b, TRANSPOSED), factors);
-        }
+        unsafe { F::add_product_on(c, threads, size, of, factors) }
     }
 }
 
@@ -259,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_papers_task_has_its_operations() {
-        let task = GemmTile::new(Precision::F32, 960, 960, 3840);
+        let task = GemmTile::new(NumberFormat::F32, 960, 960, 3840);
         assert_eq!(task.cost().flops, 2.0 * 960.0 * 960.0 * 3840.0);
         // A block row, a block column and a tile of C.
         assert_eq!(task.cost().bytes, 2.0 * 14_745_600.0 + 3_686_400.0);

@@ -126,9 +126,9 @@ pub(in crate::codelet) struct Matrix<T> {
 
 // SAFETY: only unsafe functions use the pointer, and their callers see to it that threads
 // write different numbers.
-unsafe impl<T: Number> Send for Matrix<T> {}
+unsafe impl<T: Send> Send for Matrix<T> {}
 // SAFETY: as above.
-unsafe impl<T: Number> Sync for Matrix<T> {}
+unsafe impl<T: Send> Sync for Matrix<T> {}
 
 /// Pieces of a product for each thread: a thread that is late delays the others less, but
 /// each piece packs its operands.
@@ -152,7 +152,28 @@ pub(in crate::codelet) fn pieces(threads: usize, operations: usize) -> usize {
     }
 }
 
-impl<T: Number> Matrix<T> {
+/// Calls `act` with the rows and columns of each piece of a product of this size: pieces for
+/// threads that are as square as possible.
+pub(in crate::codelet) fn for_each_part(
+    threads: usize,
+    (rows, columns, depth): (usize, usize, usize),
+    act: impl Fn(Range<usize>, Range<usize>) + Sync,
+) {
+    let operations = (2 * rows * columns).saturating_mul(depth.max(SHALLOW));
+    let count = pieces(threads, operations);
+    let across = (1..=count)
+        .filter(|across| count.is_multiple_of(*across))
+        .min_by_key(|across| (rows * across / count).abs_diff(columns / across))
+        .unwrap_or(1);
+    for_each_piece(threads, count, |number| {
+        act(
+            piece(rows, GRAIN, number / across, count / across),
+            piece(columns, GRAIN, number % across, across),
+        );
+    });
+}
+
+impl<T: Copy> Matrix<T> {
     /// The matrix of a memory, with this many numbers from one row to the next.
     pub(in crate::codelet) fn new(first: *mut T, stride: usize) -> Self {
         Self { first, stride }
@@ -171,6 +192,16 @@ impl<T: Number> Matrix<T> {
         let first = self.from(row, columns.start).first;
         // SAFETY: the caller's contract.
         unsafe { std::slice::from_raw_parts_mut(first, columns.len()) }
+    }
+
+    /// The first numbers of a row, to be read.
+    ///
+    /// # Safety
+    /// The matrix has the numbers, and nobody writes them now.
+    pub(in crate::codelet) unsafe fn part_of_row<'a>(self, row: usize, columns: usize) -> &'a [T] {
+        let first = self.from(row, 0).first.cast_const();
+        // SAFETY: the caller's contract.
+        unsafe { std::slice::from_raw_parts(first, columns) }
     }
 
     /// The matrix in argument `memory`, with its stride and its first number in the
@@ -225,6 +256,16 @@ impl<T: Number> Matrix<T> {
         unsafe { self.first.add(row * self.stride + column).write(number) }
     }
 
+    /// The part of a product's B, or with `transposed` of its B^T, from this column on.
+    pub(in crate::codelet) fn beginning_at(self, column: usize, transposed: bool) -> Self {
+        match transposed {
+            true => self.from(column, 0),
+            false => self.from(0, column),
+        }
+    }
+}
+
+impl<T: Number> Matrix<T> {
     /// `self = beta self + alpha A B`, or `A B^T`, where self has `rows` rows and
     /// `columns` columns.
     ///
@@ -249,36 +290,25 @@ impl<T: Number> Matrix<T> {
         unsafe { T::gemm((rows, depth, columns), alpha, across(&a), b, beta, c) }
     }
 
-    /// As [`Self::add_product`], in pieces for threads that are as square as possible.
+    /// As [`Self::add_product`], in pieces for threads.
     ///
     /// # Safety
     /// That of [`Self::add_product`].
     pub(in crate::codelet) unsafe fn add_product_on(
         self,
         threads: usize,
-        (rows, columns, depth): (usize, usize, usize),
+        size: (usize, usize, usize),
         (a, b, transposed): (Self, Self, bool),
         factors: (T, T),
     ) {
-        let operations = (2 * rows * columns).saturating_mul(depth.max(SHALLOW));
-        let count = pieces(threads, operations);
-        let across = (1..=count)
-            .filter(|across| count.is_multiple_of(*across))
-            .min_by_key(|across| (rows * across / count).abs_diff(columns / across))
-            .unwrap_or(1);
-        for_each_piece(threads, count, |number| {
-            let down = piece(rows, GRAIN, number / across, count / across);
-            let right = piece(columns, GRAIN, number % across, across);
-            let b = match transposed {
-                true => b.from(right.start, 0),
-                false => b.from(0, right.start),
-            };
-            let size = (down.len(), right.len(), depth);
+        for_each_part(threads, size, |down, right| {
+            let b = b.beginning_at(right.start, transposed);
+            let part = (down.len(), right.len(), size.2);
             let a = a.from(down.start, 0);
-            // SAFETY: the caller's contract; pieces are apart.
+            // SAFETY: the caller's contract; parts are apart.
             unsafe {
                 self.from(down.start, right.start)
-                    .add_product(size, a, b, transposed, factors);
+                    .add_product(part, a, b, transposed, factors);
             }
         });
     }

@@ -1,6 +1,7 @@
 //! Operations on tiles of dense matrices, of which tiled products and factorisations
 //! are made: [`GemmTile`], [`SyrkTile`], [`TrsmTile`] and [`PotrfTile`], named as in
-//! BLAS and LAPACK, in single and double precision.
+//! BLAS and LAPACK, in single and double precision. The factors of a product may be stored in
+//! other formats, whose sums are singles (`factor`).
 //!
 //! Source: the tasks of StarPU's tiled Cholesky factorisation (Agullo et al., SAAHPC
 //! 2010), whose task set Gonthier et al. use (IPDPS 2022, section V.F).
@@ -15,6 +16,7 @@
 //! of at most 32 rows are computed otherwise.
 //! `opencl` has the kernels of other devices.
 
+pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod matrix;
 mod opencl;

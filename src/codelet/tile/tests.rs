@@ -1,55 +1,65 @@
 //! Every operation in both precisions, against loops in double precision.
 
+use half::{bf16, f16};
+
 use super::*;
 use crate::codelet::HostValue;
+use crate::codelet::NumberFormat;
 use crate::codelet::host::run_on_threads;
-use crate::tile_cases::{Case, Layout, Real};
+use crate::tile_cases::{Case, Layout, Number, Real};
 
 /// Sizes around those of blocks and leaves.
 const SIZES: [u32; 9] = [1, 2, 31, 33, 64, 65, 97, 130, 163];
 
 const LAYOUT: Layout = Layout { first: 5, gap: 3 };
 
-/// Runs a case, some units at once and not in their order, and returns the result.
-fn run<T: Real>(case: &Case) -> Vec<T> {
-    let mut memories = case.memories::<T>(LAYOUT);
-    let mut args: Vec<HostValue> = (memories.iter_mut())
-        .map(|memory| HostValue::Memory {
-            address: memory.as_mut_ptr().cast(),
-            bytes: size_of_val(&memory[..]) as u64,
-        })
-        .collect();
+/// A memory as an argument.
+fn argument<T>(memory: &mut [T]) -> HostValue {
+    HostValue::Memory {
+        address: memory.as_mut_ptr().cast(),
+        bytes: size_of_val(memory) as u64,
+    }
+}
+
+/// The arguments of a case.
+fn arguments<F: Number, T: Real>(
+    case: &Case,
+    (inputs, result): (&mut [Vec<F>], &mut [T]),
+) -> Vec<HostValue> {
     let values = case.values(LAYOUT);
-    args.extend(values.iter().map(|value| value.plain().unwrap()));
+    (inputs.iter_mut().map(|input| argument(input)))
+        .chain([argument(result)])
+        .chain(values.iter().map(|value| value.plain().unwrap()))
+        .collect()
+}
+
+/// Runs a case with inputs of F, some units at once and not in their order, and returns the
+/// result.
+fn run<F: Number, T: Real>(case: &Case) -> Vec<T> {
+    let (mut inputs, mut result) = case.memories::<F, T>(LAYOUT);
+    let args = arguments(case, (&mut inputs, &mut result));
     let host = case.codelet.host.as_ref().unwrap();
     let (first, last) = (case.units / 3, 2 * case.units / 3);
     for tile in [last..case.units, 0..first, first..last] {
         // SAFETY: the memories hold the matrices, and no other thread uses them.
         unsafe { host.run(&args, 0, tile) }
     }
-    memories.pop().unwrap()
+    result
 }
 
 fn check<T: Real>(case: &Case) {
-    case.check(LAYOUT, &run::<T>(case));
+    case.check(LAYOUT, &run::<T, T>(case));
 }
 
 /// As [`check`], by threads of a pool.
-fn check_on_threads<T: Real>(case: &Case) {
-    let mut memories = case.memories::<T>(LAYOUT);
-    let mut args: Vec<HostValue> = (memories.iter_mut())
-        .map(|memory| HostValue::Memory {
-            address: memory.as_mut_ptr().cast(),
-            bytes: size_of_val(&memory[..]) as u64,
-        })
-        .collect();
-    let values = case.values(LAYOUT);
-    args.extend(values.iter().map(|value| value.plain().unwrap()));
+fn check_on_threads<F: Number, T: Real>(case: &Case) {
+    let (mut inputs, mut result) = case.memories::<F, T>(LAYOUT);
+    let args = arguments(case, (&mut inputs, &mut result));
     let Some(HostCode::Shared(kernel)) = case.codelet.host else {
         panic!("it divides its work by itself");
     };
     run_on_threads(kernel, &args, case.units, THREADS);
-    case.check(LAYOUT, &memories.pop().unwrap());
+    case.check(LAYOUT, &result);
 }
 
 const THREADS: usize = 3;
@@ -108,23 +118,23 @@ fn on_threads<T: Real>() {
     let precision = T::PRECISION;
     for (rows, columns, depth) in [(301, 257, 211), (33, 900, 400), (900, 33, 400)] {
         let tile = GemmTile::new(precision, rows, columns, depth);
-        check_on_threads::<T>(&Case::gemm(tile));
-        check_on_threads::<T>(&Case::gemm(tile.transposed().factors(0.5, -2.0)));
+        check_on_threads::<T, T>(&Case::gemm(tile));
+        check_on_threads::<T, T>(&Case::gemm(tile.transposed().factors(0.5, -2.0)));
     }
-    check_on_threads::<T>(&Case::syrk(SyrkTile {
+    check_on_threads::<T, T>(&Case::syrk(SyrkTile {
         precision,
         rows: 331,
         depth: 157,
         alpha: -1.0,
         beta: 1.0,
     }));
-    check_on_threads::<T>(&Case::trsm(TrsmTile {
+    check_on_threads::<T, T>(&Case::trsm(TrsmTile {
         precision,
         rows: 333,
         columns: 245,
     }));
     let rows = 515;
-    check_on_threads::<T>(&Case::potrf(PotrfTile { precision, rows }));
+    check_on_threads::<T, T>(&Case::potrf(PotrfTile { precision, rows }));
 }
 
 #[test]
@@ -137,6 +147,41 @@ fn operations_divided_among_threads_are_right() {
 fn products_are_right() {
     gemm::<f32>();
     gemm::<f64>();
+}
+
+/// Products of a format, whose depth may be several panels.
+fn gemm_of_format<F: Number>(format: NumberFormat) {
+    let deep = [[3, 5, 512], [2, 1, 1030], [33, 20, 700]];
+    for [m, n, k] in sizes().chain(deep) {
+        for (alpha, beta) in FACTORS {
+            let tile = GemmTile::new(format, m, n, k).factors(alpha, beta);
+            for tile in [tile, tile.transposed()] {
+                let case = Case::gemm(tile);
+                case.check(LAYOUT, &run::<F, f32>(&case));
+            }
+        }
+    }
+    for (rows, columns, depth) in [(301, 257, 611), (33, 900, 400)] {
+        let tile = GemmTile::new(format, rows, columns, depth);
+        check_on_threads::<F, f32>(&Case::gemm(tile));
+        check_on_threads::<F, f32>(&Case::gemm(tile.transposed().factors(0.5, -2.0)));
+    }
+}
+
+#[test]
+fn products_of_formats_of_fewer_bits_are_right() {
+    gemm_of_format::<f16>(NumberFormat::F16);
+    gemm_of_format::<bf16>(NumberFormat::Bf16);
+    gemm_of_format::<f32>(NumberFormat::Tf32);
+}
+
+#[test]
+fn products_of_tf32_have_rounded_factors() {
+    let case = Case::gemm(GemmTile::new(NumberFormat::Tf32, 40, 40, 40));
+    let of_f32 = Case::gemm(GemmTile::new(NumberFormat::F32, 40, 40, 40));
+    let [found, right] = [&case, &of_f32].map(run::<f32, f32>);
+    let is_far = |(found, right): (&f32, &f32)| (found - right).abs() > 1e-5;
+    assert!(found.iter().zip(&right).any(is_far));
 }
 
 #[test]
@@ -161,7 +206,7 @@ fn cholesky_factors_are_right() {
 fn a_matrix_without_a_factor_leaves_numbers_that_are_not_finite() {
     let (precision, rows) = (Precision::F64, 65);
     let case = Case::without_factor(PotrfTile { precision, rows });
-    let found = case.at(LAYOUT, &run::<f64>(&case), 64, 64);
+    let found = case.at(LAYOUT, &run::<f64, f64>(&case), 64, 64);
     assert!(!found.is_finite());
 }
 

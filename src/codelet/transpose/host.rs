@@ -9,14 +9,16 @@ use crate::codelet::host::Arguments;
 /// Numbers along a square's side: a cache line.
 const SIDE: usize = 16;
 
+/// Moves numbers of the size of `T`.
+///
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
+pub(super) unsafe fn run<T: Copy>(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
         codelet: "transpose",
         values: args,
     };
-    let (x, y) = (args.singles(0).cast_const(), args.singles(1));
+    let (x, y) = (args.memory::<T>(0).cast_const(), args.memory::<T>(1));
     let (rows, columns) = (args.u32(2), args.u32(3));
     let mut unit = units.start as usize;
     let end = units.end as usize;
@@ -36,7 +38,7 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
 ///
 /// # Safety
 /// `x` and `y` hold `rows * columns` numbers; those rows are this call's alone.
-unsafe fn turn(x: *const f32, y: *mut f32, rows: usize, columns: usize, of: Range<usize>) {
+unsafe fn turn<T: Copy>(x: *const T, y: *mut T, rows: usize, columns: usize, of: Range<usize>) {
     for column in of.clone().step_by(SIDE) {
         let column_end = (column + SIDE).min(of.end);
         for row in (0..rows).step_by(SIDE) {

@@ -1,4 +1,4 @@
-//! Transposition, `y = x^T`, of a batch of matrices of single precision.
+//! Transposition, `y = x^T`, of a batch of matrices of any format.
 //!
 //! Source: the kernel between K and `Q K^T` in the PySchedCL paper's
 //! transformer (section 2.1, Figure 3).
@@ -7,8 +7,8 @@
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `x` | memory | f32, `rows x columns`, matrix by matrix, by rows |
-//! | 1 | `y` | memory | f32, `columns x rows`, likewise; does not overlap `x` |
+//! | 0 | `x` | memory | `rows x columns`, matrix by matrix, by rows |
+//! | 1 | `y` | memory | `columns x rows`, likewise; does not overlap `x` |
 //! | 2 | `rows` | u32 | rows of x |
 //! | 3 | `columns` | u32 | columns of x |
 //!
@@ -18,11 +18,13 @@
 mod host;
 mod opencl;
 
-use super::{Codelet, Cost, HostCode, Value};
+use super::{Codelet, Cost, HostCode, NumberFormat, Value};
 
 /// What is transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transpose {
+    /// Of all numbers.
+    pub format: NumberFormat,
     pub rows: u32,
     pub columns: u32,
     /// Matrices.
@@ -37,9 +39,10 @@ impl Transpose {
 
     /// Every number read once and written once.
     pub fn cost(&self) -> Cost {
+        let numbers = self.units() as f64 * f64::from(self.rows);
         Cost {
             flops: 0.0,
-            bytes: 8.0 * self.units() as f64 * f64::from(self.rows),
+            bytes: 2.0 * self.format.element().bytes() as f64 * numbers,
         }
     }
 
@@ -49,12 +52,15 @@ impl Transpose {
     }
 }
 
-/// The codelet.
-pub fn codelet() -> Codelet {
+/// The codelet for numbers of a format.
+pub fn codelet(format: NumberFormat) -> Codelet {
     Codelet {
-        name: "transpose-f32".into(),
-        host: Some(HostCode::Kernel(host::run)),
-        opencl: Some(opencl::kernel()),
+        name: format!("transpose-{}", format.unmultiplied().name()).into(),
+        host: Some(HostCode::Kernel(match format {
+            NumberFormat::F16 | NumberFormat::Bf16 => host::run::<u16>,
+            NumberFormat::Tf32 | NumberFormat::F32 => host::run::<u32>,
+        })),
+        opencl: Some(opencl::kernel(format)),
         library: None,
     }
 }

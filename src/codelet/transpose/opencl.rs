@@ -2,19 +2,26 @@
 
 use std::ops::Range;
 
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, NdRange, NumberFormat, OpenClKernel, Shape, Value};
 
 /// Numbers along a square's side, and rows of it that are moved at once.
 const SIDE: usize = 32;
 const DEEP: usize = 8;
 
-pub(super) fn kernel() -> OpenClKernel {
+/// The kernel for numbers of a format.
+pub(super) fn kernel(format: NumberFormat) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
-            include_str!("../../../kernels/transpose.cl"),
+            concat!(
+                include_str!("../../../kernels/stored.h"),
+                include_str!("../../../kernels/transpose.cl")
+            ),
             "kernels/transpose.cl",
             "transpose",
-            format!("-DSIDE={SIDE} -DDEEP={DEEP}"),
+            format!(
+                "{} -DSIDE={SIDE} -DDEEP={DEEP}",
+                format.unmultiplied().option()
+            ),
         ),
         fp64: false,
         shape: Shape::Of(squares),

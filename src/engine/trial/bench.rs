@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::case::{Argument, Case, Variant};
 use super::{Options, Verdict};
-use crate::codelet::{HostMemoryId, Memory, Value};
+use crate::codelet::{Element, HostMemoryId, Memory, Value};
 use crate::engine::scope::{DeviceArray, RuntimeScope};
 use crate::runtime::{Command, CommandKind, DeviceId, Launch, QueueId, Runtime, RuntimeError};
+use crate::verify::numbers;
 
 /// Bytes of the transfer that launches wait for: some milliseconds.
 const GATE: u64 = 128 << 20;
@@ -36,7 +37,7 @@ pub(super) struct Bench<'a> {
     lanes: Vec<Lane>,
     /// `None` on a device that shares the host's memory.
     gate: Option<Gate>,
-    inputs: Vec<Vec<f32>>,
+    inputs: Vec<Vec<f64>>,
     random: fastrand::Rng,
 }
 
@@ -51,11 +52,17 @@ impl<'a> Bench<'a> {
     ) -> Result<Self, RuntimeError> {
         let mut scope = RuntimeScope::on(runtime);
         let mut random = fastrand::Rng::with_seed(options.seed);
-        let mut draw = |numbers: &usize| -> Vec<f32> {
-            (0..*numbers).map(|_| 2.0 * random.f32() - 1.0).collect()
+        let element = case.format.element();
+        let bytes = |numbers: usize| numbers as u64 * element.bytes();
+        let mut draw = |numbers: &usize| -> Vec<u8> {
+            let drawn = (0..*numbers).map(|_| f64::from(2.0 * random.f32() - 1.0));
+            let mut stored = vec![0; bytes(*numbers) as usize];
+            element.store(drawn, &mut stored);
+            stored
         };
-        let inputs: Vec<Vec<f32>> = case.inputs.iter().map(&mut draw).collect();
-        let bytes = |numbers: usize| (numbers * size_of::<f32>()) as u64;
+        let stored: Vec<Vec<u8>> = case.inputs.iter().map(&mut draw).collect();
+        let inputs = stored.iter().map(|stored| numbers(stored, element));
+        let inputs: Vec<Vec<f64>> = inputs.collect();
         let info = &scope.devices()[device.0];
         let (shares, memory) = (info.shares_host_memory, info.memory);
         // Queues share the host's copy of the inputs, and of the first output.
@@ -64,15 +71,16 @@ impl<'a> Bench<'a> {
         for _ in 0..options.queues.max(1) {
             let queue = scope.queue(device)?;
             let mut memories = Vec::new();
-            for (index, input) in inputs.iter().enumerate() {
+            for (index, input) in stored.iter().enumerate() {
+                let size = input.len() as u64;
                 let array = match host_inputs.get(index) {
-                    None => scope.array(device, bytes(input.len()))?,
-                    Some(host) => scope.array_over(*host, device, bytes(input.len()))?,
+                    None => scope.array(device, size)?,
+                    Some(host) => scope.array_over(*host, device, size)?,
                 };
                 if host_inputs.len() == index {
                     host_inputs.push(array.host);
                 }
-                scope.fill(queue, &array, bytemuck::cast_slice(input))?;
+                scope.fill(queue, &array, input)?;
                 memories.push(array.memory());
             }
             let output = match lanes.first().filter(|_| !shares) {
@@ -121,8 +129,10 @@ impl<'a> Bench<'a> {
             Err(other) => return Err(other),
         }
         let bytes = self.scope.contents(queue, &output)?;
-        let got: &[f32] = &bytemuck::cast_slice(bytes)[..case.output];
-        let error = error(case, &self.inputs, got, &mut self.random);
+        let element = case.format.element();
+        let got = &bytes[..case.output * element.bytes() as usize];
+        let got = numbers(got, element);
+        let error = error(case, &self.inputs, &got, &mut self.random);
         Ok(match error <= case.tolerance {
             true => Verdict::Right { error },
             false => Verdict::Wrong { error },
@@ -178,18 +188,24 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The largest error of the numbers checked, relative to their root mean square;
-/// infinite for an output that holds something else than numbers.
-fn error(case: &Case, inputs: &[Vec<f32>], got: &[f32], random: &mut fastrand::Rng) -> f64 {
+/// The largest error of the numbers checked beyond that of rounding them to the format, relative
+/// to their root mean square; infinite for an output that holds something else than numbers.
+fn error(case: &Case, inputs: &[Vec<f64>], got: &[f64], random: &mut fastrand::Rng) -> f64 {
     if !got.iter().all(|number| number.is_finite()) {
         return f64::INFINITY;
     }
+    let element = case.format.element();
     let ends = [0, case.output - 1];
     let others = (0..LOOKS).map(|_| random.usize(0..case.output));
     let (mut worst, mut squares) = (0.0_f64, 0.0);
     for at in ends.into_iter().chain(others) {
         let right = (case.right)(inputs, at);
-        worst = worst.max((f64::from(got[at]) - right).abs());
+        let rounding = match element {
+            Element::F16 | Element::Bf16 => element.unit() * right.abs().max(element.least()),
+            // The tolerance counts it.
+            Element::F32 | Element::F64 => 0.0,
+        };
+        worst = worst.max((got[at] - right).abs() - rounding);
         squares += right * right;
     }
     let mean = (squares / (LOOKS + ends.len()) as f64).sqrt();

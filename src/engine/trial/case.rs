@@ -6,7 +6,7 @@ use crate::codelet::add_norm::{AddNorm, LEAST};
 use crate::codelet::gemm::{Gemm, TILES};
 use crate::codelet::softmax::Softmax;
 use crate::codelet::transpose::Transpose;
-use crate::codelet::{Codelet, Cost, Value, softmax, transpose};
+use crate::codelet::{Codelet, Cost, NumberFormat, Value, softmax, transpose};
 
 /// One of a codelet's forms.
 #[derive(Clone, Debug)]
@@ -29,11 +29,13 @@ pub enum Argument {
 }
 
 /// A number of the output by its place, from the inputs, in double.
-type Right = Box<dyn Fn(&[Vec<f32>], usize) -> f64>;
+type Right = Box<dyn Fn(&[Vec<f64>], usize) -> f64>;
 
 /// A computation in single precision with several variants.
 pub struct Case {
     pub title: String,
+    /// Of all numbers.
+    pub format: NumberFormat,
     pub variants: Vec<Variant>,
     pub args: Vec<Argument>,
     pub units: u64,
@@ -41,7 +43,8 @@ pub struct Case {
     /// Numbers of each input, and of the output.
     pub inputs: Vec<usize>,
     pub output: usize,
-    /// Most that a number may be wrong, of the numbers' root mean square.
+    /// Most that a number may be wrong before it is rounded to the format, of the numbers' root
+    /// mean square.
     pub tolerance: f64,
     pub right: Right,
 }
@@ -68,12 +71,19 @@ impl Case {
     /// Bytes of host memory that a trial on so many queues takes, and of the
     /// memory of a device that has its own; `shares`: the device has not.
     pub fn memory(&self, queues: usize, shares: bool) -> (u64, u64) {
-        let bytes = |numbers: usize| (numbers as u64).saturating_mul(size_of::<f32>() as u64);
-        let inputs = (self.inputs.iter()).fold(0u64, |sum, n| sum.saturating_add(bytes(*n)));
-        let output = bytes(self.output);
+        let all = |bytes: u64| {
+            let of = |numbers: usize| (numbers as u64).saturating_mul(bytes);
+            let inputs = (self.inputs.iter()).fold(0u64, |sum, n| sum.saturating_add(of(*n)));
+            (inputs, of(self.output))
+        };
+        let (inputs, output) = all(self.format.element().bytes());
+        let as_doubles = all(size_of::<f64>() as u64);
         let queues = queues.max(1) as u64;
         // The numbers, as they are handed over, and as they are checked with.
-        let both = inputs.saturating_add(output).saturating_mul(2);
+        let both = inputs
+            .saturating_add(output)
+            .saturating_add(as_doubles.0)
+            .saturating_add(as_doubles.1);
         match shares {
             true => (both.saturating_add(output.saturating_mul(queues - 1)), 0),
             false => (both, inputs.saturating_add(output).saturating_mul(queues)),
@@ -110,7 +120,7 @@ impl Case {
         let [rows, columns, depth, batch] =
             [gemm.rows, gemm.columns, gemm.depth, gemm.batch].map(|size| size as usize);
         let of_a = if gemm.common_a { 1 } else { batch };
-        let right = move |inputs: &[Vec<f32>], at: usize| {
+        let right = move |inputs: &[Vec<f64>], at: usize| {
             let (matrix, row, column) = (at / (rows * columns), at / columns % rows, at % columns);
             let a = if gemm.common_a { 0 } else { matrix } * rows * depth + row * depth;
             let b = matrix * depth * columns;
@@ -120,15 +130,17 @@ impl Case {
                         true => b + column * depth + k,
                         false => b + k * columns + column,
                     };
-                    f64::from(inputs[0][a + k]) * f64::from(inputs[1][b])
+                    inputs[0][a + k] * inputs[1][b]
                 })
                 .sum()
         };
         Self {
             title: format!(
-                "{batch} x ({rows} x {depth}) ({depth} x {columns}){}",
-                if gemm.transposed { " transposed" } else { "" }
+                "{batch} x ({rows} x {depth}) ({depth} x {columns}){}, {}",
+                if gemm.transposed { " transposed" } else { "" },
+                gemm.format.name()
             ),
+            format: gemm.format,
             variants: variants.chain([by_library]).collect(),
             args: [Argument::Input(0), Argument::Input(1), Argument::Output]
                 .into_iter()
@@ -138,7 +150,10 @@ impl Case {
             cost: gemm.cost(),
             inputs: vec![of_a * rows * depth, batch * depth * columns],
             output: batch * rows * columns,
-            tolerance: tolerance(gemm.depth),
+            // The magnitudes of the terms add up to at most the norms' product, which is the
+            // root mean square times the root of the depth.
+            tolerance: tolerance(gemm.depth)
+                + gemm.format.product_error() * f64::from(gemm.depth).sqrt(),
             right: Box::new(right),
         }
     }
@@ -147,14 +162,18 @@ impl Case {
     pub fn softmax(softmax: Softmax) -> Self {
         let (rows, width) = (softmax.rows as usize, softmax.width as usize);
         let factor = f64::from(softmax.factor);
-        let right = move |inputs: &[Vec<f32>], at: usize| {
+        let right = move |inputs: &[Vec<f64>], at: usize| {
             let row = &inputs[0][at / width * width..][..width];
-            let power = |x: f32| (factor * f64::from(x)).exp();
+            let power = |x: f64| (factor * x).exp();
             power(row[at % width]) / row.iter().map(|x| power(*x)).sum::<f64>()
         };
         Self {
-            title: format!("softmax of {rows} rows of {width}"),
-            variants: only(softmax::codelet()),
+            title: format!(
+                "softmax of {rows} rows of {width}, {}",
+                softmax.format.name()
+            ),
+            format: softmax.format,
+            variants: only(softmax::codelet(softmax.format)),
             args: [Argument::Input(0), Argument::Output]
                 .into_iter()
                 .chain(values(&softmax.sizes()))
@@ -172,13 +191,17 @@ impl Case {
     pub fn transpose(transpose: Transpose) -> Self {
         let [rows, columns, batch] =
             [transpose.rows, transpose.columns, transpose.batch].map(|size| size as usize);
-        let right = move |inputs: &[Vec<f32>], at: usize| {
+        let right = move |inputs: &[Vec<f64>], at: usize| {
             let (matrix, row, column) = (at / (rows * columns), at / rows % columns, at % rows);
-            f64::from(inputs[0][(matrix * rows + column) * columns + row])
+            inputs[0][(matrix * rows + column) * columns + row]
         };
         Self {
-            title: format!("transposition of {batch} x ({rows} x {columns})"),
-            variants: only(transpose::codelet()),
+            title: format!(
+                "transposition of {batch} x ({rows} x {columns}), {}",
+                transpose.format.name()
+            ),
+            format: transpose.format,
+            variants: only(transpose::codelet(transpose.format)),
             args: [Argument::Input(0), Argument::Output]
                 .into_iter()
                 .chain(values(&transpose.sizes()))
@@ -197,13 +220,13 @@ impl Case {
         let (rows, width) = (add_norm.rows as usize, add_norm.width as usize);
         let stacks = add_norm.stacks.clone();
         let summands: u32 = stacks.iter().sum();
-        let right = move |inputs: &[Vec<f32>], at: usize| {
+        let right = move |inputs: &[Vec<f64>], at: usize| {
             let sum = |at: usize| {
                 let parts = inputs[1..].iter().zip(&stacks);
                 let numbers = parts.flat_map(|(z, stack)| {
                     (0..*stack as usize).map(move |summand| z[summand * rows * width + at])
                 });
-                f64::from(inputs[0][at]) + numbers.map(f64::from).sum::<f64>()
+                inputs[0][at] + numbers.sum::<f64>()
             };
             let row = at / width * width..(at / width + 1) * width;
             let mean = row.clone().map(sum).sum::<f64>() / width as f64;
@@ -212,7 +235,11 @@ impl Case {
         };
         let parts = (0..add_norm.stacks.len()).map(|part| Argument::Input(1 + part));
         Self {
-            title: format!("sum of {summands} x ({rows} x {width}), normalised"),
+            title: format!(
+                "sum of {summands} x ({rows} x {width}), normalised, {}",
+                add_norm.format.name()
+            ),
+            format: add_norm.format,
             variants: only(add_norm.codelet()),
             args: [Argument::Input(0), Argument::Output]
                 .into_iter()

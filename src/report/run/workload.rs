@@ -103,6 +103,8 @@ pub struct TransformerParameters {
     pub beta: u32,
     /// Layers one after the other.
     pub layers: u32,
+    /// Of all matrices: `f32`, `f16`, `bf16` or `tf32`.
+    pub precision: &'static str,
     /// Whether all heads of a layer are one batch.
     pub batch: bool,
     /// Seed of inputs and weights.
@@ -130,7 +132,7 @@ pub struct DenseParameters {
     pub columns: u32,
     /// Columns of A; null for `cholesky`.
     pub depth: Option<u32>,
-    /// `f32` or `f64`.
+    /// `f32` or `f64`; of `matmul` also `f16`, `bf16` or `tf32`, the format of A and B.
     pub precision: &'static str,
     /// Rows and columns of a tile, which is smaller at the edges.
     pub tile: u32,

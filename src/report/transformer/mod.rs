@@ -25,6 +25,8 @@ pub struct Experiments {
     pub machine: Machine,
     /// Of each transformer.
     pub layers: u32,
+    /// Of all matrices: `f32`, `f16`, `bf16` or `tf32`.
+    pub precision: &'static str,
     pub seed: u64,
     /// Runs of each candidate that count, in turns; each follows one that does not.
     pub repeats: u32,

@@ -21,7 +21,10 @@ impl Experiments {
         writeln!(
             out,
             "{}, {} runs each, in turns, each after one that does not count; {stay}\non {}{}\n",
-            styled(STRONG, format!("transformer, layers: {}", self.layers)),
+            styled(
+                STRONG,
+                format!("transformer, layers: {}, {}", self.layers, self.precision)
+            ),
             self.repeats,
             styled(STRONG, &self.machine.name),
             origin(self.machine.simulated),

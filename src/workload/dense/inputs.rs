@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Operation;
-use crate::codelet::Precision;
+use crate::codelet::Element;
 use crate::graph::Contents;
 use crate::matrix::npy::{NpyError, NpyMatrix};
 use crate::parallel;
@@ -15,8 +15,8 @@ const PIECE: usize = 1 << 16;
 
 /// The given matrices of an operation.
 ///
-/// Generated numbers are uniform from -1 to 1, and a function of the seed, the matrix and
-/// the position alone, whatever the tiles are. A generated matrix for a factorisation is
+/// Generated numbers are uniform from -1 to 1, rounded as they are stored, and a function of the
+/// seed, the matrix and the position alone, whatever the tiles are. A generated matrix for a factorisation is
 /// symmetric, and `2 sqrt(n) + 1` is added on its diagonal. By Wigner's semicircle law the
 /// least eigenvalue of the other numbers is about `-1.16 sqrt(n)`, so the matrix is
 /// positive definite, and its factor depends on all updates. A diagonal that exceeds the sum
@@ -55,9 +55,9 @@ impl Inputs {
 
     /// The contents of a tile. If its file cannot be read, it becomes zeros, and
     /// [`Inputs::error`] says so.
-    pub(super) fn contents(self: &Arc<Self>, tile: &Tile, precision: Precision) -> Contents {
+    pub(super) fn contents(self: &Arc<Self>, tile: &Tile, element: Element) -> Contents {
         let (inputs, tile) = (Arc::clone(self), tile.clone());
-        Contents::filled(move |bytes| inputs.fill(&tile, precision, bytes))
+        Contents::filled(move |bytes| inputs.fill(&tile, element, bytes))
     }
 
     /// Why a matrix could not be read, if so.
@@ -65,13 +65,13 @@ impl Inputs {
         self.error.get()
     }
 
-    fn fill(&self, tile: &Tile, precision: Precision, to: &mut [u8]) {
+    fn fill(&self, tile: &Tile, element: Element, to: &mut [u8]) {
         let file = match tile.matrix {
             Matrix::A => &self.a,
             _ => &self.b,
         };
         let Some(file) = file else {
-            return self.generate(tile, precision, to);
+            return self.generate(tile, element, to);
         };
         if let Err(error) = file.read(tile.rows.clone(), tile.columns.clone(), to) {
             to.fill(0);
@@ -80,29 +80,24 @@ impl Inputs {
         }
     }
 
-    fn generate(&self, tile: &Tile, precision: Precision, to: &mut [u8]) {
+    fn generate(&self, tile: &Tile, element: Element, to: &mut [u8]) {
         let width = (tile.columns.end - tile.columns.start) as usize;
         let rows = PIECE.div_ceil(width.max(1));
-        let bytes = rows * width * precision.bytes() as usize;
+        let bytes = rows * width * element.bytes() as usize;
         parallel::pieces(to, bytes, |piece, to| {
             let first = tile.rows.start + (piece * rows) as u64;
-            self.generate_rows(tile, first, precision, to);
+            self.generate_rows(tile, first, element, to);
         });
     }
 
     /// Generates the rows of a tile from `first` on.
-    fn generate_rows(&self, tile: &Tile, first: u64, precision: Precision, to: &mut [u8]) {
-        let bytes = precision.bytes() as usize;
+    fn generate_rows(&self, tile: &Tile, first: u64, element: Element, to: &mut [u8]) {
+        let bytes = element.bytes() as usize;
         let width = (tile.columns.end - tile.columns.start) as usize;
         for (row, to) in (first..).zip(to.chunks_exact_mut(width * bytes)) {
             let columns = tile.columns.clone();
             let numbers = columns.map(|column| self.number(tile.matrix, row, column));
-            match precision {
-                Precision::F32 => (to.as_chunks_mut().0.iter_mut().zip(numbers))
-                    .for_each(|(to, number)| *to = (number as f32).to_ne_bytes()),
-                Precision::F64 => (to.as_chunks_mut().0.iter_mut().zip(numbers))
-                    .for_each(|(to, number)| *to = number.to_ne_bytes()),
-            }
+            element.store(numbers, to);
         }
     }
 

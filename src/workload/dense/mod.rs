@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use inputs::Inputs;
 
-use crate::codelet::Precision;
+use crate::codelet::{Element, ProductPrecision};
 use crate::workload::task_set::{
     Body, Cholesky, Extent, Matmul3d, Order, TaskSet, TaskSetError, Tasks, TiledGraph,
 };
@@ -40,7 +40,8 @@ pub struct DenseTask {
     pub operation: Operation,
     /// Rows and columns of a tile; those at the edges may be smaller.
     pub tile: u32,
-    pub precision: Precision,
+    /// A factorisation has one of which the factors are stored as the sums.
+    pub precision: ProductPrecision,
     pub order: Order,
     /// Seeds the order and generated matrices.
     pub seed: u64,
@@ -85,23 +86,24 @@ impl Operation {
 
     /// Bytes of host memory of the given matrices and the result, with tiles of this
     /// length. A factorisation has the lower tiles alone, of A and of L.
-    pub fn matrix_bytes(&self, tile: u32, precision: Precision) -> u64 {
-        let numbers = match *self {
+    pub fn matrix_bytes(&self, tile: u32, precision: ProductPrecision) -> u64 {
+        let of_factors = u128::from(precision.factors().bytes());
+        let of_result = u128::from(Element::from(precision.sums()).bytes());
+        let bytes = match *self {
             Self::Product {
                 rows,
                 columns,
                 depth,
             } => {
                 let [m, n, k] = [rows, columns, depth].map(u128::from);
-                m * k + k * n + m * n
+                (m * k + k * n) * of_factors + m * n * of_result
             }
             Self::Factorisation { rows } => {
                 let (rows, tile) = (u128::from(rows), u128::from(tile));
                 let (whole, rest) = (rows / tile, rows % tile);
-                whole * (whole + 1) * tile * tile + 2 * rest * rows
+                (whole * (whole + 1) * tile * tile + 2 * rest * rows) * of_result
             }
         };
-        let bytes = numbers * u128::from(precision.bytes());
         bytes.try_into().unwrap_or(u64::MAX)
     }
 
@@ -144,6 +146,6 @@ impl DenseTask {
     /// Those of [`TaskSet::check`].
     pub fn tiled(&self, inputs: &Arc<Inputs>) -> Result<TiledGraph, TaskSetError> {
         let precision = self.precision;
-        (self.set()).tiled(&|tile| inputs.contents(tile, precision))
+        (self.set()).tiled(&|tile| inputs.contents(tile, tile.matrix.element(precision)))
     }
 }

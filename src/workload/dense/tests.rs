@@ -7,22 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::codelet::{NumberFormat, Precision};
 use crate::engine::graph::host_bytes;
 use crate::engine::graph::reference::reference;
 use crate::graph::{Components, DatumId};
 use crate::machine::{Device, MachineStore};
 use crate::runtime::Devices;
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
-use crate::verify::numbers;
 use crate::verify::product::Verification;
+use crate::verify::{Rounding, numbers};
 use crate::workload::task_set::{Matrix, Tile, TiledGraph};
 
 /// A task on tiles of 16.
-fn task(operation: Operation, precision: Precision) -> DenseTask {
+fn task(operation: Operation, precision: impl Into<ProductPrecision>) -> DenseTask {
     DenseTask {
         operation,
         tile: 16,
-        precision,
+        precision: precision.into(),
         order: Order::Random,
         seed: 7,
     }
@@ -56,7 +57,15 @@ impl Computed {
         let stop = AtomicBool::new(false);
         let data = reference(&mut sim, &tiled.graph, 0, &stop);
         let data = data.expect("results").expect("all of them");
-        let data = data.iter().map(|bytes| numbers(bytes, task.precision));
+        let element = |datum: usize| {
+            let mut tiles = tiled.tiles.iter();
+            // Versions of a result are no tiles.
+            let tile = tiles.find(|(_, of)| of.0 == datum);
+            let matrix = tile.map_or(Matrix::C, |(tile, _)| tile.matrix);
+            matrix.element(task.precision)
+        };
+        let data = data.iter().enumerate();
+        let data = data.map(|(datum, bytes)| numbers(bytes, element(datum)));
         Self {
             data: data.collect(),
             task,
@@ -80,7 +89,7 @@ impl Computed {
 
     fn verify(&self) -> Verification {
         let stop = AtomicBool::new(false);
-        let read = |datum: DatumId| Ok::<_, Infallible>(self.data[datum.0].clone());
+        let read = |datum: DatumId, _| Ok::<_, Infallible>(self.data[datum.0].clone());
         let verified = self.task.verify(&self.tiled, read, &stop);
         verified.expect("numbers").expect("a verification")
     }
@@ -98,6 +107,14 @@ const PRECISIONS: [(Precision, f64); 2] = [
     (Precision::F64, f64::EPSILON),
 ];
 
+const PRODUCTS: [ProductPrecision; 5] = [
+    ProductPrecision::Single(NumberFormat::F16),
+    ProductPrecision::Single(NumberFormat::Bf16),
+    ProductPrecision::Single(NumberFormat::Tf32),
+    ProductPrecision::Single(NumberFormat::F32),
+    ProductPrecision::Double,
+];
+
 #[test]
 fn products_of_odd_sizes_equal_the_reference() {
     for size in [
@@ -107,7 +124,8 @@ fn products_of_odd_sizes_equal_the_reference() {
         (5, 70, 3),
         (50, 1, 31),
     ] {
-        for (precision, epsilon) in PRECISIONS {
+        for precision in PRODUCTS {
+            let rounding = Rounding::from(precision);
             let (rows, columns, depth) = size;
             let computed = Computed::new(task(product(size), precision));
             let a = computed.whole(Matrix::A, (rows, depth));
@@ -116,9 +134,10 @@ fn products_of_odd_sizes_equal_the_reference() {
             for (a, c) in a.iter().zip(&c) {
                 for (column, found) in c.iter().enumerate() {
                     let right: f64 = a.iter().zip(&b).map(|(a, b)| a * b[column]).sum();
-                    let allowed = 2.0 * epsilon * f64::from(depth);
+                    // Numbers are at most 1.
+                    let of_term = 4.0 * rounding.unit + rounding.product;
                     assert!(
-                        (found - right).abs() <= allowed,
+                        (found - right).abs() <= of_term * f64::from(depth),
                         "{size:?}: {found} {right}"
                     );
                 }
@@ -180,13 +199,23 @@ fn devices(name: &str) -> Vec<Device> {
 
 #[test]
 fn host_memory_is_that_of_the_tiles() {
-    for operation in [
-        product((33, 17, 40)),
-        Operation::Factorisation { rows: 70 },
-        Operation::Factorisation { rows: 48 },
-        Operation::Factorisation { rows: 9 },
+    for (operation, precision) in [
+        (product((33, 17, 40)), ProductPrecision::Double),
+        (product((33, 17, 40)), NumberFormat::F16.into()),
+        (
+            Operation::Factorisation { rows: 70 },
+            ProductPrecision::Double,
+        ),
+        (
+            Operation::Factorisation { rows: 48 },
+            ProductPrecision::Double,
+        ),
+        (
+            Operation::Factorisation { rows: 9 },
+            ProductPrecision::Double,
+        ),
     ] {
-        let task = task(operation, Precision::F64);
+        let task = task(operation, precision);
         let inputs = Arc::new(Inputs::generated(operation, 1));
         let tiled = task.tiled(&inputs).expect("a graph");
         let tiles = tiled.tiles.iter();
@@ -194,7 +223,7 @@ fn host_memory_is_that_of_the_tiles() {
             .map(|(_, datum)| tiled.graph.datum(*datum).bytes)
             .sum();
         assert_eq!(
-            operation.matrix_bytes(16, Precision::F64),
+            operation.matrix_bytes(16, task.precision),
             bytes,
             "{operation:?}"
         );
@@ -214,7 +243,11 @@ fn host_memory_is_that_of_the_tiles() {
         }
     }
     let huge = Operation::Factorisation { rows: u32::MAX };
-    assert_eq!(huge.matrix_bytes(1, Precision::F64), u64::MAX);
+    assert_eq!(
+        product((2, 3, 4)).matrix_bytes(1, NumberFormat::Bf16.into()),
+        2 * 20 + 4 * 6
+    );
+    assert_eq!(huge.matrix_bytes(1, ProductPrecision::Double), u64::MAX);
 }
 
 #[test]
@@ -275,6 +308,45 @@ fn a_broken_product_is_found() {
 }
 
 #[test]
+fn one_number_that_is_wrong_by_a_percent_is_found() {
+    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::F32] {
+        let mut computed = Computed::new(task(product((60, 50, 70)), format));
+        assert!(computed.verify().right());
+        let c = computed.datum(Matrix::C, (1, 2));
+        let numbers = &mut computed.data[c];
+        let typical = numbers.iter().position(|number| number.abs() > 1.0);
+        numbers[typical.expect("a number near the root mean square, 2.8")] *= 1.01;
+        let wrong = computed.verify();
+        assert!(!wrong.right(), "{format:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn a_wrong_number_is_found_in_every_precision() {
+    for precision in PRODUCTS {
+        let mut computed = Computed::new(task(product((60, 50, 70)), precision));
+        let c = computed.datum(Matrix::C, (1, 2));
+        computed.data[c][5] += 1.0;
+        assert!(!computed.verify().right(), "{precision:?}");
+    }
+}
+
+#[test]
+fn factorisations_refuse_other_formats() {
+    let operation = Operation::Factorisation { rows: 40 };
+    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
+        let task = task(operation, format);
+        let refused = task.tiled(&Arc::new(Inputs::generated(operation, 1)));
+        let told = refused.unwrap_err().to_string();
+        let name = format.name();
+        assert_eq!(
+            told,
+            format!("factorisations have no precision {name}; take f32 or f64")
+        );
+    }
+}
+
+#[test]
 fn a_broken_factor_is_found() {
     let operation = Operation::Factorisation { rows: 70 };
     for place in [(0, 0), (4, 4), (3, 1)] {
@@ -323,7 +395,7 @@ fn the_first_pivot_that_is_not_positive_is_named() {
 fn a_check_ends_on_request() {
     let computed = Computed::new(task(product((5, 5, 5)), Precision::F32));
     let stop = AtomicBool::new(true);
-    let read = |datum: DatumId| Ok::<_, Infallible>(computed.data[datum.0].clone());
+    let read = |datum: DatumId, _| Ok::<_, Infallible>(computed.data[datum.0].clone());
     let verified = computed.task.verify(&computed.tiled, read, &stop);
     assert_eq!(verified, Ok(None));
 }

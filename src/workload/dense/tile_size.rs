@@ -1,7 +1,7 @@
 //! The length of tiles.
 
 use super::Operation;
-use crate::codelet::Precision;
+use crate::codelet::{Element, ProductPrecision};
 use crate::policy::WINDOW;
 
 /// The greatest tile that is chosen. A GPU's kernel is at its full rate from 2048 rows on,
@@ -21,8 +21,9 @@ const LEAST_IN_MEMORY: u32 = 16;
 /// Tasks of each device, at least: its last one then ends at most about 1 % late.
 const TASKS: u64 = 128;
 
-/// Tiles of a task.
-const TILES: u64 = 3;
+/// Tiles of a task: factors and results.
+const FACTORS: u64 = 2;
+const RESULTS: u64 = 1;
 
 /// Chooses the length of tiles: the greatest power of two, from 256 to 4096, that
 /// leaves each of `devices` 128 tasks. If the tiles of the 16 tasks of a device's window do
@@ -30,13 +31,15 @@ const TILES: u64 = 3;
 /// is smaller than a tile is one tile.
 pub fn choose(
     operation: &Operation,
-    precision: Precision,
+    precision: ProductPrecision,
     devices: usize,
     memory: Option<u64>,
 ) -> u32 {
+    let numbers =
+        FACTORS * precision.factors().bytes() + RESULTS * Element::from(precision.sums()).bytes();
     let fits = |tile: u32| {
-        let bytes = u64::from(tile) * u64::from(tile) * precision.bytes();
-        memory.is_none_or(|memory| bytes * TILES * WINDOW as u64 <= memory)
+        let bytes = u64::from(tile) * u64::from(tile) * numbers;
+        memory.is_none_or(|memory| bytes * WINDOW as u64 <= memory)
     };
     let many = |tile: u32| tasks(operation, tile) >= TASKS * devices.max(1) as u64;
     let mut tile = match operation {
@@ -71,6 +74,7 @@ fn tasks(operation: &Operation, tile: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codelet::Precision;
 
     fn square(n: u32) -> Operation {
         Operation::Product {
@@ -82,7 +86,8 @@ mod tests {
 
     #[test]
     fn tiles_are_large_and_tasks_many() {
-        let chosen = |n, devices, memory| choose(&square(n), Precision::F32, devices, memory);
+        let chosen =
+            |n, devices, memory| choose(&square(n), Precision::F32.into(), devices, memory);
         let gib = Some(1 << 30);
         assert_eq!(chosen(24576, 2, Some(2 << 30)), 2048);
         assert_eq!(chosen(24576, 2, None), 2048);
@@ -98,9 +103,9 @@ mod tests {
 
     #[test]
     fn doubles_and_factorisations_have_smaller_tiles() {
-        let product = choose(&square(24576), Precision::F64, 2, Some(1 << 30));
+        let product = choose(&square(24576), Precision::F64.into(), 2, Some(1 << 30));
         assert_eq!(product, 1024);
         let factor = Operation::Factorisation { rows: 49152 };
-        assert_eq!(choose(&factor, Precision::F32, 2, None), 1024);
+        assert_eq!(choose(&factor, Precision::F32.into(), 2, None), 1024);
     }
 }

@@ -4,13 +4,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{DenseTask, Operation};
+use crate::codelet::Element;
 use crate::graph::DatumId;
 use crate::verify::Rounding;
 use crate::verify::product::{self, GROUPS, Part, Product, Verification};
 use crate::workload::task_set::{Matrix, TiledGraph};
 
 impl DenseTask {
-    /// Checks a result. `read` gives the numbers of a tile. `None` if `stop` was set
+    /// Checks a result. `read` gives the numbers of a tile, stored as
+    /// [`Matrix::element`] says. `None` if `stop` was set
     /// meanwhile.
     ///
     /// # Errors
@@ -18,7 +20,7 @@ impl DenseTask {
     pub fn verify<E>(
         &self,
         tiled: &TiledGraph,
-        mut read: impl FnMut(DatumId) -> Result<Vec<f64>, E>,
+        mut read: impl FnMut(DatumId, Element) -> Result<Vec<f64>, E>,
         stop: &AtomicBool,
     ) -> Result<Option<Verification>, E> {
         let mut each = |matrix, act: &mut dyn FnMut(Part)| {
@@ -29,7 +31,7 @@ impl DenseTask {
                 act(Part {
                     rows: tile.rows.clone(),
                     columns: tile.columns.clone(),
-                    numbers: read(*datum)?,
+                    numbers: read(*datum, tile.matrix.element(self.precision))?,
                 });
             }
             Ok(true)

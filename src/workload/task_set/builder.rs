@@ -9,7 +9,7 @@ use super::operation::{Codelets, Operation};
 use super::tiled::{Tile, TiledGraph};
 use super::{Body, Order, TaskSet};
 use crate::codelet::mix::Mix;
-use crate::codelet::{Name, Value};
+use crate::codelet::{Element, Name, Value};
 use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId};
 use crate::random::uniform;
 
@@ -50,29 +50,28 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a tile that the host gives, of these rows and columns.
+    /// Adds a tile of factors that the host gives, of these rows and columns.
     pub(super) fn given(
         &mut self,
         name: String,
         (rows, columns): (u32, u32),
         numbers: Numbers,
     ) -> DatumId {
-        let bytes = self.bytes(rows, columns);
-        let precision = self.set.precision;
-        self.given_bytes(name, bytes, |seed| {
-            numbers.contents(seed, columns, precision)
-        })
+        let element = self.set.precision.factors();
+        let bytes = self.bytes((rows, columns), element);
+        self.given_bytes(name, bytes, |seed| numbers.contents(seed, columns, element))
     }
 
     /// Adds a tile of a matrix that the host gives.
     pub(super) fn given_tile(&mut self, tile: Tile, numbers: Numbers) -> DatumId {
         let (rows, columns) = tile.size();
-        let bytes = self.bytes(rows, columns);
-        let (precision, contents) = (self.set.precision, self.contents);
+        let element = tile.matrix.element(self.set.precision);
+        let bytes = self.bytes((rows, columns), element);
+        let contents = self.contents;
         let name = format!("{:?}.{}.{}", tile.matrix, tile.place.0, tile.place.1);
         let datum = self.given_bytes(name, bytes, |seed| match contents {
             Some(contents) => contents(&tile),
-            None => numbers.contents(seed, columns, precision),
+            None => numbers.contents(seed, columns, element),
         });
         self.tiles.push((tile, datum));
         datum
@@ -100,9 +99,9 @@ impl<'a> Builder<'a> {
         self.graph.datum(Datum::new(name, bytes).with(contents))
     }
 
-    /// Adds a tile of these rows and columns that a task makes.
+    /// Adds a tile of results of these rows and columns that a task makes.
     pub(super) fn made(&mut self, name: String, size: (u32, u32), wanted: bool) -> DatumId {
-        let bytes = self.bytes(size.0, size.1);
+        let bytes = self.bytes(size, self.set.precision.sums().into());
         self.made_bytes(name, bytes, wanted)
     }
 
@@ -246,15 +245,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Bytes of the next tile.
-    fn bytes(&self, rows: u32, columns: u32) -> u64 {
+    fn bytes(&self, (rows, columns): (u32, u32), element: Element) -> u64 {
         match self.set.body {
             Body::Mix => {
                 let random = uniform(self.set.seed, self.graph.data().len() as u64);
                 1 + (MOST_MIXED * random) as u64
             }
-            Body::Model | Body::Real => {
-                u64::from(rows) * u64::from(columns) * self.set.precision.bytes()
-            }
+            Body::Model | Body::Real => u64::from(rows) * u64::from(columns) * element.bytes(),
         }
     }
 }

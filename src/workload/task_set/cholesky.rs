@@ -49,7 +49,7 @@ impl Cholesky {
     }
 
     pub(super) fn add(&self, builder: &mut Builder) {
-        let (tile, precision) = (builder.set.tile, builder.set.precision);
+        let (tile, precision) = (builder.set.tile, builder.set.precision.sums());
         let n = self.rows.tiles(tile);
         let (alpha, beta) = (-1.0, 1.0);
         let mut tiles = Tiles::new(self, builder);

@@ -21,6 +21,9 @@ pub enum TaskSetError {
     #[error("the set has {given} tasks; take sizes with 1 to {MOST_TASKS}")]
     Count { given: u64 },
 
+    #[error("factorisations have no precision {0}; take f32 or f64")]
+    Precision(&'static str),
+
     #[error("real arithmetic needs tasks with results; {0}")]
     NotReal(&'static str),
 

@@ -44,7 +44,7 @@ pub use tiled::{Matrix, Tile, TiledGraph};
 use builder::{Builder, TileContents};
 use error::within;
 
-use crate::codelet::Precision;
+use crate::codelet::{Precision, ProductPrecision};
 use crate::graph::{Contents, TaskGraph};
 
 /// Rows and columns of the paper's tiles (section V.A).
@@ -66,8 +66,9 @@ pub struct TaskSet {
     pub tasks: Tasks,
     /// Rows and columns of a tile, at most [`MOST_ROWS`].
     pub tile: u32,
-    /// Of the numbers of tiles.
-    pub precision: Precision,
+    /// Of the tasks. Results, and what is neither factor of a product, are stored in the
+    /// precision of its sums. A factorisation's factors are, too.
+    pub precision: ProductPrecision,
     pub order: Order,
     pub body: Body,
     /// Seeds the order, the choice of tasks and the contents of given data.
@@ -113,7 +114,7 @@ impl TaskSet {
         Self {
             tasks,
             tile: TILE,
-            precision: Precision::F32,
+            precision: Precision::F32.into(),
             order: Order::default(),
             body: Body::default(),
             seed: 1,
@@ -139,7 +140,12 @@ impl TaskSet {
         let not_real = match &self.tasks {
             Tasks::Matmul2d(of) => of.check()?,
             Tasks::Matmul3d(of) => of.check()?,
-            Tasks::Cholesky(of) => of.check()?,
+            Tasks::Cholesky(of) => {
+                if self.precision != self.precision.sums().into() {
+                    return Err(TaskSetError::Precision(self.precision.name()));
+                }
+                of.check()?
+            }
             Tasks::Random(of) => of.check()?,
         };
         let given = self.count();

@@ -1,7 +1,7 @@
 //! The contents of given data: random, and a function of the seed, the datum and the
 //! position alone.
 
-use crate::codelet::Precision;
+use crate::codelet::Element;
 use crate::graph::Contents;
 use crate::random::uniform;
 
@@ -16,7 +16,7 @@ pub(super) enum Numbers {
 
 impl Numbers {
     /// The contents of a tile with so many columns.
-    pub(super) fn contents(self, seed: u64, columns: u32, precision: Precision) -> Contents {
+    pub(super) fn contents(self, seed: u64, columns: u32, element: Element) -> Contents {
         let number = move |index: usize| {
             let diagonal = match self {
                 Self::Diagonal(more) if index.is_multiple_of(columns as usize + 1) => more,
@@ -24,16 +24,7 @@ impl Numbers {
             };
             2.0 * uniform(seed, index as u64) - 1.0 + diagonal
         };
-        Contents::filled(move |bytes| match precision {
-            Precision::F32 => {
-                let to: &mut [f32] = bytemuck::cast_slice_mut(bytes);
-                (0..).zip(to).for_each(|(at, to)| *to = number(at) as f32);
-            }
-            Precision::F64 => {
-                let to: &mut [f64] = bytemuck::cast_slice_mut(bytes);
-                (0..).zip(to).for_each(|(at, to)| *to = number(at));
-            }
-        })
+        Contents::filled(move |bytes| element.store((0..).map(number), bytes))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
 use crate::codelet::{
-    Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value,
+    Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, ProductPrecision, Shape, Value,
 };
 
 /// What a task computes.
@@ -63,14 +63,14 @@ impl Operation {
 
     /// A codelet that computes nothing, with the name of the real one. A simulated
     /// device takes its precision from the OpenCL implementation.
-    pub(super) fn model(&self, precision: Precision) -> Codelet {
+    pub(super) fn model(&self, precision: ProductPrecision) -> Codelet {
         let real = self.codelet();
         Codelet {
             name: real.map_or("task".into(), |codelet| codelet.name),
             host: Some(HostCode::Kernel(|_, _, _| {})),
             opencl: Some(OpenClKernel {
                 source: KernelSource::new("", "none", "nothing", ""),
-                fp64: precision == Precision::F64,
+                fp64: precision == ProductPrecision::Double,
                 shape: Shape::Of(|_, _| NdRange::new(vec![1])),
             }),
             library: None,

@@ -423,7 +423,7 @@ fn real_products_are_right() {
         let (n, tile, double) = (3, 33, precision == Precision::F64);
         let real = |tasks| {
             let set = TaskSet {
-                precision,
+                precision: precision.into(),
                 order: Order::Random,
                 ..set(tasks, Body::Real, 5)
             };
@@ -472,7 +472,7 @@ fn a_real_factorisation_is_right() {
             ..Cholesky::paper(4)
         });
         let set = TaskSet {
-            precision,
+            precision: precision.into(),
             ..set(tasks, Body::Real, 5)
         };
         let graph = set.graph().unwrap();

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::codelet::{Element, ProductPrecision};
 use crate::graph::{DatumId, TaskGraph};
 
 /// The matrix that a tile belongs to.
@@ -15,6 +16,16 @@ pub enum Matrix {
     C,
     /// The Cholesky factor.
     L,
+}
+
+impl Matrix {
+    /// How its numbers are stored in a set of tasks of this precision.
+    pub fn element(self, precision: ProductPrecision) -> Element {
+        match self {
+            Self::A | Self::B => precision.factors(),
+            Self::C | Self::L => precision.sums().into(),
+        }
+    }
 }
 
 /// A tile: its place among the matrix's tiles, and its rows and columns there.

@@ -12,10 +12,11 @@ pub(super) fn add(builder: &mut LayerBuilder, heads: (u32, u32), x: DatumId) -> 
     let count = heads.1 - heads.0;
     let projections = builder.weights("W_QKV", heads, &[0, 1, 2]);
     let w = builder.weights("W", heads, &[3]);
-    let gemm = Gemm::square(beta).batch(count);
+    let square = Gemm::square(beta).format(builder.of.format);
+    let gemm = square.batch(count);
 
     // All Q, then all K, then all V.
-    let all = Gemm::square(beta).batch(3 * count).common_a();
+    let all = square.batch(3 * count).common_a();
     let qkv = builder.product(KernelRole::Projections, heads, &all, [x, projections]);
     let scores = gemm.transposed().after(0, count);
     let a = builder.product(KernelRole::Scores, heads, &scores, [qkv, qkv]);

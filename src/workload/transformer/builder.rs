@@ -45,8 +45,8 @@ impl<'a> LayerBuilder<'a> {
         Self {
             of,
             codelets: Codelets {
-                softmax: Arc::new(softmax::codelet()),
-                transpose: Arc::new(transpose::codelet()),
+                softmax: Arc::new(softmax::codelet(of.format)),
+                transpose: Arc::new(transpose::codelet(of.format)),
                 gemm: Vec::new(),
             },
             graph: GraphBuilder::default(),
@@ -90,9 +90,10 @@ impl<'a> LayerBuilder<'a> {
     /// The contents of these matrices, one after the other.
     fn contents(&self, matrices: Vec<Matrix>) -> Contents {
         let (seed, beta, bytes) = (self.of.seed, self.of.beta, self.of.bytes() as usize);
+        let element = self.of.format.element();
         Contents::filled(move |to| {
             for (matrix, to) in matrices.iter().zip(to.chunks_exact_mut(bytes)) {
-                matrix.write(seed, beta, bytemuck::cast_slice_mut(to));
+                matrix.write(seed, beta, element, to);
             }
         })
     }
@@ -157,6 +158,7 @@ impl<'a> LayerBuilder<'a> {
     pub(super) fn sum(&mut self, x: DatumId, z: &[DatumId], stacks: Vec<u32>) -> DatumId {
         let (beta, layer) = (self.of.beta, self.layer);
         let add_norm = AddNorm {
+            format: self.of.format,
             rows: beta,
             width: beta,
             stacks,
@@ -198,6 +200,7 @@ impl<'a> LayerBuilder<'a> {
         Ok(Layers {
             outputs: outputs.into_iter().filter_map(part).collect(),
             parts: self.parts,
+            element: self.of.format.element(),
             graph: Arc::new(graph),
         })
     }

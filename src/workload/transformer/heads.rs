@@ -15,7 +15,7 @@ pub(super) fn add(builder: &mut LayerBuilder, head: (u32, u32), x: DatumId) -> D
     let names = ["W_Q", "W_K", "W_V", "W"];
     let [w_q, w_k, w_v, w] =
         [0, 1, 2, 3].map(|which| builder.weights(names[which as usize], head, &[which]));
-    let gemm = Gemm::square(beta);
+    let gemm = Gemm::square(beta).format(builder.of.format);
     let q = builder.product(KernelRole::Q, head, &gemm, [x, w_q]);
     let k = builder.product(KernelRole::K, head, &gemm, [x, w_k]);
     let v = builder.product(KernelRole::V, head, &gemm, [x, w_v]);
@@ -31,6 +31,7 @@ pub(super) fn weights(builder: &mut LayerBuilder, heads: (u32, u32), scores: Dat
     let beta = builder.of.beta;
     let matrices = heads.1 - heads.0;
     let softmax = Softmax {
+        format: builder.of.format,
         rows: u64::from(beta) * u64::from(matrices),
         width: beta,
         factor: factor(beta) as f32,
@@ -53,6 +54,7 @@ pub(super) fn factor(beta: u32) -> f64 {
 
 fn transposed(builder: &mut LayerBuilder, head: (u32, u32), of: DatumId) -> DatumId {
     let transpose = Transpose {
+        format: builder.of.format,
         rows: builder.of.beta,
         columns: builder.of.beta,
         batch: 1,

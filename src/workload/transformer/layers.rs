@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::builder::LayerBuilder;
 use super::{Form, KernelRole, Transformer, TransformerError, batch, heads};
+use crate::codelet::Element;
 use crate::graph::{Components, DatumId, GraphError, TaskGraph};
+use crate::verify::numbers;
 
 /// The part of a transformer that a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,6 +26,8 @@ pub struct Layers {
     /// The results with their parts: the Z of every group of heads of the last layer,
     /// one after the other. Without batches each head is a group.
     pub outputs: Vec<(Part, DatumId)>,
+    /// How the numbers of all data are stored.
+    pub element: Element,
 }
 
 impl Layers {
@@ -45,12 +49,10 @@ impl Layers {
     pub fn results<E>(
         &self,
         mut bytes: impl FnMut(DatumId) -> Result<Vec<u8>, E>,
-    ) -> Result<Vec<(Part, Vec<f32>)>, E> {
+    ) -> Result<Vec<(Part, Vec<f64>)>, E> {
         let outputs = self.outputs.iter();
-        let read = |(part, datum): &(Part, DatumId)| {
-            let numbers = bytemuck::pod_collect_to_vec(&bytes(*datum)?);
-            Ok((*part, numbers))
-        };
+        let read =
+            |(part, datum): &(Part, DatumId)| Ok((*part, numbers(&bytes(*datum)?, self.element)));
         outputs.map(read).collect()
     }
 

@@ -1,5 +1,5 @@
 //! A transformer's layers as a task graph: the workload of the PySchedCL paper
-//! (section 2.1, Figure 3, and section 5), all matrices `beta x beta`, f32.
+//! (section 2.1, Figure 3, and section 5), all matrices `beta x beta`, of one format.
 //!
 //! Every head of a layer computes from the layer's input X
 //!
@@ -12,15 +12,17 @@
 //! softmax. A layer's output, the next layer's input, is `norm(X + sum of all Z)`.
 //! The sum of all Z equals the concatenated C of the heads times the stacked W, as in
 //! the paper and in Vaswani et al. Adding X and normalising rows keeps numbers near 1
-//! over any number of layers. The result is every Z of the last layer, so that one
+//! over any number of layers, and scores within the range of every format. The result is every Z of the last layer, so that one
 //! layer is exactly the paper's graph.
 //!
 //! * [`numbers`] has the random input and weights.
 //! * `heads` adds the eight kernels of a head to a `builder`, `batch` five kernels of
 //!   many heads at once (heads along a dimension of the NDRange, K read transposed),
 //!   and `layers` adds them layer by layer.
-//! * `reference` computes the same in double precision, sequentially, and
-//!   [`Transformer::verify`] compares.
+//! * `reference` computes the same in double precision, sequentially, with what rounding may
+//!   change (`uncertain`), and [`Transformer::verify`] compares.
+//!
+//! Every kernel computes in single precision, and rounds its result once, when it stores it.
 
 mod batch;
 mod builder;
@@ -29,6 +31,7 @@ mod layers;
 pub mod numbers;
 mod reference;
 mod role;
+mod uncertain;
 mod verify;
 
 #[cfg(test)]
@@ -40,7 +43,7 @@ pub use layers::{Layers, Part};
 pub use role::KernelRole;
 pub use verify::{Reference, Verification};
 
-use crate::codelet::add_norm;
+use crate::codelet::{NumberFormat, add_norm};
 use crate::graph::GraphError;
 
 /// Most heads of a layer: each is an argument of the sum's kernel.
@@ -78,6 +81,8 @@ pub struct Transformer {
     /// Rows and columns of every matrix, at most [`MOST_ROWS`].
     pub beta: u32,
     pub layers: u32,
+    /// Of all matrices.
+    pub format: NumberFormat,
     /// Seeds the input and the weights.
     pub seed: u64,
     /// How heads become kernels.
@@ -134,7 +139,7 @@ impl Transformer {
 
     /// Bytes of a matrix.
     pub fn bytes(&self) -> u64 {
-        self.numbers() * size_of::<f32>() as u64
+        self.numbers() * self.format.element().bytes()
     }
 
     /// Bytes of all data of the graph, in host memory.

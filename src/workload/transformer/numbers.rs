@@ -5,7 +5,9 @@
 //! every product is therefore about 1, and a row of softmax is neither uniform nor
 //! dominated by one number.
 
+use crate::codelet::Element;
 use crate::random::uniform;
+use crate::verify::numbers;
 
 /// A random matrix; its place in the transformer determines its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +24,24 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// Writes the numbers of the matrix, by rows.
-    pub fn write(self, seed: u64, beta: u32, to: &mut [f32]) {
+    /// Writes the numbers of the matrix, by rows, rounded as they are stored.
+    pub fn write(self, seed: u64, beta: u32, element: Element, to: &mut [u8]) {
         // Uniform from -width to width: a mean square of width^2 / 3.
         let width = match self {
             Self::Input => 3.0_f64.sqrt(),
             Self::Weight { .. } => (3.0 / f64::from(beta)).sqrt(),
         } as f32;
         let seed = self.seed(seed);
-        for (index, number) in to.iter_mut().enumerate() {
-            *number = width * (2.0 * uniform(seed, index as u64) as f32 - 1.0);
-        }
+        let number = |index| width * (2.0 * uniform(seed, index) as f32 - 1.0);
+        element.store((0..).map(|index| number(index).into()), to);
+    }
+
+    /// The same numbers.
+    pub fn numbers(self, seed: u64, beta: u32, element: Element) -> Vec<f64> {
+        let count = u64::from(beta) * u64::from(beta);
+        let mut bytes = vec![0; (count * element.bytes()) as usize];
+        self.write(seed, beta, element, &mut bytes);
+        numbers(&bytes, element)
     }
 
     /// The seed of a matrix, itself a random number.
@@ -59,11 +68,12 @@ mod tests {
     #[test]
     fn numbers_have_the_documented_mean_square() {
         for (matrix, expected) in [(Matrix::Input, 1.0), (weight(0, 0, 0), 1.0 / 100.0)] {
-            let mut numbers = vec![f32::NAN; 100 * 100];
-            matrix.write(5, 100, &mut numbers);
-            let squares: f64 = numbers.iter().map(|n| f64::from(*n).powi(2)).sum();
-            let ratio = squares / numbers.len() as f64 / expected;
-            assert!((ratio - 1.0).abs() < 0.05, "{matrix:?}: {ratio}");
+            for element in [Element::F16, Element::Bf16, Element::F32] {
+                let numbers = matrix.numbers(5, 100, element);
+                let squares: f64 = numbers.iter().map(|n| n.powi(2)).sum();
+                let ratio = squares / numbers.len() as f64 / expected;
+                assert!((ratio - 1.0).abs() < 0.05, "{matrix:?}: {ratio}");
+            }
         }
     }
 
@@ -77,10 +87,10 @@ mod tests {
             weight(1, 0, 0),
         ];
         let first = |matrix: Matrix, seed| {
-            let mut numbers = [0.0; 4];
-            matrix.write(seed, 2, &mut numbers);
+            let numbers = matrix.numbers(seed, 2, Element::F32);
             // The ratio removes the width.
-            numbers.map(|n| (n / numbers[0] * 1e4).round())
+            let ratios = numbers.iter().map(|n| (n / numbers[0] * 1e4).round());
+            ratios.collect::<Vec<f64>>()
         };
         for (i, one) in all.iter().enumerate() {
             assert_eq!(first(*one, 7), first(*one, 7));

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::codelet::HostValue;
+use crate::codelet::{HostValue, NumberFormat};
 use crate::graph::{Argument, DatumId};
+use crate::verify::numbers;
 
 fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
     let seed = fastrand::u64(..);
@@ -15,6 +16,7 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
         heads,
         beta,
         layers,
+        format: NumberFormat::F32,
         seed,
         form,
         read_back: true,
@@ -22,28 +24,30 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
 }
 
 /// Compares with the reference.
-fn verify(transformer: &Transformer, results: &[(Part, Vec<f32>)]) -> Verification {
+fn verify(transformer: &Transformer, results: &[(Part, Vec<f64>)]) -> Verification {
     let verified = transformer.verify(results, &AtomicBool::new(false));
     verified.expect("not interrupted")
 }
 
 /// Computes every kernel in order, in two tiles if possible, and keeps all data.
-fn compute(layers: &Layers) -> Vec<Vec<f32>> {
+fn compute(layers: &Layers) -> Vec<Vec<f64>> {
     let graph = &layers.graph;
-    let mut data: Vec<Vec<f32>> = Vec::new();
+    // Aligned memory, which is no number in any format.
+    let mut data: Vec<Vec<u64>> = Vec::new();
     for datum in graph.data() {
-        let mut numbers = vec![f32::NAN; datum.bytes as usize / 4];
+        let bytes = datum.bytes as usize;
+        let mut memory = vec![u64::MAX; bytes.div_ceil(8)];
         if let Some(contents) = &datum.contents {
-            contents.write(bytemuck::cast_slice_mut(&mut numbers));
+            contents.write(&mut bytemuck::cast_slice_mut(&mut memory)[..bytes]);
         }
-        data.push(numbers);
+        data.push(memory);
     }
     for kernel in graph.order() {
         let kernel = graph.kernel(*kernel);
         let mut memory = |datum: &DatumId| {
-            let numbers = &mut data[datum.0];
+            let memory = &mut data[datum.0];
             HostValue::Memory {
-                address: numbers.as_mut_ptr().cast(),
+                address: memory.as_mut_ptr().cast(),
                 bytes: graph.datum(*datum).bytes,
             }
         };
@@ -67,11 +71,16 @@ fn compute(layers: &Layers) -> Vec<Vec<f32>> {
             unsafe { host.run(&args, 0, tile) }
         }
     }
-    data
+    let data = data.iter().zip(graph.data());
+    data.map(|(memory, datum)| {
+        let bytes = &bytemuck::cast_slice(memory)[..datum.bytes as usize];
+        numbers(bytes, layers.element)
+    })
+    .collect()
 }
 
 /// The result of every kernel.
-fn results(layers: &Layers, data: &[Vec<f32>]) -> Vec<(Part, Vec<f32>)> {
+fn results(layers: &Layers, data: &[Vec<f64>]) -> Vec<(Part, Vec<f64>)> {
     let kernels = layers.graph.kernels().iter().zip(&layers.parts);
     kernels
         .map(|(kernel, part)| (*part, data[kernel.outputs().next().unwrap().0].clone()))
@@ -91,11 +100,16 @@ fn every_kernel_of_every_form_is_right() {
         (4, 33, 3, Form::Batches(vec![1, 3])),
         (5, 64, 1, Form::Batches(vec![2, 2, 1])),
     ] {
-        let transformer = transformer(heads, beta, layers, form);
-        let layers = transformer.layers().unwrap();
-        let data = compute(&layers);
-        let verification = verify(&transformer, &results(&layers, &data));
-        assert!(verification.right(), "{transformer:?}: {verification:?}");
+        for format in NumberFormat::ALL {
+            let transformer = Transformer {
+                format,
+                ..transformer(heads, beta, layers, form.clone())
+            };
+            let layers = transformer.layers().unwrap();
+            let data = compute(&layers);
+            let verification = verify(&transformer, &results(&layers, &data));
+            assert!(verification.right(), "{transformer:?}: {verification:?}");
+        }
     }
 }
 
@@ -132,7 +146,7 @@ fn a_wrong_number_anywhere_is_found() {
             !verify(&transformer, &results(&layers, &data)).right(),
             "{place}"
         );
-        data[datum.0][at] = f32::NAN;
+        data[datum.0][at] = f64::NAN;
         assert!(
             !verify(&transformer, &results(&layers, &data)).right(),
             "{place}"
@@ -143,6 +157,53 @@ fn a_wrong_number_anywhere_is_found() {
         .map(|(part, numbers)| (part, numbers[1..].to_vec()))
         .collect();
     assert!(!verify(&transformer, &short).right());
+}
+
+/// A number of a result that is wrong by so much of it is found: what rounding may change is
+/// less.
+#[test]
+fn one_number_that_is_a_little_wrong_is_found_in_every_format() {
+    for (format, wrong) in [
+        (NumberFormat::F32, 0.001),
+        (NumberFormat::F16, 0.01),
+        (NumberFormat::Tf32, 0.1),
+        (NumberFormat::Bf16, 0.1),
+    ] {
+        for form in [Form::Heads, Form::Batches(vec![2])] {
+            let transformer = Transformer {
+                format,
+                ..transformer(2, 40, 1, form)
+            };
+            let layers = transformer.layers().unwrap();
+            let outputs = layers.outputs.iter();
+            let data = compute(&layers);
+            let mut outputs: Vec<_> = outputs
+                .map(|(part, datum)| (*part, data[datum.0].clone()))
+                .collect();
+            assert!(verify(&transformer, &outputs).right(), "{format:?}");
+            let greatest = |row: &mut [f64]| {
+                let numbers = row.iter_mut();
+                let most = numbers.max_by(|one, other| one.abs().total_cmp(&other.abs()));
+                *most.expect("a number") *= 1.0 + wrong;
+            };
+            greatest(&mut outputs[0].1[40 * 7..40 * 8]);
+            let verification = verify(&transformer, &outputs);
+            assert!(!verification.right(), "{format:?}: {verification:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_that_of_the_formats() {
+    let bytes = NumberFormat::ALL.map(|format| {
+        let of = transformer(2, 8, 1, Form::Heads);
+        let of = Transformer { format, ..of };
+        let layers = of.layers().unwrap();
+        let data = layers.graph.data().iter().map(|datum| datum.bytes);
+        assert_eq!(data.sum::<u64>(), 25 * of.bytes());
+        of.bytes()
+    });
+    assert_eq!(bytes, [128, 128, 256, 256]);
 }
 
 #[test]

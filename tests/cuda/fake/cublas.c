@@ -2,10 +2,15 @@
  * streams, in double precision and with simple loops. */
 #include "fake.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOT_INITIALIZED = 1, INVALID = 7 };
+enum { NOT_INITIALIZED = 1, INVALID = 7, NOT_SUPPORTED = 15 };
+
+/* How numbers are stored, and how products are computed, as cuBLAS counts. */
+enum { SINGLES = 0, DOUBLES = 1, HALVES = 2, BRAIN_FLOATS = 14 };
+enum { IN_SINGLES = 68, IN_DOUBLES = 70, IN_TF32 = 77 };
 
 typedef struct {
     Stream *stream;
@@ -59,6 +64,8 @@ int cublasSetWorkspace_v2(Handle *handle, void *room, size_t bytes) {
 typedef struct {
     uint64_t room;
     size_t room_bytes;
+    /* How the factors and the result of a product are stored, and how it is computed. */
+    int factors, result, compute;
     int side, uplo, first, second, diagonal;
     int m, n, k;
     double alpha, beta;
@@ -90,32 +97,162 @@ static void spoil(Launch *launch, const Work *work) {
         memset(room, 0x5a, work->room_bytes < 4096 ? work->room_bytes : 4096);
 }
 
+static size_t bytes_of(int type) {
+    return type == DOUBLES ? 8 : type == SINGLES ? 4 : 2;
+}
+
+static float single_of(uint32_t bits) {
+    float single;
+    memcpy(&single, &bits, sizeof single);
+    return single;
+}
+
+static uint32_t bits_of(float single) {
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    return bits;
+}
+
+/* A single to the nearest one without so many bits at its end, in a tie to the even one. */
+static float without_bits(float single, int count) {
+    uint32_t bits = bits_of(single), unit = (uint32_t)1 << count;
+    if (single != single || single - single != 0)
+        return single;
+    return single_of((bits + unit / 2 - 1 + (bits / unit & 1)) & ~(unit - 1));
+}
+
+static double half_value(uint16_t bits) {
+    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double value = exponent == 31 ? (mantissa ? NAN : INFINITY)
+        : exponent ? ldexp(1024 + mantissa, exponent - 25)
+                   : ldexp(mantissa, -24);
+    return bits >> 15 ? -value : value;
+}
+
+static uint16_t half_of(double value) {
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    if (value != value)
+        return sign | 0x7e00;
+    int exponent = 0;
+    frexp(value, &exponent);
+    /* The distance of the halves there; what is small has that of the least ones. */
+    int unit = (exponent < -13 ? -13 : exponent) - 11;
+    double units = nearbyint(ldexp(fabs(value), -unit));
+    if (ldexp(units, unit) > 65504)
+        return sign | 0x7c00;
+    /* A carry of the mantissa reaches the exponent. */
+    return sign | (uint16_t)(units + (units < 1024 ? 0 : ldexp(unit + 24, 10)));
+}
+
+static double number_at(const void *memory, int type, size_t at) {
+    switch (type) {
+    case SINGLES:
+        return ((const float *)memory)[at];
+    case DOUBLES:
+        return ((const double *)memory)[at];
+    case HALVES:
+        return half_value(((const uint16_t *)memory)[at]);
+    default:
+        return single_of((uint32_t)((const uint16_t *)memory)[at] << 16);
+    }
+}
+
+static void store_at(void *memory, int type, size_t at, double number) {
+    switch (type) {
+    case SINGLES:
+        ((float *)memory)[at] = (float)number;
+        break;
+    case DOUBLES:
+        ((double *)memory)[at] = number;
+        break;
+    case HALVES:
+        ((uint16_t *)memory)[at] = half_of((float)number);
+        break;
+    default:
+        ((uint16_t *)memory)[at] = bits_of(without_bits((float)number, 16)) >> 16;
+    }
+}
+
+static double factor_at(const Work *w, const void *memory, size_t at) {
+    double number = number_at(memory, w->factors, at);
+    return w->compute == IN_TF32 ? without_bits((float)number, 13) : number;
+}
+
+static void gemm(Launch *launch) {
+    Work w = *(Work *)launch->arguments[0];
+    spoil(launch, &w);
+    size_t of_a = w.first ? extent(w.k, w.m, w.lda) : extent(w.m, w.k, w.lda);
+    size_t of_b = w.second ? extent(w.n, w.k, w.ldb) : extent(w.k, w.n, w.ldb);
+    size_t size = bytes_of(w.factors), of_result = bytes_of(w.result);
+    for (int i = 0; i < w.count; i++) {
+        void *a = device_memory(launch, w.a + size * (uint64_t)(i * w.a_apart), of_a * size);
+        void *b = device_memory(launch, w.b + size * (uint64_t)(i * w.b_apart), of_b * size);
+        void *c = device_memory(launch, w.c + of_result * (uint64_t)(i * w.c_apart),
+                                extent(w.m, w.n, w.ldc) * of_result);
+        for (int column = 0; a && b && c && column < w.n; column++)
+            for (int row = 0; row < w.m; row++) {
+                double sum = 0;
+                for (int l = 0; l < w.k; l++)
+                    sum += factor_at(&w, a, (size_t)(w.first ? row * w.lda + l : l * w.lda + row))
+                           * factor_at(&w, b,
+                                       (size_t)(w.second ? l * w.ldb + column
+                                                         : column * w.ldb + l));
+                size_t at = (size_t)column * (size_t)w.ldc + (size_t)row;
+                double old = w.beta == 0 ? 0 : w.beta * number_at(c, w.result, at);
+                store_at(c, w.result, at, w.alpha * sum + old);
+            }
+    }
+}
+
+/* Whether a product of such factors is computed so, and stored so. */
+static int is_supported(int a, int b, int c, int compute) {
+    if (a != b)
+        return 0;
+    switch (compute) {
+    case IN_DOUBLES:
+        return a == DOUBLES && c == DOUBLES;
+    case IN_TF32:
+        return a == SINGLES && c == SINGLES;
+    case IN_SINGLES:
+        return c == SINGLES ? a != DOUBLES : (a == c && a != DOUBLES);
+    default:
+        return 0;
+    }
+}
+
+int cublasGemmStridedBatchedEx(Handle *handle, int first, int second, int m, int n, int k,
+                               const void *alpha, const void *a, int a_type, int lda,
+                               long long a_apart, const void *b, int b_type, int ldb,
+                               long long b_apart, const void *beta, void *c, int c_type, int ldc,
+                               long long c_apart, int count, int compute, int algorithm) {
+    if (lda < (first ? k : m) || ldb < (second ? n : k) || ldc < m || algorithm != -1)
+        return INVALID;
+    if (!is_supported(a_type, b_type, c_type, compute))
+        return NOT_SUPPORTED;
+    Work work = {.first = first, .second = second, .m = m, .n = n, .k = k};
+    work.factors = a_type, work.result = c_type, work.compute = compute;
+    int scalars = compute == IN_DOUBLES ? DOUBLES : SINGLES;
+    work.alpha = number_at(alpha, scalars, 0), work.beta = number_at(beta, scalars, 0);
+    work.a = (uintptr_t)a, work.b = (uintptr_t)b, work.c = (uintptr_t)c, work.count = count;
+    work.lda = lda, work.ldb = ldb, work.ldc = ldc;
+    work.a_apart = a_apart, work.b_apart = b_apart, work.c_apart = c_apart;
+    int code = begin("cublasGemm", handle, &work);
+    if (!code)
+        enqueue_computation(handle->stream, gemm, &work, sizeof work);
+    return code;
+}
+
+int cublasGemmEx(Handle *handle, int first, int second, int m, int n, int k, const void *alpha,
+                 const void *a, int a_type, int lda, const void *b, int b_type, int ldb,
+                 const void *beta, void *c, int c_type, int ldc, int compute, int algorithm) {
+    return cublasGemmStridedBatchedEx(handle, first, second, m, n, k, alpha, a, a_type, lda, 0, b,
+                                      b_type, ldb, 0, beta, c, c_type, ldc, 0, 1, compute,
+                                      algorithm);
+}
+
 #define OF(real, letter)                                                                         \
     static real *numbers_##letter(Launch *launch, uint64_t address, size_t count) {              \
         return device_memory(launch, address, count * sizeof(real));                             \
-    }                                                                                            \
-                                                                                                 \
-    static void gemm_##letter(Launch *launch) {                                                  \
-        Work w = *(Work *)launch->arguments[0];                                                  \
-        spoil(launch, &w);                                                                       \
-        for (int i = 0; i < w.count; i++) {                                                      \
-            size_t of_a = w.first ? extent(w.k, w.m, w.lda) : extent(w.m, w.k, w.lda);           \
-            size_t of_b = w.second ? extent(w.n, w.k, w.ldb) : extent(w.k, w.n, w.ldb);          \
-            uint64_t size = sizeof(real);                                                        \
-            real *a = numbers_##letter(launch, w.a + size * (uint64_t)(i * w.a_apart), of_a);    \
-            real *b = numbers_##letter(launch, w.b + size * (uint64_t)(i * w.b_apart), of_b);    \
-            real *c = numbers_##letter(launch, w.c + size * (uint64_t)(i * w.c_apart),           \
-                                       extent(w.m, w.n, w.ldc));                                 \
-            for (int column = 0; a && b && c && column < w.n; column++)                          \
-                for (int row = 0; row < w.m; row++) {                                            \
-                    double sum = 0;                                                              \
-                    for (int l = 0; l < w.k; l++)                                                \
-                        sum += (double)a[w.first ? row * w.lda + l : l * w.lda + row]            \
-                               * b[w.second ? l * w.ldb + column : column * w.ldb + l];          \
-                    real *to = c + (size_t)column * (size_t)w.ldc + row;                         \
-                    *to = (real)(w.alpha * sum + (w.beta == 0 ? 0 : w.beta * *to));              \
-                }                                                                                \
-        }                                                                                        \
     }                                                                                            \
                                                                                                  \
     static void syrk_##letter(Launch *launch) {                                                  \
@@ -166,30 +303,6 @@ OF(float, S)
 OF(double, D)
 
 #define CALLS(real, letter)                                                                      \
-    int cublas##letter##gemmStridedBatched(                                                      \
-        Handle *handle, int first, int second, int m, int n, int k, const real *alpha,           \
-        const void *a, int lda, long long a_apart, const void *b, int ldb, long long b_apart,    \
-        const real *beta, void *c, int ldc, long long c_apart, int count) {                      \
-        if (lda < (first ? k : m) || ldb < (second ? n : k) || ldc < m)                          \
-            return INVALID;                                                                      \
-        Work work = {.first = first, .second = second, .m = m, .n = n, .k = k};                  \
-        work.alpha = *alpha, work.beta = *beta, work.count = count;                              \
-        work.a = (uintptr_t)a, work.b = (uintptr_t)b, work.c = (uintptr_t)c;                     \
-        work.lda = lda, work.ldb = ldb, work.ldc = ldc;                                          \
-        work.a_apart = a_apart, work.b_apart = b_apart, work.c_apart = c_apart;                  \
-        int code = begin("cublasGemm", handle, &work);                                           \
-        if (!code)                                                                               \
-            enqueue_computation(handle->stream, gemm_##letter, &work, sizeof work);              \
-        return code;                                                                             \
-    }                                                                                            \
-                                                                                                 \
-    int cublas##letter##gemm_v2(Handle *handle, int first, int second, int m, int n, int k,      \
-                                const real *alpha, const void *a, int lda, const void *b,        \
-                                int ldb, const real *beta, void *c, int ldc) {                   \
-        return cublas##letter##gemmStridedBatched(handle, first, second, m, n, k, alpha, a, lda, \
-                                                  0, b, ldb, 0, beta, c, ldc, 0, 1);             \
-    }                                                                                            \
-                                                                                                 \
     int cublas##letter##syrk_v2(Handle *handle, int uplo, int first, int n, int k,               \
                                 const real *alpha, const void *a, int lda, const real *beta,     \
                                 void *c, int ldc) {                                              \

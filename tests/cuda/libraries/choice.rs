@@ -185,8 +185,8 @@ fn ours_serves_when_the_library_fails() {
             1,
             "cublasCreate answered 1: it is not initialised",
         ),
-        ("cublasGemm", 13, "cublasGemm answered 13: the GPU failed"),
-        ("cublasGemm", -5, "cublasGemm answered -5"),
+        ("cublasGemm", 13, "cublasGemmEx answered 13: the GPU failed"),
+        ("cublasGemm", -5, "cublasGemmEx answered -5"),
     ] {
         fake.fail(call, code, 1);
         let mut bench = Bench::on(machine("cuda0"));
@@ -220,7 +220,7 @@ fn a_kept_launch_is_served_by_ours_once_the_library_fails() {
     }
     let told = bench.told();
     assert_eq!(told.serves, Some(Implementation::Own));
-    assert_eq!(told.refusal.as_deref(), Some("cublasGemm answered 14"));
+    assert_eq!(told.refusal.as_deref(), Some("cublasGemmEx answered 14"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod transforms;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, Cost, KernelSource, Precision, Value};
+use pdawl::codelet::{Codelet, Cost, Element, KernelSource, Precision, Value};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{
     Command, Comparison, Devices, HostMemoryId, Implementation, Launch, Memory, QueueId, Runtime,
@@ -38,25 +38,16 @@ pub fn random(seed: u64, count: usize) -> Vec<f64> {
 }
 
 /// Numbers as a device has them.
-pub fn bytes(precision: Precision, numbers: &[f64]) -> Vec<u8> {
-    match precision {
-        Precision::F32 => numbers
-            .iter()
-            .flat_map(|n| (*n as f32).to_ne_bytes())
-            .collect(),
-        Precision::F64 => numbers.iter().flat_map(|n| n.to_ne_bytes()).collect(),
-    }
+pub fn bytes(element: impl Into<Element>, numbers: &[f64]) -> Vec<u8> {
+    let element = element.into();
+    let mut bytes = vec![0; numbers.len() * element.bytes() as usize];
+    element.store(numbers.iter().copied(), &mut bytes);
+    bytes
 }
 
 /// The reverse.
-pub fn numbers(precision: Precision, bytes: &[u8]) -> Vec<f64> {
-    let words = bytes.chunks_exact(precision.bytes() as usize);
-    words
-        .map(|word| match precision {
-            Precision::F32 => f64::from(f32::from_ne_bytes(word.try_into().expect("four"))),
-            Precision::F64 => f64::from_ne_bytes(word.try_into().expect("eight")),
-        })
-        .collect()
+pub fn numbers(element: impl Into<Element>, bytes: &[u8]) -> Vec<f64> {
+    pdawl::verify::numbers(bytes, element)
 }
 
 /// What may differ of numbers near 1.

@@ -2,7 +2,7 @@
 
 use pdawl::codelet::gemm::Gemm;
 use pdawl::codelet::tile::{BLOCK, GemmTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Precision, Value};
+use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision, Value};
 
 use super::{
     At, BLAS, BOTH, by_library, bytes, numbers, places, random, real, sizes, tolerance,
@@ -12,7 +12,7 @@ use crate::library::fake;
 
 /// Compares a matrix with its reference, and what is around it with what was there.
 fn compare(
-    precision: Precision,
+    most: f64,
     (got, before): (&[f64], &[f64]),
     (at, rows, columns): (At, usize, usize),
     right: impl Fn(usize, usize) -> Option<f64>,
@@ -24,9 +24,8 @@ fn compare(
             inside[index] = true;
             if let Some(right) = right(row, column) {
                 let error = (got[index] - right).abs();
-                let most = tolerance(precision) * right.abs().max(1.0);
                 assert!(
-                    error <= most,
+                    error <= most * right.abs().max(1.0),
                     "({row}, {column}): {} for {right}",
                     got[index]
                 );
@@ -42,10 +41,24 @@ fn compare(
     }
 }
 
+const PRODUCTS: [ProductPrecision; 5] = [
+    ProductPrecision::Single(NumberFormat::F16),
+    ProductPrecision::Single(NumberFormat::Bf16),
+    ProductPrecision::Single(NumberFormat::Tf32),
+    ProductPrecision::Single(NumberFormat::F32),
+    ProductPrecision::Double,
+];
+
+/// Random numbers as they are stored.
+fn stored(seed: u64, count: usize, element: Element) -> Vec<f64> {
+    numbers(element, &bytes(element, &random(seed, count)))
+}
+
 #[test]
 fn tiles_are_multiplied_with_any_strides_and_factors() {
     let _fake = fake();
-    for precision in BOTH {
+    for precision in PRODUCTS {
+        let (factors, sums) = (precision.factors(), precision.sums());
         for (transposed, [m, n, k], (alpha, beta)) in [
             (false, [7, 5, 9], (1.0, 0.0)),
             (true, [7, 5, 9], (-1.0, 1.0)),
@@ -67,22 +80,26 @@ fn tiles_are_multiplied_with_any_strides_and_factors() {
                 first: 7,
                 stride: n + 3,
             };
-            let of_a = random(1, a.room(m));
-            let of_b = random(2, b.room(b_rows));
+            let of_a = stored(1, a.room(m), factors);
+            let of_b = stored(2, b.room(b_rows), factors);
             let of_c = match beta == 0.0 {
                 true => vec![f64::NAN; c.room(m)],
                 false => random(3, c.room(m)),
             };
             let tile = GemmTile::new(precision, m as u32, n as u32, k as u32);
             let tile = if transposed { tile.transposed() } else { tile };
-            let codelet = with_fake_kernels(tile.unaligned().codelet(), precision);
+            let codelet = with_fake_kernels(tile.unaligned().codelet(), sums);
             let values = [
                 &sizes([m, n, k, a.stride, b.stride, c.stride])[..],
                 &places([a.first, b.first, c.first]),
-                &[real(precision, alpha), real(precision, beta)],
+                &[real(sums, alpha), real(sums, beta)],
             ]
             .concat();
-            let contents = [&of_a, &of_b, &of_c].map(|numbers| bytes(precision, numbers));
+            let contents = [
+                bytes(factors, &of_a),
+                bytes(factors, &of_b),
+                bytes(sums, &of_c),
+            ];
             let of_library = (&[m as u64, n as u64, k as u64][..], BLAS);
             let got = by_library(&codelet, of_library, 0..tile.units(), &contents, &values);
             let right = |row: usize, column: usize| {
@@ -102,8 +119,14 @@ fn tiles_are_multiplied_with_any_strides_and_factors() {
                 };
                 Some(alpha * sum + old)
             };
-            let got = numbers(precision, &got[2]);
-            compare(precision, (&got, &of_c), (c, m, n), right);
+            let got = numbers(sums, &got[2]);
+            // Factors are at most 1.
+            let of_factors = match precision {
+                ProductPrecision::Single(format) => format.product_error() * k as f64,
+                ProductPrecision::Double => 0.0,
+            };
+            let most = tolerance(sums) + alpha.abs() * of_factors;
+            compare(most, (&got, &of_c), (c, m, n), right);
         }
     }
 }
@@ -111,12 +134,16 @@ fn tiles_are_multiplied_with_any_strides_and_factors() {
 #[test]
 fn batches_are_multiplied_by_their_matrices() {
     let _fake = fake();
-    for (transposed, common_a, batch, some) in [
+    for (format, of) in [
         (false, false, 3, 0..3),
         (true, false, 4, 1..3),
         (false, true, 2, 0..2),
         (true, true, 3, 2..3),
-    ] {
+    ]
+    .into_iter()
+    .flat_map(|of| NumberFormat::ALL.map(|format| (format, of.clone())))
+    {
+        let (transposed, common_a, batch, some) = of;
         let (m, n, k) = (70, 9, 5);
         let mut gemm = Gemm {
             rows: m,
@@ -124,22 +151,23 @@ fn batches_are_multiplied_by_their_matrices() {
             depth: k,
             ..Gemm::square(1)
         };
-        gemm = gemm.batch(batch).after(1, 2);
+        gemm = gemm.format(format).batch(batch).after(1, 2);
         gemm.transposed = transposed;
         gemm.common_a = common_a;
         let codelet = with_fake_kernels(gemm.codelet(), Precision::F32);
         let [m, n, k, batch] = [m, n, k, batch].map(|size| size as usize);
-        let of_a = random(1, (batch + 1) * m * k);
-        let of_b = random(2, (batch + 2) * k * n);
+        let element = format.element();
+        let of_a = stored(1, (batch + 1) * m * k, element);
+        let of_b = stored(2, (batch + 2) * k * n, element);
         let of_c = vec![f64::NAN; batch * m * n];
         let blocks = gemm.units() / batch as u64;
         assert_eq!(blocks, u64::from(gemm.rows.div_ceil(BLOCK)));
         let units = some.start as u64 * blocks..some.end as u64 * blocks;
-        let contents = [&of_a, &of_b, &of_c].map(|numbers| bytes(Precision::F32, numbers));
+        let contents = [&of_a, &of_b, &of_c].map(|numbers| bytes(element, numbers));
         let of_library = [m, n, k, some.len()].map(|size| size as u64);
         let values = gemm.sizes();
         let got = by_library(&codelet, (&of_library, BLAS), units, &contents, &values);
-        let got = numbers(Precision::F32, &got[2]);
+        let got = numbers(element, &got[2]);
         for one in 0..batch {
             let (first_a, first_b) = (
                 (1 + if common_a { 0 } else { one }) * m * k,
@@ -162,8 +190,10 @@ fn batches_are_multiplied_by_their_matrices() {
                             of_a[first_a + row * k + l] * of_b[first_b + b]
                         })
                         .sum();
+                    let of_format =
+                        format.product_error() * k as f64 + element.unit() * right.abs();
                     assert!(
-                        (has - right).abs() < 2e-5,
+                        (has - right).abs() < 2e-5 + of_format,
                         "{one} ({row}, {column}): {has} {right}"
                     );
                 }
@@ -226,7 +256,7 @@ fn symmetric_updates_have_their_lower_triangles() {
                 Some(alpha * sum + old)
             };
             compare(
-                precision,
+                tolerance(precision),
                 (&numbers(precision, &got[1]), &of_c),
                 (c, n, n),
                 right,

@@ -2,6 +2,7 @@
 //! compared with the reference in double precision, for sizes that are multiples
 //! of a tile and others.
 
+use pdawl::codelet::NumberFormat;
 use pdawl::codelet::add_norm::AddNorm;
 use pdawl::codelet::gemm::Gemm;
 use pdawl::codelet::softmax::Softmax;
@@ -85,9 +86,41 @@ fn a_product_of_single_numbers_is_right() {
 }
 
 #[test]
+fn products_of_every_format_are_right() {
+    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
+        let gemm = Gemm::square(128).format(format);
+        let odd = Gemm {
+            rows: 67,
+            columns: 131,
+            depth: 529,
+            ..gemm.batch(2)
+        };
+        right(vec![
+            with_few_tiles(gemm),
+            with_few_tiles(gemm.transposed()),
+            with_few_tiles(Gemm {
+                rows: 60,
+                columns: 60,
+                depth: 36,
+                ..gemm.batch(3).transposed().common_a()
+            }),
+            with_few_tiles(odd),
+            with_few_tiles(odd.transposed()),
+        ]);
+    }
+}
+
+#[test]
 fn rows_and_transpositions_are_right() {
+    for format in NumberFormat::ALL {
+        rows_and_transpositions_of(format);
+    }
+}
+
+fn rows_and_transpositions_of(format: NumberFormat) {
     let softmax = |rows, width, factor| {
         Case::softmax(Softmax {
+            format,
             rows,
             width,
             factor,
@@ -95,6 +128,7 @@ fn rows_and_transpositions_are_right() {
     };
     let transpose = |rows, columns, batch| {
         Case::transpose(Transpose {
+            format,
             rows,
             columns,
             batch,
@@ -102,6 +136,7 @@ fn rows_and_transpositions_are_right() {
     };
     let add_norm = |rows, width, stacks: &[u32]| {
         Case::add_norm(AddNorm {
+            format,
             rows,
             width,
             stacks: stacks.to_vec(),

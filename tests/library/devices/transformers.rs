@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use pdawl::codelet::NumberFormat;
 use pdawl::engine::graph::Control;
 use pdawl::experiment::{CandidatePolicy, Comparison};
 use pdawl::policy::{Configuration, NamedPolicy};
@@ -17,11 +18,17 @@ const WIDE: Configuration = Configuration {
     width: 3,
 };
 
-fn right(heads: u32, beta: u32, layers: u32, form: Form, candidates: &[CandidatePolicy]) {
+fn right(
+    (heads, beta, layers): (u32, u32, u32),
+    format: NumberFormat,
+    form: Form,
+    candidates: &[CandidatePolicy],
+) {
     let transformer = Transformer {
         heads,
         beta,
         layers,
+        format,
         seed: fastrand::u64(..),
         form,
         read_back: true,
@@ -64,13 +71,24 @@ fn every_policy_is_right() {
         CandidatePolicy::new(NamedPolicy::ADAPTIVE, Some(WIDE)),
         CandidatePolicy::new("locality".parse().unwrap(), None),
     ];
-    right(3, 37, 2, Form::Heads, &candidates);
-    right(4, 64, 1, Form::Heads, &candidates);
+    right((3, 37, 2), NumberFormat::F32, Form::Heads, &candidates);
+    right((4, 64, 1), NumberFormat::F32, Form::Heads, &candidates);
 }
 
 #[test]
 fn batches_are_right() {
     let form = Form::Batches(vec![3, 2]);
     let clustering = CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(WIDE));
-    right(5, 33, 3, form, &[clustering]);
+    right((5, 33, 3), NumberFormat::F32, form, &[clustering]);
+}
+
+#[test]
+fn transformers_of_every_format_are_right() {
+    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
+        let form = Form::Batches(vec![3, 2]);
+        let clustering = CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(WIDE));
+        right((5, 36, 2), format, form, &[clustering]);
+        let eager = CandidatePolicy::new(NamedPolicy::EAGER, None);
+        right((3, 37, 2), format, Form::Heads, &[eager]);
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fastrand::Rng;
+use pdawl::codelet::NumberFormat;
 use pdawl::engine::graph::{GraphOutcome, Options, PreparedGraph};
 use pdawl::policy::Clustering;
 use pdawl::runtime::sim::{Sim, SimOptions};
@@ -76,6 +77,7 @@ fn heads_are_one_command_each() {
             heads: HEADS as u32,
             beta: 32,
             layers: 2,
+            format: NumberFormat::F32,
             seed: 5,
             form: Form::Heads,
             read_back: true,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::Precision;
+use pdawl::codelet::{Element, Precision};
 use pdawl::engine::graph::{Control, GraphOutcome};
 use pdawl::experiment::tasks::{KernelSeconds, PolicyChoice, TaskExperiment};
 use pdawl::runtime::union::Union;
@@ -41,7 +41,7 @@ impl Case {
         let task = DenseTask {
             operation,
             tile: 16,
-            precision: Precision::F64,
+            precision: Precision::F64.into(),
             order: Order::Natural,
             seed: 3,
         };
@@ -77,9 +77,9 @@ impl Case {
         runtime.inject(vec![fault]);
         let run = open.run(runtime, &choice, false, &mut control);
         let run = run.unwrap_or_else(|error| panic!("{what}: {error}"));
-        let read = |datum| {
+        let read = |datum, element: Element| {
             let bytes = open.prepared().bytes(runtime, datum);
-            bytes.map(|bytes| numbers(bytes, self.task.precision))
+            bytes.map(|bytes| numbers(bytes, element))
         };
         let verified = self.task.verify(&self.tiled, read, &stop);
         let verified = verified.expect("numbers").expect("a verification");

@@ -3,39 +3,42 @@
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use pdawl::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Memory, Precision, Value};
+use pdawl::codelet::{Memory, NumberFormat, Precision, Value};
 
 use super::harness::{Bench, contents, launch, read, write};
-use crate::tile_cases::{Case, Layout, Real};
+use crate::tile_cases::{Case, Layout, Number, Real};
 
 /// Multiples of 16 bytes.
 const LAYOUT: Layout = Layout { first: 8, gap: 4 };
 
 /// Launches a case, and returns the result.
-fn run<T: Real>(bench: &mut Bench, case: &Case) -> Vec<T> {
+fn run<F: Number, T: Real>(bench: &mut Bench, case: &Case) -> Vec<T> {
     let queue = bench.queue();
     let mut args = Vec::new();
-    let mut last = None;
-    for memory in case.memories::<T>(LAYOUT) {
-        let host = bench.host(&memory);
-        let buffer = bench.buffer(host.bytes);
-        bench.submit(queue, write(&host, buffer), &[]);
-        args.push(Value::Memory(Memory::Device(buffer)));
-        last = Some((host, buffer));
+    let (inputs, result) = case.memories::<F, T>(LAYOUT);
+    let inputs: Vec<_> = inputs.iter().map(|input| bench.host(input)).collect();
+    let result = bench.host(&result);
+    let mut buffer = None;
+    for host in inputs.iter().chain([&result]) {
+        let of_host = bench.buffer(host.bytes);
+        bench.submit(queue, write(host, of_host), &[]);
+        args.push(Value::Memory(Memory::Device(of_host)));
+        buffer = Some(of_host);
     }
     args.extend(case.values(LAYOUT));
     let codelet = Arc::new(case.codelet.clone());
     bench.submit(queue, launch(&codelet, case.units, args), &[]);
-    let (host, buffer) = last.expect("a matrix");
-    let event = bench.submit(queue, read(buffer, &host), &[]);
+    let buffer = buffer.expect("a matrix");
+    let event = bench.submit(queue, read(buffer, &result), &[]);
     bench.done(event);
     bench.backend.free_queue(queue);
-    contents(&host)
+    contents(&result)
 }
 
 fn check<T: Real>(bench: &mut Bench, case: &Case) {
-    case.check(LAYOUT, &run::<T>(bench, case));
+    case.check(LAYOUT, &run::<T, T>(bench, case));
 }
 
 /// Sizes that groups divide, that are multiples of 16 bytes, and others.
@@ -62,6 +65,40 @@ fn products_of_single_precision_are_right() {
 #[test]
 fn products_of_double_precision_are_right() {
     products::<f64>();
+}
+
+fn products_of_format<F: Number>(format: NumberFormat) {
+    let mut bench = Bench::of_buffers();
+    for [m, n, k] in PRODUCTS {
+        let tile = GemmTile::new(format, m, n, k);
+        for tile in [
+            tile,
+            tile.factors(0.5, -2.0),
+            tile.transposed().factors(-1.0, 1.0),
+            tile.unaligned(),
+        ] {
+            let case = Case::gemm(tile);
+            case.check(LAYOUT, &run::<F, f32>(&mut bench, &case));
+        }
+    }
+    // 264 groups of 128 x 128.
+    let case = Case::gemm(GemmTile::new(format, 127, 264 * 128 - 1, 9));
+    case.check(LAYOUT, &run::<F, f32>(&mut bench, &case));
+}
+
+#[test]
+fn products_of_half_precision_are_right() {
+    products_of_format::<f16>(NumberFormat::F16);
+}
+
+#[test]
+fn products_of_bfloat16_are_right() {
+    products_of_format::<bf16>(NumberFormat::Bf16);
+}
+
+#[test]
+fn products_of_tf32_are_right() {
+    products_of_format::<f32>(NumberFormat::Tf32);
 }
 
 #[test]
@@ -132,6 +169,6 @@ fn cholesky_factors_are_right() {
 fn a_matrix_without_a_factor_leaves_numbers_that_are_not_finite() {
     let (precision, rows) = (Precision::F64, 65);
     let case = Case::without_factor(PotrfTile { precision, rows });
-    let result = run::<f64>(&mut Bench::of_buffers(), &case);
+    let result = run::<f64, f64>(&mut Bench::of_buffers(), &case);
     assert!(!case.at(LAYOUT, &result, 64, 64).is_finite());
 }

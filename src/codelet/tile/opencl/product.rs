@@ -2,7 +2,7 @@
 //! sizes.
 
 use super::super::{GemmTile, SyrkTile};
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, Shape};
+use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, ProductPrecision, Shape};
 
 /// The compile-time sizes of a kernel. All need at most 32 KiB of local memory and 128
 /// work-items, which every OpenCL GPU has.
@@ -82,11 +82,11 @@ impl Variant {
             let times = variant.groups(size).div_ceil(AT_ONCE);
             (times * u64::from(variant.rows * variant.columns)) as f64 / rate
         };
-        let large = match size.precision {
+        let large = match size.precision.sums() {
             Precision::F32 => time(&LARGE_F32, LARGE_RATE) < time(&SMALL_F32, SMALL_RATE),
             Precision::F64 => LARGE_F64.groups(size) >= LARGE_F64_GROUPS,
         };
-        match (size.precision, large) {
+        match (size.precision.sums(), large) {
             (Precision::F32, true) => &LARGE_F32,
             (Precision::F32, false) => &SMALL_F32,
             (Precision::F64, true) => &LARGE_F64,
@@ -123,7 +123,7 @@ impl Variant {
 
 /// What the choice of a variant and the options depend on.
 struct Size {
-    precision: Precision,
+    precision: ProductPrecision,
     rows: u32,
     columns: u32,
     depth: u32,
@@ -148,7 +148,7 @@ pub(in super::super) fn product(tile: &GemmTile) -> OpenClKernel {
 /// The OpenCL kernel of a symmetric update.
 pub(in super::super) fn symmetric(tile: &SyrkTile) -> OpenClKernel {
     kernel(&Size {
-        precision: tile.precision,
+        precision: tile.precision.into(),
         rows: tile.rows,
         columns: tile.rows,
         depth: tile.depth,
@@ -164,7 +164,7 @@ fn kernel(size: &Size) -> OpenClKernel {
     let items = variant.items() as usize;
     OpenClKernel {
         source: KernelSource::new(
-            include_str!("../../../../kernels/gemm_tile.cl"),
+            source(size.precision),
             "kernels/gemm_tile.cl",
             match size.symmetric {
                 true => "syrk_tile",
@@ -172,21 +172,35 @@ fn kernel(size: &Size) -> OpenClKernel {
             },
             options(size, variant),
         ),
-        fp64: size.precision == Precision::F64,
+        fp64: size.precision == ProductPrecision::Double,
         shape: Shape::with(move |_, _| {
             NdRange::new(vec![across * items, down]).exactly(vec![items, 1])
         }),
     }
 }
 
+/// The source, behind the conversions of the formats.
+fn source(precision: ProductPrecision) -> &'static str {
+    match precision {
+        ProductPrecision::Single(_) => concat!(
+            include_str!("../../../../kernels/stored.h"),
+            include_str!("../../../../kernels/gemm_tile.cl")
+        ),
+        ProductPrecision::Double => include_str!("../../../../kernels/gemm_tile.cl"),
+    }
+}
+
 fn options(size: &Size, variant: &Variant) -> String {
-    // Numbers of 16 bytes, which a work-item reads at once.
-    let at_once = (16 / size.precision.bytes()) as u32;
+    // Numbers of 16 bytes of C, as many of which a work-item reads at once of each matrix.
+    let at_once = (16 / size.precision.sums().bytes()) as u32;
     let strides = [size.depth, size.columns];
     let aligned = size.aligned && strides.iter().all(|stride| stride.is_multiple_of(at_once));
-    let double = size.precision == Precision::F64;
+    let (double, format) = match size.precision {
+        ProductPrecision::Single(format) => (false, format.option()),
+        ProductPrecision::Double => (true, ""),
+    };
     format!(
-        "-DDOUBLE={} -DTENSOR={} -DTRANSPOSED={} -DSYRK={} -DTM={} -DTN={} -DTK={} -DWM={} \
+        "{format} -DDOUBLE={} -DTENSOR={} -DTRANSPOSED={} -DSYRK={} -DTM={} -DTN={} -DTK={} -DWM={} \
          -DWN={} -DSLICES={} -DEARLY={} -DWHOLE={} -DALIGNED={}",
         u8::from(double),
         u8::from(double),
@@ -210,7 +224,7 @@ mod tests {
 
     fn size(precision: Precision, rows: u32) -> Size {
         Size {
-            precision,
+            precision: precision.into(),
             rows,
             columns: rows,
             depth: rows,

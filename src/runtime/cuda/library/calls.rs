@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::Libraries;
 use super::functions::{Input, Pointer, check};
 use super::handles::{Blas, Shape, Solver};
-use crate::codelet::Precision;
 use crate::codelet::library::{LibraryCall, Lines, Operand, Side};
+use crate::codelet::{Element, NumberFormat, Precision, ProductPrecision};
 use crate::runtime::cuda::device::OpenDevice;
 use crate::runtime::cuda::handle::Stream;
 
@@ -22,6 +22,8 @@ const RIGHT: c_int = 1;
 const NON_UNIT: c_int = 0;
 const UNIT: c_int = 1;
 const FORWARD: c_int = -1;
+/// The algorithm of a product.
+const CHOSEN_BY_LIBRARY: c_int = -1;
 
 /// Bytes of memory that is lent to cuBLAS at least.
 const LEAST_ROOM: u64 = 1 << 20;
@@ -63,8 +65,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn of(&self, operand: &Operand, precision: Precision) -> u64 {
-        self.arguments[operand.argument] + operand.first * precision.bytes()
+    fn of(&self, operand: &Operand, element: impl Into<Element>) -> u64 {
+        self.arguments[operand.argument] + operand.first * element.into().bytes()
     }
 
     fn of_lines(&self, lines: &Lines) -> u64 {
@@ -156,6 +158,26 @@ fn transposition(is_transposed: bool) -> c_int {
     }
 }
 
+/// cuBLAS's number for how a number is stored.
+fn data_type(element: Element) -> c_int {
+    match element {
+        Element::F32 => 0,
+        Element::F64 => 1,
+        Element::F16 => 2,
+        Element::Bf16 => 14,
+    }
+}
+
+/// cuBLAS's number for how the products are computed: in single precision, in the same with
+/// factors rounded to TF32, or in double precision.
+fn compute_type(precision: ProductPrecision) -> c_int {
+    match precision {
+        ProductPrecision::Single(NumberFormat::F16 | NumberFormat::Bf16 | NumberFormat::F32) => 68,
+        ProductPrecision::Single(NumberFormat::Tf32) => 77,
+        ProductPrecision::Double => 70,
+    }
+}
+
 fn of_precision(precision: Precision) -> usize {
     match precision {
         Precision::F32 => 0,
@@ -195,6 +217,7 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
     match *call {
         LibraryCall::Gemm {
             precision,
+            result,
             rows,
             columns,
             depth,
@@ -207,14 +230,17 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
             batch,
             apart,
         } => {
-            let [at_a, at_b, at_c] = [a, b, c].map(|operand| place.of(&operand, precision));
+            let factors = precision.factors();
+            let [at_a, at_b] = [a, b].map(|operand| place.of(&operand, factors));
+            let at_c = place.of(&c, result);
             let [of_a, of_b, of_c] = [a, b, c].map(|operand| number(operand.stride));
-            let (alpha, beta) = (Scalar::new(precision, alpha), Scalar::new(precision, beta));
+            let [alpha, beta] = [alpha, beta].map(|factor| Scalar::new(precision.sums(), factor));
             let [rows, columns, depth, count] = [rows, columns, depth, batch].map(number);
             // Numbers of a memory are less than 2^63.
             let [a_apart, b_apart, c_apart] = apart.map(|numbers| numbers as i64);
-            let which = of_precision(precision);
-            let (one, many) = (blas.functions.gemm[which], blas.functions.gemm_batch[which]);
+            let (one, many) = (blas.functions.gemm, blas.functions.gemm_batch);
+            let (factors, result) = (data_type(factors), data_type(result));
+            let sums = compute_type(precision);
             // C^T = B^T A^T.
             Box::new(move |blas| {
                 let (handle, first) = (blas.handle, transposition(transposed));
@@ -224,7 +250,7 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
                 unsafe {
                     match batch {
                         1 => check(
-                            "cublasGemm",
+                            "cublasGemmEx",
                             one(
                                 handle,
                                 first,
@@ -234,16 +260,21 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
                                 depth,
                                 alpha.input(),
                                 pointer(at_b),
+                                factors,
                                 of_b,
                                 pointer(at_a),
+                                factors,
                                 of_a,
                                 beta.input(),
                                 pointer(at_c),
+                                result,
                                 of_c,
+                                sums,
+                                CHOSEN_BY_LIBRARY,
                             ),
                         ),
                         _ => check(
-                            "cublasGemmStridedBatched",
+                            "cublasGemmStridedBatchedEx",
                             many(
                                 handle,
                                 first,
@@ -253,16 +284,21 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
                                 depth,
                                 alpha.input(),
                                 pointer(at_b),
+                                factors,
                                 of_b,
                                 b_apart,
                                 pointer(at_a),
+                                factors,
                                 of_a,
                                 a_apart,
                                 beta.input(),
                                 pointer(at_c),
+                                result,
                                 of_c,
                                 c_apart,
                                 count,
+                                sums,
+                                CHOSEN_BY_LIBRARY,
                             ),
                         ),
                     }

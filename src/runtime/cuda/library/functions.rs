@@ -66,10 +66,15 @@ type Gemm = unsafe extern "C" fn(
     Input,
     Input,
     c_int,
+    c_int,
     Input,
+    c_int,
     c_int,
     Input,
     Pointer,
+    c_int,
+    c_int,
+    c_int,
     c_int,
 ) -> c_int;
 type GemmBatch = unsafe extern "C" fn(
@@ -82,14 +87,19 @@ type GemmBatch = unsafe extern "C" fn(
     Input,
     Input,
     c_int,
+    c_int,
     i64,
     Input,
+    c_int,
     c_int,
     i64,
     Input,
     Pointer,
     c_int,
+    c_int,
     i64,
+    c_int,
+    c_int,
     c_int,
 ) -> c_int;
 type Syrk = unsafe extern "C" fn(
@@ -147,8 +157,8 @@ functions! {
     version: unsafe extern "C" fn(Pointer, *mut c_int) -> c_int = "cublasGetVersion_v2";
     set_stream: unsafe extern "C" fn(Pointer, Pointer) -> c_int = "cublasSetStream_v2";
     set_workspace: unsafe extern "C" fn(Pointer, Pointer, usize) -> c_int = "cublasSetWorkspace_v2";
-    [gemm: Gemm = "cublasSgemm_v2", "cublasDgemm_v2"];
-    [gemm_batch: GemmBatch = "cublasSgemmStridedBatched", "cublasDgemmStridedBatched"];
+    gemm: Gemm = "cublasGemmEx";
+    gemm_batch: GemmBatch = "cublasGemmStridedBatchedEx";
     [syrk: Syrk = "cublasSsyrk_v2", "cublasDsyrk_v2"];
     [trsm: Trsm = "cublasStrsm_v2", "cublasDtrsm_v2"];
 }
@@ -192,6 +202,7 @@ const MEANINGS: [(&str, &[(c_int, &str)]); 3] = [
             (7, "a value is invalid"),
             (8, "it does not support this GPU"),
             (13, "the GPU failed"),
+            (15, "it does not support this call"),
         ],
     ),
     (

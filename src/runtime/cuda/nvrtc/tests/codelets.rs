@@ -10,7 +10,9 @@ use crate::codelet::lu::{LuExchange, LuPanel, LuRow};
 use crate::codelet::mix::Mix;
 use crate::codelet::stencil::{self, Dimensions};
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use crate::codelet::{Codelet, Precision, copy, rows, softmax, spmv, transpose, zeros};
+use crate::codelet::{
+    Codelet, NumberFormat, Precision, copy, rows, softmax, spmv, transpose, zeros,
+};
 
 const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::F64];
 
@@ -20,11 +22,12 @@ pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
         (copy::codelet(), of("mmu")),
         (rows::codelet(), of("mmUUUUUU")),
         (zeros::codelet(), of("mU")),
-        (softmax::codelet(), of("mmuu")),
-        (transpose::codelet(), of("mmuu")),
     ];
     for precision in PRECISIONS {
         add_of_precision(precision, &mut all);
+    }
+    for format in NumberFormat::ALL {
+        add_of_format(format, &mut all);
     }
     for tile in &TILES {
         for gemm in [Gemm::square(512), Gemm::square(101).transposed()] {
@@ -46,15 +49,6 @@ pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
             all.push((fft.codelet(), of("mmUuUuuu")));
         }
     }
-    for stacks in [vec![1], vec![3, 1]] {
-        let more = ["m", "mm"][stacks.len() - 1].to_owned() + ["u", "uu"][stacks.len() - 1];
-        let codelet = AddNorm {
-            rows: 3,
-            width: 5,
-            stacks,
-        };
-        all.push((codelet.codelet(), of(&format!("mmuuU{more}"))));
-    }
     let mix = Mix {
         reads: 1,
         updates: 2,
@@ -62,6 +56,34 @@ pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
     };
     all.push((mix.codelet(), of("UuumUmUmUmU")));
     all
+}
+
+/// Products whose factors are stored in a format, with and without guards and gaps.
+fn add_of_format(format: NumberFormat, all: &mut Vec<(Codelet, Vec<u64>)>) {
+    for size in [512, 510, 4096] {
+        let tile = GemmTile::new(format, size, size, size);
+        for tile in [tile, tile.transposed(), tile.unaligned()] {
+            all.push((tile.codelet(), of("mmmuuuuuuUUUuu")));
+        }
+    }
+    all.push((softmax::codelet(format), of("mmuu")));
+    all.push((transpose::codelet(format), of("mmuu")));
+    for stacks in [vec![1], vec![3, 1]] {
+        let more = ["m", "mm"][stacks.len() - 1].to_owned() + ["u", "uu"][stacks.len() - 1];
+        let codelet = AddNorm {
+            format,
+            rows: 3,
+            width: 5,
+            stacks,
+        };
+        all.push((codelet.codelet(), of(&format!("mmuuU{more}"))));
+    }
+    for size in [512, 510, 101] {
+        let gemm = Gemm::square(size).format(format);
+        for gemm in [gemm, gemm.transposed()] {
+            all.push((gemm.codelet(), of("mmmuuuUUUUU")));
+        }
+    }
 }
 
 fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
