@@ -4,7 +4,7 @@
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
 //! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself. The last, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
-//! faults of simulated devices, and `simulated`, `modelled` and `spmv_adaptive` judge
+//! faults of simulated devices, and `simulated`, `modelled`, `spmv_adaptive` and `two_gpus` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
 #[path = "../fixtures/matrices.rs"]
@@ -45,4 +45,5 @@ mod returning_devices;
 mod simulated;
 mod spmv;
 mod spmv_adaptive;
+mod two_gpus;
 mod wide_halo;

@@ -86,10 +86,18 @@ impl Dawl {
         if holders.len() < 2 || !self.can_hold_all(&holders) {
             return None;
         }
-        let known = holders.iter().all(|d| self.rates[*d].held.value().is_some());
+        let known = holders
+            .iter()
+            .all(|d| self.rates[*d].held.value().is_some());
         let partition = self.division_among(known.then_some(&holders)?)?;
         let seconds = partition.seconds.max(self.enqueued(&partition));
-        Some((holders, Partition { seconds, ..partition }))
+        Some((
+            holders,
+            Partition {
+                seconds,
+                ..partition
+            },
+        ))
     }
 
     fn can_hold_all(&self, devices: &[usize]) -> bool {

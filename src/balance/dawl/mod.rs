@@ -306,10 +306,16 @@ impl Balancer for Dawl {
     fn overhead(&mut self, overhead: &Overhead) {
         let shared = self.published / self.link(overhead.device) / self.holders() as f64;
         let rates = &mut self.rates[overhead.device];
-        let has_own = self.devices[overhead.device].capacity.is_some_and(|units| units > 0);
+        let has_own = self.devices[overhead.device]
+            .capacity
+            .is_some_and(|units| units > 0);
         // Where a copy from another device comes before a launch, the launch is about as late
         // as after a barrier.
-        let handed = if self.direct.is_some() { overhead.barrier } else { 0.0 };
+        let handed = if self.direct.is_some() {
+            overhead.barrier
+        } else {
+            0.0
+        };
         let supposed = match has_own {
             true => overhead.barrier + handed + shared,
             false => overhead.barrier,
@@ -397,7 +403,14 @@ impl Balancer for Dawl {
         }
         self.fastest_step = Some(self.fastest_step.map_or(clean, |least| least.min(clean)));
         let seconds = match self.needs_no_barrier() {
-            true => seconds(report.devices.iter().map(|did| did.held_busy).max().unwrap_or(0)),
+            true => seconds(
+                report
+                    .devices
+                    .iter()
+                    .map(|did| did.held_busy)
+                    .max()
+                    .unwrap_or(0),
+            ),
             false => clean,
         };
         if let Some(trial) = &mut self.active.trial {

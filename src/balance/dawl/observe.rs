@@ -31,7 +31,7 @@ impl Dawl {
             rates.learn_launches(&kernels, anew, moved);
             let rate = rates.launches_left_out(&kernels);
             if anew {
-                rates.held.observe_anew(rate);
+                rates.held.observe_perhaps_anew(rate);
             } else if rates.held.observe(rate) == Verdict::Changed {
                 changed = true;
                 rates.launch.start_over();
@@ -67,7 +67,11 @@ impl Dawl {
         changed |= rates.observe_pace(seen, under);
         // Moves add to the overhead, and a lone device has less of it.
         let was_alone = did.held == self.units;
-        let of = if holding { &mut rates.holding } else { &mut rates.overhead };
+        let of = if holding {
+            &mut rates.holding
+        } else {
+            &mut rates.overhead
+        };
         let disturbed = was_alone || moved && of.value().is_some();
         if did.held + did.pooled > 0 && !disturbed {
             let busy = did.held_busy.max(did.pooled_busy);

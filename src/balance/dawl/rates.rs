@@ -13,6 +13,9 @@ const REMEMBERED: usize = 16;
 /// successive observations: 1.25 for the median times 0.89 for the distance of two
 /// normal observations.
 const MEDIAN: f64 = 1.11;
+/// A deviation from the median that is so many times the jitter is no noise: one in 20 of
+/// normal observations has it.
+const BEYOND: f64 = 2.0;
 /// A relative deviation beyond any.
 pub const NEVER_SUDDEN: f64 = 1e12;
 /// A relative deviation above which an observation is suspect.
@@ -126,6 +129,15 @@ impl Estimate {
         match self.value() {
             Some(value) if (observed / value - 1.0).abs() <= 0.02 => self.push(observed),
             _ => self.restart(observed),
+        }
+    }
+
+    /// The same where conditions may not matter: a difference within the jitter is noise.
+    pub fn observe_perhaps_anew(&mut self, observed: f64) {
+        let is_noise = |value: f64| (observed / value - 1.0).abs() <= BEYOND * self.jitter();
+        match self.observed().is_some_and(is_noise) {
+            true => _ = self.observe_within(observed, NEVER_SUDDEN),
+            false => self.observe_anew(observed),
         }
     }
 

@@ -224,7 +224,11 @@ impl Dawl {
             .filter_map(|d| Some((d, self.rates[d].held.value()?)))
             .filter(|(d, rate)| is_alike(*d, *rate));
         let (count, sum) = alike.fold((0, 0.0), |(count, sum), (_, rate)| (count + 1, sum + rate));
-        Some(if count > 0 { sum / f64::from(count) } else { own })
+        Some(if count > 0 {
+            sum / f64::from(count)
+        } else {
+            own
+        })
     }
 
     /// Seconds of the kernels' time that a streamed unit takes beyond its own: its part
@@ -307,7 +311,11 @@ impl Dawl {
         let Some(stay) = stay.filter(|_| !must) else {
             return target;
         };
-        let gain = stay.seconds - target.seconds;
+        let streams =
+            |partition: &Partition| !self.is_unstreamed(&partition.held, &partition.pooled);
+        let noise = self.noise(streams(&stay) || streams(&target));
+        // Of several differences the largest looks best, and is most likely noise.
+        let gain = stay.seconds - (1.0 + noise) * target.seconds;
         let remaining = f64::from(self.steps.saturating_sub(step));
         let changed = self.changed.is_some_and(|c| step <= c + LEARNING);
         let learning = step <= LEARNING || changed;
@@ -323,10 +331,7 @@ impl Dawl {
             }
             (false, _) => (0.03, pays),
         };
-        let streams =
-            |partition: &Partition| !self.is_unstreamed(&partition.held, &partition.pooled);
-        let noise = self.noise(streams(&stay) || streams(&target));
-        if gain > least.max(noise) * target.seconds && pays {
+        if gain > least * target.seconds && pays {
             target
         } else {
             stay

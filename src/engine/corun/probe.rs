@@ -24,7 +24,7 @@ const LEAST_BYTES: u64 = 4 << 20;
 const ROUNDS: u32 = 2;
 /// Where several devices hold units, their kernels are run so often besides in each round: a
 /// single one does not tell equal devices from others. The first one warms up.
-const REPEATS: u32 = 4;
+const REPEATS: u32 = 6;
 /// Most chunks of a streaming probe.
 const MOST_CHUNKS: u64 = 96;
 
