@@ -1,10 +1,11 @@
 #!/bin/sh
 # NVIDIA GPUs through CUDA's driver and through OpenCL, with CUDA's libraries and without, beside
-# cuBLAS-Xt and PyTorch, on a machine with two of them: cuda-figures.sh PROGRAM > FILE
+# cuBLAS-Xt and PyTorch, on a machine with two of them: cuda-figures.sh PROGRAM [TURNS] > FILE
 #
-# Right results first, then turns of timed runs. Takes five minutes.
+# Right results first, then turns of timed runs, 3 if nothing is said. A turn takes a minute.
 set -u
 program=$1
+turns=${2:-3}
 PDAWL_KERNELS=$(mktemp -d)
 export PDAWL_KERNELS
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
@@ -37,12 +38,18 @@ for devices in host,cuda0 host,cuda0,cuda1; do
     done
 done
 echo "# transformer"
-for devices in host,$one_opencl host,cuda0; do
+bench() {
+    echo "== bench transformer $*"
     timeout 60 "$program" bench transformer --heads 16 --beta 256,512 --resident --seed 1 \
-        --policies adaptive --libraries off --devices $devices 2>&1 |
-        grep -E "Heads|coarse|clustering  |adaptive|batch"
+        --policies adaptive "$@" 2>&1 | grep -E "Heads|coarse|clustering  |adaptive|batch"
+}
+bench --libraries off --devices "host,$one_opencl"
+for devices in host,cuda0 host,cuda0,cuda1; do
+    bench --libraries off --devices $devices
+    bench --devices $devices
+    bench --precision f16 --devices $devices
 done
-for turn in 1 2 3; do
+for turn in $(seq "$turns"); do
     echo "# turn $turn"
     timed stencil --size 4096 --steps 30 --devices host,cuda0
     timed stencil --size 4096 --steps 30 --strategy gpu --devices cuda0
@@ -57,16 +64,20 @@ for turn in 1 2 3; do
     done
     timed pagerank --matrix rmat:22,16 --steps 20 --strategy gpu --devices cuda0
     timed pagerank --matrix rmat:22,16 --steps 20 --strategy gpu --devices cuda0,cuda1
-    for libraries in off auto; do
-        for work in "cholesky --size 16384" "lu --size 16384" "fft --size 8192" \
-            "matmul --size 24576 --gpu-memory 2GiB"; do
+    timed pagerank --matrix rmat:22,16 --steps 20 --devices host,cuda0,cuda1
+    for work in "cholesky --size 16384" "lu --size 16384" "fft --size 8192" \
+        "matmul --size 24576 --gpu-memory 2GiB" \
+        "matmul --size 24576 --gpu-memory 2GiB --precision f16" \
+        "matmul --size 24576 --gpu-memory 2GiB --precision bf16" \
+        "matmul --size 24576 --gpu-memory 2GiB --precision tf32"; do
+        # shellcheck disable=SC2086
+        timed $work --devices host,cuda0
+    done
+    for work in "cholesky --size 24576" "lu --size 24576" \
+        "matmul --size 24576 --gpu-memory 2GiB"; do
+        for devices in cuda0,cuda1 host,cuda0,cuda1; do
             # shellcheck disable=SC2086
-            timed $work --libraries $libraries --devices host,cuda0
-        done
-        for work in "cholesky --size 24576" "lu --size 24576" \
-            "matmul --size 24576 --gpu-memory 2GiB"; do
-            # shellcheck disable=SC2086
-            timed $work --libraries $libraries --devices host,cuda0,cuda1
+            timed $work --devices $devices
         done
     done
 done

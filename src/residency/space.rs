@@ -155,23 +155,22 @@ impl<B: Copy> Space<B> {
         self.hold(slot, buffer);
     }
 
-    /// The lengths of the slots for which there is no buffer, as far as there is room for them.
-    pub fn lacking(&self) -> Vec<u64> {
+    /// The lengths of those of these slots for which there is no buffer, as far as there is room
+    /// for them.
+    pub fn lacking(&self, slots: impl Iterator<Item = usize>) -> Vec<u64> {
         let mut spare: BTreeMap<u64, usize> = (self.free.iter())
             .map(|(bytes, buffers)| (*bytes, buffers.len()))
             .collect();
         let mut allocated = self.allocated;
         let mut lacking = Vec::new();
-        for (bytes, held) in self.bytes.iter().zip(&self.held) {
-            let spare = spare.entry(*bytes).or_default();
-            let has_one = held.is_some() || *spare > 0;
-            if held.is_none() && *spare > 0 {
+        for slot in slots.filter(|slot| self.held[*slot].is_none()) {
+            let bytes = self.bytes[slot];
+            let spare = spare.entry(bytes).or_default();
+            if *spare > 0 {
                 *spare -= 1;
-            }
-            let fits = allocated.saturating_add(*bytes) <= self.capacity;
-            if !has_one && fits {
+            } else if allocated.saturating_add(bytes) <= self.capacity {
                 allocated += bytes;
-                lacking.push(*bytes);
+                lacking.push(bytes);
             }
         }
         lacking

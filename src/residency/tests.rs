@@ -33,17 +33,21 @@ fn slots_without_a_buffer_lack_one_as_far_as_there_is_room() {
     let mut residency = five();
     let space = residency.space_mut(1).expect("own memory");
     // Of 60 bytes; the fourth slot has no room.
-    assert_eq!(space.lacking(), [10, 20, 30]);
+    assert_eq!(space.lacking(0..4), [10, 20, 30]);
+    assert_eq!(space.lacking([3, 1].into_iter()), [40, 20]);
     space.add(20, 7);
-    assert_eq!((space.lacking(), space.allocated()), (vec![10, 30], 20));
+    assert_eq!((space.lacking(0..4), space.allocated()), (vec![10, 30], 20));
     assert_eq!(
         space.pin(1),
         Room::Held,
         "the buffer serves a slot of its length"
     );
-    assert_eq!((space.buffer(1), space.lacking()), (Some(7), vec![10, 30]));
+    assert_eq!(
+        (space.buffer(1), space.lacking(0..4)),
+        (Some(7), vec![10, 30])
+    );
     space.set_capacity(20);
-    assert!(space.lacking().is_empty());
+    assert!(space.lacking(0..4).is_empty());
 }
 
 #[test]

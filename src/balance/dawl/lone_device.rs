@@ -80,10 +80,11 @@ impl Dawl {
         }
     }
 
-    /// The devices that can hold all units, where they are several, and a step by them.
+    /// The devices that can hold all units, where they are several that copy to each other
+    /// directly, and a step by them.
     fn holders_partition(&self) -> Option<(Vec<usize>, Partition)> {
         let holders: Vec<usize> = self.at_work().filter(|d| self.capacity(*d) > 0).collect();
-        if holders.len() < 2 || !self.can_hold_all(&holders) {
+        if self.direct.is_none() || holders.len() < 2 || !self.can_hold_all(&holders) {
             return None;
         }
         let known = holders
@@ -106,12 +107,13 @@ impl Dawl {
     }
 
     /// Whether the active devices, once `other` has joined or left, are several that hold all
-    /// units.
+    /// units and copy to each other directly.
     pub(super) fn all_hold(&self, other: Option<usize>) -> bool {
         let works = |d: &usize| self.active.works(*d) != (other == Some(*d));
         let working: Vec<usize> = (0..self.devices.len()).filter(works).collect();
         let holds = |d: &usize| self.capacity(*d) > 0;
-        working.len() > 1 && working.iter().all(holds) && self.can_hold_all(&working)
+        let all_hold = working.len() > 1 && working.iter().all(holds);
+        self.direct.is_some() && all_hold && self.can_hold_all(&working)
     }
 
     /// Whether the planned devices hold all units and need no barrier.

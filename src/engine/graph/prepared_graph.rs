@@ -231,13 +231,18 @@ impl PreparedGraph {
         Ok(())
     }
 
-    /// Allocates buffers for as many slots as a device has room for. Drivers wait for what the
-    /// device computes while they allocate.
+    /// Allocates as many buffers as the given data have, as far as a device has room. Drivers
+    /// wait for what the device computes while they allocate. What kernels make takes the
+    /// places of data that nobody needs any more.
     fn allocate(&mut self, runtime: &mut dyn Runtime, device: usize) -> Result<(), GraphRunError> {
+        let given = |datum: &DatumId| self.graph.datum(*datum).contents.is_some();
+        let given = self.graph.datum_ids().filter(given);
+        let residency = &self.storage.residency;
+        let slots: Vec<usize> = given.map(|datum| residency.slot(datum.0)).collect();
         let Some(space) = self.storage.residency.space_mut(device) else {
             return Ok(());
         };
-        for bytes in space.lacking() {
+        for bytes in space.lacking(slots.into_iter()) {
             match runtime.alloc(DeviceId(device), bytes) {
                 Ok(buffer) => space.add(bytes, buffer),
                 // What there is suffices for some, or the run says that it does not.

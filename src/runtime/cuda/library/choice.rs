@@ -375,8 +375,8 @@ mod tests {
         }
         // What was not measured is not told as such.
         let told = choices.told(&["cuda0"]);
-        let near = told.iter().find(|told| told.sizes == [2048, 64]);
-        let near = near.expect("a kind");
+        let is_near = |told: &&Comparison| told.device == "cuda0" && told.sizes == [2048, 64];
+        let near = told.iter().find(is_near).expect("a kind");
         assert_eq!((near.serves, near.faster()), (Some(Library), None));
     }
 
