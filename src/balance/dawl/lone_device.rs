@@ -80,11 +80,17 @@ impl Dawl {
         }
     }
 
-    /// The devices that can hold all units, where they are several that copy to each other
-    /// directly, and a step by them.
+    /// Whether devices that hold all units may be better without a pool: they copy to each other
+    /// directly, or a pool wants many of their results in host memory.
+    pub(super) fn may_hold_alone(&self) -> bool {
+        self.direct.is_some() || self.published > MARGINAL * self.units as f64
+    }
+
+    /// The devices that can hold all units, where they are several that may be better without a
+    /// pool, and a step by them.
     fn holders_partition(&self) -> Option<(Vec<usize>, Partition)> {
         let holders: Vec<usize> = self.at_work().filter(|d| self.capacity(*d) > 0).collect();
-        if self.direct.is_none() || holders.len() < 2 || !self.can_hold_all(&holders) {
+        if !self.may_hold_alone() || holders.len() < 2 || !self.can_hold_all(&holders) {
             return None;
         }
         let known = holders
@@ -107,13 +113,13 @@ impl Dawl {
     }
 
     /// Whether the active devices, once `other` has joined or left, are several that hold all
-    /// units and copy to each other directly.
+    /// units and may be better without a pool.
     pub(super) fn all_hold(&self, other: Option<usize>) -> bool {
         let works = |d: &usize| self.active.works(*d) != (other == Some(*d));
         let working: Vec<usize> = (0..self.devices.len()).filter(works).collect();
         let holds = |d: &usize| self.capacity(*d) > 0;
         let all_hold = working.len() > 1 && working.iter().all(holds);
-        self.direct.is_some() && all_hold && self.can_hold_all(&working)
+        self.may_hold_alone() && all_hold && self.can_hold_all(&working)
     }
 
     /// Whether the planned devices hold all units and need no barrier.

@@ -244,7 +244,7 @@ impl Dawl {
     /// What is expected of each device in the step that begins.
     fn expectations(&self, before: &[u64]) -> Vec<Expectation> {
         let transfers = self.transfers(before, &self.plan.held);
-        let holding = self.direct.is_some() && self.plan.pooled.iter().all(|units| *units == 0);
+        let holding = self.may_hold_alone() && self.plan.pooled.iter().all(|units| *units == 0);
         let held_until = |d: usize| {
             let rates = &self.rates[d];
             let held = self.plan.held[d];

@@ -18,7 +18,7 @@ impl Dawl {
         let mut changed = false;
         let more = self.more_launches(d, did.held);
         let progress = &self.progress(d);
-        let holding = self.direct.is_some() && self.plan.pooled.iter().all(|units| *units == 0);
+        let holding = self.may_hold_alone() && self.plan.pooled.iter().all(|units| *units == 0);
         let rates = &mut self.rates[d];
         if did.held > 0 && did.held_busy > 0 {
             let kernels = Kernels {

@@ -52,9 +52,9 @@ impl Dawl {
         });
         let either = self.seconds_either_way(&both);
         let target = self.better(None, both)?;
-        // Later only what needs no barrier is worth another look.
+        // Later only devices that may be better without a pool get another look.
         let is_open = std::mem::take(&mut self.is_open);
-        let is_open = is_open && (self.reports == 0 || self.direct.is_some());
+        let is_open = is_open && (self.reports == 0 || self.may_hold_alone());
         let target = match is_open && self.guide.is_none() {
             true => self.without_the_marginal(step, target),
             false => target,
@@ -325,8 +325,8 @@ impl Dawl {
         let cost = self.moving(&target.held);
         let pays = gain * remaining > PAYS * cost;
         let (least, pays): (f64, bool) = match (learning, self.guide.is_some()) {
-            // Where units go through host memory, a move's price is as rough as the first plan.
-            (true, false) => (0.01, self.direct.is_none() || gain * remaining > cost),
+            // Elsewhere, a move's price is as rough as the first plan.
+            (true, false) => (0.01, !self.may_hold_alone() || gain * remaining > cost),
             // A guide's plan has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
             // Estimates are best after several steps with one plan.
