@@ -10,6 +10,9 @@ use super::shares::APART;
 /// Helpers that gain less than this are left out at first: co-running costs about as
 /// much.
 const MARGINAL: f64 = 0.05;
+/// Results that a pool reads in each step are many from this part of all units' data on. Edges
+/// of a stencil are fewer, the vector of a product is more.
+const MANY: f64 = 0.01;
 /// A device may be so many times as fast as a short probe shows.
 const ROUGH: f64 = 2.0;
 
@@ -83,7 +86,7 @@ impl Dawl {
     /// Whether devices that hold all units may be better without a pool: they copy to each other
     /// directly, or a pool wants many of their results in host memory.
     pub(super) fn may_hold_alone(&self) -> bool {
-        self.direct.is_some() || self.published > MARGINAL * self.units as f64
+        self.direct.is_some() || self.published > MANY * self.units as f64
     }
 
     /// The devices that can hold all units, where they are several that may be better without a
