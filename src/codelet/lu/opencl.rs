@@ -69,14 +69,16 @@ fn groups(count: usize, column: usize) -> NdRange {
 
 /// A series for each strip.
 pub(super) fn panel(precision: Precision) -> OpenClKernel {
-    series(precision, &PANEL, panel_steps, panel_scratch)
+    series(precision, &PANEL, (panel_steps, panel_scratch))
 }
+
+/// The launches of a series: the places of their kernels, and their sizes.
+type Steps = fn(&Range<u64>, &[Value]) -> Vec<(usize, NdRange)>;
 
 fn series(
     precision: Precision,
     entries: &[&'static str],
-    steps: fn(&Range<u64>, &[Value]) -> Vec<(usize, NdRange)>,
-    scratch: fn(&[Value]) -> u64,
+    (steps, scratch): (Steps, fn(&[Value]) -> u64),
 ) -> OpenClKernel {
     let kernels = entries.iter().map(|entry| source(precision, entry));
     let kernels: Vec<KernelSource> = kernels.collect();
@@ -154,7 +156,7 @@ pub(super) fn exchange(precision: Precision) -> OpenClKernel {
         Precision::F32 => |args: &[Value]| exchange_scratch(size(args, 2), 4),
         Precision::F64 => |args: &[Value]| exchange_scratch(size(args, 2), 8),
     };
-    series(precision, &EXCHANGES, exchange_steps, scratch)
+    series(precision, &EXCHANGES, (exchange_steps, scratch))
 }
 
 fn exchange_steps(units: &Range<u64>, args: &[Value]) -> Vec<(usize, NdRange)> {

@@ -11,10 +11,13 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use super::super::{Arrived, Link, Transport, Wire, WireError};
 use super::pauses::{Pauses, State};
 
+/// Something to be done with the link.
+type Work<T> = Box<dyn FnOnce(&mut Link<T>) + Send>;
+
 /// What the user wants to be done.
 pub(super) enum Order<T> {
     Send { to: usize, bytes: Vec<u8> },
-    Do(Box<dyn FnOnce(&mut Link<T>) + Send>),
+    Do(Work<T>),
 }
 
 /// What the thread has.
