@@ -196,8 +196,8 @@ impl Options {
     }
 }
 
-/// Kernels of a graph of tasks that a GPU has at the same time. Of two, four and six, four make
-/// Cholesky and LU factorisations on two H100 fastest (docs/measured.md).
+/// Kernels of a graph of tasks that a GPU has at the same time. Beside fewer, a GPU is idle while
+/// it factors a panel; more hold more data at once and gain nothing.
 const SIDE_BY_SIDE: usize = 4;
 
 /// How a run is observed and stopped.
