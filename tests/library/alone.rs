@@ -182,6 +182,21 @@ proptest! {
     }
 }
 
+/// A device refuses a kernel after it took the copy before it, for which nobody waits.
+#[test]
+fn what_a_lost_device_was_given_is_given_back() {
+    let devices = vec![device("d0", None), device("d1", Some(1 << 30))];
+    let fault = Fault {
+        device: 1,
+        after: 12,
+    };
+    let mut runtime = ShuffledRuntime::new(devices, 4_011_303_921_116_803_985, Some(fault));
+    let workload = workload(Kind::Lu(15, Precision::F32), 5);
+    let checked = run(&mut runtime, &*workload, ("dmdar", None)).expect("a result");
+    assert_eq!(checked.wrong, 0, "{checked:?}");
+    assert!(runtime.is_bare());
+}
+
 /// With data, the simulator shows wrong orders of commands as wrong numbers.
 #[test]
 fn simulated_machines_compute_the_right_numbers() {

@@ -296,7 +296,15 @@ impl Devices for ShuffledRuntime {
     }
 
     fn free_queue(&mut self, queue: QueueId) {
-        assert!(self.queues.contains_key(&queue), "released once");
+        let device = self.queues.get(&queue).expect("released once").0;
+        if self.lost(device) {
+            // Nobody need wait for what a lost device was given and has not begun.
+            let (_, commands) = self.queues.get_mut(&queue).expect("it exists");
+            for pending in commands.drain(..) {
+                self.failed.insert(pending.event);
+                self.done.insert(pending.event);
+            }
+        }
         self.closed.insert(queue);
         self.forget_closed();
     }
