@@ -94,12 +94,19 @@ pub trait Grid: Divisible {
     /// Dimensions of the space that the points lie in.
     fn dimensions(&self) -> u32;
 
-    /// Units on either side that a unit reads.
+    /// Units on either side that a unit reads in a step.
     fn halo(&self) -> u64;
 
     /// The codelet's arguments for computing `units` from their present
     /// versions in `from` to their next in `to`.
     fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value>;
+
+    /// The codelet that computes several steps of `units` at once in host memory, for devices
+    /// that have an implementation of it. Its arguments are those of [`Self::args`], with as
+    /// many halos in `from`, and the number of steps ([`Value::U32`]).
+    fn superstep(&self) -> Option<Arc<Codelet>> {
+        None
+    }
 
     /// Writes the first version of `units` into `bytes`.
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]);

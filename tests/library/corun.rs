@@ -25,6 +25,7 @@ fn corun(
     stream: Stream,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: STEPS,
         gpu_memory: None,
@@ -180,6 +181,7 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
         ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
     let stop = AtomicBool::new(false);
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: 1000,
         gpu_memory: None,
@@ -267,6 +269,7 @@ fn halos_and_units_go_directly_from_gpu_to_gpu() {
     let mut runtime = Sim::new(&machine, sim).unwrap();
     let stencil = Stencil::new(64, 300, None, Precision::F32, 1).unwrap();
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: 4,
         gpu_memory: None,

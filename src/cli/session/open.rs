@@ -73,6 +73,7 @@ impl Session {
             machine,
             options: corun::Options {
                 steps: workload.steps(),
+                superstep: 1,
                 tolerance: workload.tolerance(),
                 gpu_memory: args.gpu_memory.map(|size| size.0),
                 stream: corun::Stream::default(),

@@ -39,12 +39,14 @@ mod record;
 mod run;
 pub mod session;
 mod step;
+mod superstep;
 
 use std::sync::atomic::AtomicBool;
 
 pub use error::CorunError;
 pub use form::{Later, When, grid, kernel, product};
 pub use open::Corun;
+pub use superstep::Supersteps;
 
 /// Label of launches on held units.
 pub const HELD: &str = "held";
@@ -74,6 +76,8 @@ pub const PROBE: &str = "probe";
 pub struct Options {
     /// Steps to compute, at least 1.
     pub steps: u32,
+    /// Steps between two barriers, at least 1; more than 1 with grids only.
+    pub superstep: u32,
     /// End when all changes in a step sum to at most this, where the workload sums them.
     pub tolerance: Option<f64>,
     /// Most bytes to use of a device's own memory; `None`: what it has.
@@ -91,11 +95,20 @@ impl Options {
     pub fn of_steps(steps: u32) -> Self {
         Self {
             steps,
+            superstep: 1,
             tolerance: None,
             gpu_memory: None,
             stream: Stream::default(),
             verify: false,
             trace: Tracing::None,
+        }
+    }
+
+    /// How the steps are divided into supersteps.
+    pub fn supersteps(&self) -> Supersteps {
+        Supersteps {
+            steps: self.steps,
+            size: self.superstep.clamp(1, self.steps.max(1)),
         }
     }
 }
