@@ -5,8 +5,8 @@ use pdawl::codelet::stencil::Precision;
 use pdawl::quantity::Bytes;
 use pdawl::report::run::workload::StencilParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Divisible, Supersteps};
 
 use super::failure::Failure;
 use super::integer::integer;
@@ -41,9 +41,14 @@ pub struct Grid {
     #[arg(long, value_name = "2|3", value_parser = integer(2u8..=3))]
     dims: Option<u8>,
 
-    /// Steps, with a barrier after each
+    /// Steps
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX))]
     pub steps: u32,
+
+    /// Steps between two barriers: a device computes its units, and halos as wide as so many
+    /// steps need, before anything moves
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = integer(1..=u32::MAX))]
+    superstep: u32,
 
     /// Floating-point type
     #[arg(long, value_enum, default_value_t)]
@@ -134,7 +139,19 @@ impl Grid {
     /// # Errors
     /// As [`Self::stencil`], except for memory.
     pub fn check(&self) -> Result<(), Failure> {
+        let (superstep, steps) = (self.superstep, self.steps);
+        if superstep > steps {
+            return Err(Failure::usage(
+                format!("--superstep {superstep} is more than the steps, --steps {steps}"),
+                format!("--superstep from 1 to {steps}"),
+            ));
+        }
         self.explicit().map(drop)
+    }
+
+    /// How the steps are divided into supersteps.
+    pub fn supersteps(&self) -> Supersteps {
+        Supersteps::new(self.steps, self.superstep)
     }
 
     fn explicit(&self) -> Result<Stencil, Failure> {
@@ -182,6 +199,7 @@ impl Grid {
                 nz,
                 precision: stencil.precision().name(),
                 steps: self.steps,
+                superstep: self.superstep,
                 seed: self.seed,
             }),
         )

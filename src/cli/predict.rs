@@ -74,7 +74,7 @@ impl Stencil {
             grids: 2,
         })?;
         let seed = stencil.seed();
-        let mut prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        let mut prepared = cluster::stencil::prepare(stencil, self.grid.supersteps());
         let alone = |machine: &MachineFile| {
             let request = WorkloadRequest::Stencil(&self.grid);
             scaling::alone(machine, request, &self.scaling)
@@ -232,12 +232,9 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let candidates = candidates(&modelled, simulated)?;
-    let work = workload.work().ok_or_else(|| {
-        Failure::usage(
-            format!("no model covers {}", codelet.name),
-            "a stencil or a matrix",
-        )
-    })?;
+    let work = workload
+        .work()
+        .map_err(|why| Failure::usage(why, "a stencil with --superstep 1, or a matrix"))?;
     let predictions: Vec<_> = [
         PredictedStrategy::Cpu,
         PredictedStrategy::Gpu,

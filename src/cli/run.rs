@@ -258,7 +258,7 @@ impl Stencil {
         })?;
         let seed = stencil.seed();
         options.run_over_nodes(&self.nodes, seed, || {
-            let workload = cluster::stencil::prepare(stencil, self.grid.steps);
+            let workload = cluster::stencil::prepare(stencil, self.grid.supersteps());
             Ok(Prepared::new(workload, None, Paths::default()))
         })
     }

@@ -175,6 +175,7 @@ mod tests {
                 nz: None,
                 precision: "f64",
                 steps: 4,
+                superstep: 1,
                 seed: 1,
             }),
         )

@@ -12,6 +12,7 @@ pub mod dense;
 pub mod kernel;
 pub mod spmv;
 pub mod stencil;
+mod superstep;
 pub mod task_set;
 pub mod transformer;
 
@@ -19,6 +20,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::codelet::{Codelet, Cost, Memory, Value};
+
+pub use superstep::Supersteps;
 
 /// The place of units in memory: a ring of `slots` slots of one unit each. Unit
 /// `unit + i` is in slot `(slot + i) mod slots`.

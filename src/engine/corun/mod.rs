@@ -43,10 +43,11 @@ mod superstep;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::workload::Supersteps;
+
 pub use error::CorunError;
 pub use form::{Later, When, grid, kernel, product};
 pub use open::Corun;
-pub use superstep::Supersteps;
 
 /// Label of launches on held units.
 pub const HELD: &str = "held";
@@ -93,9 +94,14 @@ pub struct Options {
 impl Options {
     /// All of so many steps, in all of the memory, neither compared nor traced.
     pub fn of_steps(steps: u32) -> Self {
+        Self::of(Supersteps::new(steps, 1))
+    }
+
+    /// The same in supersteps.
+    pub fn of(Supersteps { steps, size }: Supersteps) -> Self {
         Self {
             steps,
-            superstep: 1,
+            superstep: size,
             tolerance: None,
             gpu_memory: None,
             stream: Stream::default(),
@@ -106,10 +112,7 @@ impl Options {
 
     /// How the steps are divided into supersteps.
     pub fn supersteps(&self) -> Supersteps {
-        Supersteps {
-            steps: self.steps,
-            size: self.superstep.clamp(1, self.steps.max(1)),
-        }
+        Supersteps::new(self.steps, self.superstep)
     }
 }
 

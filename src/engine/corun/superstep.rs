@@ -1,37 +1,7 @@
-//! Supersteps: several steps of a workload between two barriers (temporal blocking). What the
-//! engine and balancers call a step is one of them. Pure arithmetic.
-//!
-//! Whoever computes some units for so many steps reads a halo as many times as wide, and
-//! computes units beside its own for all steps but the last: redundant work, for fewer
-//! transfers and barriers.
+//! What is computed in a superstep, several steps of a workload between two barriers. What
+//! the engine and balancers call a step is one of them. Pure arithmetic.
 
 use std::ops::Range;
-
-/// How the steps of a run are divided into supersteps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Supersteps {
-    /// Steps in all.
-    pub steps: u32,
-    /// Steps of each superstep but perhaps the last, at least 1.
-    pub size: u32,
-}
-
-impl Supersteps {
-    /// The number of supersteps.
-    pub fn count(&self) -> u32 {
-        self.steps.div_ceil(self.size)
-    }
-
-    /// Steps of a superstep.
-    pub fn length(&self, superstep: u32) -> u32 {
-        self.done(superstep + 1) - self.done(superstep)
-    }
-
-    /// Steps that are done once so many supersteps are.
-    pub fn done(&self, supersteps: u32) -> u32 {
-        supersteps.saturating_mul(self.size).min(self.steps)
-    }
-}
 
 /// What is computed in each step of a superstep, so that after the last one `units` are done:
 /// in each step `halo` units fewer on either side, as far as there are units.
@@ -50,19 +20,6 @@ pub fn stages(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_superstep_has_what_is_left() {
-        let of = |steps, size| {
-            let all = Supersteps { steps, size };
-            let lengths = (0..all.count()).map(|superstep| all.length(superstep));
-            (lengths.collect::<Vec<_>>(), all.done(2))
-        };
-        assert_eq!(of(30, 8), (vec![8, 8, 8, 6], 16));
-        assert_eq!(of(4, 4), (vec![4], 4));
-        assert_eq!(of(3, 9), (vec![3], 3));
-        assert_eq!(of(3, 1), (vec![1, 1, 1], 2));
-    }
 
     #[test]
     fn each_step_computes_a_halo_less() {

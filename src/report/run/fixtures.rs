@@ -98,6 +98,7 @@ pub fn context() -> Context {
                 nz: None,
                 precision: "f64",
                 steps: 4,
+                superstep: 1,
                 seed: 1,
             }),
         ),

@@ -74,8 +74,10 @@ fn stencils() -> Vec<BandsWorkload> {
     let flat = Stencil::new(33, 41, None, Precision::F32, 5).unwrap();
     let deep = Stencil::new(5, 7, Some(19), Precision::F64, 6).unwrap();
     vec![
-        BandsWorkload::stencil(flat, 11),
-        BandsWorkload::stencil(deep, 9),
+        BandsWorkload::stencil(flat.clone(), 11),
+        BandsWorkload::stencil(deep.clone(), 9),
+        BandsWorkload::stencil(flat, 11).with_superstep(3),
+        BandsWorkload::stencil(deep, 19).with_superstep(8),
     ]
 }
 
@@ -125,7 +127,8 @@ fn units_may_change_hands_at_any_time() {
     let machines = [machine("k40"), slow(), machine("k40"), slow()];
     for workload in stencils().into_iter().chain(products()) {
         let mut nodes = open(&workload, &machines);
-        let (steps, units) = (nodes.bands.steps, nodes.bands.workload.units());
+        let (supersteps, units) = (nodes.bands.supersteps, nodes.bands.workload.units());
+        let steps = supersteps.count();
         let (mut parts, mut moved) = (nodes.parts(), 0);
         for done in 1..=steps {
             nodes.step().unwrap();
@@ -139,7 +142,7 @@ fn units_may_change_hands_at_any_time() {
                 speeds[random.usize(..4)] = 1.0;
                 let next = divided(units, &speeds);
                 moved += u32::from(next != nodes.units);
-                nodes.move_units(next, steps - done).unwrap();
+                nodes.move_units(next, supersteps.after(done)).unwrap();
                 parts = nodes.parts();
             }
         }
@@ -161,7 +164,11 @@ fn a_slow_node_gets_fewer_units() {
     let mut nodes = Nodes::open((&machines, &spec), bands, (&options, Tracing::None)).unwrap();
     nodes.nodes.iter_mut().for_each(close);
     nodes
-        .begin(vec![0..2048, 2048..4096], 100, vec![None, None])
+        .begin(
+            vec![0..2048, 2048..4096],
+            nodes.bands.supersteps,
+            vec![None, None],
+        )
         .unwrap();
     // Both begin at once.
     nodes.nodes.iter_mut().for_each(|node| node.at = 0);

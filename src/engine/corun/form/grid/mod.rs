@@ -32,11 +32,11 @@ use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
 use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
 use crate::engine::corun::layout::{Layout, length};
 use crate::engine::corun::memory::memory_limit;
-use crate::engine::corun::{CorunError, EDGE, GATHER, Options, Supersteps};
+use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::graph::able;
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
-use crate::workload::{Grid, Ring};
+use crate::workload::{Grid, Ring, Supersteps};
 use moves::{Copies, edges, halos, is_read_in_host};
 use ring::{Beside, Window, Windows};
 
