@@ -47,8 +47,10 @@ pub struct Grid {
 
     /// Steps between two barriers: a device computes its units, and halos as wide as so many
     /// steps need, before anything moves
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = integer(1..=u32::MAX))]
-    superstep: u32,
+    ///
+    /// auto chooses the number as the machine's file predicts (pdawl machine save).
+    #[arg(long, value_name = "K|auto", default_value = "1", value_parser = superstep)]
+    superstep: Superstep,
 
     /// Floating-point type
     #[arg(long, value_enum, default_value_t)]
@@ -57,6 +59,24 @@ pub struct Grid {
     /// Seed of the initial data, and of a simulation's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
+}
+
+/// Steps between two barriers.
+#[derive(Clone, Copy, Debug)]
+pub enum Superstep {
+    Of(u32),
+    Auto,
+}
+
+/// Parses a number of steps, or `auto`.
+fn superstep(text: &str) -> Result<Superstep, String> {
+    match text.trim() {
+        "auto" => Ok(Superstep::Auto),
+        number => match number.parse() {
+            Ok(steps) if steps > 0 => Ok(Superstep::Of(steps)),
+            _ => Err("this is no number of steps; write 1 or more, or auto".to_owned()),
+        },
+    }
 }
 
 /// A floating-point type.
@@ -139,8 +159,10 @@ impl Grid {
     /// # Errors
     /// As [`Self::stencil`], except for memory.
     pub fn check(&self) -> Result<(), Failure> {
-        let (superstep, steps) = (self.superstep, self.steps);
-        if superstep > steps {
+        if let Superstep::Of(superstep) = self.superstep
+            && superstep > self.steps
+        {
+            let steps = self.steps;
             return Err(Failure::usage(
                 format!("--superstep {superstep} is more than the steps, --steps {steps}"),
                 format!("--superstep from 1 to {steps}"),
@@ -149,9 +171,38 @@ impl Grid {
         self.explicit().map(drop)
     }
 
-    /// How the steps are divided into supersteps.
+    /// How the steps are divided into supersteps; with `auto` once their size is
+    /// [set](Self::set_superstep).
     pub fn supersteps(&self) -> Supersteps {
-        Supersteps::new(self.steps, self.superstep)
+        let size = match self.superstep {
+            Superstep::Of(size) => size,
+            Superstep::Auto => 1,
+        };
+        Supersteps::new(self.steps, size)
+    }
+
+    /// Whether pdawl is to choose the steps between two barriers.
+    pub fn is_auto(&self) -> bool {
+        matches!(self.superstep, Superstep::Auto)
+    }
+
+    /// Sets the steps between two barriers.
+    pub fn set_superstep(&mut self, steps: u32) {
+        self.superstep = Superstep::Of(steps);
+    }
+
+    /// Refuses to choose the steps between two barriers.
+    ///
+    /// # Errors
+    /// With `--superstep auto`.
+    pub fn refuse_auto(&self) -> Result<(), Failure> {
+        match self.superstep {
+            Superstep::Of(_) => Ok(()),
+            Superstep::Auto => Err(Failure::usage(
+                "--superstep auto plans a run on one machine",
+                "--superstep K",
+            )),
+        }
     }
 
     fn explicit(&self) -> Result<Stencil, Failure> {
@@ -199,7 +250,7 @@ impl Grid {
                 nz,
                 precision: stencil.precision().name(),
                 steps: self.steps,
-                superstep: self.superstep,
+                superstep: self.supersteps().size,
                 seed: self.seed,
             }),
         )
@@ -279,6 +330,8 @@ mod tests {
             ("--nx 5 --ny 5 --nz 5 --dims 2", "--dims says 2"),
             ("--dims 4", "2..=3"),
             ("--steps 0", "1.."),
+            ("--superstep 0", "no number of steps"),
+            ("--superstep 1.5", "no number of steps"),
             ("--size -3", "not a number of points"),
             ("--size 1e30", "not a number of points"),
             ("--nx 4.5 --ny 5", "not a number of points"),

@@ -66,6 +66,8 @@ impl Stencil {
     /// Predicts it on nodes of a described cluster.
     fn over_nodes(&self) -> Result<(), Failure> {
         self.place.refuse_cluster("a stencil")?;
+        self.grid.check()?;
+        self.grid.refuse_auto()?;
         let spread = &self.scaling.spread;
         spread.refuse_for_bands(cluster::stencil::BANDS)?;
         // A cluster's memory is not this machine's.
@@ -169,6 +171,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Stencil(args) => {
             args.scaling.refuse_alone()?;
             args.grid.check()?;
+            args.grid.refuse_auto()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
         Workload::Spmv(args) if args.scaling.cluster.is_some() => return args.over_nodes(),

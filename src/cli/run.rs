@@ -245,6 +245,7 @@ impl Stencil {
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         self.grid.check()?;
+        self.grid.refuse_auto()?;
         let options = &self.options;
         let purpose = "a stencil on one node";
         self.sharing.refuse_over_nodes(purpose)?;

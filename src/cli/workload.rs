@@ -61,6 +61,11 @@ impl WorkloadRequest<'_> {
         }
     }
 
+    /// Whether the steps between two barriers are to be planned.
+    pub fn plans_superstep(&self) -> bool {
+        matches!(self, Self::Stencil(grid) if grid.is_auto())
+    }
+
     pub fn seed(&self) -> u64 {
         match self {
             Self::Stencil(grid) => grid.seed,

@@ -21,6 +21,8 @@ pub struct StepWork {
     /// The matrix of a product, whose points are nonzeros and whose elements are
     /// entries.
     pub matrix: Option<MatrixFigures>,
+    /// Steps between two barriers, if there are more than one: the step is a superstep then.
+    pub superstep: Option<u32>,
 }
 
 impl StepWork {
@@ -43,6 +45,26 @@ impl StepWork {
             matrix: Some(MatrixFigures::of(spmv)),
             ..Self::of_units(spmv)
         }
+    }
+
+    /// A superstep of so many steps instead of a step.
+    pub fn in_supersteps(self, steps: u32) -> Self {
+        Self {
+            superstep: (steps > 1).then_some(steps),
+            ..self
+        }
+    }
+
+    /// Steps between two barriers.
+    pub fn steps(&self) -> u32 {
+        self.superstep.unwrap_or(1)
+    }
+
+    /// Units that are computed in all steps together, so that `units` are done after the
+    /// last: in each step one less at each of the `cuts`, beyond which others compute.
+    pub fn computed(&self, units: u64, cuts: u64) -> u64 {
+        let steps = u64::from(self.steps());
+        steps * units + cuts * (steps * (steps - 1) / 2)
     }
 
     /// The figures that every workload has.

@@ -41,7 +41,7 @@ pub(super) struct Derived {
 /// The tiles into which a pool cuts `units` for its workers.
 pub(super) fn tiles(work: &StepWork, units: u64, workers: u32) -> Tiles {
     let cost = Cost {
-        flops: units as f64 * work.unit_flops,
+        flops: f64::from(work.steps()) * units as f64 * work.unit_flops,
         bytes: units as f64 * work.unit_traffic,
     };
     Tiles::of(units, cost, workers as usize)
@@ -57,8 +57,9 @@ impl Derived {
         let memory = descriptors
             .device
             .map_or(descriptors.host.memory, |device| device.memory);
+        let steps = f64::from(work.steps());
         let mut derived = Self {
-            flops: units * work.unit_flops,
+            flops: steps * units * work.unit_flops,
             traffic_bytes: units * work.unit_traffic,
             h2d_bytes: 0.0,
             d2h_bytes: 0.0,
@@ -109,18 +110,22 @@ impl Derived {
                 queues,
                 ..
             } => {
+                let halo = HALO * u64::from(work.steps());
                 let borders = if held > 0 && held < work.units {
-                    HALO
+                    halo
                 } else {
                     0
                 };
-                derived.h2d_bytes = bytes(streamed + 2 * HALO * chunks + borders);
+                // A device keeps nothing in caches from one step to the next.
+                derived.traffic_bytes *= steps;
+                derived.launches *= steps;
+                derived.h2d_bytes = bytes(streamed + 2 * halo * chunks + borders);
                 derived.d2h_bytes = bytes(streamed + borders);
                 let ring = match held {
                     0 => 0,
                     _ => held + window(held, slots),
                 };
-                let buffers = u64::from(queues).min(chunks) * 2 * (chunk + HALO);
+                let buffers = u64::from(queues).min(chunks) * 2 * (chunk + halo);
                 derived.working_set_bytes = bytes(ring + buffers);
             }
         }

@@ -212,6 +212,7 @@ fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
         },
     };
     let work = StepWork {
+        superstep: None,
         units: 8,
         unit_bytes: 64,
         unit_points: 8,

@@ -163,7 +163,7 @@ fn is_right(
     seed: u64,
 ) -> bool {
     let grid = WideGrid { units };
-    let halos = HALO * (4 * u64::from(superstep.min(STEPS)) - 2);
+    let halos = HALO * (4 * u64::from(superstep) - 2);
     let least = (2 + halos) * u64::from(stream.queues.unwrap_or(3)) + 1;
     let bytes = |units: u64| units.max(least) * grid.unit_bytes();
     let devices = (memories.iter().enumerate())

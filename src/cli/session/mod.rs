@@ -11,6 +11,7 @@ mod model;
 mod open;
 mod oracle;
 mod singles;
+mod superstep;
 mod threshold;
 
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use pdawl::runtime::select::Selection;
 use super::Session;
 use super::memory::with_memory;
 use super::model::ModelSearch;
-use super::threshold;
+use super::{superstep, threshold};
 use crate::cli::args::{MachineArgs, ModelChoice};
 use crate::cli::failure::{Failure, wrong_devices};
 use crate::cli::grid::MemoryBudget;
@@ -29,7 +29,9 @@ impl Session {
     ) -> Result<Self, Failure> {
         let named = match NamedMachine::of(args)? {
             // A model needs the machine's file for its predictions.
-            None if choice != ModelChoice::None => NamedMachine::here(),
+            None if choice != ModelChoice::None || request.plans_superstep() => {
+                NamedMachine::here()
+            }
             named => named,
         };
         let file = named.as_ref().map(|named| named.file.clone());
@@ -56,6 +58,17 @@ impl Session {
             }
             notes.append(&mut kernel.notes);
         }
+        let gpu_memory = args.gpu_memory.map(|size| size.0);
+        let mut stream = corun::Stream::default();
+        if let PreparedWorkload::Stencil(grid, stencil) = &mut workload
+            && grid.is_auto()
+        {
+            let devices = &machine.machine.devices;
+            let (chosen, note) =
+                superstep::choose(grid, stencil, file.as_ref(), devices, gpu_memory);
+            stream = chosen;
+            notes.push(note);
+        }
         let model = ModelSearch {
             file: file.as_ref(),
             simulated: machine.machine.simulated,
@@ -64,7 +77,7 @@ impl Session {
             codelet: &workload.divisible().codelet().name,
             fp64: needs.fp64,
             work: &|| workload.work(),
-            gpu_memory: args.gpu_memory.map(|size| size.0),
+            gpu_memory,
         }
         .find(choice)?;
         let (workload, model) = threshold::planned(workload, model);
@@ -73,7 +86,8 @@ impl Session {
             machine,
             options: corun::Options {
                 tolerance: workload.tolerance(),
-                gpu_memory: args.gpu_memory.map(|size| size.0),
+                gpu_memory,
+                stream,
                 verify,
                 trace: corun::Tracing::Sums,
                 ..corun::Options::of(workload.supersteps())

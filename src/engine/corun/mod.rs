@@ -110,9 +110,13 @@ impl Options {
         }
     }
 
-    /// How the steps are divided into supersteps.
+    /// How the steps are divided into supersteps. A part of a run over nodes may have fewer
+    /// steps left than a superstep has, with the halos of the others.
     pub fn supersteps(&self) -> Supersteps {
-        Supersteps::new(self.steps, self.superstep)
+        Supersteps {
+            steps: self.steps,
+            size: self.superstep.max(1),
+        }
     }
 }
 

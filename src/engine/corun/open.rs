@@ -157,6 +157,7 @@ fn view(
         None => memory::least_host_chunk(unit_bytes, device.compute_units),
         Some(_) => memory::least_streamed_chunk(unit_bytes, space.longest_chunk.unwrap_or(units)),
     };
+    let longest = space.longest_chunk.unwrap_or(units).clamp(1, units);
     DeviceView {
         kind: device.kind,
         compute_units: device.compute_units,
@@ -165,6 +166,6 @@ fn view(
         stream_limit: (device.link_bandwidth)
             .filter(|_| form.bytes_tell_time())
             .map(|bandwidth| bandwidth / unit_bytes as f64),
-        min_chunk,
+        min_chunk: min_chunk.max(space.least_chunk.min(longest)),
     }
 }

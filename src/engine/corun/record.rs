@@ -1,5 +1,7 @@
 //! Figures of a step, from its spans and jobs. Pure.
 
+use std::collections::HashSet;
+
 use super::jobs::Job;
 use crate::balance::{DeviceStep, StepReport};
 use crate::engine::{DeviceRecord, StepRecord};
@@ -58,13 +60,17 @@ pub fn report(frame: &Frame, heard: &[Nanos], jobs: &[Job], spans: &[Span]) -> S
             }
         }
     }
+    // A chunk has a launch for each step of a superstep.
+    let mut chunks = HashSet::new();
     for span in spans {
         let is_chunk = span.kind == CommandKind::Launch && span.label == super::CHUNK;
         let within = held[span.device]
             .is_some_and(|(from, until)| from <= span.started && span.ended <= until);
         if is_chunk && within {
             let device = &mut devices[span.device];
-            device.beside += span.units.end - span.units.start;
+            if chunks.insert(span.units.start) {
+                device.beside += span.units.end - span.units.start;
+            }
             device.beside_launches += 1;
         }
     }

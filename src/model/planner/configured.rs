@@ -11,10 +11,11 @@ use super::candidate::{CandidateDevice, MemoryKind};
 use super::contention::Flow;
 use crate::balance::windows::more_launches;
 use crate::engine::corun::Stream;
-use crate::engine::corun::grid::GridDivision;
+use crate::engine::corun::grid::{self, Beside, GridDivision};
 use crate::engine::corun::memory::{least_host_chunk, least_streamed_chunk};
 use crate::engine::corun::product::{ProductEstimate, fixed_bytes};
 use crate::model::case::{Case, DevicePart, StepWork};
+use crate::model::derived::HALO;
 use crate::model::{StepTime, prior};
 
 /// A device in a run.
@@ -28,6 +29,15 @@ pub struct ConfiguredDevice {
 enum Form {
     Host { workers: u32, sockets: u32 },
     Discrete(GridDivision),
+}
+
+/// What a grid's units read of others.
+fn beside(work: &StepWork) -> Beside {
+    Beside {
+        step: HALO,
+        superstep: HALO * u64::from(work.steps()),
+        all: work.units,
+    }
 }
 
 impl ConfiguredDevice {
@@ -66,9 +76,15 @@ impl ConfiguredDevice {
                 })
             }
             MemoryKind::Discrete { limit, largest } => {
-                let division =
-                    GridDivision::of(work.units, work.unit_bytes, limit, largest, stream);
-                Form::Discrete(division.ok()?)
+                let (beside, unit_bytes) = (beside(work), work.unit_bytes);
+                let division = GridDivision::with_halo(
+                    &beside, work.units, unit_bytes, limit, largest, stream,
+                );
+                let division = division.ok()?;
+                Form::Discrete(GridDivision {
+                    slots: grid::counted(division.slots, beside.superstep),
+                    ..division
+                })
             }
         };
         let time = Arc::clone(&candidate.time);

@@ -11,6 +11,7 @@
 //!   device alone, several, with and without streams) and is the
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
 //!   when devices turn out slower;
+//! * [`plan_supersteps`] chooses the steps between two barriers;
 //! * [`plan`] also searches what is fixed for a run; [`predict_run`] predicts how long
 //!   a run takes.
 //!
@@ -27,16 +28,18 @@ mod run;
 mod search;
 mod step;
 mod step_model;
+mod superstep;
 
 #[cfg(test)]
 mod tests;
 
 pub use candidate::{CandidateDevice, MemoryKind};
 pub use configured::ConfiguredDevice;
-pub use modelled::{CandidateError, ModelledMachine};
+pub use modelled::{CandidateError, ModelledMachine, physical};
 pub use run::{PredictedStrategy, RunPrediction, predict_run};
 pub use search::{plan, plan_with_all_cores};
 pub use step::StepPlanner;
+pub use superstep::plan_supersteps;
 
 use crate::balance::StepPlan;
 use crate::balance::pdawl::Forecast;

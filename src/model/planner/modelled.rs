@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::candidate::CandidateDevice;
 use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, RuntimeKind};
-use crate::model::{Descriptors, Predictor, PredictorError};
+use crate::model::{Descriptors, Physics, Predictor, PredictorError, StepTime};
 
 /// A machine, a model of it, and the codelet to predict.
 #[derive(Clone, Copy, Debug)]
@@ -68,38 +68,69 @@ impl ModelledMachine<'_> {
     /// When the machine's file does not know one of them, or the model has
     /// nothing for it.
     pub fn running(&self, devices: &[Device]) -> Result<Vec<CandidateDevice>, CandidateError> {
-        let mut candidates = Vec::new();
-        for (place, device) in devices.iter().enumerate() {
-            let is_pool = device.kind == DeviceKind::Cpu && device.runtime != RuntimeKind::Opencl;
-            let spec = match is_pool {
-                true => None,
-                false => Some(self.spec(device, &devices[..place])?),
-            };
-            candidates.push(CandidateDevice::of(
-                device,
-                self.gpu_memory,
-                self.time(spec)?,
-            ));
-        }
-        Ok(candidates)
-    }
-
-    /// The entry of a device in the machine file: by its name or else by its model,
-    /// where the devices `before` it have taken earlier entries.
-    fn spec(&self, device: &Device, before: &[Device]) -> Result<&DeviceSpec, CandidateError> {
-        let alike = before.iter().filter(|d| d.model == device.model).count();
-        let all = &self.machine.devices;
-        (all.iter().find(|spec| spec.name == device.name))
-            .or_else(|| all.iter().filter(|s| s.model == device.model).nth(alike))
-            .ok_or_else(|| CandidateError::Undescribed {
-                device: device.name.clone(),
-                model: device.model.clone(),
-                machine: self.machine.name.clone(),
-            })
+        running(self.machine, devices, self.gpu_memory, |spec| {
+            let time: Arc<dyn StepTime> = self.time(spec)?;
+            Ok(time)
+        })
     }
 
     fn time(&self, device: Option<&DeviceSpec>) -> Result<Arc<Predictor>, PredictorError> {
         let descriptors = Descriptors::of(self.machine, device, self.codelet, self.fp64);
         Predictor::new(self.bundle, self.codelet, descriptors).map(Arc::new)
     }
+}
+
+/// The devices of a runtime, in their order, as the machine's file describes them and without
+/// a trained model.
+///
+/// # Errors
+/// When the file does not know one of them.
+pub fn physical(
+    machine: &MachineFile,
+    devices: &[Device],
+    (codelet, fp64): (&str, bool),
+    gpu_memory: Option<u64>,
+) -> Result<Vec<CandidateDevice>, CandidateError> {
+    running(machine, devices, gpu_memory, |spec| {
+        let descriptors = Descriptors::of(machine, spec, codelet, fp64);
+        Ok(Arc::new(Physics(descriptors)))
+    })
+}
+
+/// The devices of a runtime, in their order, with a predictor for the entry of each in the
+/// machine's file; for none of a host's cores.
+fn running(
+    machine: &MachineFile,
+    devices: &[Device],
+    gpu_memory: Option<u64>,
+    time: impl Fn(Option<&DeviceSpec>) -> Result<Arc<dyn StepTime>, CandidateError>,
+) -> Result<Vec<CandidateDevice>, CandidateError> {
+    let mut candidates = Vec::new();
+    for (place, device) in devices.iter().enumerate() {
+        let is_pool = device.kind == DeviceKind::Cpu && device.runtime != RuntimeKind::Opencl;
+        let spec = match is_pool {
+            true => None,
+            false => Some(spec(machine, device, &devices[..place])?),
+        };
+        candidates.push(CandidateDevice::of(device, gpu_memory, time(spec)?));
+    }
+    Ok(candidates)
+}
+
+/// The entry of a device in the machine file: by its name or else by its model, where the
+/// devices `before` it have taken earlier entries.
+fn spec<'m>(
+    machine: &'m MachineFile,
+    device: &Device,
+    before: &[Device],
+) -> Result<&'m DeviceSpec, CandidateError> {
+    let alike = before.iter().filter(|d| d.model == device.model).count();
+    let all = &machine.devices;
+    (all.iter().find(|spec| spec.name == device.name))
+        .or_else(|| all.iter().filter(|s| s.model == device.model).nth(alike))
+        .ok_or_else(|| CandidateError::Undescribed {
+            device: device.name.clone(),
+            model: device.model.clone(),
+            machine: machine.name.clone(),
+        })
 }

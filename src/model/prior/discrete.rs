@@ -5,8 +5,8 @@ use crate::engine::corun;
 use crate::model::case::{Case, DevicePart, StepWork};
 use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
 
-/// Commands of a streamed chunk: a write, a kernel, a read.
-const CHUNK: f64 = 3.0;
+/// Commands of a streamed chunk beside its kernels: a write, and a read.
+const COPIES: f64 = 2.0;
 
 /// Launches that the engine enqueues before the commands of the first chunk, and
 /// between those of later chunks.
@@ -30,7 +30,7 @@ pub fn step(
         return (0.0, 0.0, 0.0, 0.0);
     };
     let own = DiscreteStep::of(case, device);
-    let units = case.part.units() as f64;
+    let units = own.held_computed + own.streamed_computed;
     let (compute, memory) = (own.compute(units), own.memory(units));
     if solo {
         return (compute, memory, 0.0, own.launches());
@@ -58,7 +58,7 @@ pub fn step(
 pub fn enqueues(case: &Case, device: &DeviceFigures) -> (f64, f64) {
     let own = DiscreteStep::of(case, device);
     let enqueue = device.enqueue_seconds;
-    (own.windows * enqueue, CHUNK * own.chunks * enqueue)
+    (own.windows * enqueue, own.commands() * own.chunks * enqueue)
 }
 
 /// A part of a step on a device with device memory.
@@ -66,7 +66,12 @@ struct DiscreteStep<'a> {
     work: &'a StepWork,
     device: &'a DeviceFigures,
     link: LinkFigures,
+    steps: f64,
     held: f64,
+    /// Units computed in all steps of what is held, and of what is streamed.
+    held_computed: f64,
+    streamed_computed: f64,
+    /// Launches on what is held.
     windows: f64,
     /// Borders of the held units with other units: a halo to write, an edge to read.
     borders: f64,
@@ -90,20 +95,30 @@ impl<'a> DiscreteStep<'a> {
                 ..
             } => (held, streamed, chunk.max(1), queues.max(1)),
         };
-        let chunks = case.part.chunks();
+        let (chunks, work) = (case.part.chunks(), &case.work);
+        let borders = u64::from(held > 0 && held < work.units);
+        let steps = f64::from(work.steps());
         Self {
-            work: &case.work,
+            steps,
+            held_computed: work.computed(held, borders) as f64,
+            streamed_computed: work.computed(streamed, 2 * chunks) as f64,
+            work,
             device,
             link: device.link.unwrap_or_default(),
             held: held as f64,
-            windows: case.part.windows() as f64,
-            borders: f64::from(u8::from(held > 0 && held < case.work.units)),
+            windows: steps * case.part.windows() as f64,
+            borders: borders as f64,
             streamed: streamed as f64,
             chunks: chunks as f64,
             chunk: chunk as f64,
             last: (streamed - chunks.saturating_sub(1) * chunk) as f64,
             queues: f64::from(queues),
         }
+    }
+
+    /// Commands of a streamed chunk.
+    fn commands(&self) -> f64 {
+        COPIES + self.steps
     }
 
     fn compute(&self, units: f64) -> f64 {
@@ -122,7 +137,7 @@ impl<'a> DiscreteStep<'a> {
 
     /// Seconds of the launches on held units.
     fn launches(&self) -> f64 {
-        let kernels = self.windows * self.device.launch_seconds + self.kernels(self.held);
+        let kernels = self.windows * self.device.launch_seconds + self.kernels(self.held_computed);
         kernels.max(self.windows * self.device.enqueue_seconds)
     }
 
@@ -131,7 +146,12 @@ impl<'a> DiscreteStep<'a> {
     fn all_kernels(&self, units: f64, writes: f64, link: &LinkFigures) -> f64 {
         let device = self.device;
         // Kernels that share the device start concurrently.
-        let launches = self.windows + if device.turns { self.chunks } else { 0.0 };
+        let of_chunks = if device.turns {
+            self.steps * self.chunks
+        } else {
+            0.0
+        };
+        let launches = self.windows + of_chunks;
         let alone = launches * device.launch_seconds + self.kernels(units);
         // A delayed launch overlaps with more of the writes.
         let delay = link.launch_delay_seconds;
@@ -145,11 +165,11 @@ impl<'a> DiscreteStep<'a> {
             return 0.0;
         }
         let enqueue = self.device.enqueue_seconds;
-        let unit = self.work.unit_bytes as f64;
+        let unit = self.steps * self.work.unit_bytes as f64;
         let halo = self.borders * (self.link.latency_seconds + unit / self.link.h2d);
         let begin = enqueue + halo.max(self.borders * enqueue);
         // The edges' reads overlap with later windows, if there are any.
-        let edge = match self.windows == 1.0 && self.borders > 0.0 {
+        let edge = match self.windows == self.steps && self.borders > 0.0 {
             true => self.link.latency_seconds + unit / self.link.d2h,
             false => 0.0,
         };
@@ -170,7 +190,7 @@ impl<'a> DiscreteStep<'a> {
     /// Seconds that the driver is busy: it enqueues halos and edges, launches
     /// on held units and the commands of chunks one after the other.
     fn enqueueing(&self) -> f64 {
-        let commands = 2.0 * self.borders + self.windows + CHUNK * self.chunks;
+        let commands = 2.0 * self.borders + self.windows + self.commands() * self.chunks;
         commands * self.device.enqueue_seconds
     }
 
@@ -183,8 +203,9 @@ impl<'a> DiscreteStep<'a> {
             last: self.last,
             units: self.streamed,
             unit_bytes,
-            halo_bytes: 2.0 * unit_bytes,
-            unit_kernel: self.kernels(1.0),
+            halo_bytes: 2.0 * self.steps * unit_bytes,
+            kernels: self.steps,
+            unit_kernel: self.kernels(self.streamed_computed / self.streamed),
             window: match self.windows > 0.0 {
                 true => self.launches() / self.windows,
                 false => 0.0,

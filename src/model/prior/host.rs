@@ -33,10 +33,12 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
     let (units, chunk) = (case.part.units(), case.part.chunk());
     let chunks = case.part.chunks() as f64;
     let last = units - (chunks as u64).saturating_sub(1) * chunk;
+    let steps = f64::from(case.work.steps());
     let compute = |units: f64, busy: f64| {
         let part = busy / f64::from(host.cores.max(1));
-        host.flops
-            .map_or(0.0, |all| units * case.work.unit_flops / (all * part))
+        host.flops.map_or(0.0, |all| {
+            steps * units * case.work.unit_flops / (all * part)
+        })
     };
     let memory = |units: f64, busy: f64| {
         let reached = (busy * host.core_bandwidth).min(host.bandwidth) * host.efficiency;
@@ -77,13 +79,16 @@ pub fn shared(
     host: &HostFigures,
     flow: f64,
 ) -> (f64, f64, f64, f64) {
-    let units = case.part.units() as f64;
     let chunks = case.part.chunks() as f64;
+    // It computes in host memory, step by step.
+    let computed = case
+        .work
+        .computed(case.part.units(), 2 * case.part.chunks()) as f64;
     let compute = device
         .flops
-        .map_or(0.0, |rate| units * case.work.unit_flops / rate);
+        .map_or(0.0, |rate| computed * case.work.unit_flops / rate);
     let reached = (device.bandwidth * device.efficiency).min(host.bandwidth);
-    let memory = units * case.work.unit_traffic / (reached * flow);
+    let memory = computed * case.work.unit_traffic / (reached * flow);
     // Kernels of both lanes share the device: they run at once, end at once,
     // and nothing runs until the next two have begun.
     let idle = device.enqueue_seconds + device.launch_seconds + device.completion_seconds;

@@ -8,7 +8,7 @@
 //! * the queues: a chunk occupies its queue from the enqueueing of its write
 //!   until the driver knows that it has been read, and `queues` chunks are
 //!   under way at once;
-//! * the driver, which enqueues three commands a chunk;
+//! * the driver, which enqueues a write, kernels and a read a chunk;
 //! * the kernels, whose launches take longer while a write is under way.
 //!
 //! The first write and the last kernel and read do not overlap with other chunks, and
@@ -36,7 +36,8 @@ pub struct Stream {
     /// Bytes of a unit, and of the neighbours that each chunk needs besides.
     pub unit_bytes: f64,
     pub halo_bytes: f64,
-    /// Seconds of a unit's kernel if it has the device to itself.
+    /// Kernels of a chunk, and their seconds a unit if they have the device to themselves.
+    pub kernels: f64,
     pub unit_kernel: f64,
     /// Seconds of other kernels that are on the device from the begin, and of one of
     /// them with its launch.
@@ -55,6 +56,11 @@ impl Stream {
 
     fn bytes_out(&self, units: f64) -> f64 {
         units * self.unit_bytes
+    }
+
+    /// Commands of a chunk: a write, its kernels, and a read.
+    fn commands(&self) -> f64 {
+        2.0 + self.kernels
     }
 
     fn all_bytes_in(&self) -> f64 {
@@ -150,7 +156,8 @@ impl Pipeline<'_> {
             true => 0.5 * (stream.window + delay),
             false => units * stream.unit_kernel,
         };
-        self.device.launch_seconds + delay + units * stream.unit_kernel + sharing * others
+        let launches = stream.kernels * self.device.launch_seconds;
+        launches + delay + units * stream.unit_kernel + sharing * others
     }
 
     /// The time if the link is the bottleneck.
@@ -187,7 +194,7 @@ impl Pipeline<'_> {
             let written = enqueue + latency + write;
             let computed =
                 written.max(2.0 * enqueue) + self.kernel(stream, units, sharing, writing);
-            let done = computed.max(3.0 * enqueue) + latency + read;
+            let done = computed.max(stream.commands() * enqueue) + latency + read;
             let seconds = done + self.device.completion_seconds;
             (
                 seconds,
@@ -220,10 +227,10 @@ impl Pipeline<'_> {
 
     /// The total time that queues wait while the driver enqueues other commands. The
     /// driver polls the queues after every `lead` commands and gives each idle queue
-    /// its next chunk, three commands each. A chunk that takes `full` seconds therefore
+    /// its next chunk, whose commands it enqueues. A chunk that takes `full` seconds therefore
     /// occupies its queue for a whole number of polls.
     fn looked_after(&self, stream: &Stream, full: f64, rounds: f64) -> f64 {
-        let (enqueue, chunk) = (self.device.enqueue_seconds, 3.0);
+        let (enqueue, chunk) = (self.device.enqueue_seconds, stream.commands());
         if stream.others == 0.0 || enqueue == 0.0 {
             return 0.0;
         }
@@ -248,7 +255,8 @@ impl Pipeline<'_> {
         let (latency, alone) = (self.link.latency_seconds, self.alone());
         let rounds = (stream.chunks / self.queues).ceil();
         let others = stream.others.min(stream.lead * (rounds - 1.0));
-        let enqueues = (3.0 * stream.chunks - 2.0 + others) * self.device.enqueue_seconds;
+        let commands = stream.commands() * stream.chunks;
+        let enqueues = (commands - 2.0 + others) * self.device.enqueue_seconds;
         enqueues
             + latency
             + stream.bytes_in(stream.last) / alone.up

@@ -118,6 +118,7 @@ mod tests {
     fn case(held: u64, streamed: u64, chunk: u64, solo: bool) -> Case {
         Case {
             work: StepWork {
+                superstep: None,
                 units: 1000,
                 unit_bytes: 24_000,
                 unit_points: 2000,

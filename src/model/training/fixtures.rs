@@ -23,6 +23,7 @@ pub fn machine(name: &str) -> MachineFile {
 pub fn work(units: u64) -> StepWork {
     StepWork {
         matrix: None,
+        superstep: None,
         units,
         unit_bytes: 8000,
         unit_points: 1000,

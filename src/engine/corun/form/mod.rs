@@ -218,6 +218,8 @@ pub struct Space {
     pub slots: Option<u64>,
     /// Most units of a chunk; `None`: all.
     pub longest_chunk: Option<u64>,
+    /// Units below which much of a chunk's work is done twice.
+    pub least_chunk: u64,
     /// Queues for held units, and for chunks.
     pub held_queues: usize,
     pub chunk_queues: usize,
@@ -230,6 +232,7 @@ impl Space {
         capacity: None,
         slots: None,
         longest_chunk: None,
+        least_chunk: 1,
         held_queues: 0,
         chunk_queues: 2,
     };
@@ -239,6 +242,7 @@ impl Space {
         capacity: Some(0),
         slots: None,
         longest_chunk: None,
+        least_chunk: 1,
         held_queues: 0,
         chunk_queues: 0,
     };

@@ -114,7 +114,7 @@ impl GridForm<'_> {
                     rings[steps as usize] = host.ring(1);
                     self.launches(context, &stages, &rings)
                 }
-                None => vec![self.at_once(context, &units, steps)],
+                None => vec![self.at_once(context, &units, &stages)],
             },
         };
         context.submit_together(purpose, commands, &units, &wait)?;
@@ -132,22 +132,24 @@ impl GridForm<'_> {
     }
 
     /// One launch for all steps, in host memory.
-    fn at_once(&self, context: &Context, units: &Range<u64>, steps: u32) -> Command {
+    fn at_once(&self, context: &Context, units: &Range<u64>, stages: &[Range<u64>]) -> Command {
         let (from, to) = (self.host.ring(0), self.host.ring(1));
         let mut args = self.grid.args(units.clone(), &from, &to);
-        let codelet = self.grid.superstep().filter(|_| steps > 1);
+        let codelet = self.grid.superstep().filter(|_| stages.len() > 1);
         let Some(codelet) = codelet else {
             return context.launch(units, args);
         };
-        args.push(Value::U32(steps));
-        let Cost { flops, bytes } = context.workload.cost(units);
+        args.push(Value::U32(stages.len() as u32));
+        let flops = stages
+            .iter()
+            .map(|units| context.workload.cost(units).flops);
         Command::Launch(Launch {
             codelet,
             args,
             // The grid is read and written once; between the steps it is in the caches.
             cost: Cost {
-                flops: flops * f64::from(steps),
-                bytes,
+                flops: flops.sum(),
+                bytes: context.workload.cost(units).bytes,
             },
             units: units.clone(),
         })

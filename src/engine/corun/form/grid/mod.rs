@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 pub use division::{GridDivision, WINDOW_FRACTION};
-pub use ring::HeldRing;
+pub use ring::{Beside, HeldRing, counted};
 
 use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
 use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
@@ -38,7 +38,7 @@ use crate::engine::scope::RuntimeScope;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
 use crate::workload::{Grid, Ring, Supersteps};
 use moves::{Copies, edges, halos, is_read_in_host};
-use ring::{Beside, Window, Windows};
+use ring::{Window, Windows};
 
 /// Launches of a series. Its first and its last have events, of about 8 us each,
 /// and while it is submitted the engine receives no completion: on an H200 with
@@ -48,6 +48,10 @@ pub const SERIES: usize = 8;
 /// Launches before the first streamed chunk's commands: one by itself, which
 /// computes the edge that a neighbour waits for, and a series.
 pub const LEAD: usize = 1 + SERIES;
+
+/// A chunk of a superstep has at least so many of its halos, if there is a choice: a quarter of
+/// what it computes is done twice then.
+const LEAST_HALOS: u64 = 4;
 
 /// A grid in a run.
 pub(super) struct GridForm<'a> {
@@ -143,6 +147,9 @@ impl<'a> GridForm<'a> {
         })?;
         let mut scratch = Vec::new();
         for (device, space) in runtime.devices().to_vec().iter().zip(&mut spaces) {
+            if supersteps.size > 1 {
+                space.least_chunk = LEAST_HALOS * beside.superstep;
+            }
             let is_host = space.capacity.is_none();
             let at_once = grid
                 .superstep()
@@ -207,6 +214,7 @@ impl DeviceGrid {
             capacity: Some(self.division.capacity),
             slots: Some(ring::counted(self.division.slots, superstep)),
             longest_chunk: Some(self.division.chunk),
+            least_chunk: 1,
             held_queues: HELD_QUEUES,
             chunk_queues: self.streams.len(),
         }

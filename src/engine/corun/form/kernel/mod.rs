@@ -148,6 +148,7 @@ impl<'a> KernelForm<'a> {
                 capacity: Some(0),
                 slots: None,
                 longest_chunk: None,
+                least_chunk: 1,
                 held_queues: 0,
                 chunk_queues: options.stream.queues.unwrap_or(QUEUES).max(1) as usize,
             };

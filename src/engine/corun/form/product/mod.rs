@@ -66,6 +66,7 @@ impl<'a> ProductForm<'a> {
                 capacity: Some(division.held.units),
                 slots: None,
                 longest_chunk: Some(division.chunk.units),
+                least_chunk: 1,
                 held_queues: HELD_QUEUES,
                 chunk_queues: store.streams.len(),
             };

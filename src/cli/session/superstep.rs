@@ -1,0 +1,53 @@
+//! The steps between two barriers, where the user leaves their number to pdawl.
+
+use pdawl::engine::corun::Stream;
+use pdawl::machine::{Device, MachineFile};
+use pdawl::model::StepWork;
+use pdawl::model::planner::{physical, plan_supersteps};
+use pdawl::workload::Divisible;
+use pdawl::workload::stencil::Stencil;
+
+use crate::cli::grid::Grid;
+
+/// Chooses them as the machine's file predicts, and how devices stream with them; with a note
+/// that says so, or why each step has a barrier instead.
+pub fn choose(
+    grid: &mut Grid,
+    stencil: &Stencil,
+    file: Option<&MachineFile>,
+    devices: &[Device],
+    gpu_memory: Option<u64>,
+) -> (Stream, String) {
+    match planned(grid, stencil, file, devices, gpu_memory) {
+        Ok((size, stream)) => {
+            grid.set_superstep(size);
+            let note = format!(
+                "--superstep auto: {size} of {} steps between two barriers, as the machine's \
+                 file predicts",
+                grid.steps
+            );
+            (stream, note)
+        }
+        Err(why) => {
+            grid.set_superstep(1);
+            let note = format!("--superstep auto: a barrier after each step, since {why}");
+            (Stream::default(), note)
+        }
+    }
+}
+
+fn planned(
+    grid: &Grid,
+    stencil: &Stencil,
+    file: Option<&MachineFile>,
+    devices: &[Device],
+    gpu_memory: Option<u64>,
+) -> Result<(u32, Stream), String> {
+    let file = file.ok_or("no file describes this machine (pdawl machine save)")?;
+    let codelet = stencil.codelet();
+    let of = (codelet.name.as_ref(), stencil.fp64());
+    let candidates = physical(file, devices, of, gpu_memory).map_err(|error| error.to_string())?;
+    let plan = plan_supersteps(&StepWork::of(stencil), &candidates, grid.steps);
+    let (size, plan) = plan.ok_or("no device has enough memory")?;
+    Ok((size, plan.stream))
+}

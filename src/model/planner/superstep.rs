@@ -1,0 +1,113 @@
+//! The number of steps between two barriers with which a run ends soonest.
+
+use super::candidate::CandidateDevice;
+use super::{RunPlan, plan_with_all_cores};
+use crate::model::case::StepWork;
+use crate::workload::Supersteps;
+
+/// More steps than one must be predicted to take less than this part of the time: what is
+/// computed twice is certain, and what is saved is not.
+const WORTH_IT: f64 = 0.99;
+
+/// Plans a run of so many steps of `work`: the steps between two barriers, and the plan of a
+/// superstep of them. `None` if no device can do anything.
+pub fn plan_supersteps(
+    work: &StepWork,
+    candidates: &[CandidateDevice],
+    steps: u32,
+) -> Option<(u32, RunPlan)> {
+    let mut best = of(work, candidates, Supersteps::new(steps, 1))?;
+    for size in sizes(steps) {
+        let Some(other) = of(work, candidates, Supersteps::new(steps, size)) else {
+            continue;
+        };
+        let worth_it = if best.1 == 1 { WORTH_IT } else { 1.0 };
+        if other.0 < worth_it * best.0 {
+            best = other;
+        }
+    }
+    Some((best.1, best.2))
+}
+
+/// Seconds of all supersteps, their size, and the plan of the first one.
+fn of(
+    work: &StepWork,
+    candidates: &[CandidateDevice],
+    supersteps: Supersteps,
+) -> Option<(f64, u32, RunPlan)> {
+    let seconds = |steps: u32| {
+        let plan = plan_with_all_cores(&work.in_supersteps(steps), candidates)?;
+        Some((plan.forecast.step_seconds, plan))
+    };
+    let count = supersteps.count();
+    let (first, plan) = seconds(supersteps.size)?;
+    let last = match supersteps.length(count - 1) {
+        steps if steps == supersteps.size => first,
+        steps => seconds(steps)?.0,
+    };
+    let all = f64::from(count - 1) * first + last;
+    Some((all, supersteps.size, plan))
+}
+
+/// The sizes that are tried: up to 8 each one, then so that each differs by an eighth or more
+/// from the one before, and only those that divide the steps most evenly.
+fn sizes(steps: u32) -> Vec<u32> {
+    let mut sizes: Vec<u32> = Vec::new();
+    let mut size = 2;
+    while size <= steps {
+        // As many supersteps, none of which is longer than it must be.
+        sizes.push(steps.div_ceil(steps.div_ceil(size)));
+        size += (size / 8).max(1);
+    }
+    sizes.push(steps);
+    sizes.retain(|size| *size > 1);
+    sizes.dedup();
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::fixtures::{grid, machine};
+    use crate::model::planner::MemoryKind;
+    use crate::model::{Descriptors, Physics};
+
+    fn candidates(name: &str, gpu_memory: u64) -> Vec<CandidateDevice> {
+        let machine = machine(name);
+        let physics = |device| {
+            let descriptors = Descriptors::of(&machine, device, "stencil5-f64", true);
+            Arc::new(Physics(descriptors))
+        };
+        let device = &machine.devices[0];
+        let host = CandidateDevice::host(&machine, physics(None));
+        let gpu = CandidateDevice::device(device, Some(gpu_memory), physics(Some(device)));
+        assert!(matches!(gpu.memory, MemoryKind::Discrete { .. }));
+        vec![host, gpu]
+    }
+
+    #[test]
+    fn sizes_are_those_that_differ() {
+        assert!(sizes(1).is_empty());
+        assert_eq!(sizes(2), [2]);
+        assert_eq!(sizes(7), [2, 3, 4, 7]);
+        assert_eq!(sizes(30), [2, 3, 4, 5, 6, 8, 10, 15, 30]);
+        assert!(sizes(u32::MAX).len() < 300);
+    }
+
+    /// What does not fit is worth as many steps as it takes until kernels bind; what fits a
+    /// GPU's memory is not.
+    #[test]
+    fn a_grid_that_is_streamed_has_longer_supersteps() {
+        let of = |memory| {
+            let work = StepWork::of(&grid(16_384));
+            plan_supersteps(&work, &candidates("h200", memory), 32).expect("a plan")
+        };
+        let (little, plan) = of(512 << 20);
+        assert!((8..=32).contains(&little), "{little}");
+        assert!(plan.forecast.plan.pooled[1] > 0, "{plan:?}");
+        let (most, _) = of(64 << 30);
+        assert!(most < little, "{most} and {little}");
+    }
+}
