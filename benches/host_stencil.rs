@@ -4,7 +4,10 @@
 //!
 //! Both are reported in bytes read and written a second, 16 a point: the stencil's
 //! throughput divided by the copy's is the part of the memory bandwidth that it
-//! uses. The last line, from alternating runs, prints it.
+//! uses. A line from alternating runs prints it.
+//!
+//! Then single steps compared with supersteps, in 2-D and 3-D (512^3 doubles): points and
+//! steps a second, medians of alternating runs.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -15,14 +18,18 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use memmap2::{Advice, MmapMut};
 use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::codelet::{Codelet, HostValue, copy};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const N: u64 = 8192;
 const ROW: u64 = N * 8;
+/// Points along each axis in 3-D.
+const N_3D: u64 = 512;
+const STEPS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Memory for a grid, in huge pages where the system has them.
-fn grid() -> MmapMut {
-    let mut map = MmapMut::map_anon((N * ROW) as usize).expect("memory for a grid");
+fn grid(points: u64) -> MmapMut {
+    let mut map = MmapMut::map_anon(points as usize * 8).expect("memory for a grid");
     #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);
     for (i, value) in bytemuck::cast_slice_mut::<u8, f64>(&mut map)
@@ -38,15 +45,17 @@ fn grid() -> MmapMut {
 struct Bench {
     from: MmapMut,
     to: MmapMut,
+    units: u64,
     cores: Vec<usize>,
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new(points: u64, units: u64) -> Self {
         let allowed = sched_getaffinity(None).expect("the affinity mask");
         Self {
-            from: grid(),
-            to: grid(),
+            from: grid(points),
+            to: grid(points),
+            units,
             cores: (0..CpuSet::MAX_CPU)
                 .filter(|cpu| allowed.is_set(*cpu))
                 .collect(),
@@ -64,6 +73,7 @@ impl Bench {
     /// first thread's start to the last one's end.
     fn pass(&mut self, codelet: &Codelet, args: &[HostValue], threads: usize) -> Duration {
         let kernel = codelet.host.as_ref().expect("a native kernel");
+        let units = self.units;
         let barrier = Barrier::new(threads);
         let epoch = Instant::now();
         let args = Args(args);
@@ -72,14 +82,12 @@ impl Bench {
                 .map(|i| {
                     let (barrier, args, core) = (&barrier, &args, self.cores[i]);
                     scope.spawn(move || {
-                        let mut set = CpuSet::new();
-                        set.set(core);
-                        sched_setaffinity(None, &set).expect("pinning to an allowed core");
+                        pin(core);
                         barrier.wait();
                         let began = epoch.elapsed();
                         // SAFETY: the arguments are the codelet's, the grids
                         // as long as they say, and tiles disjoint.
-                        unsafe { kernel.run(args.0, 0, tile(i, threads)) };
+                        unsafe { kernel.run(args.get(), 0, tile(units, i, threads)) };
                         (began, epoch.elapsed())
                     })
                 })
@@ -94,6 +102,47 @@ impl Bench {
         black_box(&self.to[0]);
         ended - began
     }
+
+    /// The time of a superstep on the pool's threads.
+    fn superstep(&mut self, codelet: &Codelet, args: &[HostValue], pool: &ThreadPool) -> Duration {
+        let kernel = codelet.host.as_ref().expect("a native kernel");
+        let (args, units) = (&Args(args), self.units);
+        let threads = pool.current_num_threads();
+        let began = Instant::now();
+        // SAFETY: the arguments are the codelet's, and the grids as long as they say.
+        pool.install(|| unsafe { kernel.run_with(args.get(), 0, 0..units, threads) });
+        black_box(&self.to[0]);
+        began.elapsed()
+    }
+
+    /// Numbers of threads: one, and one a core.
+    fn threads(&self) -> Vec<usize> {
+        let mut counts = vec![1, self.cores.len()];
+        counts.dedup();
+        counts
+    }
+
+    /// A pool of pinned threads.
+    fn pool(&self, threads: usize) -> ThreadPool {
+        let cores = self.cores.clone();
+        ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .start_handler(move |i| pin(cores[i]))
+            .build()
+            .expect("threads")
+    }
+}
+
+/// Binds the calling thread to a core.
+fn pin(core: usize) {
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).expect("pinning to an allowed core");
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }
 
 /// Arguments that several threads may read.
@@ -103,24 +152,31 @@ struct Args<'a>(&'a [HostValue]);
 // disjoint parts of it.
 unsafe impl Sync for Args<'_> {}
 
-fn tile(i: usize, threads: usize) -> Range<u64> {
-    let at = |i: usize| N * i as u64 / threads as u64;
+impl Args<'_> {
+    fn get(&self) -> &[HostValue] {
+        self.0
+    }
+}
+
+fn tile(units: u64, i: usize, threads: usize) -> Range<u64> {
+    let at = |i: usize| units * i as u64 / threads as u64;
     at(i)..at(i + 1)
 }
 
-fn stencil_args([from, to]: [HostValue; 2]) -> Vec<HostValue> {
+/// Arguments of a whole grid whose rows have as many points as there are units.
+fn stencil_args([from, to]: [HostValue; 2], n: u64, ny: u64, weight: f64) -> Vec<HostValue> {
     let number = |n: u64| HostValue::U32(n as u32);
-    let ring = [0, N, 0, N].map(number);
-    let shape = [0, N, N, N, 1].map(number);
-    [&[from, to][..], &ring, &shape, &[HostValue::F64(0.2)]].concat()
+    let ring = [0, n, 0, n].map(number);
+    let shape = [0, n, n, n, ny].map(number);
+    [&[from, to][..], &ring, &shape, &[HostValue::F64(weight)]].concat()
 }
 
 fn stencil_and_copy(criterion: &mut Criterion) {
-    let mut bench = Bench::new();
+    let mut bench = Bench::new(N * N, N);
     let memories = bench.memories();
     let stencil = (
         stencil::codelet(Dimensions::Two, Precision::F64),
-        stencil_args(memories),
+        stencil_args(memories, N, 1, 0.2),
     );
     let copy = (
         copy::codelet(),
@@ -130,9 +186,7 @@ fn stencil_and_copy(criterion: &mut Criterion) {
     group
         .sample_size(20)
         .throughput(Throughput::Bytes(2 * N * ROW));
-    let mut counts = vec![1, bench.cores.len()];
-    counts.dedup();
-    for threads in counts.iter().copied() {
+    for threads in bench.threads() {
         for (codelet, args) in [&copy, &stencil] {
             group.bench_function(
                 BenchmarkId::new(codelet.name.as_str(), threads),
@@ -147,17 +201,14 @@ fn stencil_and_copy(criterion: &mut Criterion) {
         }
     }
     group.finish();
-    for threads in counts {
+    for threads in bench.threads() {
         let mut runs = [Vec::new(), Vec::new()];
         for _ in 0..21 {
             for (times, (codelet, args)) in runs.iter_mut().zip([&copy, &stencil]) {
                 times.push(bench.pass(codelet, args, threads).as_secs_f64());
             }
         }
-        let [copy, stencil] = runs.map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        });
+        let [copy, stencil] = runs.map(median);
         println!(
             "{threads} threads: stencil at {:.3} of the copy's bandwidth ({:.2} Gpoint/s, copy {:.1} GB/s)",
             copy / stencil,
@@ -167,5 +218,40 @@ fn stencil_and_copy(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, stencil_and_copy);
+fn single_steps_and_supersteps(_: &mut Criterion) {
+    for (dimensions, n, ny, weight) in [
+        (Dimensions::Two, N, 1, 1.0 / 5.0),
+        (Dimensions::Three, N_3D, N_3D, 1.0 / 7.0),
+    ] {
+        let points = n * n * ny;
+        let mut bench = Bench::new(points, n);
+        let args = stencil_args(bench.memories(), n, ny, weight);
+        let single = stencil::codelet(dimensions, Precision::F64);
+        let several = stencil::superstep(dimensions, Precision::F64);
+        for threads in bench.threads() {
+            let pool = bench.pool(threads);
+            let mut runs = STEPS.map(|_| Vec::new());
+            for _ in 0..7 {
+                for (times, steps) in runs.iter_mut().zip(STEPS) {
+                    let time = if steps == 1 {
+                        bench.pass(&single, &args, threads)
+                    } else {
+                        let args = [&args[..], &[HostValue::U32(steps)]].concat();
+                        bench.superstep(&several, &args, &pool)
+                    };
+                    times.push(time.as_secs_f64());
+                }
+            }
+            println!("{}, {threads} threads", several.name);
+            println!("| steps | Gpoint/s | of single steps |\n|---|---|---|");
+            let rates = runs.map(|times| points as f64 / median(times) / 1e9);
+            for (steps, rate) in STEPS.into_iter().zip(rates) {
+                let rate = rate * f64::from(steps);
+                println!("| {steps} | {rate:.2} | {:.2} |", rate / rates[0]);
+            }
+        }
+    }
+}
+
+criterion_group!(benches, stencil_and_copy, single_steps_and_supersteps);
 criterion_main!(benches);

@@ -34,9 +34,14 @@
 //! | 9 | `nx` | u32 | points of a row |
 //! | 10 | `ny` | u32 | rows of a plane; 1 in 2-D |
 //! | 11 | `weight` | f64 or f32 | 1/5 or 1/7 |
+//!
+//! [`superstep()`] computes several steps at once.
 
 pub mod host;
 pub mod opencl;
+mod superstep;
+
+pub use superstep::superstep;
 
 pub use crate::codelet::Precision;
 use crate::codelet::{Codelet, HostCode};

@@ -86,7 +86,7 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
 
 /// The first position at or after `x` at which `row` is aligned to a line.
 #[inline(always)]
-fn aligned<T>(row: *const T, x: usize) -> usize {
+pub(super) fn aligned<T>(row: *const T, x: usize) -> usize {
     let beyond = row.wrapping_add(x) as usize % LINE;
     x + (LINE - beyond) % LINE / size_of::<T>()
 }
@@ -137,7 +137,10 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
             for _ in part {
                 let mut results = [weight; ROWS];
                 for h in 0..ROWS {
-                    let input = |k: usize| V::load(first.inputs[k].add(offsets[h]));
+                    let mut inputs = [here[h]; INPUTS];
+                    for (k, input) in inputs.iter_mut().enumerate().skip(1) {
+                        *input = V::load(first.inputs[k].add(offsets[h]));
+                    }
                     let east = first.inputs[0].add(offsets[h] + V::POINTS);
                     // Beyond the last vector there is but one point for certain.
                     let after = if is_last {
@@ -145,14 +148,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                     } else {
                         V::load(east)
                     };
-                    let (west, east) = (here[h].west(before[h]), here[h].east(after));
-                    let cross = input(1).add(input(2)).add(west.add(east));
-                    let centre = if INPUTS == 3 {
-                        here[h]
-                    } else {
-                        input(3).add(input(4)).add(here[h])
-                    };
-                    results[h] = cross.add(centre).mul(weight);
+                    results[h] = next_version(inputs, before[h], after, weight);
                     (before[h], here[h]) = (here[h], after);
                     prefetch(soon.wrapping_add(offsets[h]));
                 }
@@ -167,6 +163,32 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                 }
             }
         }
+    }
+}
+
+/// The next version of a vector's points. `inputs` are those of a [`Row`], and
+/// `before` and `after` the vectors to the west and to the east.
+///
+/// # Safety
+/// The processor has `V`.
+#[inline(always)]
+pub(super) unsafe fn next_version<V: Lanes, const INPUTS: usize>(
+    inputs: [V; INPUTS],
+    before: V,
+    after: V,
+    weight: V,
+) -> V {
+    let (here, north, south) = (inputs[0], inputs[1], inputs[2]);
+    // SAFETY: the caller's contract.
+    unsafe {
+        let (west, east) = (here.west(before), here.east(after));
+        let cross = north.add(south).add(west.add(east));
+        let centre = if INPUTS == 3 {
+            here
+        } else {
+            inputs[3].add(inputs[4]).add(here)
+        };
+        cross.add(centre).mul(weight)
     }
 }
 

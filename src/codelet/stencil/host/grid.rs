@@ -97,12 +97,12 @@ impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
         slots * (self.unit_points() * size_of::<T>()) as u64
     }
 
-    /// The present version of `unit`, which is within a halo of the launch.
+    /// The present version of `unit`, which the launch may read.
     ///
     /// # Safety
     /// The ring is as long as the arguments say.
     #[inline(always)]
-    unsafe fn source(&self, unit: u64) -> *const T {
+    pub(super) unsafe fn source(&self, unit: u64) -> *const T {
         // Added first, because the unit before the launch is `first - 1`.
         let slot = (self.from_slot + self.from_slots + unit - self.first) % self.from_slots;
         // SAFETY: the slot is one of the ring's.
@@ -114,7 +114,7 @@ impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
     /// # Safety
     /// The ring is as long as the arguments say.
     #[inline(always)]
-    unsafe fn target(&self, unit: u64) -> *mut T {
+    pub(super) unsafe fn target(&self, unit: u64) -> *mut T {
         let slot = (self.to_slot + unit - self.first) % self.to_slots;
         // SAFETY: the slot is one of the ring's.
         unsafe { self.to.add(slot as usize * self.unit_points()) }

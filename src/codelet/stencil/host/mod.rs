@@ -4,7 +4,7 @@
 //! in which order a tile's rows are computed; `block` computes several rows
 //! together with vectors, and `scalar` part of one row with a plain loop:
 //! the ends of rows, and everything where there are no vectors. Here the
-//! processor's level is chosen.
+//! processor's level is chosen. `superstep` computes several steps at once.
 //!
 //! A sweep is bound by memory, so the kernel keeps memory busy: streaming stores,
 //! several rows at once, each prefetched well ahead, and bands of columns whose rows
@@ -12,12 +12,18 @@
 
 #[cfg(target_arch = "x86_64")]
 mod block;
+#[cfg(target_arch = "x86_64")]
+mod cached;
 mod grid;
 mod scalar;
+mod slots;
+mod superstep;
 #[cfg(target_arch = "x86_64")]
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod tiles;
+mod wavefront;
 
 use std::ops::Range;
 
@@ -25,6 +31,7 @@ use super::{Dimensions, Precision};
 use crate::codelet::host::{Level, Real, Stores};
 use crate::codelet::{HostKernel, HostValue};
 use grid::Grid;
+pub use superstep::superstep;
 
 /// Rows that a row of the 5-point stencil is computed from.
 const FIVE: usize = 3;

@@ -16,12 +16,10 @@ pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
     let rows = inner_rows::<INPUTS>(grid.ny);
     for unit in units {
         for y in rows.clone() {
-            // SAFETY: the caller's contract; the ends of a row are kept.
+            // SAFETY: the caller's contract.
             unsafe {
-                let row = grid.row(unit, y);
-                row.keep(0);
-                points(&row, 1..grid.nx - 1, grid.weight);
-                row.keep(grid.nx - 1);
+                let inner = 1..grid.nx - 1;
+                row(&grid.row(unit, y), grid.nx, inner, grid.weight);
             }
         }
     }
@@ -32,6 +30,30 @@ pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
 #[inline(always)]
 pub(super) fn inner_rows<const INPUTS: usize>(ny: usize) -> Range<usize> {
     if INPUTS == 3 { 0..1 } else { 1..ny - 1 }
+}
+
+/// Computes the points `at` of a row of `nx`, and keeps its ends where they are next to
+/// `at`.
+///
+/// # Safety
+/// Those of [`points`]; the row's ends belong to it.
+#[inline(always)]
+pub(super) unsafe fn row<T: Real, const INPUTS: usize>(
+    row: &Row<T, INPUTS>,
+    nx: usize,
+    at: Range<usize>,
+    weight: T,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if at.start == 1 {
+            row.keep(0);
+        }
+        if at.end == nx - 1 {
+            row.keep(nx - 1);
+        }
+        points(row, at, weight);
+    }
 }
 
 /// Computes the points `at` of a row.

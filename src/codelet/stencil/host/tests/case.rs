@@ -2,9 +2,13 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::OnceLock;
+
+use rayon::ThreadPool;
 
 use super::super::grid::Grid;
-use super::super::{run, run_at};
+use super::super::tiles::Tiles;
+use super::super::{run, run_at, superstep};
 use crate::codelet::HostValue;
 use crate::codelet::host::{Level, Real, Stores};
 
@@ -55,6 +59,7 @@ pub(super) struct Case {
     pub(super) units: u64,
     pub(super) first: u64,
     pub(super) count: u64,
+    pub(super) steps: u64,
     /// Slot of the first unit, and slots.
     pub(super) from_ring: (u64, u64),
     pub(super) to_ring: (u64, u64),
@@ -74,6 +79,7 @@ impl Case {
             units,
             first: 0,
             count: units,
+            steps: 1,
             from_ring: (0, units),
             to_ring: (0, units),
             in_place: false,
@@ -94,10 +100,11 @@ impl Case {
 
     /// Units whose present versions the launch may read.
     fn readable(&self) -> Range<u64> {
-        self.first.saturating_sub(1)..(self.first + self.count + 1).min(self.units)
+        self.first.saturating_sub(self.steps)
+            ..(self.first + self.count + self.steps).min(self.units)
     }
 
-    fn args<T: Point>(&self, from: *mut T, to: *mut T) -> [HostValue; 12] {
+    fn args<T: Point>(&self, from: *mut T, to: *mut T) -> [HostValue; 13] {
         let bytes = |ring: (u64, u64)| ring.1 * (self.unit_points() * size_of::<T>()) as u64;
         let memory = |at: *mut T, bytes| HostValue::Memory {
             address: at.cast(),
@@ -117,6 +124,7 @@ impl Case {
             number(self.nx as u64),
             number(self.ny as u64),
             T::WEIGHT.value(),
+            number(self.steps),
         ]
     }
 }
@@ -182,13 +190,13 @@ impl<T: Point> Memory<T> {
 fn compare<T: Point>(
     case: &Case,
     tiles: &[Range<u64>],
-    launch: impl Fn(&[HostValue; 12], Range<u64>),
+    launch: impl Fn(&[HostValue; 13], Range<u64>),
     what: &str,
 ) {
     let unit = case.unit_points();
     let len = |ring: (u64, u64)| ring.1 as usize * unit;
     let grid = present::<T>(case);
-    let result = next(case, &grid);
+    let result = (0..case.steps).fold(grid.clone(), |grid, _| next(case, &grid));
     let version = |of: &[T], u: u64| of[u as usize * unit..][..unit].to_vec();
     let mut from = Memory::<T>::new(len(case.from_ring), case.skew.0);
     let mut to = Memory::<T>::new(len(case.to_ring), case.skew.1);
@@ -202,6 +210,7 @@ fn compare<T: Point>(
         let at = target.start + case.offset(case.to_ring, u);
         wanted[at..at + unit].copy_from_slice(&version(&result, u));
     }
+    let present = from.points.clone();
     let from_at = from.points[from.start..].as_mut_ptr();
     let to_at = if case.in_place {
         from_at
@@ -212,16 +221,19 @@ fn compare<T: Point>(
     for tile in tiles {
         launch(&args, tile.clone());
     }
-    let written = if case.in_place {
-        &from.points
-    } else {
-        &to.points
+    let same = |memory: &str, have: &[T], want: &[T]| {
+        for (i, (have, want)) in have.iter().zip(want).enumerate() {
+            assert!(
+                have.bits() == want.bits(),
+                "{what}: point {i} of the {memory} is {have:?}, not {want:?}, for {tiles:?} of {case:?}"
+            );
+        }
     };
-    for (i, (have, want)) in written.iter().zip(&wanted).enumerate() {
-        assert!(
-            have.bits() == want.bits(),
-            "{what}: point {i} of the target is {have:?}, not {want:?}, for {tiles:?} of {case:?}"
-        );
+    if case.in_place {
+        same("ring", &from.points, &wanted);
+    } else {
+        same("target", &to.points, &wanted);
+        same("source", &from.points, &present);
     }
 }
 
@@ -232,7 +244,7 @@ pub(super) fn check<T: Point, const INPUTS: usize>(
     case: &Case,
     tiles: &[Range<u64>],
 ) {
-    let launch = |args: &[HostValue; 12], tile| {
+    let launch = |args: &[HostValue; 13], tile| {
         let grid = Grid::<T, INPUTS>::decode(args, case.first);
         // SAFETY: the case's memory holds its rings; the level is available.
         unsafe { run_at(level, stores, &grid, tile) }
@@ -242,9 +254,75 @@ pub(super) fn check<T: Point, const INPUTS: usize>(
 
 /// Checks the kernel as the codelet has it.
 pub(super) fn check_dispatched<T: Point, const INPUTS: usize>(case: &Case, tiles: &[Range<u64>]) {
-    let launch = |args: &[HostValue; 12], tile| {
+    let launch = |args: &[HostValue; 13], tile| {
         // SAFETY: the case's memory holds its rings.
         unsafe { run::<T, INPUTS>(args, case.first, tile) }
     };
     compare::<T>(case, tiles, launch, "dispatched");
+}
+
+/// Checks a superstep at one level with one kind of stores. `cuts` chooses the tiles.
+pub(super) fn check_superstep<T: Point, const INPUTS: usize>(
+    level: Level,
+    stores: Stores,
+    case: &Case,
+    threads: usize,
+    cuts: [usize; 3],
+) {
+    let launch = |args: &[HostValue; 13], units: Range<u64>| {
+        let grid = Grid::<T, INPUTS>::decode(args, case.first);
+        let work = superstep::work(&grid, &units, case.steps as usize, threads);
+        let most = work.most_tiles();
+        let tiles = Tiles {
+            units: 1 + cuts[0] % most.units.max(1),
+            rows: 1 + cuts[1] % most.rows,
+            columns: 1 + cuts[2] % most.columns,
+        };
+        // SAFETY: the case's memory holds its rings; the level is available.
+        on_threads(threads, || unsafe {
+            superstep::run_at(level, stores, &grid, units, &work, &tiles)
+        });
+    };
+    let all = case.first..case.first + case.count;
+    let what = format!("{level:?} {stores:?} on {threads} threads, cut by {cuts:?}");
+    compare::<T>(case, &[all], launch, &what);
+}
+
+/// Checks the superstep as the codelet has it.
+pub(super) fn check_dispatched_superstep<T: Point, const INPUTS: usize>(
+    case: &Case,
+    threads: usize,
+    tiles: &[Range<u64>],
+) {
+    let launch = |args: &[HostValue; 13], units| {
+        // SAFETY: the case's memory holds its rings.
+        on_threads(threads, || unsafe {
+            superstep::run::<T, INPUTS>(args, case.first, units, threads)
+        });
+    };
+    compare::<T>(
+        case,
+        tiles,
+        launch,
+        &format!("dispatched on {threads} threads"),
+    );
+}
+
+/// Runs `work` in a pool of so many threads, 1 to 4, that all tests share.
+fn on_threads(threads: usize, work: impl FnOnce()) {
+    struct Work<F>(F);
+    // SAFETY: the caller waits, and what the work uses outlives it.
+    unsafe impl<F> Send for Work<F> {}
+    impl<F: FnOnce()> Work<F> {
+        fn run(self) {
+            (self.0)();
+        }
+    }
+    static POOLS: [OnceLock<ThreadPool>; 4] = [const { OnceLock::new() }; 4];
+    let pool = POOLS[threads - 1].get_or_init(|| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().expect("threads")
+    });
+    let work = Work(work);
+    pool.install(move || work.run());
 }

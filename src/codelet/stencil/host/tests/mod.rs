@@ -4,6 +4,7 @@
 //! byte of that memory; here are the launches.
 
 mod case;
+mod superstep;
 
 use std::ops::Range;
 
@@ -195,6 +196,7 @@ fn any_case() -> impl Strategy<Value = (Case, u64)> {
             units,
             first,
             count,
+            steps: 1,
             from_ring: (from_slot, from_slots),
             to_ring: (to_slot, to_slots),
             in_place,

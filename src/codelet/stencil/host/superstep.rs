@@ -1,0 +1,246 @@
+//! Several steps at once.
+//!
+//! A step is bound by memory: it reads and writes the whole grid. A superstep reads and writes
+//! it once. `tiles` cuts the work, `wavefront` computes all steps of a tile, `slots` says where
+//! the tile keeps what is between, and `cached` computes its rows.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::grid::{Grid, Row};
+use super::tiles::{Tiles, Work};
+use super::wavefront::{Rows, Wavefront};
+use super::{Dimensions, FIVE, Precision, SEVEN, scalar, slots};
+use crate::codelet::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
+#[cfg(target_arch = "x86_64")]
+use crate::codelet::host::{Lanes, fence};
+use crate::codelet::{HostValue, SharedKernel};
+
+/// The native kernel of a stencil's superstep.
+pub fn superstep(dimensions: Dimensions, precision: Precision) -> SharedKernel {
+    match (dimensions, precision) {
+        (Dimensions::Two, Precision::F64) => run::<f64, FIVE>,
+        (Dimensions::Two, Precision::F32) => run::<f32, FIVE>,
+        (Dimensions::Three, Precision::F64) => run::<f64, SEVEN>,
+        (Dimensions::Three, Precision::F32) => run::<f32, SEVEN>,
+    }
+}
+
+/// # Safety
+/// That of [`SharedKernel`].
+pub(super) unsafe fn run<T: Real, const INPUTS: usize>(
+    args: &[HostValue],
+    first: u64,
+    units: Range<u64>,
+    threads: usize,
+) {
+    let grid = Grid::<T, INPUTS>::decode(args, first);
+    let args = Arguments {
+        codelet: "superstep of a stencil",
+        values: args,
+    };
+    let work = work(&grid, &units, args.u32(12), threads.max(1));
+    let stores = Stores::for_bytes(grid.working_set());
+    // SAFETY: the caller's contract, and the level is this processor's.
+    unsafe { run_at(Level::best(), stores, &grid, units, &work, &work.tiles()) }
+}
+
+/// What is to be computed of `units`.
+///
+/// # Panics
+/// When there are no steps, which is a fault in the caller's code.
+pub(super) fn work<T: Real, const INPUTS: usize>(
+    grid: &Grid<T, INPUTS>,
+    units: &Range<u64>,
+    steps: usize,
+    threads: usize,
+) -> Work {
+    assert!(steps > 0, "a superstep has one step at least");
+    Work {
+        units: units.start.max(1) as usize..units.end.min(grid.units.saturating_sub(1)) as usize,
+        rows: scalar::inner_rows::<INPUTS>(grid.ny),
+        columns: 1..grid.nx - 1,
+        point: size_of::<T>(),
+        block: slots::block(INPUTS),
+        steps,
+        threads,
+    }
+}
+
+/// Computes `units` with the instructions of `level`, `work` being what is to be computed
+/// of them and `tiles` at most [`Work::most_tiles`].
+///
+/// # Safety
+/// The processor has the level; otherwise that of [`SharedKernel`].
+pub(super) unsafe fn run_at<T: Real, const INPUTS: usize>(
+    level: Level,
+    stores: Stores,
+    grid: &Grid<T, INPUTS>,
+    units: Range<u64>,
+    work: &Work,
+    tiles: &Tiles,
+) {
+    let shared = SharedGrid(grid);
+    let threads = work.threads;
+    for_each_piece(threads, threads, |number| {
+        for unit in piece((units.end - units.start) as usize, 1, number, threads) {
+            // SAFETY: the caller's contract; the pieces are disjoint.
+            unsafe { shared.get().keep_border_rows(units.start + unit as u64) }
+        }
+    });
+    if work.units.is_empty() {
+        return;
+    }
+    for_each_piece(threads, tiles.count(), |number| {
+        let grid = shared.get();
+        let wavefront = Wavefront::new(grid, work.steps, work.tile(tiles, number));
+        with_scratch(wavefront.scratch_points(), |scratch| {
+            // SAFETY: the caller's contract; the tiles are disjoint.
+            unsafe {
+                match level {
+                    Level::Scalar => wavefront.run(&Plain(grid.weight), stores, scratch),
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Sse2 => sse2(&wavefront, grid.weight, stores, scratch),
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => avx2(&wavefront, grid.weight, stores, scratch),
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => avx512(&wavefront, grid.weight, stores, scratch),
+                }
+            }
+        });
+    });
+}
+
+/// A grid that several threads use.
+struct SharedGrid<'a, T, const INPUTS: usize>(&'a Grid<T, INPUTS>);
+
+// SAFETY: a grid is addresses and numbers. The threads write disjoint parts of the
+// memory behind it, and none that they read.
+unsafe impl<T, const INPUTS: usize> Sync for SharedGrid<'_, T, INPUTS> {}
+
+impl<'a, T, const INPUTS: usize> SharedGrid<'a, T, INPUTS> {
+    fn get(&self) -> &'a Grid<T, INPUTS> {
+        self.0
+    }
+}
+
+/// Calls `work` with so many points of scratch, aligned to a line. A thread keeps its
+/// scratch, whose pages would else be new ones for every tile.
+fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
+    #[derive(Clone, Copy)]
+    #[repr(align(64))]
+    struct Line {
+        _bytes: [u8; 64],
+    }
+
+    thread_local! {
+        static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        let lines = (points * size_of::<T>()).div_ceil(size_of::<Line>());
+        if scratch.len() < lines {
+            scratch.resize(lines, Line { _bytes: [0; 64] });
+        }
+        work(scratch.as_mut_ptr().cast());
+    });
+}
+
+/// Rows as plain loops.
+struct Plain<T>(T);
+
+impl<T: Real, const INPUTS: usize> Rows<T, INPUTS> for Plain<T> {
+    #[inline(always)]
+    unsafe fn one(&self, row: &Row<T, INPUTS>, nx: usize, at: Range<usize>, _: Stores) {
+        // SAFETY: the caller's contract.
+        unsafe { scalar::row(row, nx, at, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn neighbours<const ROWS: usize>(
+        &self,
+        rows: &[Row<T, INPUTS>; ROWS],
+        nx: usize,
+        at: Range<usize>,
+        _: Stores,
+    ) {
+        for row in rows {
+            // SAFETY: the caller's contract.
+            unsafe { scalar::row(row, nx, at.clone(), self.0) }
+        }
+    }
+}
+
+/// Rows with vectors.
+#[cfg(target_arch = "x86_64")]
+struct Vectors<V: Lanes>(V::Scalar);
+
+#[cfg(target_arch = "x86_64")]
+impl<V: Lanes, const INPUTS: usize> Rows<V::Scalar, INPUTS> for Vectors<V> {
+    #[inline(always)]
+    unsafe fn one(
+        &self,
+        row: &Row<V::Scalar, INPUTS>,
+        nx: usize,
+        at: Range<usize>,
+        stores: Stores,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe { super::block::compute::<V, INPUTS, 1>(row, row, nx, at, self.0, stores) }
+    }
+
+    #[inline(always)]
+    unsafe fn neighbours<const ROWS: usize>(
+        &self,
+        rows: &[Row<V::Scalar, INPUTS>; ROWS],
+        nx: usize,
+        at: Range<usize>,
+        stores: Stores,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe { super::cached::compute::<V, INPUTS, ROWS>(rows, nx, at, self.0, stores) }
+    }
+}
+
+/// # Safety
+/// The processor has AVX-512F; otherwise that of [`Wavefront::run`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn avx512<T: Real, const INPUTS: usize>(
+    wavefront: &Wavefront<'_, T, INPUTS>,
+    weight: T,
+    stores: Stores,
+    scratch: *mut T,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { wavefront.run(&Vectors::<T::Avx512>(weight), stores, scratch) }
+    fence();
+}
+
+/// # Safety
+/// The processor has AVX2; otherwise that of [`Wavefront::run`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2<T: Real, const INPUTS: usize>(
+    wavefront: &Wavefront<'_, T, INPUTS>,
+    weight: T,
+    stores: Stores,
+    scratch: *mut T,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { wavefront.run(&Vectors::<T::Avx2>(weight), stores, scratch) }
+    fence();
+}
+
+/// # Safety
+/// That of [`Wavefront::run`]; every x86-64 processor has SSE2.
+#[cfg(target_arch = "x86_64")]
+unsafe fn sse2<T: Real, const INPUTS: usize>(
+    wavefront: &Wavefront<'_, T, INPUTS>,
+    weight: T,
+    stores: Stores,
+    scratch: *mut T,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { wavefront.run(&Vectors::<T::Sse2>(weight), stores, scratch) }
+    fence();
+}
