@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memmap2::{Advice, MmapMut};
-use pdawl::codelet::stencil::{self, Dimensions, Precision};
+use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
 use pdawl::codelet::{Codelet, HostValue, copy};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -119,7 +119,7 @@ fn stencil_and_copy(criterion: &mut Criterion) {
     let mut bench = Bench::new();
     let memories = bench.memories();
     let stencil = (
-        stencil::codelet(Dimensions::Two, Precision::F64),
+        stencil::codelet(Dimensions::Two, Precision::F64, Rule::Mean),
         stencil_args(memories),
     );
     let copy = (

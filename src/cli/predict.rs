@@ -73,7 +73,7 @@ impl Stencil {
             memory: ByteSize(u64::MAX),
             grids: 2,
         })?;
-        let seed = stencil.seed();
+        let seed = self.grid.seed;
         let mut prepared = cluster::stencil::prepare(stencil, self.grid.steps);
         let alone = |machine: &MachineFile| {
             let request = WorkloadRequest::Stencil(&self.grid);
@@ -223,6 +223,15 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
     let workload = asked(of_host(file))?;
     let mut notes = Vec::new();
     let codelet = workload.divisible().codelet();
+    let uncovered = || {
+        Failure::usage(
+            format!("no model covers {}", codelet.name),
+            "a stencil without --coefficients, or a matrix",
+        )
+    };
+    if !command::is_trained(&codelet.name) {
+        return Err(uncovered());
+    }
     let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;
     let modelled = ModelledMachine {
         bundle: &bundle,
@@ -232,12 +241,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let candidates = candidates(&modelled, simulated)?;
-    let work = workload.work().ok_or_else(|| {
-        Failure::usage(
-            format!("no model covers {}", codelet.name),
-            "a stencil or a matrix",
-        )
-    })?;
+    let work = workload.work().ok_or_else(uncovered)?;
     let predictions: Vec<_> = [
         PredictedStrategy::Cpu,
         PredictedStrategy::Gpu,

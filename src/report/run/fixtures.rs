@@ -96,6 +96,8 @@ pub fn context() -> Context {
                 ny: 100,
                 nz: None,
                 precision: "f64",
+                coefficients: None,
+                input: None,
                 steps: 4,
                 seed: 1,
             }),

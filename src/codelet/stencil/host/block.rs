@@ -15,6 +15,7 @@ use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ops::Range;
 
 use super::grid::Row;
+use super::rule::{Around, Rule, VectorRule};
 use super::scalar;
 use crate::codelet::host::{LINE, Lanes, Stores};
 
@@ -44,7 +45,7 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     next: &Row<V::Scalar, INPUTS>,
     nx: usize,
     at: Range<usize>,
-    weight: V::Scalar,
+    rule: impl Rule<V::Scalar, INPUTS>,
     stores: Stores,
 ) {
     let is_tail = at.end == nx - 1;
@@ -64,20 +65,20 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     unsafe {
         match stores {
             Stores::Plain => {
-                vectorised::<V, INPUTS, ROWS, false>(first, next, nx, &starts, vectors, weight);
+                vectorised::<V, INPUTS, ROWS, false>(first, next, nx, &starts, vectors, rule);
             }
             Stores::Stream => {
-                vectorised::<V, INPUTS, ROWS, true>(first, next, nx, &starts, vectors, weight);
+                vectorised::<V, INPUTS, ROWS, true>(first, next, nx, &starts, vectors, rule);
             }
         }
         for (h, start) in starts.into_iter().enumerate() {
             let row = first.further(h * nx);
             if at.start == 1 {
                 row.keep(0);
-                scalar::points(&row, 1..start, weight);
+                scalar::points(&row, 1..start, rule);
             }
             if is_tail {
-                scalar::points(&row, start + vectors * V::POINTS..at.end, weight);
+                scalar::points(&row, start + vectors * V::POINTS..at.end, rule);
                 row.keep(at.end);
             }
         }
@@ -105,7 +106,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     nx: usize,
     starts: &[usize; ROWS],
     vectors: usize,
-    weight: V::Scalar,
+    rule: impl Rule<V::Scalar, INPUTS>,
 ) {
     if vectors == 0 {
         return;
@@ -118,8 +119,9 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     // SAFETY: the caller's contract; addresses that are only prefetched need
     // not be valid, and are computed by wrapping.
     unsafe {
-        let weight = V::splat(weight);
-        let (mut before, mut here) = ([weight; ROWS], [weight; ROWS]);
+        let rule = rule.splat::<V>();
+        let some = V::load(first.inputs[0].add(starts[0]));
+        let (mut before, mut here) = ([some; ROWS], [some; ROWS]);
         let mut offsets = [0; ROWS];
         for h in 0..ROWS {
             offsets[h] = h * nx + starts[h];
@@ -135,7 +137,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
         ];
         for (part, soon, is_last) in parts {
             for _ in part {
-                let mut results = [weight; ROWS];
+                let mut results = [some; ROWS];
                 for h in 0..ROWS {
                     let input = |k: usize| V::load(first.inputs[k].add(offsets[h]));
                     let east = first.inputs[0].add(offsets[h] + V::POINTS);
@@ -146,13 +148,11 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                         V::load(east)
                     };
                     let (west, east) = (here[h].west(before[h]), here[h].east(after));
-                    let cross = input(1).add(input(2)).add(west.add(east));
-                    let centre = if INPUTS == 3 {
-                        here[h]
-                    } else {
-                        input(3).add(input(4)).add(here[h])
-                    };
-                    results[h] = cross.add(centre).mul(weight);
+                    let mut rows = [here[h]; INPUTS];
+                    for (k, row) in rows.iter_mut().enumerate().skip(1) {
+                        *row = input(k);
+                    }
+                    results[h] = rule.vector(&Around { rows, west, east });
                     (before[h], here[h]) = (here[h], after);
                     prefetch(soon.wrapping_add(offsets[h]));
                 }

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use super::grid::{Grid, Row};
+use super::rule::{Around, Rule};
 use crate::codelet::host::Real;
 
 /// Computes inner units row by row.
 ///
 /// # Safety
 /// That of `HostKernel`; `units` have both neighbours.
-pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
-    grid: &Grid<T, INPUTS>,
+pub(super) unsafe fn sweep<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
 ) {
     let rows = inner_rows::<INPUTS>(grid.ny);
@@ -20,7 +21,7 @@ pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
             unsafe {
                 let row = grid.row(unit, y);
                 row.keep(0);
-                points(&row, 1..grid.nx - 1, grid.weight);
+                points(&row, 1..grid.nx - 1, grid.rule);
                 row.keep(grid.nx - 1);
             }
         }
@@ -43,28 +44,22 @@ pub(super) fn inner_rows<const INPUTS: usize>(ny: usize) -> Range<usize> {
 pub(super) unsafe fn points<T: Real, const INPUTS: usize>(
     row: &Row<T, INPUTS>,
     at: Range<usize>,
-    weight: T,
+    rule: impl Rule<T, INPUTS>,
 ) {
     let count = at.len();
     // SAFETY: the caller's contract; the target differs from every input.
     unsafe {
         let input = |i: usize| std::slice::from_raw_parts(row.inputs[i].add(at.start), count);
-        let (here, north) = (input(0), input(1));
+        let rows: [&[T]; INPUTS] = std::array::from_fn(input);
         let west = std::slice::from_raw_parts(row.inputs[0].add(at.start).sub(1), count);
         let east = std::slice::from_raw_parts(row.inputs[0].add(at.start + 1), count);
         let to = std::slice::from_raw_parts_mut(row.to.add(at.start), count);
-        let south = input(2);
-        if INPUTS == 3 {
-            for x in 0..count {
-                to[x] = (((north[x] + south[x]) + (west[x] + east[x])) + here[x]) * weight;
-            }
-        } else {
-            let (below, above) = (input(3), input(4));
-            for x in 0..count {
-                to[x] = (((north[x] + south[x]) + (west[x] + east[x]))
-                    + ((below[x] + above[x]) + here[x]))
-                    * weight;
-            }
+        for x in 0..count {
+            to[x] = rule.point(&Around {
+                rows: rows.map(|row| row[x]),
+                west: west[x],
+                east: east[x],
+            });
         }
     }
 }
