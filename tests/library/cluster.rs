@@ -208,6 +208,8 @@ pub fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkloa
 fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
     let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
+    let by = [0.3, -0.2, 0.1, 0.25, 0.05, 0.15, 0.35];
+    let deep = deep.with_coefficients(&by).expect("seven of them");
     let dense: Vec<(Arc<dyn ClusterWorkload>, u64)> = vec![
         (
             Arc::new(ConvolutionWorkload {
