@@ -149,8 +149,9 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                     };
                     let (west, east) = (here[h].west(before[h]), here[h].east(after));
                     let mut rows = [here[h]; INPUTS];
-                    for (k, row) in rows.iter_mut().enumerate().skip(1) {
-                        *row = input(k);
+                    (rows[1], rows[2]) = (input(1), input(2));
+                    if INPUTS == 5 {
+                        (rows[3], rows[4]) = (input(3), input(4));
                     }
                     results[h] = rule.vector(&Around { rows, west, east });
                     (before[h], here[h]) = (here[h], after);
