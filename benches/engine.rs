@@ -35,6 +35,7 @@ impl Case {
         let mut sim = Sim::new(&self.machine, SimOptions::default()).expect("a machine");
         let stencil = Stencil::new(SIDE, SIDE, None, Precision::F64, 1).expect("a grid");
         let options = Options {
+            superstep: 1,
             tolerance: None,
             steps,
             gpu_memory: self.gpu_memory,

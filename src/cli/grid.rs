@@ -8,8 +8,8 @@ use pdawl::matrix::npy::NpyMatrix;
 use pdawl::quantity::Bytes;
 use pdawl::report::run::workload::StencilParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::workload::Divisible;
 use pdawl::workload::stencil::{Stencil, StencilError, check_finite};
+use pdawl::workload::{Divisible, Supersteps};
 
 use super::cluster::is_first;
 use super::coefficients::Coefficients;
@@ -63,9 +63,14 @@ pub struct Grid {
     #[arg(long, value_name = "2|3", value_parser = integer(2u8..=3))]
     dims: Option<u8>,
 
-    /// Steps, with a barrier after each
+    /// Steps
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = integer(1..=u32::MAX))]
     pub steps: u32,
+
+    /// Steps between two barriers: a device computes its units, and halos as wide as so many
+    /// steps need, before anything moves
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = integer(1..=u32::MAX))]
+    superstep: u32,
 
     /// Floating-point type [default: that of the file, or f64]
     #[arg(long, value_enum)]
@@ -182,6 +187,13 @@ impl Grid {
     /// # Errors
     /// As [`Self::stencil`], except for memory and the file.
     pub fn check(&self) -> Result<(), Failure> {
+        let (superstep, steps) = (self.superstep, self.steps);
+        if superstep > steps {
+            return Err(Failure::usage(
+                format!("--superstep {superstep} is more than the steps, --steps {steps}"),
+                format!("--superstep from 1 to {steps}"),
+            ));
+        }
         match self.input {
             // Only the file knows the grid.
             Some(_) => Ok(()),
@@ -256,6 +268,11 @@ impl Grid {
         unlike.map(|(option, _)| option)
     }
 
+    /// How the steps are divided into supersteps.
+    pub fn supersteps(&self) -> Supersteps {
+        Supersteps::new(self.steps, self.superstep)
+    }
+
     fn explicit(&self) -> Result<Stencil, Failure> {
         match (self.size, self.nx, self.ny) {
             (Some(edge), ..) => self.with_edge(edge),
@@ -304,6 +321,7 @@ impl Grid {
                 coefficients: stencil.coefficients().map(<[f64]>::to_vec),
                 input: self.input.as_ref().map(|path| path.display().to_string()),
                 steps: self.steps,
+                superstep: self.superstep,
                 seed: self.seed,
             }),
         )
@@ -407,7 +425,7 @@ mod tests {
             ),
             (
                 "--size 9 --precision f32 --coefficients 0,1e99,3,4,5",
-                "of north, 1",
+                "of north, 1e99, is not finite in f32",
             ),
             ("--input a.npy --seed 3", "cannot be used with"),
             ("--nx 4.5 --ny 5", "not a number of points"),

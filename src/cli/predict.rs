@@ -74,7 +74,7 @@ impl Stencil {
             grids: 2,
         })?;
         let seed = self.grid.seed;
-        let mut prepared = cluster::stencil::prepare(stencil, self.grid.steps);
+        let mut prepared = cluster::stencil::prepare(stencil, self.grid.supersteps());
         let alone = |machine: &MachineFile| {
             let request = WorkloadRequest::Stencil(&self.grid);
             scaling::alone(machine, request, &self.scaling)
@@ -223,14 +223,11 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
     let workload = asked(of_host(file))?;
     let mut notes = Vec::new();
     let codelet = workload.divisible().codelet();
-    let uncovered = || {
-        Failure::usage(
+    if !command::is_trained(&codelet.name) {
+        return Err(Failure::usage(
             format!("no model covers {}", codelet.name),
             "a stencil without --coefficients, or a matrix",
-        )
-    };
-    if !command::is_trained(&codelet.name) {
-        return Err(uncovered());
+        ));
     }
     let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;
     let modelled = ModelledMachine {
@@ -241,7 +238,9 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let candidates = candidates(&modelled, simulated)?;
-    let work = workload.work().ok_or_else(uncovered)?;
+    let work = workload
+        .work()
+        .map_err(|why| Failure::usage(why, "a stencil with --superstep 1, or a matrix"))?;
     let predictions: Vec<_> = [
         PredictedStrategy::Cpu,
         PredictedStrategy::Gpu,

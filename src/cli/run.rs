@@ -291,7 +291,7 @@ impl Stencil {
                 grids: 2,
             })?;
             let (shape, precision) = (array_shape(&stencil), stencil.precision());
-            let workload = cluster::stencil::prepare(stencil, self.grid.steps);
+            let workload = cluster::stencil::prepare(stencil, self.grid.supersteps());
             let mut paths = options.reading(&[self.grid.input.as_deref()]);
             let (output, array) = (self.output.as_deref(), (&shape[..], precision));
             let result = cluster::stencil::result_file(output, &mut paths, &workload, array)?;

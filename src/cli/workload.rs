@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pdawl::model::StepWork;
 use pdawl::report::Workload;
 use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Divisible, spmv};
+use pdawl::workload::{Divisible, Supersteps, spmv};
 
 use super::failure::Failure;
 use super::grid::{Grid, MemoryBudget, array_shape};
@@ -118,12 +118,18 @@ impl PreparedWorkload {
         }
     }
 
-    /// A step of it, as cost models know it.
-    pub fn work(&self) -> Option<StepWork> {
-        match self {
-            Self::Stencil(_, stencil) => Some(StepWork::of(stencil)),
-            Self::Spmv(_, spmv) => Some(StepWork::of_product(spmv)),
-            Self::Kernel(_) => None,
+    /// A step of it, as cost models know it, or why they do not.
+    pub fn work(&self) -> Result<StepWork, String> {
+        match (self, self.supersteps().size) {
+            (Self::Stencil(_, stencil), 1) => Ok(StepWork::of(stencil)),
+            (Self::Stencil(..), size) => Err(format!(
+                "models predict steps with a barrier after each, not --superstep {size}"
+            )),
+            (Self::Spmv(_, spmv), _) => Ok(StepWork::of_product(spmv)),
+            (Self::Kernel(kernel), _) => {
+                let codelet = kernel.user.codelet();
+                Err(format!("models do not support codelet {}", codelet.name))
+            }
         }
     }
 
@@ -152,6 +158,14 @@ impl PreparedWorkload {
             Self::Stencil(grid, _) => grid.steps,
             Self::Spmv(product, _) => product.steps,
             Self::Kernel(kernel) => kernel.steps(),
+        }
+    }
+
+    /// How its steps are divided into supersteps.
+    pub fn supersteps(&self) -> Supersteps {
+        match self {
+            Self::Stencil(grid, _) => grid.supersteps(),
+            Self::Spmv(..) | Self::Kernel(_) => Supersteps::new(self.steps(), 1),
         }
     }
 

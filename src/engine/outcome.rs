@@ -29,10 +29,12 @@ pub struct DeviceRecord {
     pub worker_most_seconds: f64,
 }
 
-/// One step, from barrier to barrier.
+/// One step, or superstep, from barrier to barrier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepRecord {
     pub step: u32,
+    /// Steps of the workload in it.
+    pub steps: u32,
     pub seconds: f64,
     /// One entry a device.
     pub devices: Vec<DeviceRecord>,

@@ -56,6 +56,7 @@ impl<'a> Trial<'a> {
         };
         let mut sim = Sim::new(self.machine, options).unwrap();
         let options = Options {
+            superstep: 1,
             tolerance: None,
             steps: self.steps,
             gpu_memory: self.gpu_memory,

@@ -106,6 +106,7 @@ impl PreparedRun {
         let outcome = profiled.with(&self.device_use, seed_of(&key, seed), |runtime| {
             instruments.open(runtime);
             let options = Options {
+                superstep: 1,
                 tolerance: None,
                 steps: self.steps,
                 gpu_memory: self.device_use.setting.memory(),

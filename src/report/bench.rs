@@ -177,6 +177,7 @@ mod tests {
                 coefficients: None,
                 input: None,
                 steps: 4,
+                superstep: 1,
                 seed: 1,
             }),
         )

@@ -12,6 +12,7 @@ pub mod dense;
 pub mod kernel;
 pub mod spmv;
 pub mod stencil;
+mod superstep;
 pub mod task_set;
 pub mod transformer;
 
@@ -21,6 +22,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::codelet::{Codelet, Cost, Memory, Value};
+
+pub use superstep::Supersteps;
 
 /// The place of units in memory: a ring of `slots` slots of one unit each. Unit
 /// `unit + i` is in slot `(slot + i) mod slots`.
@@ -101,12 +104,19 @@ pub trait Grid: Divisible {
     /// Dimensions of the space that the points lie in.
     fn dimensions(&self) -> u32;
 
-    /// Units on either side that a unit reads.
+    /// Units on either side that a unit reads in a step.
     fn halo(&self) -> u64;
 
     /// The codelet's arguments for computing `units` from their present
     /// versions in `from` to their next in `to`.
     fn args(&self, units: Range<u64>, from: &Ring, to: &Ring) -> Vec<Value>;
+
+    /// The codelet that computes several steps of `units` at once in host memory, for devices
+    /// that have an implementation of it. Its arguments are those of [`Self::args`], with as
+    /// many halos in `from`, and the number of steps ([`Value::U32`]).
+    fn superstep(&self) -> Option<Arc<Codelet>> {
+        None
+    }
 
     /// Writes the first version of `units` into `bytes`.
     ///

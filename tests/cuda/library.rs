@@ -166,6 +166,17 @@ impl Fake {
         }
     }
 
+    /// From now on each call of BLAS keeps the host for so many microseconds.
+    pub fn hesitate(&self, microseconds: i32) {
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn(i32)>(b"fake_hesitate\0");
+            function.expect("it is there")(microseconds);
+        }
+    }
+
     /// Handles of libraries that were not destroyed.
     pub fn handles(&self) -> i32 {
         // SAFETY: the library has this function.

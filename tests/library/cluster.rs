@@ -258,7 +258,10 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
             5,
         ),
         (Arc::new(BandsWorkload::stencil(stencil, 5)), 1),
-        (Arc::new(BandsWorkload::stencil(deep, 9)), 1),
+        (
+            Arc::new(BandsWorkload::stencil(deep, 9).with_superstep(4)),
+            1,
+        ),
     ];
     dense.into_iter().chain(sparse(seed)).collect()
 }
@@ -323,7 +326,7 @@ const PLACEMENTS: [Placement; 6] = [
 /// Subtasks of a workload, or the least pieces of work of a co-run.
 fn subtasks(workload: &dyn ClusterWorkload) -> u64 {
     if let Some(bands) = workload.bands() {
-        return bands.steps.into();
+        return bands.supersteps.count().into();
     }
     let ids: Vec<_> = (0..8).map(pdawl::cluster::space::SpaceId).collect();
     let tasks = (0..workload.tasks()).map(|number| workload.task(number, &ids).count());

@@ -10,6 +10,7 @@ use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::runtime::CommandKind;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl::workload::Supersteps;
 use pdawl::workload::stencil::Stencil;
 use proptest::prelude::*;
 
@@ -22,15 +23,13 @@ fn corun(
     runtime: &mut ShuffledRuntime,
     stencil: &Stencil,
     seed: u64,
-    stream: Stream,
+    (supersteps, stream): (Supersteps, Stream),
 ) -> Result<Outcome, CorunError> {
     let options = Options {
-        tolerance: None,
-        steps: STEPS,
-        gpu_memory: None,
         stream,
         verify: true,
         trace: Tracing::Commands,
+        ..Options::of(supersteps)
     };
     let corun = Corun::open(runtime, stencil, &options)?;
     let balancer = Box::new(RandomBalancer::new(corun.setup(), seed));
@@ -53,8 +52,18 @@ struct Case {
     weighted: bool,
     /// Memory of each device in units; `None` for a device on host memory.
     memories: Vec<Option<u64>>,
+    supersteps: Supersteps,
     stream: Stream,
     seed: u64,
+}
+
+/// Some steps with a barrier after each, or after up to 40, which is more than most grids
+/// have units.
+fn supersteps() -> impl Strategy<Value = Supersteps> {
+    prop_oneof![
+        Just(Supersteps::new(STEPS, 1)),
+        (1u32..45, 2u32..41).prop_map(|(steps, size)| Supersteps::new(steps, size)),
+    ]
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -63,6 +72,7 @@ fn case() -> impl Strategy<Value = Case> {
         proptest::option::weighted(0.25, 3u64..14),
         any::<(bool, bool)>(),
         proptest::collection::vec(proptest::option::of(13u64..200), 1..5),
+        supersteps(),
         (
             proptest::option::of(0u64..70),
             proptest::option::of(1u32..9),
@@ -70,7 +80,7 @@ fn case() -> impl Strategy<Value = Case> {
         any::<u64>(),
     )
         .prop_map(
-            |((nx, ny), nz, (single, weighted), memories, stream, seed)| Case {
+            |((nx, ny), nz, (single, weighted), memories, supersteps, stream, seed)| Case {
                 nx,
                 ny,
                 nz,
@@ -81,6 +91,7 @@ fn case() -> impl Strategy<Value = Case> {
                 },
                 weighted,
                 memories,
+                supersteps,
                 stream: Stream {
                     chunk: stream.0,
                     queues: stream.1,
@@ -108,8 +119,14 @@ impl Case {
     /// Bytes of a device's memory: this number of units, at least what its queues
     /// need.
     fn bytes(&self, units: u64) -> u64 {
-        let least = 4 * u64::from(self.stream.queues.unwrap_or(3)) + 1;
+        let halos = 4 * u64::from(self.supersteps.size) - 2;
+        let least = (2 + halos) * u64::from(self.stream.queues.unwrap_or(3)) + 1;
         units.max(least) * self.unit_bytes()
+    }
+
+    fn run(&self, runtime: &mut ShuffledRuntime) -> Result<Outcome, CorunError> {
+        let how = (self.supersteps, self.stream);
+        corun(runtime, &self.stencil(), self.seed, how)
     }
 
     fn runtime(&self, fault: Option<Fault>) -> ShuffledRuntime {
@@ -124,8 +141,8 @@ impl Case {
 }
 
 /// Asserts that each unit is computed once in each step.
-fn once_a_step(runtime: &ShuffledRuntime, units: u64) {
-    for step in 0..STEPS {
+fn once_a_step(runtime: &ShuffledRuntime, units: u64, steps: u32) {
+    for step in 0..steps {
         let mut count = vec![0u32; units as usize];
         for (phase, range) in &runtime.launched {
             if *phase == Some(step) {
@@ -142,13 +159,17 @@ proptest! {
     #[test]
     fn every_unit_once_and_bit_for_bit(case in case()) {
         let mut runtime = case.runtime(None);
-        let outcome = corun(&mut runtime, &case.stencil(), case.seed, case.stream).unwrap();
+        let outcome = case.run(&mut runtime).unwrap();
         prop_assert_eq!(outcome.verified, Some(true));
         prop_assert_eq!(outcome.max_abs_error, Some(0.0));
-        prop_assert_eq!(outcome.steps.len() as u32, STEPS);
+        prop_assert_eq!(outcome.steps.len() as u32, case.supersteps.count());
+        let steps: u32 = outcome.steps.iter().map(|step| step.steps).sum();
+        prop_assert_eq!(steps, case.supersteps.steps);
         prop_assert!(runtime.is_bare(), "a run leaves nothing behind");
         let units = case.nz.unwrap_or(case.ny);
-        once_a_step(&runtime, units);
+        if case.supersteps.size == 1 {
+            once_a_step(&runtime, units, case.supersteps.steps);
+        }
         for (index, step) in outcome.steps.iter().enumerate() {
             prop_assert_eq!(step.step as usize, index);
             prop_assert_eq!(step.devices.iter().map(|d| d.units).sum::<u64>(), units);
@@ -170,7 +191,7 @@ proptest! {
     ) {
         let fault = Fault { device: victim.index(case.memories.len()), after };
         let mut runtime = case.runtime(Some(fault));
-        match corun(&mut runtime, &case.stencil(), case.seed, case.stream) {
+        match case.run(&mut runtime) {
             Ok(outcome) => {
                 prop_assert_eq!(outcome.verified, Some(true));
                 prop_assert!(outcome.losses.len() <= 1);
@@ -191,6 +212,7 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
         ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
     let stop = AtomicBool::new(false);
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: 1000,
         gpu_memory: None,
@@ -226,7 +248,7 @@ fn what_cannot_run_says_why() {
             &mut ShuffledRuntime::new(devices, 1, None),
             &stencil,
             1,
-            Stream::default(),
+            (Supersteps::new(STEPS, 1), Stream::default()),
         )
     };
     assert!(matches!(run(vec![]), Err(CorunError::NoDevice)));
@@ -278,6 +300,7 @@ fn halos_and_units_go_directly_from_gpu_to_gpu() {
     let mut runtime = Sim::new(&machine, sim).unwrap();
     let stencil = Stencil::new(64, 300, None, Precision::F32, 1).unwrap();
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: 4,
         gpu_memory: None,

@@ -36,6 +36,7 @@ fn run(
     };
     let mut sim = Sim::new(&file.expect("a shipped machine"), options).expect("a simulator");
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: STEPS,
         gpu_memory: None,

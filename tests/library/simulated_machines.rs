@@ -104,6 +104,7 @@ impl Case {
         let mut sim = Sim::new(&self.file(), options).unwrap();
         let grid = self.grid();
         let options = Options {
+            superstep: 1,
             tolerance: None,
             steps,
             gpu_memory: self.gpu_memory,

@@ -26,6 +26,7 @@ fn corun(
 ) -> Result<Outcome, CorunError> {
     let options = Options {
         steps: STEPS,
+        superstep: 1,
         tolerance: None,
         gpu_memory: None,
         stream,
@@ -356,6 +357,7 @@ fn page_ranks_end_where_a_plain_loop_does() {
         let mut runtime = ShuffledRuntime::new(devices, 5, None);
         let options = Options {
             steps: 1000,
+            superstep: 1,
             tolerance: Some(tolerance),
             gpu_memory: None,
             stream: Stream::default(),

@@ -72,6 +72,7 @@ fn run(
     let mut sim = Sim::new(machine, SimOptions::default()).unwrap();
     let strategy: Strategy = strategy.parse().unwrap();
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: STEPS,
         gpu_memory,

@@ -75,6 +75,7 @@ type Case<'a> = (&'a dyn Divisible, u32);
 
 fn options(steps: u32) -> Options {
     Options {
+        superstep: 1,
         tolerance: None,
         steps,
         gpu_memory: None,

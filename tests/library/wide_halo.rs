@@ -156,16 +156,23 @@ impl Grid for WideGrid {
 }
 
 /// Runs a grid on devices with memory for so many units, or on host memory, divided at
-/// random. Returns whether the result is right.
-fn is_right(units: u64, memories: &[Option<u64>], stream: Stream, seed: u64) -> bool {
+/// random, with barriers after so many steps. Returns whether the result is right.
+fn is_right(
+    (units, superstep): (u64, u32),
+    memories: &[Option<u64>],
+    stream: Stream,
+    seed: u64,
+) -> bool {
     let grid = WideGrid { units };
-    let least = (2 + 2 * HALO) * u64::from(stream.queues.unwrap_or(3)) + 1;
+    let halos = HALO * (4 * u64::from(superstep.min(STEPS)) - 2);
+    let least = (2 + halos) * u64::from(stream.queues.unwrap_or(3)) + 1;
     let bytes = |units: u64| units.max(least) * grid.unit_bytes();
     let devices = (memories.iter().enumerate())
         .map(|(i, units)| device(&format!("d{i}"), units.map(bytes)))
         .collect();
     let mut runtime = ShuffledRuntime::new(devices, seed, None).with_ways(seed);
     let options = Options {
+        superstep,
         tolerance: None,
         steps: STEPS,
         gpu_memory: None,
@@ -192,7 +199,12 @@ fn a_halo_of_an_earlier_version_is_no_halo() {
         queues: Some(2),
     };
     let memories = [None, None, Some(48), Some(20)];
-    assert!(is_right(29, &memories, stream, 2_633_661_055_897_865_894));
+    assert!(is_right(
+        (29, 1),
+        &memories,
+        stream,
+        2_633_661_055_897_865_894
+    ));
 }
 
 /// All units are held, divided anew now and then, and steps may run ahead of their reports.
@@ -241,7 +253,7 @@ impl Balancer for HoldsAll {
 /// Whether devices with memory for so many units, which hold all of a grid, compute the right
 /// result in an order that this seed chooses, and whether a launch of a step ran before one of
 /// an earlier step.
-fn ahead(units: u64, memories: &[u64], seed: u64) -> (bool, bool) {
+fn ahead((units, superstep): (u64, u32), memories: &[u64], seed: u64) -> (bool, bool) {
     let grid = WideGrid { units };
     let bytes = |units: u64| units * grid.unit_bytes();
     let devices = (memories.iter().enumerate())
@@ -253,6 +265,7 @@ fn ahead(units: u64, memories: &[u64], seed: u64) -> (bool, bool) {
         queues: Some(1),
     };
     let options = Options {
+        superstep,
         tolerance: None,
         steps: 2 * STEPS,
         gpu_memory: None,
@@ -283,7 +296,7 @@ fn ahead(units: u64, memories: &[u64], seed: u64) -> (bool, bool) {
 /// the one before.
 #[test]
 fn several_devices_run_ahead() {
-    let found: Vec<(bool, bool)> = (0..40).map(|seed| ahead(40, &[50; 3], seed)).collect();
+    let found: Vec<(bool, bool)> = (0..40).map(|seed| ahead((40, 1), &[50; 3], seed)).collect();
     assert!(found.iter().all(|(right, _)| *right), "{found:?}");
     assert!(found.iter().any(|(_, ahead)| *ahead), "{found:?}");
 }
@@ -296,11 +309,15 @@ proptest! {
     fn steps_that_run_ahead_are_right(
         units in 20u64..60,
         spare in proptest::collection::vec(0u64..60, 2..5),
+        superstep in 1u32..6,
         seed in any::<u64>(),
     ) {
-        let each = units.div_ceil(spare.len() as u64) + 24;
+        // A chunk's buffers, the ring's spare slots and a window.
+        let beside = HALO * u64::from(superstep);
+        let least = 2 + 4 * beside + 3 * beside + 2;
+        let each = (units.div_ceil(spare.len() as u64) + least) * 16 / 15 + 1;
         let memories: Vec<u64> = spare.iter().map(|spare| each + spare).collect();
-        prop_assert!(ahead(units, &memories, seed).0);
+        prop_assert!(ahead((units, superstep), &memories, seed).0);
     }
 
     #[test]
@@ -309,9 +326,10 @@ proptest! {
         memories in proptest::collection::vec(proptest::option::of(0u64..200), 1..5),
         chunk in proptest::option::of(0u64..70),
         queues in proptest::option::of(1u32..9),
+        superstep in 1u32..9,
         seed in any::<u64>(),
     ) {
         let stream = Stream { chunk, queues };
-        prop_assert!(is_right(units, &memories, stream, seed));
+        prop_assert!(is_right((units, superstep), &memories, stream, seed));
     }
 }

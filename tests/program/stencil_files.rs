@@ -299,7 +299,7 @@ fn options_that_contradict_a_file_are_refused() {
         ("--coefficients 1,2,3,4,e", "of east, 'e', is not a number"),
         (
             "--size 9 --precision f32 --coefficients 1,2,3,1e99,5",
-            "of west, 1",
+            "of west, 1e99, is not finite in f32",
         ),
         ("--input flat.npy --output flat.npy", "would be overwritten"),
     ] {

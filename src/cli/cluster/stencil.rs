@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::ElementType;
+use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::BandsWorkload;
 use pdawl::workload::stencil::{FirstVersion, Stencil};
 
@@ -16,7 +17,8 @@ use crate::cli::paths::Paths;
 pub const BANDS: &str = "a stencil, whose nodes share its rows or planes in one co-run";
 
 /// So many steps of a stencil.
-pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
+pub fn prepare(stencil: Stencil, supersteps: Supersteps) -> PreparedWorkload {
+    let steps = supersteps.steps;
     let (nx, ny, nz) = stencil.shape();
     let third = nz.map_or(String::new(), |nz| format!(" x {nz}"));
     let rule = stencil.coefficients().map_or(String::new(), |numbers| {
@@ -28,7 +30,10 @@ pub fn prepare(stencil: Stencil, steps: u32) -> PreparedWorkload {
         FirstVersion::File(file) => format!("from {}", file.path().display()),
     };
     let size = format!("{nx} x {ny}{third}{rule}, {steps} steps, {first}");
-    PreparedWorkload::of_bands(BandsWorkload::stencil(stencil, steps), size)
+    PreparedWorkload::of_bands(
+        BandsWorkload::stencil(stencil, steps).with_superstep(supersteps.size),
+        size,
+    )
 }
 
 /// The file of the last version, an array of this shape.

@@ -79,7 +79,7 @@ pub struct ModelSearch<'a> {
     pub fp64: bool,
     /// The work of a step; `None` if models do not support the codelet. It is called
     /// only if there is a model, since the analysis of a matrix takes time.
-    pub work: &'a dyn Fn() -> Option<StepWork>,
+    pub work: &'a dyn Fn() -> Result<StepWork, String>,
     pub gpu_memory: Option<u64>,
 }
 
@@ -139,10 +139,7 @@ impl ModelSearch<'_> {
             what: error.to_string(),
             remedy: None,
         })?;
-        let work = (self.work)().ok_or_else(|| NoModel {
-            what: format!("models do not support codelet {}", self.codelet),
-            remedy: None,
-        })?;
+        let work = (self.work)().map_err(|what| NoModel { what, remedy: None })?;
         let plan = planned(&work, &candidates, self.chosen);
         let plan = plan.ok_or_else(|| NoModel {
             what: format!("model {} finds no plan for these devices", bundle.name),
@@ -307,7 +304,7 @@ mod tests {
             chosen: false,
             codelet: "stencil7-f32",
             fp64: false,
-            work: &|| Some(StepWork::of(&stencil)),
+            work: &|| Ok(StepWork::of(&stencil)),
             gpu_memory: None,
         };
         let missing = |named: Option<Bundle>| search.serving(named).err().unwrap().note().unwrap();

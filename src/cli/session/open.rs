@@ -72,12 +72,11 @@ impl Session {
         Ok(Self {
             machine,
             options: corun::Options {
-                steps: workload.steps(),
                 tolerance: workload.tolerance(),
                 gpu_memory: args.gpu_memory.map(|size| size.0),
-                stream: corun::Stream::default(),
                 verify,
                 trace: corun::Tracing::Sums,
+                ..corun::Options::of(workload.supersteps())
             },
             workload,
             model,

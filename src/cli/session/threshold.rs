@@ -25,7 +25,7 @@ pub fn planned(
         let Some(other) = best.0.with_irregular(part) else {
             break;
         };
-        let planned = other.work().and_then(|work| best.1.planned_for(work));
+        let planned = other.work().ok().and_then(|work| best.1.planned_for(work));
         if let Some(mut planned) = planned.filter(|p| p.seconds() < WORTH_IT * best.1.seconds()) {
             planned.notes.push(format!(
                 "the longest {:.0} % of the rows may go to the CPU first, as the model plans",

@@ -61,7 +61,8 @@ impl RunState<'_, '_> {
             if !self.context.spoiled {
                 self.note_ahead(&current);
                 done += 1;
-                (control.progress)(done, steps);
+                let supersteps = self.options.supersteps();
+                (control.progress)(supersteps.done(done), self.options.steps);
                 more &= !control.stop.load(Ordering::Relaxed);
                 if done < steps {
                     self.context.lose_absent(done)?;
@@ -118,6 +119,7 @@ impl RunState<'_, '_> {
         let ended = jobs.iter().map(|job| job.ended).max().unwrap_or(0);
         let frame = Frame {
             step: current.step,
+            steps: self.options.supersteps().length(current.step),
             began: self.barrier,
             ended: ended.max(self.barrier),
             moved: 0,

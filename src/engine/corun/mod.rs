@@ -39,8 +39,11 @@ mod record;
 mod run;
 pub mod session;
 mod step;
+mod superstep;
 
 use std::sync::atomic::AtomicBool;
+
+use crate::workload::Supersteps;
 
 pub use error::CorunError;
 pub use form::{Later, When, grid, kernel, product};
@@ -74,6 +77,8 @@ pub const PROBE: &str = "probe";
 pub struct Options {
     /// Steps to compute, at least 1.
     pub steps: u32,
+    /// Steps between two barriers, at least 1; more than 1 with grids only.
+    pub superstep: u32,
     /// End when all changes in a step sum to at most this, where the workload sums them.
     pub tolerance: Option<f64>,
     /// Most bytes to use of a device's own memory; `None`: what it has.
@@ -89,14 +94,25 @@ pub struct Options {
 impl Options {
     /// All of so many steps, in all of the memory, neither compared nor traced.
     pub fn of_steps(steps: u32) -> Self {
+        Self::of(Supersteps::new(steps, 1))
+    }
+
+    /// The same in supersteps.
+    pub fn of(Supersteps { steps, size }: Supersteps) -> Self {
         Self {
             steps,
+            superstep: size,
             tolerance: None,
             gpu_memory: None,
             stream: Stream::default(),
             verify: false,
             trace: Tracing::None,
         }
+    }
+
+    /// How the steps are divided into supersteps.
+    pub fn supersteps(&self) -> Supersteps {
+        Supersteps::new(self.steps, self.superstep)
     }
 }
 

@@ -79,7 +79,7 @@ impl<'r, 'w> Corun<'r, 'w> {
             .map(|bandwidth| bandwidth / workload.unit_bytes() as f64);
         let setup = Setup {
             units: length(&units),
-            steps: options.steps,
+            steps: options.supersteps().count(),
             devices: views.collect(),
             direct,
             published: match spaces.iter().any(|space| space.capacity.is_none()) {

@@ -14,6 +14,8 @@ const SECOND: f64 = 1e9;
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     pub step: u32,
+    /// Steps of the workload in it.
+    pub steps: u32,
     pub began: Nanos,
     pub ended: Nanos,
     pub moved: u64,
@@ -142,6 +144,7 @@ pub fn record(
     }
     StepRecord {
         step: frame.step,
+        steps: frame.steps,
         seconds: (frame.ended - frame.began) as f64 / SECOND,
         devices,
         moved: frame.moved,
@@ -192,6 +195,7 @@ mod tests {
         use CommandKind::{Launch, Read, Write};
         let frame = Frame {
             step: 7,
+            steps: 1,
             began: 100,
             ended: 200,
             moved: 3,

@@ -98,7 +98,8 @@ impl<'r, 'w> RunState<'r, 'w> {
         self.set_up(None)?;
         (control.progress)(0, self.options.steps);
         self.start_clock();
-        let (mut step, mut steps) = (0, self.options.steps);
+        let supersteps = self.options.supersteps();
+        let (mut step, mut steps) = (0, supersteps.count());
         loop {
             while step < steps {
                 self.begin_step(step)?;
@@ -114,7 +115,7 @@ impl<'r, 'w> RunState<'r, 'w> {
                         step = 0;
                     }
                 }
-                (control.progress)(step, steps);
+                (control.progress)(supersteps.done(step), self.options.steps);
                 if step > 0 && self.has_converged() {
                     steps = step;
                 }
@@ -182,7 +183,7 @@ impl<'r, 'w> RunState<'r, 'w> {
         let context = &mut self.context;
         context.lose_absent(steps)?;
         if let Some(loss) = context.losses.last_mut() {
-            loss.repeated = steps;
+            loss.repeated = self.options.supersteps().done(steps);
         }
         context.spoiled = false;
         context.jobs.clear();
@@ -412,8 +413,9 @@ impl<'r, 'w> RunState<'r, 'w> {
         Ok(!self.context.spoiled)
     }
 
-    /// Verifies the result of `steps` steps if asked, and ends the run.
+    /// Verifies the result of so many steps of the engine if asked, and ends the run.
     fn close(mut self, steps: u32, stop: &AtomicBool) -> Result<Outcome, CorunError> {
+        let steps = self.options.supersteps().done(steps);
         let (form, context, outcome) = (&mut self.form, &mut self.context, &mut self.outcome);
         let recorded: f64 = outcome.steps.iter().map(|s| s.seconds).sum();
         outcome.seconds = recorded + self.lost_seconds;

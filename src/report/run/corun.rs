@@ -1,6 +1,6 @@
 //! A co-run: its part of a report, and the report of an outcome of the engine.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,11 +48,13 @@ pub struct CoRun {
     pub model: Option<Model>,
 }
 
-/// A step.
+/// A step, or a superstep: several steps between two barriers.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Step {
     /// From 0.
     pub step: u32,
+    /// Steps of the workload in it.
+    pub steps: u32,
     /// From barrier to barrier.
     pub seconds: f64,
     /// The fraction of the step's units, by device.
@@ -61,6 +63,13 @@ pub struct Step {
     pub imbalance: f64,
     /// Units that moved to another device at the step's begin.
     pub moved: u64,
+}
+
+impl CoRun {
+    /// Steps of the workload that were computed, those that were computed again twice.
+    pub fn done(&self) -> u64 {
+        self.steps.iter().map(|step| u64::from(step.steps)).sum()
+    }
 }
 
 /// The cost model of a run. Its seconds are expected, not measured.
@@ -99,8 +108,11 @@ pub struct Single {
 /// The report of a co-run, compared with single devices.
 pub fn report(outcome: &Outcome, context: Context, comparison: Vec<Single>) -> Report {
     // A step that was computed again has two records.
-    let distinct: BTreeSet<u32> = outcome.steps.iter().map(|s| s.step).collect();
-    let points = (context.workload.points()).saturating_mul(distinct.len() as u64);
+    let distinct: BTreeMap<u32, u32> = (outcome.steps.iter())
+        .map(|record| (record.step, record.steps))
+        .collect();
+    let steps: u64 = distinct.values().map(|steps| u64::from(*steps)).sum();
+    let points = (context.workload.points()).saturating_mul(steps);
     let lost = outcome.losses.iter().map(|loss| Lost {
         device: Some(device_name(&outcome.devices, loss.device)),
         step: Some(loss.step),
@@ -202,6 +214,7 @@ fn step(record: &StepRecord) -> Step {
     let all = record.devices.iter().map(|d| d.units).sum();
     Step {
         step: record.step,
+        steps: record.steps,
         seconds: record.seconds,
         shares: (record.devices.iter().map(|d| fraction(d.units, all))).collect(),
         imbalance: record.imbalance(),

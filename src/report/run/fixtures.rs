@@ -26,6 +26,7 @@ pub fn outcome() -> Outcome {
                 ..DeviceRecord::default()
             };
             StepRecord {
+                steps: 1,
                 step,
                 seconds: 0.1,
                 devices: vec![record(host, 0.0), record(100 - host, 0.04)],
@@ -99,6 +100,7 @@ pub fn context() -> Context {
                 coefficients: None,
                 input: None,
                 steps: 4,
+                superstep: 1,
                 seed: 1,
             }),
         ),

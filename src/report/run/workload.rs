@@ -42,6 +42,8 @@ pub struct StencilParameters {
     pub input: Option<String>,
     /// Requested steps.
     pub steps: u32,
+    /// Steps between two barriers.
+    pub superstep: u32,
     /// Seed of random initial data, and of a simulation's noise.
     pub seed: u64,
 }
@@ -192,6 +194,14 @@ impl Workload {
             Parameters::Stencil(grid) => grid.steps,
             Parameters::Spmv(product) => product.steps,
             Parameters::Kernel(kernel) => kernel.steps,
+            _ => 1,
+        }
+    }
+
+    /// Steps between two barriers of a co-run.
+    pub fn superstep(&self) -> u32 {
+        match &self.parameters {
+            Parameters::Stencil(grid) => grid.superstep,
             _ => 1,
         }
     }

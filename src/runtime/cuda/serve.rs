@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::backend::CudaBackend;
+use super::gate::Gate;
 use super::handle::Event;
 use super::launch::{LaunchEnv, Prepared, Stopped, lend, prepare};
 use super::library::choice::{Key, Turn};
@@ -33,6 +34,14 @@ struct Candidate<'a> {
     key: Key,
     turn: Turn,
     work: f64,
+}
+
+/// How a library would serve a launch on a device, if one can, and the kind of the launch.
+fn described(index: usize, launch: &Launch) -> Option<(&LibraryKernel, LibraryLaunch, Key)> {
+    let kernel = launch.codelet.library.as_ref()?;
+    let described = (kernel.launch)(&launch.units, &launch.args)?;
+    let key = Key::new(index, &launch.codelet.name, &described.sizes);
+    Some((kernel, described, key))
 }
 
 impl CudaBackend {
@@ -119,10 +128,8 @@ impl CudaBackend {
     /// How a library would serve a launch, and whether it does.
     fn candidate<'a>(&mut self, index: usize, launch: &'a Launch) -> Option<Candidate<'a>> {
         let libraries = self.libraries.as_mut()?;
-        let kernel = launch.codelet.library.as_ref()?;
-        let described = (kernel.launch)(&launch.units, &launch.args)?;
+        let (kernel, described, key) = described(index, launch)?;
         let device = &self.devices[index];
-        let key = Key::new(index, &launch.codelet.name, &described.sizes);
         let work = match launch.cost.flops > 0.0 {
             true => launch.cost.flops,
             false => launch.cost.bytes,
@@ -146,23 +153,15 @@ impl CudaBackend {
     /// What serves a launch from now on, with the description of a library's calls; `None`
     /// while both are tried.
     pub(super) fn settled<'a>(&self, index: usize, launch: &'a Launch) -> Option<Served<'a>> {
-        let own = Some(None);
-        if self.libraries.is_none() {
-            return own;
-        }
-        let Some(kernel) = &launch.codelet.library else {
-            return own;
+        let described = self.libraries.is_some().then(|| described(index, launch));
+        let Some((kernel, described, key)) = described.flatten() else {
+            return Some(None);
         };
-        let Some(described) = (kernel.launch)(&launch.units, &launch.args) else {
-            return own;
+        let serves = match launch.codelet.opencl {
+            Some(_) => self.choices.serves(&key)?,
+            None => Implementation::Library,
         };
-        let key = Key::new(index, &launch.codelet.name, &described.sizes);
-        match self.choices.serves(&key) {
-            _ if launch.codelet.opencl.is_none() => Some(Some((kernel, described))),
-            Some(Implementation::Library) => Some(Some((kernel, described))),
-            Some(Implementation::Own) => own,
-            None => None,
-        }
+        Some((serves == Implementation::Library).then_some((kernel, described)))
     }
 
     /// A launch prepared by our kernels or a library, which may refuse it.
@@ -220,6 +219,8 @@ impl CudaBackend {
             }
         }
         let measured = candidate.filter(|candidate| candidate.turn.is_measured);
+        let gate = measured.map(|_| Gate::close(&queue.stream)).transpose();
+        let gate = gate.map_err(|failure| device.failed(failure))?;
         let begin = measured.map(|_| device.record(&queue.stream, true));
         let begin = begin
             .transpose()
@@ -243,6 +244,7 @@ impl CudaBackend {
         if let (Some(begin), Some(candidate)) = (begin, measured) {
             let end = device.record(&queue.stream, true);
             let end = end.map_err(|failure| device.failed(failure))?;
+            drop(gate);
             self.measured.push(Measured {
                 key: candidate.key.clone(),
                 implementation: candidate.turn.implementation,

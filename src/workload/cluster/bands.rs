@@ -11,13 +11,13 @@ use crate::codelet::Precision;
 use crate::verify::Checked;
 use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Grid};
+use crate::workload::{Divisible, Grid, Supersteps};
 
 /// A co-run over nodes.
 #[derive(Clone, Copy)]
 pub struct Bands<'a> {
     pub workload: &'a dyn Divisible,
-    pub steps: u32,
+    pub supersteps: Supersteps,
     /// End when all changes in a step sum to at most this, where the workload sums them.
     pub tolerance: Option<f64>,
     /// The rows of the result that the node has which computed some units.
@@ -40,7 +40,7 @@ enum Divided {
 #[derive(Clone)]
 pub struct BandsWorkload {
     divided: Divided,
-    steps: u32,
+    supersteps: Supersteps,
     tolerance: Option<f64>,
     rows: Arc<RowsOf>,
 }
@@ -54,9 +54,17 @@ impl BandsWorkload {
     pub fn stencil(stencil: Stencil, steps: u32) -> Self {
         Self {
             divided: Divided::Stencil(Arc::new(stencil)),
-            steps,
+            supersteps: Supersteps::new(steps, 1),
             tolerance: None,
             rows: Arc::new(Range::clone),
+        }
+    }
+
+    /// With barriers, and messages, after so many steps only.
+    pub fn with_superstep(self, size: u32) -> Self {
+        Self {
+            supersteps: Supersteps::new(self.supersteps.steps, size),
+            ..self
         }
     }
 
@@ -79,7 +87,7 @@ impl BandsWorkload {
         };
         Self {
             divided: Divided::Product(spmv),
-            steps,
+            supersteps: Supersteps::new(steps, 1),
             tolerance,
             rows: Arc::new(rows),
         }
@@ -137,13 +145,13 @@ impl ClusterWorkload for BandsWorkload {
 
     /// Steps.
     fn tasks(&self) -> u64 {
-        self.steps.into()
+        self.supersteps.steps.into()
     }
 
     fn bands(&self) -> Option<Bands<'_>> {
         Some(Bands {
             workload: self.divisible(),
-            steps: self.steps,
+            supersteps: self.supersteps,
             tolerance: self.tolerance,
             rows: &*self.rows,
             figure: FIGURE,
@@ -160,7 +168,7 @@ impl ClusterWorkload for BandsWorkload {
 
     fn shortened(&self, tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
         Some(Box::new(Self {
-            steps: tasks as u32,
+            supersteps: Supersteps::new(tasks as u32, self.supersteps.size),
             ..self.clone()
         }))
     }
@@ -169,7 +177,7 @@ impl ClusterWorkload for BandsWorkload {
     /// are few, a node computes them again for some units of its blocks; otherwise the first
     /// node computes the whole result.
     fn check(&self) -> Check<'_> {
-        let steps = self.steps;
+        let steps = self.supersteps.steps;
         match &self.divided {
             Divided::Stencil(stencil)
                 if UNITS as u64 * NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>

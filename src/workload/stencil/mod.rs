@@ -145,7 +145,7 @@ impl Stencil {
         if let Some((point, value)) = named.find(|(_, number)| !is_finite(**number)) {
             return Err(StencilError::NotFinite {
                 point,
-                value: value.to_string(),
+                value: format!("{value:?}"),
                 precision: self.precision.name(),
             });
         }
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(with(None, Precision::F64, &large), "");
         let error = with(None, Precision::F32, &large);
         assert!(
-            error.contains("of south, 1") && error.ends_with("in f32"),
+            error.contains("of south, 1e300,") && error.ends_with("in f32"),
             "{error}"
         );
         assert!(with(None, Precision::F64, &[f64::NAN; 5]).contains("of centre, NaN"));

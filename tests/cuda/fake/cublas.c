@@ -79,6 +79,7 @@ static int begin(const char *call, Handle *handle, Work *work) {
     int code = failure(call);
     if (code)
         return code;
+    hesitate();
     if (!handle->stream || !handle->room)
         return NOT_INITIALIZED;
     work->room = handle->room;

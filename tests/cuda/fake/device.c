@@ -86,6 +86,16 @@ void count_handles(int change) { __atomic_add_fetch(&handles, change, __ATOMIC_S
 /* From now on each computation of a library takes so many microseconds more. */
 void fake_delay(int microseconds) { delay = (unsigned)microseconds; }
 
+static unsigned hesitation;
+
+/* From now on each call of BLAS keeps the host for so many microseconds. */
+void fake_hesitate(int microseconds) { hesitation = (unsigned)microseconds; }
+
+void hesitate(void) {
+    if (hesitation)
+        usleep(hesitation);
+}
+
 void take_time(void) {
     pthread_mutex_unlock(&lock);
     if (delay)

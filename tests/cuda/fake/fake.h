@@ -120,6 +120,9 @@ void enqueue_computation(Stream *stream, Kernel kernel, const void *arguments, s
 /* Counts the handles of libraries that were not destroyed. */
 void count_handles(int change);
 
+/* Keeps the host, if a test wants calls of BLAS to take long. The lock is not held. */
+void hesitate(void);
+
 /* Lets time pass while others go on, if a test wants computations of libraries to take long. */
 void take_time(void);
 

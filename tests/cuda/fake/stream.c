@@ -14,10 +14,12 @@ typedef struct {
 } Copy;
 
 typedef struct Command {
-    enum { COPY, LAUNCH, GRAPH, RECORD, WAIT } kind;
+    enum { COPY, LAUNCH, GRAPH, RECORD, WAIT, CALL } kind;
     Copy copy;
     Launch launch;
     Kernel kernel;
+    void (*function)(void *);
+    void *data;
     Executable *graph;
     /* Which launch of the graph it is. */
     uint64_t number;
@@ -87,6 +89,13 @@ static void carry_out(Stream *stream, Command *command) {
     case WAIT:
         while (command->event->reached < command->record && !command->event->context->lost)
             pthread_cond_wait(&changed, &lock);
+        break;
+    case CALL:
+        if (works) {
+            pthread_mutex_unlock(&lock);
+            command->function(command->data);
+            pthread_mutex_lock(&lock);
+        }
         break;
     }
 }
@@ -288,6 +297,15 @@ int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
         command.kernel = bind_arguments(function, arguments, &command.launch);
         enqueue(stream, command);
     }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuLaunchHostFunc(Stream *stream, void (*function)(void *), void *data) {
+    pthread_mutex_lock(&lock);
+    int code = fault("cuLaunchHostFunc", stream->context);
+    if (code == SUCCESS)
+        enqueue(stream, (Command){.kind = CALL, .function = function, .data = data});
     pthread_mutex_unlock(&lock);
     return code;
 }

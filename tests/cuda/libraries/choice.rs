@@ -115,6 +115,22 @@ fn the_faster_implementation_stays_and_every_result_is_right() {
     }
 }
 
+/// Ours takes 100 ms, of which the host has no part.
+#[test]
+fn what_the_host_takes_to_enqueue_is_not_measured() {
+    let fake = fake();
+    fake.hesitate(60_000);
+    let mut bench = Bench::on(machine("cuda0"));
+    for _ in 0..4 {
+        bench.launch(None);
+    }
+    fake.hesitate(0);
+    bench.launch(None);
+    let told = bench.told();
+    assert_eq!(told.serves, Some(Implementation::Library), "{told:?}");
+    assert!(told.library_seconds.unwrap() < 0.05, "{told:?}");
+}
+
 #[test]
 fn repeated_launches_are_tried_alike_and_served_by_what_was_faster() {
     let _fake = fake();

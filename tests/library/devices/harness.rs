@@ -50,6 +50,7 @@ pub fn corun(
     make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps: STEPS,
         gpu_memory,

@@ -99,6 +99,7 @@ pub fn run(
             .push((position, bytes.to_vec()));
     }));
     let options = Options {
+        superstep: 1,
         tolerance: None,
         steps,
         gpu_memory: None,

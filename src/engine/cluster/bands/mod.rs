@@ -89,15 +89,17 @@ impl Node<'_> {
             self.steps_took = began.elapsed();
             return Ok(self.bands.ended.remove(&attempt).unwrap_or_default());
         }
-        let mut set_up = self.open_session(bands, session, &units, bands.steps, None)?;
+        let mut set_up = self.open_session(bands, session, &units, bands.supersteps, None)?;
         let mut round = match session {
             Some(session) => Round::new(0, units, session, me),
             None => return Err(Interruption::Restart),
         };
         self.begin_together(&round)?;
         let began = Instant::now();
+        let supersteps = bands.supersteps;
+        let steps = supersteps.count();
         let (mut step, mut took) = (0, Vec::new());
-        while step < bands.steps {
+        while step < steps {
             took.push(self.step(session, bands.workload.name())?);
             let about = About {
                 attempt,
@@ -105,13 +107,13 @@ impl Node<'_> {
                 step,
             };
             step += 1;
-            let travel = step < bands.steps;
+            let travel = step < steps;
             self.exchange(session, &round, about, (When::Step, travel))?;
             let now = self.now();
             if let Some(traced) = &mut self.subtasks.traced {
                 traced.end(now);
             }
-            progress(step.into());
+            progress(supersteps.done(step).into());
             let change = session.as_ref().and_then(Session::change);
             if bands
                 .tolerance
@@ -121,14 +123,17 @@ impl Node<'_> {
                 break;
             }
             let others = round.units.iter().filter(|units| !units.is_empty()).count() > 1;
-            if others && step < bands.steps && is_compared(step.into()) {
+            if others && step < steps && is_compared(step.into()) {
                 let pace = Pace::of(&std::mem::take(&mut took), set_up);
-                let left = bands.steps - step;
-                let next = self.compare(&round, pace, left)?;
+                let left = supersteps.after(step);
+                let next = self.compare(&round, pace, left.count())?;
                 round.number += 1;
                 if next != round.units {
                     if self.speaks(&next) {
-                        let note = format!("the nodes divided the units anew after {step} steps");
+                        let note = format!(
+                            "the nodes divided the units anew after {} steps",
+                            supersteps.done(step)
+                        );
                         self.record.notes.push(note);
                     }
                     let later = self.move_units(session, &round, &next)?;
@@ -163,13 +168,13 @@ impl Node<'_> {
             for to in idle {
                 let message = Message::BandsEnded {
                     attempt,
-                    steps: step,
+                    steps: supersteps.done(step),
                     units: round.units.clone(),
                 };
                 self.send(to, message)?;
             }
         }
-        Ok((step, round.units))
+        Ok((supersteps.done(step), round.units))
     }
 
     /// Keeps this node's part of the result, and notes who has the others.

@@ -13,6 +13,7 @@ use crate::engine::corun::session::{Session, Stepped};
 use crate::engine::corun::{CorunError, Later, Options, Tracing};
 use crate::runtime::{DeviceId, RuntimeError};
 use crate::time::Nanos;
+use crate::workload::Supersteps;
 use crate::workload::cluster::Bands;
 
 impl Node<'_> {
@@ -22,7 +23,7 @@ impl Node<'_> {
         bands: &Bands<'w>,
         session: &mut Option<Session<'w>>,
         units: &[Range<u64>],
-        steps: u32,
+        supersteps: Supersteps,
         later: Option<&Later>,
     ) -> Result<f64, Interruption> {
         let began = Instant::now();
@@ -31,7 +32,7 @@ impl Node<'_> {
                 Some(_) => Tracing::Commands,
                 None => Tracing::None,
             },
-            ..Options::of_steps(steps)
+            ..Options::of(supersteps)
         };
         let me = self.me().index();
         let others = units.iter().enumerate().filter(|(node, _)| *node != me);

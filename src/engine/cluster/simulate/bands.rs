@@ -22,6 +22,7 @@ use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, Runtime};
 use crate::time::Nanos;
+use crate::workload::Supersteps;
 use crate::workload::cluster::Bands;
 
 /// A node: its machine, its units, and the time at which it has done everything so far.
@@ -132,7 +133,7 @@ impl<'w> Nodes<'w> {
             timeline: Vec::new(),
             tracing,
         };
-        opened.begin(units, bands.steps, vec![None; machines.len()])?;
+        opened.begin(units, bands.supersteps, vec![None; machines.len()])?;
         // What a run needs before its first step is no part of its time.
         for node in &mut opened.nodes {
             node.at = 0;
@@ -144,7 +145,7 @@ impl<'w> Nodes<'w> {
     fn begin(
         &mut self,
         units: Vec<Range<u64>>,
-        steps: u32,
+        supersteps: Supersteps,
         later: Vec<Option<Later>>,
     ) -> Result<(), SimulateError> {
         let balancer = |setup: &Setup| -> Box<dyn Balancer> { Box::new(Dawl::new(setup)) };
@@ -158,7 +159,7 @@ impl<'w> Nodes<'w> {
             let part = (self.bands.workload, units[rank].clone(), others);
             let options = Options {
                 trace: self.tracing,
-                ..Options::of_steps(steps)
+                ..Options::of(supersteps)
             };
             let opened = Session::open(
                 &mut node.sim,
@@ -178,7 +179,8 @@ impl<'w> Nodes<'w> {
 
     fn run(&mut self) -> Result<(), SimulateError> {
         let with_units = |units: &[Range<u64>]| units.iter().filter(|u| !u.is_empty()).count();
-        let steps = self.bands.steps;
+        let supersteps = self.bands.supersteps;
+        let steps = supersteps.count();
         let mut parts = self.parts();
         for step in 0..steps {
             let begins = self.first();
@@ -194,7 +196,7 @@ impl<'w> Nodes<'w> {
             if done < steps && with_units(&self.units) > 1 && is_compared(done.into()) {
                 let next = self.compare(steps - done);
                 if let Some(next) = next {
-                    self.move_units(next, steps - done)?;
+                    self.move_units(next, supersteps.after(done))?;
                     parts = self.parts();
                 }
             }
@@ -401,7 +403,7 @@ impl<'w> Nodes<'w> {
         next
     }
 
-    fn move_units(&mut self, next: Vec<Range<u64>>, left: u32) -> Result<(), SimulateError> {
+    fn move_units(&mut self, next: Vec<Range<u64>>, left: Supersteps) -> Result<(), SimulateError> {
         self.gather()?;
         let count = self.nodes.len();
         let sums = self.sessions().next().and_then(Session::total);

@@ -36,7 +36,7 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
         format!(
             "{} for {} steps; setup {}, gather {}",
             styled(MAIN, Seconds(report.seconds)),
-            own.steps.len(),
+            own.done(),
             Seconds(report.setup_seconds.unwrap_or(0.0)),
             Seconds(own.gather_seconds)
         ),
@@ -49,7 +49,7 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
     {
         let is_reached = own.change.is_some_and(|change| change <= *tolerance);
         let reached = if is_reached { "" } else { " not reached" };
-        let done = own.steps.len();
+        let done = own.done();
         line(
             out,
             "Steps",
@@ -58,7 +58,11 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
     }
     if let Some((least, median, most)) = spread(&own.steps) {
         let (least, median, most) = (Seconds(least), Seconds(median), Seconds(most));
-        line(out, "Step", format!("{median} median, {least} to {most}"))?;
+        let spread = format!("{median} median, {least} to {most}");
+        match report.workload.superstep() {
+            1 => line(out, "Step", spread)?,
+            steps => line(out, "Superstep", format!("{spread}, of {steps} steps"))?,
+        }
     }
     line(out, "Imbalance", Percent(own.imbalance))?;
     for device in &report.devices {
@@ -176,7 +180,11 @@ fn shares(report: &Report, steps: &[Step], out: &mut String) -> fmt::Result {
     if report.devices.len() < 2 || steps.len() < 2 {
         return Ok(());
     }
-    writeln!(out, "  Shares over steps {} to {}", first.step, last.step)?;
+    let what = match report.workload.superstep() {
+        1 => "steps",
+        _ => "supersteps",
+    };
+    writeln!(out, "  Shares over {what} {} to {}", first.step, last.step)?;
     let widths = report.devices.iter().map(|d| d.name.chars().count());
     let width = widths.max().unwrap_or(0);
     for (i, device) in report.devices.iter().enumerate() {

@@ -28,7 +28,7 @@ pub fn render(report: &Report) -> String {
                 Details::CoRun(own) => {
                     format!(
                         " after {} of {} steps,",
-                        own.steps.len(),
+                        own.done(),
                         report.workload.steps()
                     )
                 }

@@ -76,9 +76,12 @@ fn stencils() -> Vec<BandsWorkload> {
     let by = [0.3, -0.2, 0.1, 0.25, 0.05];
     let weighted = flat.clone().with_coefficients(&by).unwrap();
     vec![
-        BandsWorkload::stencil(weighted, 7),
-        BandsWorkload::stencil(flat, 11),
-        BandsWorkload::stencil(deep, 9),
+        BandsWorkload::stencil(weighted.clone(), 7),
+        BandsWorkload::stencil(weighted, 11).with_superstep(4),
+        BandsWorkload::stencil(flat.clone(), 11),
+        BandsWorkload::stencil(deep.clone(), 9),
+        BandsWorkload::stencil(flat, 11).with_superstep(3),
+        BandsWorkload::stencil(deep, 19).with_superstep(8),
     ]
 }
 
@@ -128,7 +131,8 @@ fn units_may_change_hands_at_any_time() {
     let machines = [machine("k40"), slow(), machine("k40"), slow()];
     for workload in stencils().into_iter().chain(products()) {
         let mut nodes = open(&workload, &machines);
-        let (steps, units) = (nodes.bands.steps, nodes.bands.workload.units());
+        let (supersteps, units) = (nodes.bands.supersteps, nodes.bands.workload.units());
+        let steps = supersteps.count();
         let (mut parts, mut moved) = (nodes.parts(), 0);
         for done in 1..=steps {
             nodes.step().unwrap();
@@ -142,7 +146,7 @@ fn units_may_change_hands_at_any_time() {
                 speeds[random.usize(..4)] = 1.0;
                 let next = divided(units, &speeds);
                 moved += u32::from(next != nodes.units);
-                nodes.move_units(next, steps - done).unwrap();
+                nodes.move_units(next, supersteps.after(done)).unwrap();
                 parts = nodes.parts();
             }
         }
@@ -164,7 +168,11 @@ fn a_slow_node_gets_fewer_units() {
     let mut nodes = Nodes::open((&machines, &spec), bands, (&options, Tracing::None)).unwrap();
     nodes.nodes.iter_mut().for_each(close);
     nodes
-        .begin(vec![0..2048, 2048..4096], 100, vec![None, None])
+        .begin(
+            vec![0..2048, 2048..4096],
+            nodes.bands.supersteps,
+            vec![None, None],
+        )
         .unwrap();
     // Both begin at once.
     nodes.nodes.iter_mut().for_each(|node| node.at = 0);

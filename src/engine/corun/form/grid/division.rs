@@ -1,7 +1,7 @@
 //! How a device's memory is divided for a grid: a ring of held units, and buffers
 //! to stream others through. Pure arithmetic.
 
-use super::ring::spare;
+use super::ring::{Beside, ample, spare};
 use crate::engine::corun::Stream;
 use crate::engine::corun::memory::{
     CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES,
@@ -13,6 +13,10 @@ const STREAM_FRACTION: u64 = 8;
 /// A ring's smallest window is this fraction of its slots: 2 % of the memory
 /// for launches that stay long against their overhead.
 pub const WINDOW_FRACTION: u64 = 48;
+
+/// A chunk of a superstep has so many of its halos, if half of the memory has room for that:
+/// so an eighth of what is written to the device is halo, which belongs to other chunks.
+const CHUNK_HALOS: u64 = 16;
 
 /// How a device's memory is divided for a grid, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +44,17 @@ impl GridDivision {
         largest: u64,
         stream: Stream,
     ) -> Result<Self, u64> {
-        Self::with_halo(1, units, unit_bytes, limit, largest, stream)
+        let beside = Beside {
+            step: 1,
+            superstep: 1,
+            all: units,
+        };
+        Self::with_halo(&beside, units, unit_bytes, limit, largest, stream)
     }
 
-    /// The same for a halo of more units than one.
+    /// The same for other halos, and for supersteps.
     pub fn with_halo(
-        halo: u64,
+        beside: &Beside,
         units: u64,
         unit_bytes: u64,
         limit: u64,
@@ -55,28 +64,43 @@ impl GridDivision {
         let available = limit / unit_bytes;
         let queues = stream.queues.unwrap_or(QUEUES).clamp(1, MOST_QUEUES);
         let lanes = u64::from(queues);
-        // Each queue has a chunk with a halo on either side, and a chunk.
-        let (halos, spare) = (2 * halo, spare(halo));
+        // Each queue has a chunk with a halo on either side, and what the first step makes of
+        // it.
+        let longest_halos = 2 * beside.superstep;
+        let (halos, spare) = (
+            longest_halos + 2 * (beside.superstep - beside.step),
+            spare(beside.superstep),
+        );
         let buffers = |chunk: u64| lanes * (2 * chunk + halos);
         let within = |slots: u64| slots.saturating_sub(halos * lanes) / (2 * lanes);
         let chunk = match stream.chunk {
             Some(asked) => asked
                 .min(units)
                 .min(within(available.saturating_sub(1)))
-                .min((largest / unit_bytes).saturating_sub(halos)),
-            None => ((limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM) / unit_bytes)
-                .min(units.div_ceil(8))
-                .min(within(available / STREAM_FRACTION)),
+                .min((largest / unit_bytes).saturating_sub(longest_halos)),
+            None => {
+                let usual = ((limit / CHUNK_FRACTION).clamp(LEAST_STREAM, MOST_STREAM)
+                    / unit_bytes)
+                    .min(units.div_ceil(8))
+                    .min(within(available / STREAM_FRACTION));
+                let of_superstep = (CHUNK_HALOS * beside.superstep)
+                    .min(units)
+                    .min(within(available / 2));
+                match beside.superstep > beside.step {
+                    true => usual.max(of_superstep),
+                    false => usual,
+                }
+            }
         }
         .max(1);
-        if available <= buffers(chunk) || largest / unit_bytes < chunk + halos {
+        if available <= buffers(chunk) || largest / unit_bytes < chunk + longest_halos {
             return Err((buffers(chunk) + 1).saturating_mul(unit_bytes));
         }
         let slots = (available - buffers(chunk))
-            .min(2 * units + spare)
+            .min(ample(units, beside))
             .min(largest / unit_bytes)
             .min(u64::from(u32::MAX / 2));
-        let capacity = if slots >= 2 * units + spare {
+        let capacity = if slots >= ample(units, beside) {
             units
         } else {
             slots

@@ -20,7 +20,7 @@ impl GridForm<'_> {
         before: &Layout,
         step: u32,
     ) -> Result<Arrivals, CorunError> {
-        let (host, halo) = (self.host, self.grid.halo());
+        let (host, halo) = (self.host, self.beside.superstep);
         let after = context.layout.clone();
         let devices = after.held.len();
         let mut copies = vec![Copies::default(); devices];
@@ -99,20 +99,22 @@ impl GridForm<'_> {
         context: &mut Context,
         step: u32,
     ) -> Result<(), CorunError> {
-        let (unit_bytes, halo, all) = (self.host.unit_bytes, self.grid.halo(), self.host.units);
+        let (unit_bytes, all) = (self.host.unit_bytes, self.host.units);
+        let halo = self.beside.superstep;
+        let steps = self.supersteps.length(step);
         let held = context.layout.held.clone();
         let mut copied: Vec<Vec<EventId>> = vec![Vec::new(); held.len()];
         let mut sources = Vec::new();
         for (from, own) in self.devices.iter_mut() {
             if context.devices[from].alive && !own.edges.is_empty() {
-                sources.push((from, own.held.next(), own.edges.clone()));
+                sources.push((from, own.held.next(steps), own.edges.clone()));
             }
         }
         for (device, own) in self.devices.iter_mut() {
             if held[device].is_empty() {
                 continue;
             }
-            let ring = own.held.next();
+            let ring = own.held.next(steps);
             let purpose = Purpose::new(device, MAIN, step, HALO);
             for near in halos(&held[device], halo, all) {
                 for (from, source, edges) in &sources {

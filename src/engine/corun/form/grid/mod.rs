@@ -6,11 +6,16 @@
 //! Host memory has the units that are computed, and a halo on either side, which other
 //! nodes compute where there are units beyond.
 //!
-//! A unit reads any number of units on either side, the halo. At a barrier each ring has
-//! its held units. The edges of a held range, as many of its first and last units as a halo
-//! has, are where they are read: in the ring of a device to which a direct way leads, and
-//! otherwise in host memory, beside the pool's units.
+//! A unit reads any number of units on either side, the halo; of a superstep, that of all
+//! its steps together. At a barrier each ring has its held units. The edges of a held range,
+//! as many of its first and last units as a halo has, are where they are read: in the ring of
+//! a device to which a direct way leads, and otherwise in host memory, beside the pool's
+//! units.
+//!
+//! A chunk of the pool goes through all steps of a superstep at once (`chunk`): in one launch
+//! where the device has a codelet for that, otherwise from one of two buffers to the other.
 
+mod chunk;
 pub mod division;
 mod exchange;
 mod moves;
@@ -28,12 +33,13 @@ use crate::engine::corun::host_memory::{PIECE, data, poison};
 use crate::engine::corun::layout::{Layout, length};
 use crate::engine::corun::memory::memory_limit;
 use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
+use crate::engine::graph::able;
 use crate::engine::scope::RuntimeScope;
 use crate::parallel;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
-use crate::workload::{Grid, Ring};
+use crate::workload::{Grid, Ring, Supersteps};
 use moves::{Copies, edges, halos, is_read_in_host};
-use ring::Windows;
+use ring::{Beside, Window, Windows};
 
 /// Launches of a series. Its first and its last have events, of about 8 us each,
 /// and while it is submitted the engine receives no completion: on an H200 with
@@ -47,8 +53,13 @@ pub const LEAD: usize = 1 + SERIES;
 /// A grid in a run.
 pub(super) struct GridForm<'a> {
     grid: &'a dyn Grid,
+    supersteps: Supersteps,
+    beside: Beside,
     host: HostGrids,
     devices: OnDevices<DeviceGrid>,
+    /// By device that computes in host memory: what its chunks pass through in a superstep, a
+    /// pair of buffers for each queue; none where one launch does it all.
+    scratch: Vec<Vec<StreamBuffers>>,
 }
 
 /// The two versions in host memory.
@@ -85,11 +96,11 @@ struct DeviceGrid {
     streams: Vec<StreamBuffers>,
 }
 
-/// Buffers that the units of a chunk pass through.
+/// Buffers that the units of a chunk pass through, from one to the other in each step.
 struct StreamBuffers {
     /// Present versions of a chunk and its halo.
     input: Ring,
-    /// Next versions of a chunk.
+    /// What the first step makes of them.
     output: Ring,
 }
 
@@ -101,8 +112,14 @@ impl<'a> GridForm<'a> {
         units: &Range<u64>,
         (options, lost): (&Options, &[bool]),
     ) -> Result<(Self, Vec<Space>), CorunError> {
-        let (unit_bytes, halo) = (grid.unit_bytes(), grid.halo());
-        let [below, above] = halos(units, halo, grid.units());
+        let supersteps = options.supersteps();
+        let beside = Beside {
+            step: grid.halo(),
+            superstep: grid.halo() * u64::from(supersteps.size),
+            all: grid.units(),
+        };
+        let unit_bytes = grid.unit_bytes();
+        let [below, above] = halos(units, beside.superstep, grid.units());
         let rows = above.end - below.start;
         let bytes = rows * unit_bytes;
         let host = HostGrids {
@@ -115,19 +132,34 @@ impl<'a> GridForm<'a> {
             unit_bytes,
         };
         let units = length(units);
-        let (devices, spaces) = OnDevices::open(runtime, lost, |runtime, id, device| {
+        let (devices, mut spaces) = OnDevices::open(runtime, lost, |runtime, id, device| {
             let limit = memory_limit(device.memory, options.gpu_memory);
             let (largest, stream) = (device.max_allocation, options.stream);
-            let division = GridDivision::with_halo(halo, units, unit_bytes, limit, largest, stream)
-                .map_err(|needed| too_small(device, limit, needed))?;
-            let opened = DeviceGrid::open(runtime, id, unit_bytes, halo, division)?;
-            let space = opened.space(halo);
+            let division =
+                GridDivision::with_halo(&beside, units, unit_bytes, limit, largest, stream)
+                    .map_err(|needed| too_small(device, limit, needed))?;
+            let opened = DeviceGrid::open(runtime, id, unit_bytes, beside, division)?;
+            let space = opened.space();
             Ok((opened, space))
         })?;
+        let mut scratch = Vec::new();
+        for (device, space) in runtime.devices().to_vec().iter().zip(&mut spaces) {
+            let is_host = space.capacity.is_none();
+            let at_once = grid
+                .superstep()
+                .is_some_and(|codelet| able(device, &codelet));
+            scratch.push(match is_host && supersteps.size > 1 && !at_once {
+                true => chunk::scratch(runtime, (units, unit_bytes), &beside, space)?,
+                false => Vec::new(),
+            });
+        }
         let form = Self {
             grid,
+            supersteps,
+            beside,
             host,
             devices,
+            scratch,
         };
         Ok((form, spaces))
     }
@@ -138,7 +170,7 @@ impl DeviceGrid {
         runtime: &mut RuntimeScope,
         id: DeviceId,
         unit_bytes: u64,
-        halo: u64,
+        beside: Beside,
         division: GridDivision,
     ) -> Result<Self, CorunError> {
         let mut ring = |slots: u64| -> Result<Ring, CorunError> {
@@ -149,12 +181,13 @@ impl DeviceGrid {
                 slot: 0,
             })
         };
-        let held = HeldRing::new(ring(division.slots)?, halo);
+        let held = HeldRing::new(ring(division.slots)?, beside);
         let mut streams = Vec::new();
         for _ in 0..division.queues {
+            let [input, output] = StreamBuffers::slots(division.chunk, &beside);
             streams.push(StreamBuffers {
-                input: ring(division.chunk + 2 * halo)?,
-                output: ring(division.chunk)?,
+                input: ring(input)?,
+                output: ring(output)?,
             });
         }
         Ok(Self {
@@ -169,10 +202,11 @@ impl DeviceGrid {
         })
     }
 
-    fn space(&self, halo: u64) -> Space {
+    fn space(&self) -> Space {
+        let superstep = self.held.beside().superstep;
         Space {
             capacity: Some(self.division.capacity),
-            slots: Some(ring::counted(self.division.slots, halo)),
+            slots: Some(ring::counted(self.division.slots, superstep)),
             longest_chunk: Some(self.division.chunk),
             held_queues: HELD_QUEUES,
             chunk_queues: self.streams.len(),
@@ -271,10 +305,10 @@ impl Form for GridForm<'_> {
     }
 
     fn rejoin(&mut self, context: &mut Context, device: usize) -> Result<(), CorunError> {
-        let (unit_bytes, halo) = (self.host.unit_bytes, self.grid.halo());
+        let (unit_bytes, beside) = (self.host.unit_bytes, self.beside);
         let (runtime, id) = (&mut context.runtime, DeviceId(device));
         self.devices.renew(device, |own| {
-            DeviceGrid::open(runtime, id, unit_bytes, halo, own.division)
+            DeviceGrid::open(runtime, id, unit_bytes, beside, own.division)
         })?;
         Ok(())
     }
@@ -288,45 +322,62 @@ impl Form for GridForm<'_> {
         self.exchange(context, before, step)
     }
 
-    /// The first launch goes by itself where others wait for the edge that it
-    /// computes; the device has something to do while more follow in series.
+    /// The first launch of a superstep's last step goes by itself where others wait for the
+    /// edge that it computes; the device has something to do while more follow in series.
     fn launch(
         &mut self,
         context: &mut Context,
         purpose: Purpose,
         publish: bool,
     ) -> Result<bool, CorunError> {
-        let (grid, host, halo) = (self.grid, self.host, self.grid.halo());
+        let (grid, host, halo) = (self.grid, self.host, self.beside.superstep);
+        let steps = self.supersteps.length(purpose.step);
         let own = self.devices.get(purpose.device)?;
-        let (units, from, to) = (own.held.units(), own.held.present(), own.held.next());
-        let windows = own.windows.get_or_insert_with(|| own.held.windows());
+        let (units, to) = (own.held.units(), own.held.next(steps));
+        let windows = own.windows.get_or_insert_with(|| own.held.windows(steps));
         let mut edges = match publish {
             true => edges(&units, halo, host.units).to_vec(),
             false => Vec::new(),
         };
         edges.retain(|edge| !edge.is_empty());
-        let most = match !edges.is_empty() && windows.left() == units {
-            true => 1,
-            false => SERIES,
-        };
-        let launched = windows.left().start;
-        let mut launches: Vec<Command> = (windows.by_ref().take(most))
-            .map(|units| context.launch(&units, grid.args(units.clone(), &from, &to)))
-            .collect();
-        let left = windows.left();
-        if left.is_empty() {
+        let mut launches: Vec<Window> = Vec::new();
+        while launches.len() < SERIES
+            && let Some(window) = windows.peek()
+        {
+            let has_edge = !edges.is_empty() && window.is_last;
+            let begins = has_edge && window.units.start == units.start;
+            if begins && !launches.is_empty() {
+                break;
+            }
+            launches.extend(windows.next());
+            if begins {
+                break;
+            }
+        }
+        let more = windows.peek().is_some();
+        if !more {
             own.windows = None;
         }
-        let launched = launched..left.start;
-        let command = match launches.len() {
-            0 => return Ok(false),
-            1 => launches.remove(0),
-            _ => Command::Series(launches),
+        let (Some(first), Some(last)) = (launches.first(), launches.last()) else {
+            return Ok(false);
+        };
+        let launched = match first.is_last == last.is_last {
+            true => first.units.start..last.units.end,
+            false => units.start..last.units.end,
+        };
+        // What earlier steps make is no edge of the next version.
+        let made = if last.is_last { launched.clone() } else { 0..0 };
+        let mut commands: Vec<Command> = (launches.iter())
+            .map(|of| context.launch(&of.units, grid.args(of.units.clone(), &of.from, &of.to)))
+            .collect();
+        let command = match commands.len() {
+            1 => commands.remove(0),
+            _ => Command::Series(commands),
         };
         // It may write where units lie that others still copy.
         let wait = std::mem::take(&mut own.leaving);
-        let Some(event) = context.submit(purpose, command, launched.clone(), &wait)? else {
-            return Ok(!left.is_empty());
+        let Some(event) = context.submit(purpose, command, launched, &wait)? else {
+            return Ok(more);
         };
         let reads = Purpose {
             queue: READS,
@@ -335,7 +386,7 @@ impl Form for GridForm<'_> {
             ..purpose
         };
         // Windows run in order: with an edge's last unit all of it is computed.
-        edges.retain(|edge| launched.contains(&(edge.end - 1)));
+        edges.retain(|edge| made.contains(&(edge.end - 1)));
         for edge in edges {
             let of = (purpose.device, &edge);
             let (layout, here) = (&context.layout, &context.units);
@@ -348,7 +399,7 @@ impl Form for GridForm<'_> {
                 context.submit_each(reads, host.reads(edge, 1, &to), &[event])?;
             }
         }
-        Ok(!left.is_empty())
+        Ok(more)
     }
 
     fn hand_over(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
@@ -362,44 +413,13 @@ impl Form for GridForm<'_> {
         units: Range<u64>,
         arrivals: &Arrivals,
     ) -> Result<(), CorunError> {
-        let (grid, host) = (self.grid, self.host);
-        let [below, above] = halos(&units, grid.halo(), host.units);
-        let needed = below.start..above.end;
-        let wait: Vec<EventId> = arrivals.of(&needed);
-        let Some(own) = self.devices.find(purpose.device) else {
-            let args = grid.args(units.clone(), &host.ring(0), &host.ring(1));
-            context.submit_launch(purpose, units, args, &wait)?;
-            return Ok(());
-        };
-        let stream = &own.streams[purpose.queue - HELD_QUEUES];
-        let input = Ring {
-            unit: needed.start,
-            ..stream.input
-        };
-        let output = Ring {
-            unit: units.start,
-            ..stream.output
-        };
-        let args = grid.args(units.clone(), &input, &output);
-        let single = |(_, command)| command;
-        let mut commands: Vec<Command> = host
-            .writes(needed, &input)
-            .into_iter()
-            .map(single)
-            .collect();
-        commands.push(context.launch(&units, args));
-        commands.extend(
-            host.reads(units.clone(), 1, &output)
-                .into_iter()
-                .map(single),
-        );
-        context.submit_together(purpose, commands, &units, &wait)?;
-        Ok(())
+        self.submit_chunk(context, purpose, units, arrivals)
     }
 
-    fn turn(&mut self, _context: &mut Context, _step: u32) -> Result<(), CorunError> {
+    fn turn(&mut self, _context: &mut Context, step: u32) -> Result<(), CorunError> {
+        let steps = self.supersteps.length(step);
         for (_, own) in self.devices.iter_mut() {
-            own.held.advance();
+            own.held.advance(steps);
             own.copies = std::mem::take(&mut own.next_copies);
             own.edges.clear();
         }
@@ -409,7 +429,7 @@ impl Form for GridForm<'_> {
     }
 
     fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
-        let [below, above] = halos(reader, self.grid.halo(), self.host.units);
+        let [below, above] = halos(reader, self.beside.superstep, self.host.units);
         let read = match begins {
             true => [below.start..above.end, 0..0],
             false => [below, above],

@@ -1,0 +1,155 @@
+//! Chunks of the pool, which go through all steps of a superstep at once.
+
+use std::ops::Range;
+
+use super::moves::halos;
+use super::ring::Beside;
+use super::{Arrivals, GridForm, Space, StreamBuffers};
+use crate::codelet::{Cost, Value};
+use crate::engine::corun::CorunError;
+use crate::engine::corun::context::{Context, Purpose};
+use crate::engine::corun::superstep::stages;
+use crate::engine::scope::RuntimeScope;
+use crate::runtime::{Command, EventId, Launch, Memory};
+use crate::workload::Ring;
+
+/// Bytes of a chunk that goes through a superstep in host memory: about what caches of a
+/// device that computes there hold.
+const SCRATCH_BYTES: u64 = 8 << 20;
+
+/// A chunk there has at least so many halos of the superstep, so that little of its work is
+/// done twice.
+const SCRATCH_HALOS: u64 = 8;
+
+/// Allocates buffers in host memory for the chunks of a device that computes there step by
+/// step, and limits its chunks to their length.
+pub(super) fn scratch(
+    runtime: &mut RuntimeScope,
+    (units, unit_bytes): (u64, u64),
+    beside: &Beside,
+    space: &mut Space,
+) -> Result<Vec<StreamBuffers>, CorunError> {
+    let least = SCRATCH_HALOS * beside.superstep;
+    let chunk = (SCRATCH_BYTES / unit_bytes).max(least).clamp(1, units);
+    space.longest_chunk = Some(chunk);
+    let mut ring = |slots: u64| -> Result<Ring, CorunError> {
+        Ok(Ring {
+            memory: Memory::Host(runtime.alloc_host(slots * unit_bytes)?),
+            slots,
+            unit: 0,
+            slot: 0,
+        })
+    };
+    let mut all = Vec::new();
+    for _ in 0..space.chunk_queues {
+        let [input, output] = StreamBuffers::slots(chunk, beside);
+        all.push(StreamBuffers {
+            input: ring(input)?,
+            output: ring(output)?,
+        });
+    }
+    Ok(all)
+}
+
+impl StreamBuffers {
+    /// Slots of the two buffers for a chunk of so many units.
+    pub fn slots(chunk: u64, beside: &Beside) -> [u64; 2] {
+        let after_a_step = chunk + 2 * (beside.superstep - beside.step);
+        [chunk + 2 * beside.superstep, after_a_step]
+    }
+
+    /// Where the versions after each step of a superstep lie, the present ones, which are
+    /// `needed`, first. `made` is what the first step makes.
+    fn rings(&self, steps: u32, needed: &Range<u64>, made: &Range<u64>) -> Vec<Ring> {
+        let input = Ring {
+            unit: needed.start,
+            ..self.input
+        };
+        let output = Ring {
+            unit: made.start,
+            ..self.output
+        };
+        let step = |step: u32| {
+            if step.is_multiple_of(2) {
+                input
+            } else {
+                output
+            }
+        };
+        (0..=steps).map(step).collect()
+    }
+}
+
+impl GridForm<'_> {
+    /// Submits the commands of a chunk of the pool.
+    pub(super) fn submit_chunk(
+        &mut self,
+        context: &mut Context,
+        purpose: Purpose,
+        units: Range<u64>,
+        arrivals: &Arrivals,
+    ) -> Result<(), CorunError> {
+        let (host, steps) = (self.host, self.supersteps.length(purpose.step));
+        let (halo, all) = (self.beside.step, host.units);
+        let [below, above] = halos(&units, halo * u64::from(steps), all);
+        let needed = below.start..above.end;
+        let wait: Vec<EventId> = arrivals.of(&needed);
+        let stages: Vec<Range<u64>> = stages(&units, steps, (halo, all)).collect();
+        let lane = purpose.queue - context.devices[purpose.device].space.held_queues;
+        let single = |(_, command)| command;
+        let commands: Vec<Command> = match self.devices.find(purpose.device) {
+            Some(own) => {
+                let rings = own.streams[lane].rings(steps, &needed, &stages[0]);
+                let (input, output) = (rings[0], rings[steps as usize]);
+                let writes = host.writes(needed, &input).into_iter().map(single);
+                let launches = self.launches(context, &stages, &rings);
+                let reads = host.reads(units.clone(), 1, &output);
+                let reads = reads.into_iter().map(single);
+                writes.chain(launches).chain(reads).collect()
+            }
+            None => match self.scratch[purpose.device].get(lane) {
+                Some(scratch) => {
+                    let mut rings = scratch.rings(steps, &needed, &stages[0]);
+                    rings[0] = host.ring(0);
+                    rings[steps as usize] = host.ring(1);
+                    self.launches(context, &stages, &rings)
+                }
+                None => vec![self.at_once(context, &units, steps)],
+            },
+        };
+        context.submit_together(purpose, commands, &units, &wait)?;
+        Ok(())
+    }
+
+    /// A launch for each step, from the versions before it to those after it.
+    fn launches(&self, context: &Context, stages: &[Range<u64>], rings: &[Ring]) -> Vec<Command> {
+        let rings = rings.windows(2);
+        let launch = |(units, rings): (&Range<u64>, &[Ring])| {
+            let args = self.grid.args(units.clone(), &rings[0], &rings[1]);
+            context.launch(units, args)
+        };
+        stages.iter().zip(rings).map(launch).collect()
+    }
+
+    /// One launch for all steps, in host memory.
+    fn at_once(&self, context: &Context, units: &Range<u64>, steps: u32) -> Command {
+        let (from, to) = (self.host.ring(0), self.host.ring(1));
+        let mut args = self.grid.args(units.clone(), &from, &to);
+        let codelet = self.grid.superstep().filter(|_| steps > 1);
+        let Some(codelet) = codelet else {
+            return context.launch(units, args);
+        };
+        args.push(Value::U32(steps));
+        let Cost { flops, bytes } = context.workload.cost(units);
+        Command::Launch(Launch {
+            codelet,
+            args,
+            // The grid is read and written once; between the steps it is in the caches.
+            cost: Cost {
+                flops: flops * f64::from(steps),
+                bytes,
+            },
+            units: units.clone(),
+        })
+    }
+}
