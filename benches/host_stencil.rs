@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memmap2::{Advice, MmapMut};
-use pdawl::codelet::stencil::{self, Dimensions, Precision};
+use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
 use pdawl::codelet::{Codelet, HostValue, copy};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -175,7 +175,7 @@ fn stencil_and_copy(criterion: &mut Criterion) {
     let mut bench = Bench::new(N * N, N);
     let memories = bench.memories();
     let stencil = (
-        stencil::codelet(Dimensions::Two, Precision::F64),
+        stencil::codelet(Dimensions::Two, Precision::F64, Rule::Mean),
         stencil_args(memories, N, 1, 0.2),
     );
     let copy = (
@@ -226,8 +226,8 @@ fn single_steps_and_supersteps(_: &mut Criterion) {
         let points = n * n * ny;
         let mut bench = Bench::new(points, n);
         let args = stencil_args(bench.memories(), n, ny, weight);
-        let single = stencil::codelet(dimensions, Precision::F64);
-        let several = stencil::superstep(dimensions, Precision::F64);
+        let single = stencil::codelet(dimensions, Precision::F64, Rule::Mean);
+        let several = stencil::superstep(dimensions, Precision::F64, Rule::Mean);
         for threads in bench.threads() {
             let pool = bench.pool(threads);
             let mut runs = STEPS.map(|_| Vec::new());

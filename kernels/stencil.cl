@@ -11,7 +11,8 @@
 // `from` and `to` may be the same buffer: `restrict` still holds, since the slots
 // read and the slots written differ.
 //
-// src/codelet/stencil/opencl.rs defines REAL and UNITS_PER_ITEM.
+// src/codelet/stencil/opencl.rs defines REAL and UNITS_PER_ITEM, and WEIGHTED for the
+// rule with a coefficient for each point; without it the rule is the mean.
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -38,12 +39,34 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
     return (at == 0 ? end : at) - slot_size;
 }
 
+// The rule: its numbers as the kernel's last arguments, and the next version of a point
+// from its present neighbourhood.
+#ifdef WEIGHTED
+#define RULE5 REAL of_centre, REAL of_north, REAL of_south, REAL of_west, REAL of_east
+#define RULE7 RULE5, REAL of_below, REAL of_above
+#define CROSS(north, south, west, east) \
+    (((north) * of_north + (south) * of_south) + ((west) * of_west + (east) * of_east))
+#define NEXT5(centre, north, south, west, east) \
+    (CROSS(north, south, west, east) + (centre) * of_centre)
+#define NEXT7(centre, north, south, west, east, below, above) \
+    ((CROSS(north, south, west, east) + ((below) * of_below + (above) * of_above)) \
+     + (centre) * of_centre)
+#else
+#define RULE5 REAL weight
+#define RULE7 RULE5
+#define CROSS(north, south, west, east) (((north) + (south)) + ((west) + (east)))
+#define NEXT5(centre, north, south, west, east) \
+    ((CROSS(north, south, west, east) + (centre)) * weight)
+#define NEXT7(centre, north, south, west, east, below, above) \
+    ((CROSS(north, south, west, east) + (((below) + (above)) + (centre))) * weight)
+#endif
+
 // A work-item computes column x of the rows from UNITS_PER_ITEM * get_global_id(1).
 __kernel void stencil5(__global const REAL *restrict from, __global REAL *restrict to,
                        uint from_slot, uint from_slots,
                        uint to_slot, uint to_slots,
                        uint first, uint count, uint units,
-                       uint nx, uint ny, REAL weight)
+                       uint nx, uint ny, RULE5)
 {
     const size_t x = get_global_id(0);
     const uint begin = (uint)get_global_id(1) * UNITS_PER_ITEM;
@@ -76,9 +99,9 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
         REAL value = centre;
         if (inside) {
             __global const REAL *here = from + row[r + 1] + x;
-            const REAL sum = (column[r] + column[r + 2]) + (here[-1] + here[1]);
+            const REAL later = NEXT5(centre, column[r], column[r + 2], here[-1], here[1]);
             const bool border = unit + r == 0 || unit + r + 1 >= units;
-            value = border ? centre : (sum + centre) * weight;
+            value = border ? centre : later;
         }
         if (r < rows)
             to[target + x] = value;
@@ -92,7 +115,7 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
                        uint from_slot, uint from_slots,
                        uint to_slot, uint to_slots,
                        uint first, uint count, uint units,
-                       uint nx, uint ny, REAL weight)
+                       uint nx, uint ny, RULE7)
 {
     const size_t x = get_global_id(0);
     const size_t y = get_global_id(1);
@@ -127,10 +150,10 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
         REAL value = centre;
         if (inside) {
             __global const REAL *here = from + plane[p + 1] + at;
-            const REAL around = (here[-(long)nx] + here[nx]) + (here[-1] + here[1]);
-            const REAL along = (column[p] + column[p + 2]) + centre;
+            const REAL later = NEXT7(centre, here[-(long)nx], here[nx], here[-1], here[1],
+                                     column[p], column[p + 2]);
             const bool border = unit + p == 0 || unit + p + 1 >= units;
-            value = border ? centre : (around + along) * weight;
+            value = border ? centre : later;
         }
         if (p < planes)
             to[target + at] = value;

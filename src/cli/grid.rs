@@ -1,15 +1,21 @@
 //! The arguments that describe a stencil's grid, and the stencil that they give.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::Precision;
+use pdawl::matrix::npy::NpyMatrix;
 use pdawl::quantity::Bytes;
 use pdawl::report::run::workload::StencilParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::workload::stencil::Stencil;
+use pdawl::workload::stencil::{Stencil, StencilError, check_finite};
 use pdawl::workload::{Divisible, Supersteps};
 
+use super::cluster::is_first;
+use super::coefficients::Coefficients;
 use super::failure::Failure;
 use super::integer::integer;
+use super::saves::KeptArray;
 use super::size::ByteSize;
 
 /// The default number of points along an axis, in 2-D and 3-D: 2^24 points in all.
@@ -20,6 +26,22 @@ const DEFAULT_3D: u64 = 256;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub struct Grid {
+    /// Read the first version from an NPY file, an array of rows or of planes in C order; its
+    /// outermost points keep their values
+    ///
+    /// The array's shape is the grid's: (rows, points of a row), or (planes, rows, points of
+    /// a row). Over nodes all must see the file.
+    #[arg(long, value_name = "FILE", conflicts_with = "seed")]
+    pub input: Option<PathBuf>,
+
+    /// Factors of a point and its neighbours, 5 in 2-D or 7 in 3-D: CENTRE,NORTH,SOUTH,WEST,
+    /// EAST,BELOW,ABOVE [default: the mean of all]
+    ///
+    /// The next version of a point is the sum of the products. North is the row before in
+    /// the file, west the point before, below the plane before.
+    #[arg(long, value_name = "NUMBERS", allow_hyphen_values = true)]
+    coefficients: Option<Coefficients>,
+
     /// Points along each axis [default: 4096 in 2-D, 256 in 3-D, or what fits
     /// into memory]
     #[arg(long, value_name = "N", conflicts_with_all = ["nx", "ny", "nz"], value_parser = points)]
@@ -52,13 +74,17 @@ pub struct Grid {
     #[arg(long, value_name = "K|auto", default_value = "1", value_parser = superstep)]
     superstep: Superstep,
 
-    /// Floating-point type
-    #[arg(long, value_enum, default_value_t)]
-    precision: PrecisionArg,
+    /// Floating-point type [default: that of the file, or f64]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionArg>,
 
     /// Seed of the initial data, and of a simulation's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
+
+    /// Keeps the last version, if it is wanted.
+    #[arg(skip)]
+    pub result: Option<KeptArray>,
 }
 
 /// Steps between two barriers.
@@ -122,15 +148,34 @@ impl MemoryBudget {
 }
 
 impl Grid {
+    /// The same grid, which keeps its last version if it is wanted.
+    pub fn keeping(&self, wanted: bool) -> Self {
+        Self {
+            result: wanted.then(KeptArray::default),
+            ..self.clone()
+        }
+    }
+
     /// The stencil that the arguments describe. The default shrinks until it fits.
     ///
     /// # Errors
     /// Axes that contradict each other, that a stencil cannot have, or that do not
-    /// fit into memory.
+    /// fit into memory, a file without a grid of this size, and coefficients that do not
+    /// suit.
     pub fn stencil(&self, budget: MemoryBudget) -> Result<Stencil, Failure> {
+        let stencil = self.ruled(self.fitting(budget)?)?;
+        Ok(match &self.result {
+            Some(result) => stencil.with_sink(result.sink()),
+            None => stencil,
+        })
+    }
+
+    /// The grid that fits into memory.
+    fn fitting(&self, budget: MemoryBudget) -> Result<Stencil, Failure> {
         let MemoryBudget { memory, grids } = budget;
+        let grids = grids + u64::from(self.result.is_some());
         let fits = |stencil: &Stencil| needed(stencil, grids) <= memory.0;
-        if self.size.is_none() && self.nx.is_none() {
+        if self.size.is_none() && self.nx.is_none() && self.input.is_none() {
             let mut edge = self.default_edge();
             let mut stencil = self.with_edge(edge)?;
             while !fits(&stencil) && edge > 3 {
@@ -139,7 +184,10 @@ impl Grid {
             }
             return Ok(stencil);
         }
-        let stencil = self.explicit()?;
+        let stencil = match &self.input {
+            Some(path) => self.of_file(path)?,
+            None => self.explicit()?,
+        };
         if !fits(&stencil) {
             return Err(Failure::failed(
                 format!(
@@ -148,16 +196,16 @@ impl Grid {
                     Bytes(needed(&stencil, grids)),
                     Bytes(memory.0)
                 ),
-                "a smaller --size, --precision f32, or a larger --host-memory where there is one",
+                "a smaller grid, --precision f32, or a larger --host-memory where there is one",
             ));
         }
         Ok(stencil)
     }
 
-    /// Checks whether the arguments agree, without regard to memory.
+    /// Checks whether the arguments agree, without regard to memory and to the file.
     ///
     /// # Errors
-    /// As [`Self::stencil`], except for memory.
+    /// As [`Self::stencil`], except for memory and the file.
     pub fn check(&self) -> Result<(), Failure> {
         if let Superstep::Of(superstep) = self.superstep
             && superstep > self.steps
@@ -168,7 +216,78 @@ impl Grid {
                 format!("--superstep from 1 to {steps}"),
             ));
         }
-        self.explicit().map(drop)
+        match self.input {
+            // Only the file knows the grid.
+            Some(_) => Ok(()),
+            None => self.ruled(self.explicit()?).map(drop),
+        }
+    }
+
+    /// The stencil with the coefficients, if there are some.
+    fn ruled(&self, stencil: Stencil) -> Result<Stencil, Failure> {
+        let Some(Coefficients(coefficients)) = &self.coefficients else {
+            return Ok(stencil);
+        };
+        let ruled = stencil.with_coefficients(coefficients);
+        ruled.map_err(|error| {
+            let remedy = match error {
+                StencilError::Coefficients { .. } => "as many, or --dims for the other grid",
+                _ => "numbers that the grid's precision has",
+            };
+            Failure::usage(format!("--coefficients: {error}"), remedy)
+        })
+    }
+
+    /// The grid of a file. The first node looks at all numbers, the others at their own.
+    fn of_file(&self, path: &Path) -> Result<Stencil, Failure> {
+        let file = NpyMatrix::open_grid(path).map_err(Failure::of)?;
+        let shown = path.display();
+        let has = file.precision();
+        if let Some(asked) = self.precision.map(Precision::from)
+            && asked != has
+        {
+            return Err(Failure::usage(
+                format!("--precision {}: {shown} has {}", asked.name(), has.name()),
+                format!("--precision {}, or none", has.name()),
+            ));
+        }
+        if let Some(option) = self.unlike(file.grid_shape()) {
+            let shape = shape_in_words(file.grid_shape());
+            return Err(Failure::usage(
+                format!("{option}: {shown} has {shape} points"),
+                "the command without it, since the file has the size",
+            ));
+        }
+        if is_first() {
+            check_finite(&file).map_err(Failure::of)?;
+        }
+        Stencil::of_file(file)
+            .map_err(|error| Failure::failed(format!("{shown}: {error}"), "a smaller grid"))
+    }
+
+    /// The options that ask for another grid than one of this shape.
+    fn unlike(&self, (nx, ny, nz): (u64, u64, Option<u64>)) -> Option<&'static str> {
+        let differs = |asked: Option<u64>, has: u64| asked.is_some_and(|asked| asked != has);
+        let axes = [Some(nx), Some(ny), nz].into_iter().flatten();
+        let found = [
+            (
+                "--size",
+                axes.into_iter().any(|has| differs(self.size, has)),
+            ),
+            ("--nx", differs(self.nx, nx)),
+            ("--ny", differs(self.ny, ny)),
+            ("--nz", self.nz.is_some() && self.nz != nz),
+            (
+                "--nx and --ny without --nz",
+                self.nx.is_some() && self.nz.is_none() && nz.is_some(),
+            ),
+            (
+                "--dims",
+                self.dims.is_some_and(|dims| (dims == 3) != nz.is_some()),
+            ),
+        ];
+        let unlike = found.into_iter().find(|(_, differs)| *differs);
+        unlike.map(|(option, _)| option)
     }
 
     /// How the steps are divided into supersteps; with `auto` once their size is
@@ -235,7 +354,8 @@ impl Grid {
     }
 
     fn build(&self, nx: u64, ny: u64, nz: Option<u64>) -> Result<Stencil, Failure> {
-        Stencil::new(nx, ny, nz, self.precision.into(), self.seed)
+        let precision = self.precision.unwrap_or_default();
+        Stencil::new(nx, ny, nz, precision.into(), self.seed)
             .map_err(|error| Failure::usage(error, "another --size, or --nx, --ny and --nz"))
     }
 
@@ -249,12 +369,25 @@ impl Grid {
                 ny,
                 nz,
                 precision: stencil.precision().name(),
+                coefficients: stencil.coefficients().map(<[f64]>::to_vec),
+                input: self.input.as_ref().map(|path| path.display().to_string()),
                 steps: self.steps,
                 superstep: self.supersteps().size,
                 seed: self.seed,
             }),
         )
     }
+}
+
+/// The shape of a grid's array in a file.
+pub fn array_shape(stencil: &Stencil) -> Vec<u64> {
+    let (nx, ny, nz) = stencil.shape();
+    nz.into_iter().chain([ny, nx]).collect()
+}
+
+fn shape_in_words((nx, ny, nz): (u64, u64, Option<u64>)) -> String {
+    let third = nz.map_or_else(String::new, |nz| format!(" x {nz}"));
+    format!("{nx} x {ny}{third}")
 }
 
 /// Bytes of a number of grids.
@@ -334,6 +467,20 @@ mod tests {
             ("--superstep 1.5", "no number of steps"),
             ("--size -3", "not a number of points"),
             ("--size 1e30", "not a number of points"),
+            ("--coefficients 1,2", "2 numbers; write 5"),
+            (
+                "--dims 3 --size 9 --coefficients 1,2,3,4,5",
+                "5 coefficients, and a 3-D stencil has 7",
+            ),
+            (
+                "--size 9 --coefficients -1,2,3,4,5,6,7",
+                "7 coefficients, and a 2-D stencil has 5",
+            ),
+            (
+                "--size 9 --precision f32 --coefficients 0,1e99,3,4,5",
+                "of north, 1e99, is not finite in f32",
+            ),
+            ("--input a.npy --seed 3", "cannot be used with"),
             ("--nx 4.5 --ny 5", "not a number of points"),
         ] {
             let message = shape(line, MUCH).unwrap_err();

@@ -18,6 +18,7 @@ mod args;
 mod bench;
 mod cluster;
 mod clusters;
+mod coefficients;
 mod dense;
 mod devices;
 mod exec;

@@ -75,7 +75,7 @@ impl Stencil {
             memory: ByteSize(u64::MAX),
             grids: 2,
         })?;
-        let seed = stencil.seed();
+        let seed = self.grid.seed;
         let mut prepared = cluster::stencil::prepare(stencil, self.grid.supersteps());
         let alone = |machine: &MachineFile| {
             let request = WorkloadRequest::Stencil(&self.grid);
@@ -226,6 +226,12 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
     let workload = asked(of_host(file))?;
     let mut notes = Vec::new();
     let codelet = workload.divisible().codelet();
+    if !command::is_trained(&codelet.name) {
+        return Err(Failure::usage(
+            format!("no model covers {}", codelet.name),
+            "a stencil without --coefficients, or a matrix",
+        ));
+    }
     let bundle = model(args.model.as_deref(), &machine, &codelet.name, &mut notes)?;
     let modelled = ModelledMachine {
         bundle: &bundle,

@@ -2,8 +2,8 @@
 //! they give.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use pdawl::codelet::Precision;
@@ -12,7 +12,6 @@ use pdawl::quantity::Bytes;
 use pdawl::report::run::workload::SpmvParameters;
 use pdawl::report::{Parameters, Workload};
 use pdawl::workload::Divisible;
-use pdawl::workload::kernel::Sink;
 use pdawl::workload::spmv::{DAMPING, Form, Options, Spmv, SpmvError, arrange};
 
 use super::args::Format;
@@ -20,6 +19,7 @@ use super::failure::Failure;
 use super::grid::{MemoryBudget, PrecisionArg};
 use super::integer::integer;
 use super::matrix::load;
+use super::saves::KeptArray;
 
 /// A matrix and steps.
 #[derive(Clone, Debug, Args)]
@@ -68,7 +68,7 @@ pub struct Ranks {
     /// The sum of all changes in a step that ends the run.
     pub tolerance: Option<f64>,
     /// Takes the ranks, if they are wanted.
-    pub result: Option<Arc<Mutex<Vec<u8>>>>,
+    pub result: Option<KeptArray>,
 }
 
 /// A loaded matrix.
@@ -180,11 +180,8 @@ impl Product {
         }
         let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);
         let mut spmv = spmv.map_err(unsuitable)?;
-        if let Some(result) = self.ranks.as_ref().and_then(|ranks| ranks.result.clone()) {
-            spmv = spmv.with_sink(Sink::new(move |_, bytes| {
-                let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-                *result = bytes.to_vec();
-            }));
+        if let Some(result) = self.ranks.as_ref().and_then(|ranks| ranks.result.as_ref()) {
+            spmv = spmv.with_sink(result.sink());
         }
         let copies = budget.grids.div_ceil(2);
         let needed = needed(&spmv).saturating_mul(copies);

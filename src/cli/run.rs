@@ -13,7 +13,7 @@ use super::cluster::sparse::Ranking;
 use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
-use super::grid::{Grid, MemoryBudget};
+use super::grid::{Grid, MemoryBudget, array_shape};
 use super::integer::integer;
 use super::paths::Paths;
 use super::product::Product;
@@ -66,11 +66,17 @@ enum Workload {
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
                   pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
                   pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
+                  pdawl run stencil --input plate.npy --steps 1000 --output later.npy \\\n      \
+                  --coefficients 0.2,0.2,0.2,0.2,0.2 --verify\n  \
                   pdawl run stencil --machine k40 --fault gpu0:slow:2@10\n  \
                   pdawl run stencil --size 32768 --cluster four --nodes 8")]
 struct Stencil {
     #[command(flatten)]
     grid: Grid,
+
+    /// Write the last version to this file, an array in NPY format, unless it was found wrong
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     sharing: Sharing,
@@ -232,14 +238,40 @@ struct Options {
 }
 
 impl Stencil {
+    /// Runs it, on one node or over several.
+    fn run(&self) -> Result<(), Failure> {
+        match self.options.on_one_node(&self.nodes)? {
+            Some(options) => {
+                self.refuse_simulated()?;
+                self.alone(&options)
+            }
+            None if self.nodes.several() => self.over_nodes(),
+            None => {
+                self.nodes.refuse_alone()?;
+                self.alone(&self.options)
+            }
+        }
+    }
+
+    fn refuse_simulated(&self) -> Result<(), Failure> {
+        self.nodes.refuse_simulated([
+            ("--input", self.grid.input.is_some()),
+            ("--output", self.output.is_some()),
+        ])
+    }
+
     /// Runs it on one machine.
     fn alone(&self, options: &Options) -> Result<(), Failure> {
-        self.grid.check()?;
+        let grid = self.grid.keeping(self.output.is_some());
+        grid.check()?;
         let choice = self.sharing.choice()?;
-        let paths = options.reading(&[self.sharing.model.path()]);
+        let mut paths = options.reading(&[self.sharing.model.path(), grid.input.as_deref()]);
+        let output = self.output.as_deref();
+        let output = output.map(|path| paths.output(path)).transpose()?;
+        let saves = output.map(|output| Saves(vec![(0, output)]));
         let stop = interrupt::listen()?;
-        let request = || Ok(WorkloadRequest::Stencil(&self.grid));
-        options.run(choice, paths, stop, None, request)
+        let request = || Ok(WorkloadRequest::Stencil(&grid));
+        options.run(choice, paths, stop, saves, request)
     }
 
     /// Runs it over several nodes.
@@ -252,15 +284,19 @@ impl Stencil {
         options.refuse_over_nodes(purpose)?;
         let spread = &self.nodes.spread;
         spread.refuse_for_bands(cluster::stencil::BANDS)?;
-        // All nodes must choose the same size, whatever memory they have.
-        let stencil = self.grid.stencil(MemoryBudget {
-            memory: ByteSize(u64::MAX),
-            grids: 2,
-        })?;
-        let seed = stencil.seed();
-        options.run_over_nodes(&self.nodes, seed, || {
+        self.refuse_simulated()?;
+        options.run_over_nodes(&self.nodes, self.grid.seed, || {
+            // All nodes must choose the same size, whatever memory they have.
+            let stencil = self.grid.stencil(MemoryBudget {
+                memory: ByteSize(u64::MAX),
+                grids: 2,
+            })?;
+            let (shape, precision) = (array_shape(&stencil), stencil.precision());
             let workload = cluster::stencil::prepare(stencil, self.grid.supersteps());
-            Ok(Prepared::new(workload, None, Paths::default()))
+            let mut paths = options.reading(&[self.grid.input.as_deref()]);
+            let (output, array) = (self.output.as_deref(), (&shape[..], precision));
+            let result = cluster::stencil::result_file(output, &mut paths, &workload, array)?;
+            Ok(Prepared::new(workload, result, paths))
         })
     }
 }
@@ -321,7 +357,7 @@ impl Pagerank {
         let output = output.map(|path| paths.output(path)).transpose()?;
         let stop = interrupt::listen()?;
         let product = ranking.product(self.tolerance, self.seed, output.is_some());
-        let saves = output.map(|output| Saves::array(output, ranking.precision()));
+        let saves = output.map(|output| Saves(vec![(0, output)]));
         options.run(choice, paths, stop, saves, || {
             let memory = options.machine.host_memory.map(|size| size.0);
             let matrix = product.load(memory, options.format, stop)?;
@@ -432,14 +468,7 @@ const OVER_NODES: &str = "--spread for the policy between nodes, or the run on o
 pub fn run(args: &Args) -> Result<(), Failure> {
     interrupt::listen()?;
     match &args.workload {
-        Workload::Stencil(args) => match args.options.on_one_node(&args.nodes)? {
-            Some(options) => args.alone(&options),
-            None if args.nodes.several() => args.over_nodes(),
-            None => {
-                args.nodes.refuse_alone()?;
-                args.alone(&args.options)
-            }
-        },
+        Workload::Stencil(args) => args.run(),
         Workload::Transformer(args) => transformer::run::run(args),
         Workload::Matmul(args) => dense::matmul::run(args),
         Workload::Cholesky(args) => dense::cholesky::run(args),

@@ -1,46 +1,53 @@
 //! Files of a co-run's results.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::{ElementType, write_array_header};
+use pdawl::workload::kernel::Sink;
 
 use super::failure::Failure;
 use super::output::Output;
 use super::terminal;
 
-/// A file that a result is written to.
-struct Save {
-    /// Of the result.
-    position: usize,
-    output: Output,
-    /// Of numbers, in front of which a header says how many there are.
-    numbers: Option<Precision>,
+/// A result that the user wants to save.
+pub struct SavedResult {
+    /// Of an array of numbers, which a header in the file describes.
+    pub array: Option<(Vec<u64>, Precision)>,
+    pub bytes: Vec<u8>,
 }
 
-/// The files of results.
-pub struct Saves(Vec<Save>);
+/// The array of the last run, which the user wants to save.
+#[derive(Clone, Debug, Default)]
+pub struct KeptArray(Arc<Mutex<Vec<u8>>>);
+
+impl KeptArray {
+    /// What a workload passes its result to.
+    pub fn sink(&self) -> Sink {
+        let kept = Arc::clone(&self.0);
+        Sink::new(move |_, bytes| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            *kept = bytes.to_vec();
+        })
+    }
+
+    /// Takes the array, whose shape follows from how many numbers it has.
+    pub fn take(&self, shape: impl FnOnce(u64) -> Vec<u64>, precision: Precision) -> SavedResult {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = std::mem::take(&mut *kept);
+        let numbers = bytes.len() as u64 / precision.bytes();
+        SavedResult {
+            array: Some((shape(numbers), precision)),
+            bytes,
+        }
+    }
+}
+
+/// The files of results, each by the result's position.
+pub struct Saves(pub Vec<(usize, Output)>);
 
 impl Saves {
-    /// Files of results by their positions, without headers.
-    pub fn raw(outputs: Vec<(usize, Output)>) -> Self {
-        let saves = outputs.into_iter().map(|(position, output)| Save {
-            position,
-            output,
-            numbers: None,
-        });
-        Self(saves.collect())
-    }
-
-    /// The file of the only result, an array of numbers.
-    pub fn array(output: Output, precision: Precision) -> Self {
-        Self(vec![Save {
-            position: 0,
-            output,
-            numbers: Some(precision),
-        }])
-    }
-
     /// Leaves the files unchanged, and says why.
     pub fn drop_unwritten(self, why: &str) {
         if !self.0.is_empty() {
@@ -52,13 +59,12 @@ impl Saves {
     ///
     /// # Errors
     /// As [`Output::write`].
-    pub fn write(self, results: &BTreeMap<usize, Vec<u8>>) -> Result<(), Failure> {
-        for save in self.0 {
-            if let Some(bytes) = results.get(&save.position) {
-                save.output.write(|out| {
-                    if let Some(precision) = save.numbers {
-                        let count = bytes.len() as u64 / precision.bytes();
-                        write_array_header(out, &[count], ElementType::Real(precision))?;
+    pub fn write(self, results: &BTreeMap<usize, SavedResult>) -> Result<(), Failure> {
+        for (position, output) in self.0 {
+            if let Some(SavedResult { array, bytes }) = results.get(&position) {
+                output.write(|out| {
+                    if let Some((shape, precision)) = array {
+                        write_array_header(out, shape, ElementType::Real(*precision))?;
                     }
                     out.write_all(bytes)
                 })?;

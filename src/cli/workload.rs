@@ -2,7 +2,6 @@
 //! the machine's memory is known.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use pdawl::model::StepWork;
 use pdawl::report::Workload;
@@ -10,8 +9,9 @@ use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, Supersteps, spmv};
 
 use super::failure::Failure;
-use super::grid::{Grid, MemoryBudget};
+use super::grid::{Grid, MemoryBudget, array_shape};
 use super::product::{Matrix, Product};
+use super::saves::SavedResult;
 use super::spec::kernel::KernelTask;
 
 /// A workload as the user describes it.
@@ -97,23 +97,29 @@ impl PreparedWorkload {
         match self {
             Self::Spmv(product, _) => (product.ranks())
                 .is_some_and(|ranks| ranks.tolerance.is_some() || ranks.result.is_some()),
-            Self::Stencil(..) | Self::Kernel(_) => false,
+            Self::Stencil(grid, _) => grid.result.is_some(),
+            Self::Kernel(_) => false,
         }
     }
 
     /// Takes the results of the last run that the user wants to save, by position.
-    pub fn results(&self) -> BTreeMap<usize, Vec<u8>> {
+    pub fn results(&self) -> BTreeMap<usize, SavedResult> {
+        let only = |result: Option<SavedResult>| result.map(|result| (0, result));
         match self {
-            Self::Stencil(..) => BTreeMap::new(),
-            Self::Spmv(product, _) => {
-                let result = product.ranks().and_then(|ranks| ranks.result.as_ref());
-                let taken = result.map(|result| {
-                    let mut result = result.lock().unwrap_or_else(PoisonError::into_inner);
-                    (0, std::mem::take(&mut *result))
-                });
-                taken.into_iter().collect()
+            Self::Stencil(grid, stencil) => {
+                let taken = grid.result.as_ref();
+                let taken = taken.map(|of| of.take(|_| array_shape(stencil), stencil.precision()));
+                only(taken).into_iter().collect()
             }
-            Self::Kernel(kernel) => kernel.results(),
+            Self::Spmv(product, _) => {
+                let taken = product.ranks().and_then(|ranks| ranks.result.as_ref());
+                let taken = taken.map(|of| of.take(|numbers| vec![numbers], product.precision()));
+                only(taken).into_iter().collect()
+            }
+            Self::Kernel(kernel) => {
+                let raw = |(position, bytes)| (position, SavedResult { array: None, bytes });
+                kernel.results().into_iter().map(raw).collect()
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub struct StepWork {
     pub matrix: Option<MatrixFigures>,
     /// Steps between two barriers, if there are more than one: the step is a superstep then.
     pub superstep: Option<u32>,
+    /// What an operation of a superstep takes on a host, in operations at the peak rate.
+    pub superstep_flops: f64,
 }
 
 impl StepWork {
@@ -32,6 +34,7 @@ impl StepWork {
             unit_points: workload.unit_points(),
             element_bytes: workload.unit_bytes() / workload.unit_points().max(1),
             dimensions: workload.dimensions(),
+            superstep_flops: workload.superstep_flops(),
             ..Self::of_units(workload)
         }
     }

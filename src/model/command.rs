@@ -14,6 +14,11 @@ pub fn profile(codelet: &str, machine: &str) -> String {
     format!("`pdawl profile {what} --machine {machine}{options}` with a longer --budget or {more}")
 }
 
+/// Whether `pdawl train` makes models of this codelet.
+pub fn is_trained(codelet: &str) -> bool {
+    codelet == "spmv-f64" || codelet == "spmv-f32" || stencil::named(codelet).is_some()
+}
+
 /// The option for products.
 const PRODUCTS: &str = " --workload spmv";
 
@@ -68,6 +73,7 @@ mod tests {
             ("other", ""),
         ] {
             assert_eq!(options(codelet), expected, "{codelet}");
+            assert_eq!(is_trained(codelet), codelet != "other", "{codelet}");
         }
     }
 }

@@ -174,6 +174,8 @@ mod tests {
                 ny: 10,
                 nz: None,
                 precision: "f64",
+                coefficients: None,
+                input: None,
                 steps: 4,
                 superstep: 1,
                 seed: 1,

@@ -19,6 +19,8 @@ pub mod transformer;
 use std::ops::Range;
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::codelet::{Codelet, Cost, Memory, Value};
 
 pub use superstep::Supersteps;
@@ -88,6 +90,11 @@ pub enum Data<'a> {
     Kernel(&'a kernel::UserKernel),
 }
 
+/// Why the first version of a grid is not there.
+#[derive(Debug, Error)]
+#[error("the first version of the grid is not read: {0}")]
+pub struct FirstVersionError(pub String);
+
 /// A grid of units of equal size. A step computes unit `u`'s next version from the
 /// present versions of units `u - halo ..= u + halo`.
 pub trait Grid: Divisible {
@@ -111,8 +118,20 @@ pub trait Grid: Divisible {
         None
     }
 
+    /// Operations at a processor's peak rate that take as long as one operation of
+    /// [`Self::superstep`], which memory does not bind.
+    fn superstep_flops(&self) -> f64 {
+        1.0
+    }
+
     /// Writes the first version of `units` into `bytes`.
-    fn initial(&self, units: Range<u64>, bytes: &mut [u8]);
+    ///
+    /// # Errors
+    /// When it is in a file that cannot be read.
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) -> Result<(), FirstVersionError>;
+
+    /// Passes the last version of the whole grid to whoever wants it.
+    fn deliver(&self, _result: &[u8]) {}
 
     /// Compares a result after `steps` steps with the sequential reference.
     /// Returns the largest absolute difference, and whether it is allowed.

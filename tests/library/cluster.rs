@@ -90,7 +90,7 @@ impl Case {
         let ran = node.run_workload(&*self.workload, control)?;
         if let Some(outcome) = &ran {
             self.check(outcome.tasks, gathered);
-            check_trace(outcome);
+            check_trace(outcome, &*self.workload);
         }
         Ok(ran)
     }
@@ -156,9 +156,14 @@ impl Case {
 }
 
 /// Checks that a trace has all that the nodes computed, in a queue one after the other.
-fn check_trace(outcome: &ClusterOutcome) {
+fn check_trace(outcome: &ClusterOutcome, workload: &dyn ClusterWorkload) {
     let trace = nodes::of(outcome);
-    assert_eq!(trace.steps.len() as u64, outcome.tasks);
+    // The steps of a superstep are one in a trace.
+    let size = workload.bands().map_or(1, |bands| bands.supersteps.size);
+    assert_eq!(
+        trace.steps.len() as u64,
+        outcome.tasks.div_ceil(size.into())
+    );
     assert!(trace.steps.is_sorted_by(|a, b| a.1 <= b.0));
     let nodes = outcome.nodes.iter();
     let devices = nodes.flat_map(|node| node.devices.iter().map(move |device| (node, device)));
@@ -208,6 +213,8 @@ pub fn workloads(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkloa
 fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let stencil = Stencil::new(17, 31, None, Precision::F64, seed).expect("a grid");
     let deep = Stencil::new(5, 6, Some(13), Precision::F32, seed).expect("a grid");
+    let by = [0.3, -0.2, 0.1, 0.25, 0.05, 0.15, 0.35];
+    let deep = deep.with_coefficients(&by).expect("seven of them");
     let dense: Vec<(Arc<dyn ClusterWorkload>, u64)> = vec![
         (
             Arc::new(ConvolutionWorkload {

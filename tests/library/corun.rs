@@ -48,6 +48,8 @@ struct Case {
     ny: u64,
     nz: Option<u64>,
     precision: Precision,
+    /// Whether each point of a neighbourhood has a coefficient.
+    weighted: bool,
     /// Memory of each device in units; `None` for a device on host memory.
     memories: Vec<Option<u64>>,
     supersteps: Supersteps,
@@ -68,7 +70,7 @@ fn case() -> impl Strategy<Value = Case> {
     (
         prop_oneof![Just((3u64, 3u64)), Just((17, 41)), (3u64..20, 3u64..60)],
         proptest::option::weighted(0.25, 3u64..14),
-        any::<bool>(),
+        any::<(bool, bool)>(),
         proptest::collection::vec(proptest::option::of(13u64..200), 1..5),
         supersteps(),
         (
@@ -78,7 +80,7 @@ fn case() -> impl Strategy<Value = Case> {
         any::<u64>(),
     )
         .prop_map(
-            |((nx, ny), nz, single, memories, supersteps, stream, seed)| Case {
+            |((nx, ny), nz, (single, weighted), memories, supersteps, stream, seed)| Case {
                 nx,
                 ny,
                 nz,
@@ -87,6 +89,7 @@ fn case() -> impl Strategy<Value = Case> {
                 } else {
                     Precision::F64
                 },
+                weighted,
                 memories,
                 supersteps,
                 stream: Stream {
@@ -100,7 +103,13 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn stencil(&self) -> Stencil {
-        Stencil::new(self.nx, self.ny, self.nz, self.precision, self.seed).unwrap()
+        let mean = Stencil::new(self.nx, self.ny, self.nz, self.precision, self.seed).unwrap();
+        let by = [0.3, -0.2, 0.1, 0.25, 0.05, 0.15, 0.35];
+        let count = if self.nz.is_some() { 7 } else { 5 };
+        match self.weighted {
+            true => mean.with_coefficients(&by[..count]).unwrap(),
+            false => mean,
+        }
     }
 
     fn unit_bytes(&self) -> u64 {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
 use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
 use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
-use pdawl::workload::{Data, Divisible, Grid, Ring};
+use pdawl::workload::{Data, Divisible, FirstVersionError, Grid, Ring};
 use proptest::prelude::*;
 
 use crate::random::Random;
@@ -131,16 +131,17 @@ impl Grid for WideGrid {
         [&ring(from)[..], &ring(to), &[Value::U64(self.units)]].concat()
     }
 
-    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) -> Result<(), FirstVersionError> {
         let points: &mut [u64] = bytemuck::cast_slice_mut(bytes);
         for (i, point) in points.iter_mut().enumerate() {
             *point = (units.start * POINTS + i as u64).wrapping_mul(0x9e37_79b9);
         }
+        Ok(())
     }
 
     fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
         let mut present = vec![0u64; (self.units * POINTS) as usize];
-        self.initial(0..self.units, bytemuck::cast_slice_mut(&mut present));
+        let _ = self.initial(0..self.units, bytemuck::cast_slice_mut(&mut present));
         for _ in 0..steps {
             let of = |at: u64| {
                 let (unit, point) = (at / POINTS, at % POINTS);

@@ -70,6 +70,7 @@ fn options_of_runs_that_compute_are_refused_by_name() {
     for (options, part) in [
         ("lu --verify", "--verify is for"),
         ("lu --devices host", "--devices is for"),
+        ("stencil --input a.npy", "--input is for"),
         ("fft --wire x.so", "--wire is for"),
         ("matmul --verify", "--verify is for"),
         ("matmul --policy eager", "--policy is for"),
@@ -95,6 +96,8 @@ fn options_of_runs_that_compute_are_refused_by_name() {
         ("spmv --matrix rmat:8,4 --prefetch 2", "--prefetch is for"),
         ("stencil --placement rows", "--placement is for"),
         ("stencil --verify", "--verify is for"),
+        ("stencil --input a.npy", "--input is for"),
+        ("stencil --output a.npy", "--output is for"),
         ("stencil --machine k40", "--machine is for"),
         ("stencil --adaptive", "--adaptive is for"),
     ] {

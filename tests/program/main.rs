@@ -27,4 +27,5 @@ mod profile;
 mod report_page;
 mod schemas;
 mod specifications;
+mod stencil_files;
 mod tasks;

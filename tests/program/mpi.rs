@@ -239,6 +239,48 @@ fn three_processes_compute_right_results_together() {
     }
 }
 
+/// The nodes read their rows of a grid's file, and the first one writes all of the last version:
+/// the file of one process.
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn three_processes_go_from_a_grid_in_a_file_to_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let alone = |line: &str| {
+        let mut command = Command::new(cargo_bin("pdawl"));
+        command.args(["run", "stencil", "--devices", "host:1"]);
+        let status = command.args(line.split_whitespace()).output();
+        assert!(status.expect("pdawl starts").status.success(), "{line}");
+    };
+    let rule = "--coefficients 0.3,0.25,-0.125,0.1,0.2";
+    alone(&format!(
+        "--nx 71 --ny 93 --steps 1 --output {}",
+        path("a.npy")
+    ));
+    let line = format!("--input {} {rule} --steps 12", path("a.npy"));
+    alone(&format!("{line} --output {}", path("alone.npy")));
+    let report = report(&format!("stencil {line} --output {}", path("nodes.npy")));
+    assert_eq!(report["verification"]["right"], true);
+    let size = &report["workload"]["parameters"]["size"];
+    let size = size.as_str().expect("a text");
+    assert!(
+        size.contains("coefficients 0.3,0.25,-0.125,0.1,0.2, 12 steps, from "),
+        "{size}"
+    );
+    let bytes = |name: &str| std::fs::read(path(name)).expect("a file");
+    assert!(bytes("nodes.npy") == bytes("alone.npy"));
+
+    let mut wrong = bytes("a.npy");
+    let last = wrong.len() - 8;
+    wrong[last..].copy_from_slice(&f64::NAN.to_le_bytes());
+    std::fs::write(path("nan.npy"), wrong).expect("a file");
+    let output = run(&format!("stencil --input {}", path("nan.npy")));
+    assert!(!output.status.success());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let told = "node 0: ".to_owned() + &path("nan.npy") + ": the number in row 92, column 70";
+    assert!(errors.contains(&told), "{errors}");
+}
+
 /// The static policy gives each node its part, so all three compute.
 #[test]
 #[ignore = "needs Open MPI and libclang: make test-mpi"]

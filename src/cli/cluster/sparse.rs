@@ -1,9 +1,7 @@
 //! Sparse products and page ranks over several nodes.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use pdawl::codelet::Precision;
 use pdawl::matrix::npy::ElementType;
 use pdawl::matrix::{MatrixSource, Origin};
 use pdawl::report::run::nodes::Tolerance;
@@ -21,6 +19,7 @@ use crate::cli::interrupt;
 use crate::cli::matrix::load;
 use crate::cli::paths::Paths;
 use crate::cli::product::{Product, Ranks};
+use crate::cli::saves::KeptArray;
 use crate::cli::size::ByteSize;
 
 /// What has its own placement, and no subtasks that a policy spreads.
@@ -155,15 +154,10 @@ impl Ranking {
         let ranks = Ranks {
             damping: self.damping,
             tolerance,
-            result: keeps.then(Arc::default),
+            result: keeps.then(KeptArray::default),
         };
         let matrix = (self.matrix.clone(), self.no_cache);
         Product::of_ranks(ranks, matrix, (self.steps, self.precision), seed)
-    }
-
-    /// The precision of a rank.
-    pub fn precision(&self) -> Precision {
-        self.precision.into()
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pdawl::codelet::stencil::{self, Dimensions, Precision};
+use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
 use pdawl::profile::ModelKind;
 
 use crate::cli::args::noise;
@@ -125,7 +125,7 @@ impl ProfileOptions {
             3 => Dimensions::Three,
             _ => Dimensions::Two,
         };
-        stencil::name(dimensions, self.session.precision())
+        stencil::name(dimensions, self.session.precision(), Rule::Mean)
     }
 }
 

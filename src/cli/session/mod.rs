@@ -14,6 +14,7 @@ mod singles;
 mod superstep;
 mod threshold;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,6 +32,7 @@ use thiserror::Error;
 
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::machine_session::MachineSession;
+use super::saves::SavedResult;
 use super::workload::PreparedWorkload;
 use model::{NoModel, ServingModel};
 use oracle::SweepResult;
@@ -213,7 +215,7 @@ impl Session {
     }
 
     /// Takes the results of the last run that the user wants to save, by position.
-    pub fn results(&self) -> std::collections::BTreeMap<usize, Vec<u8>> {
+    pub fn results(&self) -> BTreeMap<usize, SavedResult> {
         self.workload.results()
     }
 

@@ -105,6 +105,12 @@ impl ModelSearch<'_> {
     }
 
     fn serving(&self, named: Option<Bundle>) -> Result<ServingModel, NoModel> {
+        if !command::is_trained(self.codelet) {
+            return Err(NoModel {
+                what: format!("no model covers codelet {}", self.codelet),
+                remedy: None,
+            });
+        }
         let file = self.file.ok_or_else(|| match &named {
             None => NoModel {
                 what: "there is no model of this machine".to_owned(),

@@ -81,7 +81,7 @@ impl KernelArgs {
         stop: &'static AtomicBool,
     ) -> Result<(KernelTask, Saves), Failure> {
         let mut task = self.read(asked, machine, paths, stop)?;
-        let saves = Saves::raw(self.saves(&task.user, |file| paths.output(file))?);
+        let saves = Saves(self.saves(&task.user, |file| paths.output(file))?);
         if !self.save.is_empty() {
             let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
             let taken = Arc::clone(&task.results);

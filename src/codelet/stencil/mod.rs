@@ -1,15 +1,19 @@
 //! The stencils: 2-D 5-point and 3-D 7-point, Jacobi, double or single.
 //!
 //! A unit is a row (2-D) or a plane (3-D) of the grid. The next version of a
-//! point is the weighted sum of itself and its neighbours, in this order of
-//! operations on every device, so that results agree bit for bit:
+//! point follows from itself and its neighbours by a rule, in this order of
+//! operations on every device, none of them fused, so that results agree bit for bit:
 //!
 //! ```text
-//! 2-D   (((north + south) + (west + east)) + centre) * weight
-//! 3-D   (((north + south) + (west + east)) + ((below + above) + centre)) * weight
+//! mean      2-D   (((north + south) + (west + east)) + centre) * weight
+//! mean      3-D   (((north + south) + (west + east)) + ((below + above) + centre)) * weight
+//! weighted  2-D   ((north*cn + south*cs) + (west*cw + east*ce)) + centre*cc
+//! weighted  3-D   (((north*cn + south*cs) + (west*cw + east*ce)) + (below*cb + above*ca))
+//!                     + centre*cc
 //! ```
 //!
-//! The grid's outermost points keep their value. Source: the 5-point kernel of
+//! North is the row before in memory, west the point before, and below the plane
+//! before. The grid's outermost points keep their value. Source: the 5-point kernel of
 //! the PDAWL paper, section 4.1 (double precision, no ghost cells, a barrier
 //! each step).
 //!
@@ -33,7 +37,16 @@
 //! | 8 | `units` | u32 | units of the grid |
 //! | 9 | `nx` | u32 | points of a row |
 //! | 10 | `ny` | u32 | rows of a plane; 1 in 2-D |
-//! | 11 | `weight` | f64 or f32 | 1/5 or 1/7 |
+//! | 11 | `weight` | f64 or f32 | of the mean: 1/5 or 1/7 |
+//!
+//! The weighted rule has its coefficients in place of `weight`, each f64 or f32:
+//!
+//! | # | argument | factor of |
+//! |---|---|---|
+//! | 11 | `cc` | the point itself |
+//! | 12, 13 | `cn`, `cs` | the points north and south |
+//! | 14, 15 | `cw`, `ce` | the points west and east |
+//! | 16, 17 | `cb`, `ca` | in 3-D the points below and above |
 //!
 //! [`superstep()`] computes several steps at once.
 
@@ -41,7 +54,7 @@ pub mod host;
 pub mod opencl;
 mod superstep;
 
-pub use superstep::superstep;
+pub use superstep::{SUPERSTEP_FLOPS, superstep};
 
 pub use crate::codelet::Precision;
 use crate::codelet::{Codelet, HostCode};
@@ -55,30 +68,55 @@ pub enum Dimensions {
     Three,
 }
 
+impl Dimensions {
+    /// The points that a point follows from, in the order of the weighted rule's arguments.
+    pub fn neighbourhood(self) -> &'static [&'static str] {
+        const ALL: [&str; 7] = ["centre", "north", "south", "west", "east", "below", "above"];
+        match self {
+            Self::Two => &ALL[..5],
+            Self::Three => &ALL,
+        }
+    }
+}
+
+/// How a point follows from its neighbourhood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The sum, times one weight.
+    Mean,
+    /// The sum of products, with a coefficient for each point of the neighbourhood.
+    Weighted,
+}
+
 /// The codelet of a stencil.
-pub fn codelet(dimensions: Dimensions, precision: Precision) -> Codelet {
+pub fn codelet(dimensions: Dimensions, precision: Precision, rule: Rule) -> Codelet {
     Codelet {
-        name: name(dimensions, precision).into(),
-        host: Some(HostCode::Kernel(host::kernel(dimensions, precision))),
-        opencl: Some(opencl::kernel(dimensions, precision)),
+        name: name(dimensions, precision, rule).into(),
+        host: Some(HostCode::Kernel(host::kernel(dimensions, precision, rule))),
+        opencl: Some(opencl::kernel(dimensions, precision, rule)),
         library: None,
     }
 }
 
 /// The name of a stencil's codelet.
-pub fn name(dimensions: Dimensions, precision: Precision) -> &'static str {
-    match (dimensions, precision) {
-        (Dimensions::Two, Precision::F64) => "stencil5-f64",
-        (Dimensions::Two, Precision::F32) => "stencil5-f32",
-        (Dimensions::Three, Precision::F64) => "stencil7-f64",
-        (Dimensions::Three, Precision::F32) => "stencil7-f32",
+pub fn name(dimensions: Dimensions, precision: Precision, rule: Rule) -> &'static str {
+    match (dimensions, precision, rule) {
+        (Dimensions::Two, Precision::F64, Rule::Mean) => "stencil5-f64",
+        (Dimensions::Two, Precision::F32, Rule::Mean) => "stencil5-f32",
+        (Dimensions::Three, Precision::F64, Rule::Mean) => "stencil7-f64",
+        (Dimensions::Three, Precision::F32, Rule::Mean) => "stencil7-f32",
+        (Dimensions::Two, Precision::F64, Rule::Weighted) => "stencil5-f64-weighted",
+        (Dimensions::Two, Precision::F32, Rule::Weighted) => "stencil5-f32-weighted",
+        (Dimensions::Three, Precision::F64, Rule::Weighted) => "stencil7-f64-weighted",
+        (Dimensions::Three, Precision::F32, Rule::Weighted) => "stencil7-f32-weighted",
     }
 }
 
-/// The stencil whose codelet has this name; `None` if none has.
+/// The stencil of the mean whose codelet has this name; `None` if none has. Only these are
+/// profiled.
 pub fn named(codelet: &str) -> Option<(Dimensions, Precision)> {
     [Dimensions::Two, Dimensions::Three]
         .into_iter()
         .flat_map(|dimensions| [Precision::F64, Precision::F32].map(|p| (dimensions, p)))
-        .find(|(dimensions, precision)| name(*dimensions, *precision) == codelet)
+        .find(|(dimensions, precision)| name(*dimensions, *precision, Rule::Mean) == codelet)
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{Dimensions, Precision};
+use super::{Dimensions, Precision, Rule};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// Rows that a work-item of the 5-point stencil computes. It reads two more, which
@@ -25,18 +25,22 @@ pub const GROUP: usize = 128;
 pub const GROUP_3D: [usize; 2] = [64, 4];
 
 /// The OpenCL kernel of a stencil.
-pub fn kernel(dimensions: Dimensions, precision: Precision) -> OpenClKernel {
+pub fn kernel(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenClKernel {
     let (entry, per_item, shape) = match dimensions {
         Dimensions::Two => ("stencil5", ROWS_PER_ITEM, Shape::Of(rows)),
         Dimensions::Three => ("stencil7", PLANES_PER_ITEM, Shape::Of(planes)),
     };
     let real = precision.c_type();
+    let rule = match rule {
+        Rule::Mean => "",
+        Rule::Weighted => " -DWEIGHTED",
+    };
     OpenClKernel {
         source: KernelSource::new(
             include_str!("../../../kernels/stencil.cl"),
             "kernels/stencil.cl",
             entry,
-            format!("-DREAL={real} -DUNITS_PER_ITEM={per_item}"),
+            format!("-DREAL={real} -DUNITS_PER_ITEM={per_item}{rule}"),
         ),
         fp64: precision == Precision::F64,
         shape,
@@ -81,7 +85,7 @@ mod tests {
             (Dimensions::Two, ROWS_PER_ITEM),
             (Dimensions::Three, PLANES_PER_ITEM),
         ] {
-            let kernel = kernel(dimensions, Precision::F64);
+            let kernel = kernel(dimensions, Precision::F64, Rule::Mean);
             let option = format!("-DUNITS_PER_ITEM={units}");
             assert!(kernel.source.options().ends_with(&option), "{kernel:?}");
         }

@@ -3,12 +3,16 @@
 use thiserror::Error;
 
 use crate::runtime::RuntimeError;
+use crate::workload::FirstVersionError;
 
 /// An error of a [`Corun`](super::Corun).
 #[derive(Debug, Error)]
 pub enum CorunError {
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+
+    #[error(transparent)]
+    FirstVersion(#[from] FirstVersionError),
 
     #[error("there is no device to run on")]
     NoDevice,

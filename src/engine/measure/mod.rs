@@ -32,6 +32,7 @@ use crate::codelet::Codelet;
 use crate::machine::file::FORMAT;
 use crate::machine::{Device, DeviceKind, MachineFile, Noise};
 use crate::runtime::{DeviceId, Runtime, RuntimeError};
+use crate::workload::FirstVersionError;
 use probe::Probe;
 
 /// Why a machine could not be measured.
@@ -39,6 +40,9 @@ use probe::Probe;
 pub enum MeasureError {
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+
+    #[error(transparent)]
+    FirstVersion(#[from] FirstVersionError),
 
     #[error("no pool of host cores to measure; add `host` to the devices")]
     NoHost,

@@ -73,7 +73,7 @@ impl<'a> Probe<'a> {
             match self.scope.host_bytes(memory) {
                 Ok(data) => {
                     if let Some(grid) = grid(bytes) {
-                        grid.initial(0..grid.units(), data);
+                        grid.initial(0..grid.units(), data)?;
                     }
                 }
                 // A simulation without data has nothing to fill.

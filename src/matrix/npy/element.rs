@@ -4,6 +4,9 @@ use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 
 use crate::codelet::Precision;
 
+/// Points along an axis of a grid, at least.
+const LEAST_POINTS: u64 = 3;
+
 /// What a file is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -15,6 +18,8 @@ pub(super) enum Wanted {
     Complex,
     /// A row of singles or doubles, of one dimension.
     Vector,
+    /// Singles or doubles of 2 or 3 dimensions, each of at least 3 points, in C order.
+    Grid,
 }
 
 /// The elements of a file.
@@ -32,6 +37,8 @@ pub(super) struct Elements {
 /// What is wrong with a header.
 pub(super) enum Wrong {
     Type,
+    /// Fortran order.
+    Order,
     Dimensions,
 }
 
@@ -42,6 +49,13 @@ impl Wanted {
         let (rows, columns, per) = match (header.shape(), self) {
             ([columns], Self::Vector) => (1, *columns, complex),
             (_, Self::Vector) => return Err(Wrong::Dimensions),
+            (shape, Self::Grid) if shape.iter().any(|points| *points < LEAST_POINTS) => {
+                return Err(Wrong::Dimensions);
+            }
+            ([_, _] | [_, _, _], Self::Grid) if header.order() != Order::C => {
+                return Err(Wrong::Order);
+            }
+            ([planes, rows, columns], Self::Grid) => (*planes, *rows, *columns),
             ([rows, columns], _) => (*rows, *columns, complex),
             // In Fortran order the numbers of a pixel are far from each other.
             ([rows, columns, per], Self::Image) if *per > 0 && header.order() == Order::C => {
@@ -78,7 +92,9 @@ impl Wanted {
     /// The types, in words.
     pub fn types(self) -> &'static str {
         match self {
-            Self::Matrix | Self::Image | Self::Vector => "float32 (<f4) or float64 (<f8)",
+            Self::Matrix | Self::Image | Self::Vector | Self::Grid => {
+                "float32 (<f4) or float64 (<f8)"
+            }
             Self::Complex => "complex64 (<c8)",
         }
     }
@@ -116,6 +132,7 @@ impl Wanted {
         match self {
             Self::Matrix | Self::Complex => "a matrix of 2 is needed",
             Self::Vector => "an array of 1 is needed; numpy.ravel makes one",
+            Self::Grid => "a grid of 2 or 3, each of at least 3 points, is needed",
             Self::Image => {
                 "an image of 2 or 3 (rows, columns, channels) in C order is needed; \
                  numpy.ascontiguousarray makes one"

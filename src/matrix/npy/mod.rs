@@ -45,7 +45,7 @@ pub struct NpyMatrix {
     first: u64,
     rows: u64,
     columns: u64,
-    /// Numbers of an element: 1, but for complex ones and pixels.
+    /// Numbers of an element: 1, but for complex ones, pixels, and rows of planes.
     per: u64,
     precision: Precision,
     /// Whether it is stored by columns.
@@ -89,6 +89,15 @@ impl NpyMatrix {
         Self::open_as(path, Wanted::Vector)
     }
 
+    /// Opens a file with a grid: an array of 2 or 3 dimensions, each of at least 3 points, in
+    /// C order. Its rows are those of a grid of 2 dimensions, and the planes of one of 3.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_grid(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Grid)
+    }
+
     fn open_as(path: &Path, wanted: Wanted) -> Result<Self, NpyError> {
         let failed = |source| NpyError::Read {
             path: path.to_owned(),
@@ -113,6 +122,9 @@ impl NpyMatrix {
                 found: header.dtype().descr(),
                 needed: wanted.types(),
                 remedy: wanted.conversion(header.dtype()),
+            },
+            Wrong::Order => NpyError::Order {
+                path: path.to_owned(),
             },
             Wrong::Dimensions => NpyError::Dimensions {
                 path: path.to_owned(),
@@ -170,6 +182,15 @@ impl NpyMatrix {
 
     pub fn columns(&self) -> u64 {
         self.columns
+    }
+
+    /// Points along each axis of a grid: columns, rows, and planes if it has 3 dimensions.
+    pub fn grid_shape(&self) -> (u64, u64, Option<u64>) {
+        match self.per {
+            1 => (self.columns, self.rows, None),
+            // The points along an axis are at least 3.
+            points => (points, self.columns, Some(self.rows)),
+        }
     }
 
     /// Numbers of an element.

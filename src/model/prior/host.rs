@@ -33,12 +33,14 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
     let (units, chunk) = (case.part.units(), case.part.chunk());
     let chunks = case.part.chunks() as f64;
     let last = units - (chunks as u64).saturating_sub(1) * chunk;
-    let steps = f64::from(case.work.steps());
+    // Operations of a unit: in a superstep memory does not bind, and they do.
+    let flops = match case.work.superstep {
+        Some(steps) => f64::from(steps) * case.work.superstep_flops * case.work.unit_flops,
+        None => case.work.unit_flops,
+    };
     let compute = |units: f64, busy: f64| {
         let part = busy / f64::from(host.cores.max(1));
-        host.flops.map_or(0.0, |all| {
-            steps * units * case.work.unit_flops / (all * part)
-        })
+        host.flops.map_or(0.0, |all| units * flops / (all * part))
     };
     let memory = |units: f64, busy: f64| {
         let reached = (busy * host.core_bandwidth).min(host.bandwidth) * host.efficiency;

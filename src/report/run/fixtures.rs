@@ -97,6 +97,8 @@ pub fn context() -> Context {
                 ny: 100,
                 nz: None,
                 precision: "f64",
+                coefficients: None,
+                input: None,
                 steps: 4,
                 superstep: 1,
                 seed: 1,

@@ -35,11 +35,16 @@ pub struct StencilParameters {
     pub nz: Option<u64>,
     /// `f64` or `f32`.
     pub precision: &'static str,
+    /// The factors of a point and of its neighbours in its next version: centre, north,
+    /// south, west, east, and in 3-D below and above. Null for the mean of them.
+    pub coefficients: Option<Vec<f64>>,
+    /// File of the initial data; null for random ones.
+    pub input: Option<String>,
     /// Requested steps.
     pub steps: u32,
     /// Steps between two barriers.
     pub superstep: u32,
-    /// Seed of the initial data.
+    /// Seed of random initial data, and of a simulation's noise.
     pub seed: u64,
 }
 
@@ -249,7 +254,12 @@ impl Parameters {
         match self {
             Self::Stencil(grid) => {
                 let depth = grid.nz.map_or_else(String::new, |nz| format!(" x {nz}"));
-                format!("{name} {} x {}{depth} {}", grid.nx, grid.ny, grid.precision)
+                let rule = match grid.coefficients {
+                    None => "",
+                    Some(_) => " with coefficients",
+                };
+                let (nx, ny, precision) = (grid.nx, grid.ny, grid.precision);
+                format!("{name} {nx} x {ny}{depth} {precision}{rule}")
             }
             Self::Kernel(kernel) => {
                 let sizes: Vec<String> = kernel.global.iter().map(u64::to_string).collect();

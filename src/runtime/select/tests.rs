@@ -35,7 +35,9 @@ fn open_named(text: &str) -> Box<dyn Runtime> {
 fn run(runtime: &mut dyn Runtime, stencil: &Stencil, steps: usize) -> Vec<u8> {
     let bytes = stencil.units() * stencil.unit_bytes();
     let grids = [(); 2].map(|()| runtime.alloc_host(bytes).unwrap());
-    stencil.initial(0..stencil.units(), runtime.host_bytes(grids[0]).unwrap());
+    stencil
+        .initial(0..stencil.units(), runtime.host_bytes(grids[0]).unwrap())
+        .unwrap();
     let count = runtime.devices().len();
     let queues: Vec<_> = (0..count)
         .map(|device| runtime.queue(DeviceId(device)).unwrap())

@@ -1,4 +1,4 @@
-//! The receiver of the results of a kernel or a product.
+//! The receiver of the results of a kernel, a product or a stencil.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! The stencil workload: a Jacobi stencil on a 2-D or 3-D grid, with its first
-//! version, its codelet and its sequential reference.
+//! The stencil workload: a Jacobi stencil on a 2-D or 3-D grid. `first` is its first
+//! version, random or of a file, and `reference` the sequential reference.
 
+mod first;
 mod reference;
 
 use std::ops::Range;
@@ -8,10 +9,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Data, Divisible, Grid, Ring};
-use crate::codelet::stencil::{self, Dimensions, Precision};
+pub use first::{FirstVersion, GridFileError, check_finite};
+
+use super::kernel::Sink;
+use super::{Data, Divisible, FirstVersionError, Grid, Ring};
+use crate::codelet::stencil::{self, Dimensions, Precision, Rule};
 use crate::codelet::{Codelet, Cost, Value};
-use crate::random::uniform;
+use crate::matrix::npy::NpyMatrix;
 
 /// Why a grid is not possible.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -22,24 +26,47 @@ pub enum StencilError {
     TooLarge { axis: &'static str, value: u64 },
     #[error("a grid of {0} needs more bytes than can be counted; choose a smaller size")]
     Overflow(String),
+    #[error(
+        "{given} coefficients, and a {dimensions}-D stencil has {}: {}",
+        needed.len(),
+        needed.join(", ")
+    )]
+    Coefficients {
+        given: usize,
+        dimensions: u32,
+        /// The points that have one, in their order.
+        needed: &'static [&'static str],
+    },
+    #[error("the coefficient of {point}, {value}, is not finite in {precision}")]
+    NotFinite {
+        point: &'static str,
+        value: String,
+        precision: &'static str,
+    },
 }
 
 /// A Jacobi stencil on a grid of `nx` x `ny` (x `nz`) points.
 ///
-/// A unit is a row in 2-D and a plane in 3-D. The values of the first version are
-/// uniform in [0, 1), by a hash of the seed and a point's index.
+/// A unit is a row in 2-D and a plane in 3-D. The outermost points keep the values of the
+/// first version. Another point's next version is the mean of its neighbourhood, or a sum
+/// with coefficients.
 #[derive(Clone, Debug)]
 pub struct Stencil {
     nx: u64,
     ny: u64,
     nz: Option<u64>,
     precision: Precision,
-    seed: u64,
+    first: FirstVersion,
+    /// In the order of [`Dimensions::neighbourhood`]; none for the mean.
+    coefficients: Option<Vec<f64>>,
     codelet: Arc<Codelet>,
+    superstep: Arc<Codelet>,
+    sink: Option<Sink>,
 }
 
 impl Stencil {
-    /// A grid of `nx` points a row, `ny` rows, and `nz` planes in 3-D.
+    /// A grid of `nx` points a row, `ny` rows, and `nz` planes in 3-D, whose first version
+    /// is random. The next version of a point is the mean of its neighbourhood.
     ///
     /// # Errors
     /// When an axis is shorter than 3 or longer than 2^31 - 1 points, or when
@@ -50,6 +77,23 @@ impl Stencil {
         nz: Option<u64>,
         precision: Precision,
         seed: u64,
+    ) -> Result<Self, StencilError> {
+        Self::starting((nx, ny, nz), precision, FirstVersion::Random { seed })
+    }
+
+    /// A grid whose first version is in a file, which [`NpyMatrix::open_grid`] opened.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_file(file: NpyMatrix) -> Result<Self, StencilError> {
+        let (shape, precision) = (file.grid_shape(), file.precision());
+        Self::starting(shape, precision, FirstVersion::File(Arc::new(file)))
+    }
+
+    fn starting(
+        (nx, ny, nz): (u64, u64, Option<u64>),
+        precision: Precision,
+        first: FirstVersion,
     ) -> Result<Self, StencilError> {
         for (axis, value) in [("nx", Some(nx)), ("ny", Some(ny)), ("nz", nz)] {
             let Some(value) = value else { continue };
@@ -67,19 +111,62 @@ impl Stencil {
         if bytes.is_none() {
             return Err(StencilError::Overflow(shape(nx, ny, nz)));
         }
-        let dimensions = if nz.is_some() {
-            Dimensions::Three
-        } else {
-            Dimensions::Two
-        };
+        let (dimensions, rule) = (dimensions(nz), Rule::Mean);
         Ok(Self {
             nx,
             ny,
             nz,
             precision,
-            seed,
-            codelet: Arc::new(stencil::codelet(dimensions, precision)),
+            first,
+            coefficients: None,
+            codelet: Arc::new(stencil::codelet(dimensions, precision, rule)),
+            superstep: Arc::new(stencil::superstep(dimensions, precision, rule)),
+            sink: None,
         })
+    }
+
+    /// The same grid with a coefficient for each point of a neighbourhood, in the order of
+    /// [`Dimensions::neighbourhood`]. A point's next version is the sum of the products.
+    ///
+    /// # Errors
+    /// When there are more or fewer, and when one is not finite in the grid's precision.
+    pub fn with_coefficients(self, coefficients: &[f64]) -> Result<Self, StencilError> {
+        let needed = dimensions(self.nz).neighbourhood();
+        if coefficients.len() != needed.len() {
+            return Err(StencilError::Coefficients {
+                given: coefficients.len(),
+                dimensions: self.dimensions(),
+                needed,
+            });
+        }
+        let is_finite = |number: f64| match self.precision {
+            Precision::F64 => number.is_finite(),
+            Precision::F32 => (number as f32).is_finite(),
+        };
+        let mut named = needed.iter().zip(coefficients);
+        if let Some((point, value)) = named.find(|(_, number)| !is_finite(**number)) {
+            return Err(StencilError::NotFinite {
+                point,
+                value: format!("{value:?}"),
+                precision: self.precision.name(),
+            });
+        }
+        let (dimensions, rule) = (dimensions(self.nz), Rule::Weighted);
+        let precision = self.precision;
+        Ok(Self {
+            coefficients: Some(coefficients.to_vec()),
+            codelet: Arc::new(stencil::codelet(dimensions, precision, rule)),
+            superstep: Arc::new(stencil::superstep(dimensions, precision, rule)),
+            ..self
+        })
+    }
+
+    /// The same stencil, which passes its last version to `sink`.
+    pub fn with_sink(self, sink: Sink) -> Self {
+        Self {
+            sink: Some(sink),
+            ..self
+        }
     }
 
     /// Points along each axis: columns, rows, and planes in 3-D.
@@ -92,9 +179,14 @@ impl Stencil {
         self.precision
     }
 
-    /// The seed of the first version.
-    pub fn seed(&self) -> u64 {
-        self.seed
+    /// The first version.
+    pub fn first(&self) -> &FirstVersion {
+        &self.first
+    }
+
+    /// The coefficients, if it has some, in the order of [`Dimensions::neighbourhood`].
+    pub fn coefficients(&self) -> Option<&[f64]> {
+        self.coefficients.as_deref()
     }
 
     /// The weight of a point in the sum.
@@ -104,10 +196,12 @@ impl Stencil {
             Some(_) => 1.0 / 7.0,
         }
     }
+}
 
-    /// The first value of the point with this index, in [0, 1).
-    fn value(&self, index: u64) -> f64 {
-        uniform(self.seed, index)
+fn dimensions(nz: Option<u64>) -> Dimensions {
+    match nz {
+        None => Dimensions::Two,
+        Some(_) => Dimensions::Three,
     }
 }
 
@@ -141,7 +235,12 @@ impl Divisible for Stencil {
 
     fn cost(&self, units: &Range<u64>) -> Cost {
         let points = ((units.end - units.start) * self.unit_points()) as f64;
-        let flops = if self.nz.is_some() { 7.0 } else { 5.0 };
+        let flops = match (&self.coefficients, self.nz) {
+            (None, None) => 5.0,
+            (None, Some(_)) => 7.0,
+            (Some(_), None) => 9.0,
+            (Some(_), Some(_)) => 13.0,
+        };
         Cost {
             flops: points * flops,
             bytes: points * 2.0 * self.precision.bytes() as f64,
@@ -173,7 +272,7 @@ impl Grid for Stencil {
         // Every count fits 32 bits: `new` checks the axes, and a ring has only a
         // few slots more than twice the units.
         let number = |n: u64| Value::U32(n as u32);
-        vec![
+        let mut args = vec![
             Value::Memory(from.memory),
             Value::Memory(to.memory),
             number(from.slot_of(units.start)),
@@ -185,32 +284,34 @@ impl Grid for Stencil {
             number(self.units()),
             number(self.nx),
             number(self.nz.map_or(1, |_| self.ny)),
-            match self.precision {
-                Precision::F64 => Value::F64(self.weight()),
-                Precision::F32 => Value::F32(self.weight() as f32),
-            },
-        ]
+        ];
+        let real = |number: f64| match self.precision {
+            Precision::F64 => Value::F64(number),
+            Precision::F32 => Value::F32(number as f32),
+        };
+        match &self.coefficients {
+            None => args.push(real(self.weight())),
+            Some(coefficients) => args.extend(coefficients.iter().copied().map(real)),
+        }
+        args
     }
 
-    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
-        let first = units.start * self.unit_points();
-        match self.precision {
-            Precision::F64 => {
-                for (i, v) in bytemuck::cast_slice_mut::<u8, f64>(bytes)
-                    .iter_mut()
-                    .enumerate()
-                {
-                    *v = self.value(first + i as u64);
-                }
-            }
-            Precision::F32 => {
-                for (i, v) in bytemuck::cast_slice_mut::<u8, f32>(bytes)
-                    .iter_mut()
-                    .enumerate()
-                {
-                    *v = self.value(first + i as u64) as f32;
-                }
-            }
+    fn superstep(&self) -> Option<Arc<Codelet>> {
+        Some(Arc::clone(&self.superstep))
+    }
+
+    fn superstep_flops(&self) -> f64 {
+        stencil::SUPERSTEP_FLOPS
+    }
+
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) -> Result<(), FirstVersionError> {
+        self.first
+            .write(units, self.unit_points(), self.precision, bytes)
+    }
+
+    fn deliver(&self, result: &[u8]) {
+        if let Some(sink) = &self.sink {
+            sink.take(0, result);
         }
     }
 
@@ -225,16 +326,14 @@ impl Grid for Stencil {
 }
 
 impl Stencil {
+    /// A first version that cannot be read any more is no reference.
     fn compare<T: reference::Real>(&self, steps: u32, result: &[u8]) -> (f64, bool) {
-        let mut first = vec![T::zeroed(); (self.units() * self.unit_points()) as usize];
-        self.initial(0..self.units(), bytemuck::cast_slice_mut(&mut first));
-        let (nx, ny) = (self.nx as usize, self.ny as usize);
-        let right = reference::compute(first, nx, ny, self.nz.map(|z| z as usize), steps);
-        reference::compare(bytemuck::cast_slice(result), &right)
+        match self.computed::<T>(0..self.units(), steps) {
+            Ok(right) => reference::compare(bytemuck::cast_slice(result), &right),
+            Err(_) => (f64::NAN, false),
+        }
     }
-}
 
-impl Stencil {
     /// Whether a unit has its values after `steps` steps, bit for bit. The units on which
     /// it depends are computed from the first version.
     pub fn is_unit(&self, steps: u64, unit: u64, bytes: &[u8]) -> bool {
@@ -248,24 +347,35 @@ impl Stencil {
         // The outermost units of a window keep their values, which is wrong within the
         // grid. One more unit an edge and step is enough that it does not reach `unit`.
         let around = unit.saturating_sub(steps + 1)..(unit + steps + 2).min(self.units());
-        let count = around.end - around.start;
         let points = self.unit_points() as usize;
-        let mut first = vec![T::zeroed(); count as usize * points];
-        self.initial(around.clone(), bytemuck::cast_slice_mut(&mut first));
-        let (nx, units) = (self.nx as usize, count as usize);
-        let (ny, nz) = match self.nz {
-            None => (units, None),
-            Some(_) => (self.ny as usize, Some(units)),
-        };
-        let right = reference::compute(first, nx, ny, nz, steps as u32);
         let at = (unit - around.start) as usize * points;
-        bytemuck::cast_slice::<T, u8>(&right[at..at + points]) == bytes
+        let right = self.computed::<T>(around, steps as u32);
+        right.is_ok_and(|right| bytemuck::cast_slice::<T, u8>(&right[at..at + points]) == bytes)
+    }
+
+    /// Units of the first version after `steps` steps by plain loops, as if they were the
+    /// whole grid.
+    fn computed<T: reference::Real>(
+        &self,
+        units: Range<u64>,
+        steps: u32,
+    ) -> Result<Vec<T>, FirstVersionError> {
+        let count = (units.end - units.start) as usize;
+        let mut first = vec![T::zeroed(); count * self.unit_points() as usize];
+        self.initial(units, bytemuck::cast_slice_mut(&mut first))?;
+        let shape = match self.nz {
+            None => (self.nx as usize, count, None),
+            Some(_) => (self.nx as usize, self.ny as usize, Some(count)),
+        };
+        let coefficients = self.coefficients.as_deref();
+        Ok(reference::compute(first, shape, coefficients, steps))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::npy::{ElementType, write_array_header};
 
     #[test]
     fn impossible_sizes_are_refused() {
@@ -293,9 +403,9 @@ mod tests {
     fn any_range_of_the_first_version_can_be_written_alone() {
         let stencil = Stencil::new(7, 5, None, Precision::F64, 3).unwrap();
         let mut whole = vec![0u8; 7 * 5 * 8];
-        stencil.initial(0..5, &mut whole);
+        stencil.initial(0..5, &mut whole).unwrap();
         let mut part = vec![0u8; 2 * 7 * 8];
-        stencil.initial(2..4, &mut part);
+        stencil.initial(2..4, &mut part).unwrap();
         assert_eq!(part, whole[2 * 56..4 * 56]);
         let values: &[f64] = bytemuck::cast_slice(&whole);
         assert!(values.iter().all(|v| (0.0..1.0).contains(v)));
@@ -307,7 +417,7 @@ mod tests {
     fn one_step_equals_a_manual_computation() {
         let stencil = Stencil::new(3, 3, None, Precision::F64, 1).unwrap();
         let mut bytes = vec![0u8; 72];
-        stencil.initial(0..3, &mut bytes);
+        stencil.initial(0..3, &mut bytes).unwrap();
         let mut grid: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
         let mean = (grid[1] + grid[7] + grid[3] + grid[5] + grid[4]) / 5.0;
         grid[4] = (((grid[1] + grid[7]) + (grid[3] + grid[5])) + grid[4]) * 0.2;
@@ -318,5 +428,150 @@ mod tests {
         assert!(!stencil.verify(1, bytemuck::cast_slice(&grid)).1);
         grid[0] = f64::NAN;
         assert!(stencil.verify(1, bytemuck::cast_slice(&grid)).0.is_nan());
+    }
+
+    #[test]
+    fn one_step_with_coefficients_equals_a_manual_computation() {
+        let of = [0.5, 0.25, -0.125, 2.0, 0.0625];
+        let stencil = Stencil::new(3, 3, None, Precision::F64, 1).unwrap();
+        let mean = stencil.clone();
+        let stencil = stencil.with_coefficients(&of).unwrap();
+        assert_eq!(stencil.codelet().name, "stencil5-f64-weighted");
+        assert_eq!(stencil.cost(&(0..3)).flops, 81.0);
+        let mut grid = vec![0.0; 9];
+        stencil
+            .initial(0..3, bytemuck::cast_slice_mut(&mut grid))
+            .unwrap();
+        let [cc, cn, cs, cw, ce] = of;
+        let terms = [
+            grid[4] * cc,
+            grid[1] * cn,
+            grid[7] * cs,
+            grid[3] * cw,
+            grid[5] * ce,
+        ];
+        grid[4] = terms.iter().sum();
+        // Products with powers of two and sums of numbers of 24 bits are exact.
+        assert_eq!(stencil.verify(1, bytemuck::cast_slice(&grid)), (0.0, true));
+        assert!(!mean.verify(1, bytemuck::cast_slice(&grid)).1);
+
+        let solid = Stencil::new(3, 3, Some(3), Precision::F64, 1).unwrap();
+        let of = [0.5, 0.25, -0.125, 2.0, 0.0625, 4.0, -1.0];
+        let solid = solid.with_coefficients(&of).unwrap();
+        assert_eq!(solid.cost(&(0..1)).flops, 9.0 * 13.0);
+        let mut grid = vec![0.0; 27];
+        solid
+            .initial(0..3, bytemuck::cast_slice_mut(&mut grid))
+            .unwrap();
+        let points = [13, 10, 16, 12, 14, 4, 22];
+        grid[13] = (points.iter().zip(of)).map(|(at, of)| grid[*at] * of).sum();
+        assert_eq!(solid.verify(1, bytemuck::cast_slice(&grid)), (0.0, true));
+    }
+
+    #[test]
+    fn wrong_coefficients_are_named() {
+        let with = |nz, precision, of: &[f64]| {
+            let stencil = Stencil::new(3, 3, nz, precision, 1).unwrap();
+            let error = stencil.with_coefficients(of).err();
+            error.map_or_else(String::new, |error| error.to_string())
+        };
+        assert_eq!(
+            with(None, Precision::F64, &[1.0; 7]),
+            "7 coefficients, and a 2-D stencil has 5: centre, north, south, west, east"
+        );
+        assert!(with(Some(3), Precision::F64, &[1.0; 5]).ends_with("east, below, above"));
+        let large = [0.0, 0.0, 1e300, 0.0, 0.0];
+        assert_eq!(with(None, Precision::F64, &large), "");
+        let error = with(None, Precision::F32, &large);
+        assert!(
+            error.contains("of south, 1e300,") && error.ends_with("in f32"),
+            "{error}"
+        );
+        assert!(with(None, Precision::F64, &[f64::NAN; 5]).contains("of centre, NaN"));
+    }
+
+    /// A file of the grid whose point `index` is `index`, and its numbers.
+    fn file(shape: &[u64], precision: Precision) -> (tempfile::TempDir, NpyMatrix, Vec<f64>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("grid.npy");
+        let mut bytes = Vec::new();
+        write_array_header(&mut bytes, shape, ElementType::Real(precision)).unwrap();
+        let numbers: Vec<f64> = (0..shape.iter().product()).map(|n: u64| n as f64).collect();
+        for number in &numbers {
+            match precision {
+                Precision::F64 => bytes.extend(number.to_ne_bytes()),
+                Precision::F32 => bytes.extend((*number as f32).to_ne_bytes()),
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+        let file = NpyMatrix::open_grid(&path).unwrap();
+        (folder, file, numbers)
+    }
+
+    #[test]
+    fn units_of_a_file_are_read_alone() {
+        let (_folder, flat, numbers) = file(&[5, 7], Precision::F64);
+        let flat = Stencil::of_file(flat).unwrap();
+        assert_eq!(flat.shape(), (7, 5, None));
+        let mut rows = vec![0.0; 14];
+        flat.initial(2..4, bytemuck::cast_slice_mut(&mut rows))
+            .unwrap();
+        assert_eq!(rows, numbers[14..28]);
+
+        let (_folder, solid, numbers) = file(&[3, 4, 6], Precision::F32);
+        let solid = Stencil::of_file(solid).unwrap();
+        assert_eq!(solid.shape(), (6, 4, Some(3)));
+        let mut plane = vec![0f32; 24];
+        solid
+            .initial(1..2, bytemuck::cast_slice_mut(&mut plane))
+            .unwrap();
+        assert!(
+            plane
+                .iter()
+                .map(|of| f64::from(*of))
+                .eq(numbers[24..48].iter().copied())
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_finite_or_has_shrunk_is_told() {
+        for (shape, place) in [
+            (&[300, 4001][..], "row 123, column 1001 (counted"),
+            (&[9, 8, 7], "plane 2, row 3, column 4 (counted"),
+        ] {
+            for (precision, value, name) in [
+                (Precision::F64, f64::NAN, "NaN"),
+                (Precision::F32, f64::NEG_INFINITY, "-inf"),
+            ] {
+                let (folder, whole, _) = file(shape, precision);
+                check_finite(&whole).unwrap();
+                let index = match shape {
+                    [_, nx] => 123 * nx + 1001,
+                    _ => (2 * 8 + 3) * 7 + 4,
+                };
+                let path = folder.path().join("grid.npy");
+                let mut bytes = std::fs::read(&path).unwrap();
+                let numbers = shape.iter().product::<u64>() * precision.bytes();
+                let at = bytes.len() - numbers as usize + (index * precision.bytes()) as usize;
+                match precision {
+                    Precision::F64 => bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes()),
+                    Precision::F32 => {
+                        bytes[at..at + 4].copy_from_slice(&(value as f32).to_ne_bytes());
+                    }
+                }
+                std::fs::write(&path, &bytes).unwrap();
+                let wrong = NpyMatrix::open_grid(&path).unwrap();
+                let error = check_finite(&wrong).unwrap_err().to_string();
+                assert!(error.contains(place), "{error}");
+                assert!(error.contains(&format!("is {name},")), "{error}");
+
+                let stencil = Stencil::of_file(wrong).unwrap();
+                std::fs::write(&path, &bytes[..bytes.len() - 8]).unwrap();
+                let units = stencil.units();
+                let mut all = vec![0; (units * stencil.unit_bytes()) as usize];
+                let error = stencil.initial(0..units, &mut all).unwrap_err().to_string();
+                assert!(error.contains("grid.npy"), "{error}");
+            }
+        }
     }
 }

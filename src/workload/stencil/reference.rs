@@ -7,6 +7,13 @@ pub trait Real: bytemuck::Pod + PartialEq {
     fn five(centre: Self, beside: [Self; 4]) -> Self;
     /// The 7-point sum; `beside` as in 2-D, then below and above.
     fn seven(centre: Self, beside: [Self; 6]) -> Self;
+    /// `((north*cn + south*cs) + (west*cw + east*ce)) + centre*cc`; `by` has the coefficients
+    /// of the point itself and of those beside it, in their order.
+    fn five_by(by: [Self; 5], centre: Self, beside: [Self; 4]) -> Self;
+    /// The 7-point sum with coefficients; `beside` as in 2-D, then below and above.
+    fn seven_by(by: [Self; 7], centre: Self, beside: [Self; 6]) -> Self;
+    /// The nearest number.
+    fn of(number: f64) -> Self;
     /// As a double.
     fn wide(self) -> f64;
 }
@@ -20,6 +27,19 @@ macro_rules! real {
             fn seven(c: Self, [n, s, w, e, b, a]: [Self; 6]) -> Self {
                 (((n + s) + (w + e)) + ((b + a) + c)) * (1.0f64 / 7.0) as $type
             }
+            fn five_by([cc, cn, cs, cw, ce]: [Self; 5], c: Self, [n, s, w, e]: [Self; 4]) -> Self {
+                ((n * cn + s * cs) + (w * cw + e * ce)) + c * cc
+            }
+            fn seven_by(
+                [cc, cn, cs, cw, ce, cb, ca]: [Self; 7],
+                c: Self,
+                [n, s, w, e, b, a]: [Self; 6],
+            ) -> Self {
+                (((n * cn + s * cs) + (w * cw + e * ce)) + (b * cb + a * ca)) + c * cc
+            }
+            fn of(number: f64) -> Self {
+                number as $type
+            }
             fn wide(self) -> f64 {
                 self as f64
             }
@@ -30,25 +50,33 @@ macro_rules! real {
 real!(f64);
 real!(f32);
 
-/// The grid after `steps` steps; `nz` is `None` in 2-D.
+/// The coefficients as numbers of the grid, if there are as many.
+fn numbers<T: Real, const N: usize>(coefficients: Option<&[f64]>) -> Option<[T; N]> {
+    let coefficients: [f64; N] = coefficients?.try_into().ok()?;
+    Some(coefficients.map(T::of))
+}
+
+/// The grid of `(nx, ny, nz)` points after `steps` steps, by the mean or by coefficients, of
+/// which there are 5 in 2-D, where there is no `nz`, and 7 in 3-D.
 pub fn compute<T: Real>(
     mut grid: Vec<T>,
-    nx: usize,
-    ny: usize,
-    nz: Option<usize>,
+    (nx, ny, nz): (usize, usize, Option<usize>),
+    coefficients: Option<&[f64]>,
     steps: u32,
 ) -> Vec<T> {
     let mut next = grid.clone();
+    let (of_five, of_seven) = (numbers(coefficients), numbers(coefficients));
     for _ in 0..steps {
         match nz {
             None => {
                 for y in 1..ny - 1 {
                     for x in 1..nx - 1 {
                         let i = y * nx + x;
-                        next[i] = T::five(
-                            grid[i],
-                            [grid[i - nx], grid[i + nx], grid[i - 1], grid[i + 1]],
-                        );
+                        let beside = [grid[i - nx], grid[i + nx], grid[i - 1], grid[i + 1]];
+                        next[i] = match of_five {
+                            None => T::five(grid[i], beside),
+                            Some(by) => T::five_by(by, grid[i], beside),
+                        };
                     }
                 }
             }
@@ -58,17 +86,18 @@ pub fn compute<T: Real>(
                     for y in 1..ny - 1 {
                         for x in 1..nx - 1 {
                             let i = z * plane + y * nx + x;
-                            next[i] = T::seven(
-                                grid[i],
-                                [
-                                    grid[i - nx],
-                                    grid[i + nx],
-                                    grid[i - 1],
-                                    grid[i + 1],
-                                    grid[i - plane],
-                                    grid[i + plane],
-                                ],
-                            );
+                            let beside = [
+                                grid[i - nx],
+                                grid[i + nx],
+                                grid[i - 1],
+                                grid[i + 1],
+                                grid[i - plane],
+                                grid[i + plane],
+                            ];
+                            next[i] = match of_seven {
+                                None => T::seven(grid[i], beside),
+                                Some(by) => T::seven_by(by, grid[i], beside),
+                            };
                         }
                     }
                 }

@@ -9,7 +9,7 @@ use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
 use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{self, Data, Divisible, Ring};
+use pdawl::workload::{self, Data, Divisible, FirstVersionError, Ring};
 
 use super::harness::{Grid, by, corun, run};
 use crate::pocl::open;
@@ -76,8 +76,8 @@ impl workload::Grid for Mistaken {
         self.0.args(units, from, to)
     }
 
-    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) {
-        self.0.initial(units, bytes);
+    fn initial(&self, units: Range<u64>, bytes: &mut [u8]) -> Result<(), FirstVersionError> {
+        self.0.initial(units, bytes)
     }
 
     fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::ops::{Add, Mul};
 use std::sync::Arc;
 
-use pdawl::codelet::stencil::{self, Dimensions, Precision};
+use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
 use pdawl::codelet::{Memory, Value};
 
 use super::harness::{Bench, contents, launch, read, write};
@@ -14,6 +14,7 @@ trait Real: bytemuck::Pod + Add<Output = Self> + Mul<Output = Self> + PartialEq 
     const POISON: Self;
     fn value(bits: u64) -> Self;
     fn weight(points: u32) -> Self;
+    fn from_double(double: f64) -> Self;
     fn arg(self) -> Value;
 }
 
@@ -25,6 +26,9 @@ impl Real for f64 {
     }
     fn weight(points: u32) -> Self {
         1.0 / f64::from(points)
+    }
+    fn from_double(double: f64) -> Self {
+        double
     }
     fn arg(self) -> Value {
         Value::F64(self)
@@ -39,6 +43,9 @@ impl Real for f32 {
     }
     fn weight(points: u32) -> Self {
         1.0 / points as f32
+    }
+    fn from_double(double: f64) -> Self {
+        double as f32
     }
     fn arg(self) -> Value {
         Value::F32(self)
@@ -84,6 +91,9 @@ impl Case {
     }
 }
 
+/// Coefficients in the order of the arguments, of which no two are alike.
+const COEFFICIENTS: [f64; 7] = [0.31, -0.17, 0.23, 0.11, 0.05, -0.07, 0.13];
+
 fn noise<T: Real>(points: usize) -> Vec<T> {
     (0..points as u64)
         .map(|i| T::value((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
@@ -91,7 +101,8 @@ fn noise<T: Real>(points: usize) -> Vec<T> {
 }
 
 /// The reference: the next version of a whole grid.
-fn reference<T: Real>(grid: &[T], case: &Case) -> Vec<T> {
+fn reference<T: Real>(grid: &[T], case: &Case, rule: Rule) -> Vec<T> {
+    let [cc, cn, cs, cw, ce, cb, ca] = COEFFICIENTS.map(T::from_double);
     let (nx, plane) = (case.nx, case.unit_points());
     let mut next = grid.to_vec();
     for i in 0..grid.len() {
@@ -101,13 +112,27 @@ fn reference<T: Real>(grid: &[T], case: &Case) -> Vec<T> {
         match case.ny {
             None if !edge => {
                 let ((north, south), (west, east)) = (sides(nx), sides(1));
-                next[i] = (((north + south) + (west + east)) + grid[i]) * T::weight(5);
+                next[i] = match rule {
+                    Rule::Mean => (((north + south) + (west + east)) + grid[i]) * T::weight(5),
+                    Rule::Weighted => {
+                        ((north * cn + south * cs) + (west * cw + east * ce)) + grid[i] * cc
+                    }
+                };
             }
             Some(ny) if !edge && y > 0 && y + 1 < ny => {
                 let ((north, south), (west, east)) = (sides(nx), sides(1));
                 let (below, above) = sides(plane);
-                next[i] = (((north + south) + (west + east)) + ((below + above) + grid[i]))
-                    * T::weight(7);
+                next[i] = match rule {
+                    Rule::Mean => {
+                        (((north + south) + (west + east)) + ((below + above) + grid[i]))
+                            * T::weight(7)
+                    }
+                    Rule::Weighted => {
+                        (((north * cn + south * cs) + (west * cw + east * ce))
+                            + (below * cb + above * ca))
+                            + grid[i] * cc
+                    }
+                };
             }
             _ => {}
         }
@@ -115,11 +140,18 @@ fn reference<T: Real>(grid: &[T], case: &Case) -> Vec<T> {
     next
 }
 
-/// Runs a case on the device and compares all of the output ring.
+/// Runs a case on the device by both rules.
 fn check<T: Real>(bench: &mut Bench, case: Case) {
+    for rule in [Rule::Mean, Rule::Weighted] {
+        check_rule::<T>(bench, case, rule);
+    }
+}
+
+/// Runs a case on the device and compares all of the output ring.
+fn check_rule<T: Real>(bench: &mut Bench, case: Case, rule: Rule) {
     let points = case.unit_points();
     let grid = noise::<T>(points * case.units);
-    let expected = reference(&grid, &case);
+    let expected = reference(&grid, &case, rule);
     let unit = |grid: &[T], u: usize| grid[u * points..][..points].to_vec();
 
     // Elements that the launch must not read or write hold the poison value.
@@ -160,7 +192,7 @@ fn check<T: Real>(bench: &mut Bench, case: Case) {
         Some(_) => Dimensions::Three,
     };
     let number = |n: usize| Value::U32(n as u32);
-    let args = vec![
+    let mut args = vec![
         Value::Memory(from_memory),
         Value::Memory(to_memory),
         number(case.from.0),
@@ -172,9 +204,16 @@ fn check<T: Real>(bench: &mut Bench, case: Case) {
         number(case.units),
         number(case.nx),
         number(case.ny.unwrap_or(1)),
-        T::weight(if case.ny.is_some() { 7 } else { 5 }).arg(),
     ];
-    let codelet = Arc::new(stencil::codelet(dimensions, T::PRECISION));
+    let terms = dimensions.neighbourhood().len();
+    match rule {
+        Rule::Mean => args.push(T::weight(terms as u32).arg()),
+        Rule::Weighted => {
+            let coefficients = COEFFICIENTS[..terms].iter();
+            args.extend(coefficients.map(|of| T::from_double(*of).arg()));
+        }
+    }
+    let codelet = Arc::new(stencil::codelet(dimensions, T::PRECISION, rule));
     let mut event = bench.submit(queue, launch(&codelet, case.count as u64, args), &[]);
     let result = if case.in_place { &source } else { &target };
     if !case.on_host {
@@ -186,7 +225,7 @@ fn check<T: Real>(bench: &mut Bench, case: Case) {
     let wrong = got.iter().zip(&after).position(|(a, b)| a != b);
     if let Some(i) = wrong {
         panic!(
-            "{case:?}: slot {}, point {}: {:?} instead of {:?}",
+            "{case:?} {rule:?}: slot {}, point {}: {:?} instead of {:?}",
             i / points,
             i % points,
             got[i],

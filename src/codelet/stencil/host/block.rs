@@ -15,6 +15,7 @@ use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ops::Range;
 
 use super::grid::Row;
+use super::rule::{Around, Rule, VectorRule};
 use super::scalar;
 use crate::codelet::host::{LINE, Lanes, Stores};
 
@@ -44,7 +45,7 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     next: &Row<V::Scalar, INPUTS>,
     nx: usize,
     at: Range<usize>,
-    weight: V::Scalar,
+    rule: impl Rule<V::Scalar, INPUTS>,
     stores: Stores,
 ) {
     let is_tail = at.end == nx - 1;
@@ -64,20 +65,20 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     unsafe {
         match stores {
             Stores::Plain => {
-                vectorised::<V, INPUTS, ROWS, false>(first, next, nx, &starts, vectors, weight);
+                vectorised::<V, INPUTS, ROWS, false>(first, next, nx, &starts, vectors, rule);
             }
             Stores::Stream => {
-                vectorised::<V, INPUTS, ROWS, true>(first, next, nx, &starts, vectors, weight);
+                vectorised::<V, INPUTS, ROWS, true>(first, next, nx, &starts, vectors, rule);
             }
         }
         for (h, start) in starts.into_iter().enumerate() {
             let row = first.further(h * nx);
             if at.start == 1 {
                 row.keep(0);
-                scalar::points(&row, 1..start, weight);
+                scalar::points(&row, 1..start, rule);
             }
             if is_tail {
-                scalar::points(&row, start + vectors * V::POINTS..at.end, weight);
+                scalar::points(&row, start + vectors * V::POINTS..at.end, rule);
                 row.keep(at.end);
             }
         }
@@ -105,7 +106,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     nx: usize,
     starts: &[usize; ROWS],
     vectors: usize,
-    weight: V::Scalar,
+    rule: impl Rule<V::Scalar, INPUTS>,
 ) {
     if vectors == 0 {
         return;
@@ -118,8 +119,9 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     // SAFETY: the caller's contract; addresses that are only prefetched need
     // not be valid, and are computed by wrapping.
     unsafe {
-        let weight = V::splat(weight);
-        let (mut before, mut here) = ([weight; ROWS], [weight; ROWS]);
+        let rule = rule.splat::<V>();
+        let some = V::load(first.inputs[0].add(starts[0]));
+        let (mut before, mut here) = ([some; ROWS], [some; ROWS]);
         let mut offsets = [0; ROWS];
         for h in 0..ROWS {
             offsets[h] = h * nx + starts[h];
@@ -135,12 +137,9 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
         ];
         for (part, soon, is_last) in parts {
             for _ in part {
-                let mut results = [weight; ROWS];
+                let mut results = [some; ROWS];
                 for h in 0..ROWS {
-                    let mut inputs = [here[h]; INPUTS];
-                    for (k, input) in inputs.iter_mut().enumerate().skip(1) {
-                        *input = V::load(first.inputs[k].add(offsets[h]));
-                    }
+                    let input = |k: usize| V::load(first.inputs[k].add(offsets[h]));
                     let east = first.inputs[0].add(offsets[h] + V::POINTS);
                     // Beyond the last vector there is but one point for certain.
                     let after = if is_last {
@@ -148,7 +147,13 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                     } else {
                         V::load(east)
                     };
-                    results[h] = next_version(inputs, before[h], after, weight);
+                    let (west, east) = (here[h].west(before[h]), here[h].east(after));
+                    let mut rows = [here[h]; INPUTS];
+                    (rows[1], rows[2]) = (input(1), input(2));
+                    if INPUTS == 5 {
+                        (rows[3], rows[4]) = (input(3), input(4));
+                    }
+                    results[h] = rule.vector(&Around { rows, west, east });
                     (before[h], here[h]) = (here[h], after);
                     prefetch(soon.wrapping_add(offsets[h]));
                 }
@@ -163,32 +168,6 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                 }
             }
         }
-    }
-}
-
-/// The next version of a vector's points. `inputs` are those of a [`Row`], and
-/// `before` and `after` the vectors to the west and to the east.
-///
-/// # Safety
-/// The processor has `V`.
-#[inline(always)]
-pub(super) unsafe fn next_version<V: Lanes, const INPUTS: usize>(
-    inputs: [V; INPUTS],
-    before: V,
-    after: V,
-    weight: V,
-) -> V {
-    let (here, north, south) = (inputs[0], inputs[1], inputs[2]);
-    // SAFETY: the caller's contract.
-    unsafe {
-        let (west, east) = (here.west(before), here.east(after));
-        let cross = north.add(south).add(west.add(east));
-        let centre = if INPUTS == 3 {
-            here
-        } else {
-            inputs[3].add(inputs[4]).add(here)
-        };
-        cross.add(centre).mul(weight)
     }
 }
 

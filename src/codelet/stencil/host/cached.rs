@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::grid::Row;
+use super::rule::{Around, Rule, VectorRule};
 use super::{block, scalar};
 use crate::codelet::host::{Lanes, Stores};
 
@@ -20,7 +21,7 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     rows: &[Row<V::Scalar, INPUTS>; ROWS],
     nx: usize,
     at: Range<usize>,
-    weight: V::Scalar,
+    rule: impl Rule<V::Scalar, INPUTS>,
     stores: Stores,
 ) {
     let is_tail = at.end == nx - 1;
@@ -31,16 +32,16 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     // elsewhere less than a line after it, within the inner points.
     unsafe {
         match stores {
-            Stores::Plain => vectorised::<V, INPUTS, ROWS, false>(rows, start, vectors, weight),
-            Stores::Stream => vectorised::<V, INPUTS, ROWS, true>(rows, start, vectors, weight),
+            Stores::Plain => vectorised::<V, INPUTS, ROWS, false>(rows, start, vectors, rule),
+            Stores::Stream => vectorised::<V, INPUTS, ROWS, true>(rows, start, vectors, rule),
         }
         for row in rows {
             if at.start == 1 {
                 row.keep(0);
-                scalar::points(row, 1..start, weight);
+                scalar::points(row, 1..start, rule);
             }
             if is_tail {
-                scalar::points(row, start + vectors * V::POINTS..at.end, weight);
+                scalar::points(row, start + vectors * V::POINTS..at.end, rule);
                 row.keep(at.end);
             }
         }
@@ -56,15 +57,16 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     rows: &[Row<V::Scalar, INPUTS>; ROWS],
     start: usize,
     vectors: usize,
-    weight: V::Scalar,
+    rule: impl Rule<V::Scalar, INPUTS>,
 ) {
     if vectors == 0 {
         return;
     }
     // SAFETY: the caller's contract.
     unsafe {
-        let weight = V::splat(weight);
-        let (mut before, mut here) = ([weight; ROWS], [weight; ROWS]);
+        let rule = rule.splat::<V>();
+        let some = V::load(rows[0].inputs[0].add(start));
+        let (mut before, mut here) = ([some; ROWS], [some; ROWS]);
         for h in 0..ROWS {
             let row = rows[h].inputs[0].add(start);
             // Of the vector before the first only the last point matters.
@@ -74,7 +76,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
         let last = start + (vectors - 1) * V::POINTS;
         let mut x = start;
         loop {
-            let (mut after, mut results) = ([weight; ROWS], [weight; ROWS]);
+            let (mut after, mut results) = ([some; ROWS], [some; ROWS]);
             for h in 0..ROWS {
                 let east = rows[h].inputs[0].add(x + V::POINTS);
                 // Beyond the last vector there is but one point for certain.
@@ -99,7 +101,12 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                 for (k, input) in inputs.iter_mut().enumerate().skip(3) {
                     *input = V::load(rows[h].inputs[k].add(x));
                 }
-                results[h] = block::next_version(inputs, before[h], after[h], weight);
+                let (west, east) = (here[h].west(before[h]), here[h].east(after[h]));
+                results[h] = rule.vector(&Around {
+                    rows: inputs,
+                    west,
+                    east,
+                });
             }
             for h in 0..ROWS {
                 let to = rows[h].to.add(x);

@@ -1,11 +1,15 @@
 //! A launch's arguments, decoded, and the addresses of rows.
 
+use super::rule::{Mean, Rule};
 use crate::codelet::HostValue;
 use crate::codelet::host::{Arguments, Real};
 
+/// The first of the rule's arguments.
+const FIRST_OF_RULE: usize = 11;
+
 /// A launch's arguments. `INPUTS` is the number of rows that a row is computed
 /// from: 3 in 2-D, where a unit is a row, and 5 in 3-D, where it is a plane.
-pub(super) struct Grid<T, const INPUTS: usize> {
+pub(super) struct Grid<T, const INPUTS: usize, R = Mean<T>> {
     from: *const T,
     to: *mut T,
     /// Unit whose slots are `from_slot` and `to_slot`.
@@ -18,7 +22,7 @@ pub(super) struct Grid<T, const INPUTS: usize> {
     pub(super) units: u64,
     pub(super) nx: usize,
     pub(super) ny: usize,
-    pub(super) weight: T,
+    pub(super) rule: R,
 }
 
 /// A row to be computed: where its points are read and written.
@@ -57,7 +61,7 @@ impl<T: Copy, const INPUTS: usize> Row<T, INPUTS> {
     }
 }
 
-impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
+impl<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Grid<T, INPUTS, R> {
     /// # Panics
     /// When the arguments are not those that the codelet documents, which is a
     /// fault in the caller's code.
@@ -77,7 +81,7 @@ impl<T: Real, const INPUTS: usize> Grid<T, INPUTS> {
             units: args.u32(8) as u64,
             nx: args.u32(9),
             ny: args.u32(10),
-            weight: args.real(11),
+            rule: R::decode(&args, FIRST_OF_RULE),
         }
     }
 

@@ -3,8 +3,9 @@
 //! `grid` decodes the arguments and finds rows in the rings; `sweep` says
 //! in which order a tile's rows are computed; `block` computes several rows
 //! together with vectors, and `scalar` part of one row with a plain loop:
-//! the ends of rows, and everything where there are no vectors. Here the
-//! processor's level is chosen. `superstep` computes several steps at once.
+//! the ends of rows, and everything where there are no vectors. Both compute a
+//! point by a `rule`. Here the processor's level is chosen. `superstep` computes
+//! several steps at once.
 //!
 //! A sweep is bound by memory, so the kernel keeps memory busy: streaming stores,
 //! several rows at once, each prefetched well ahead, and bands of columns whose rows
@@ -15,6 +16,7 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod cached;
 mod grid;
+mod rule;
 mod scalar;
 mod slots;
 mod superstep;
@@ -27,10 +29,12 @@ mod wavefront;
 
 use std::ops::Range;
 
-use super::{Dimensions, Precision};
+use super::{self as stencil, Dimensions, Precision};
 use crate::codelet::host::{Level, Real, Stores};
 use crate::codelet::{HostKernel, HostValue};
 use grid::Grid;
+use rule::{Mean, Rule, Weighted};
+
 pub use superstep::superstep;
 
 /// Rows that a row of the 5-point stencil is computed from.
@@ -39,19 +43,32 @@ const FIVE: usize = 3;
 const SEVEN: usize = 5;
 
 /// The native kernel of a stencil.
-pub fn kernel(dimensions: Dimensions, precision: Precision) -> HostKernel {
-    match (dimensions, precision) {
-        (Dimensions::Two, Precision::F64) => run::<f64, FIVE>,
-        (Dimensions::Two, Precision::F32) => run::<f32, FIVE>,
-        (Dimensions::Three, Precision::F64) => run::<f64, SEVEN>,
-        (Dimensions::Three, Precision::F32) => run::<f32, SEVEN>,
+pub fn kernel(dimensions: Dimensions, precision: Precision, rule: stencil::Rule) -> HostKernel {
+    use stencil::Rule as By;
+    match (dimensions, precision, rule) {
+        (Dimensions::Two, Precision::F64, By::Mean) => run::<f64, FIVE, Mean<f64>>,
+        (Dimensions::Two, Precision::F32, By::Mean) => run::<f32, FIVE, Mean<f32>>,
+        (Dimensions::Three, Precision::F64, By::Mean) => run::<f64, SEVEN, Mean<f64>>,
+        (Dimensions::Three, Precision::F32, By::Mean) => run::<f32, SEVEN, Mean<f32>>,
+        (Dimensions::Two, Precision::F64, By::Weighted) => run::<f64, FIVE, Weighted<f64, FIVE>>,
+        (Dimensions::Two, Precision::F32, By::Weighted) => run::<f32, FIVE, Weighted<f32, FIVE>>,
+        (Dimensions::Three, Precision::F64, By::Weighted) => {
+            run::<f64, SEVEN, Weighted<f64, SEVEN>>
+        }
+        (Dimensions::Three, Precision::F32, By::Weighted) => {
+            run::<f32, SEVEN, Weighted<f32, SEVEN>>
+        }
     }
 }
 
 /// # Safety
 /// That of [`HostKernel`].
-unsafe fn run<T: Real, const INPUTS: usize>(args: &[HostValue], first: u64, units: Range<u64>) {
-    let grid = Grid::<T, INPUTS>::decode(args, first);
+unsafe fn run<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    args: &[HostValue],
+    first: u64,
+    units: Range<u64>,
+) {
+    let grid = Grid::<T, INPUTS, R>::decode(args, first);
     let stores = Stores::for_bytes(grid.working_set());
     // SAFETY: the caller's contract, and the level is this processor's.
     unsafe { run_at(Level::best(), stores, &grid, units) }
@@ -61,10 +78,10 @@ unsafe fn run<T: Real, const INPUTS: usize>(args: &[HostValue], first: u64, unit
 ///
 /// # Safety
 /// The processor has the level; otherwise that of [`HostKernel`].
-unsafe fn run_at<T: Real, const INPUTS: usize>(
+unsafe fn run_at<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
     level: Level,
     stores: Stores,
-    grid: &Grid<T, INPUTS>,
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract. The border's rows are copied here; the

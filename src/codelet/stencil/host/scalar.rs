@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use super::grid::{Grid, Row};
+use super::rule::{Around, Rule};
 use crate::codelet::host::Real;
 
 /// Computes inner units row by row.
 ///
 /// # Safety
 /// That of `HostKernel`; `units` have both neighbours.
-pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
-    grid: &Grid<T, INPUTS>,
+pub(super) unsafe fn sweep<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
 ) {
     let rows = inner_rows::<INPUTS>(grid.ny);
@@ -19,7 +20,7 @@ pub(super) unsafe fn sweep<T: Real, const INPUTS: usize>(
             // SAFETY: the caller's contract.
             unsafe {
                 let inner = 1..grid.nx - 1;
-                row(&grid.row(unit, y), grid.nx, inner, grid.weight);
+                row(&grid.row(unit, y), grid.nx, inner, grid.rule);
             }
         }
     }
@@ -42,7 +43,7 @@ pub(super) unsafe fn row<T: Real, const INPUTS: usize>(
     row: &Row<T, INPUTS>,
     nx: usize,
     at: Range<usize>,
-    weight: T,
+    rule: impl Rule<T, INPUTS>,
 ) {
     // SAFETY: the caller's contract.
     unsafe {
@@ -52,7 +53,7 @@ pub(super) unsafe fn row<T: Real, const INPUTS: usize>(
         if at.end == nx - 1 {
             row.keep(nx - 1);
         }
-        points(row, at, weight);
+        points(row, at, rule);
     }
 }
 
@@ -65,28 +66,22 @@ pub(super) unsafe fn row<T: Real, const INPUTS: usize>(
 pub(super) unsafe fn points<T: Real, const INPUTS: usize>(
     row: &Row<T, INPUTS>,
     at: Range<usize>,
-    weight: T,
+    rule: impl Rule<T, INPUTS>,
 ) {
     let count = at.len();
     // SAFETY: the caller's contract; the target differs from every input.
     unsafe {
         let input = |i: usize| std::slice::from_raw_parts(row.inputs[i].add(at.start), count);
-        let (here, north) = (input(0), input(1));
+        let rows: [&[T]; INPUTS] = std::array::from_fn(input);
         let west = std::slice::from_raw_parts(row.inputs[0].add(at.start).sub(1), count);
         let east = std::slice::from_raw_parts(row.inputs[0].add(at.start + 1), count);
         let to = std::slice::from_raw_parts_mut(row.to.add(at.start), count);
-        let south = input(2);
-        if INPUTS == 3 {
-            for x in 0..count {
-                to[x] = (((north[x] + south[x]) + (west[x] + east[x])) + here[x]) * weight;
-            }
-        } else {
-            let (below, above) = (input(3), input(4));
-            for x in 0..count {
-                to[x] = (((north[x] + south[x]) + (west[x] + east[x]))
-                    + ((below[x] + above[x]) + here[x]))
-                    * weight;
-            }
+        for x in 0..count {
+            to[x] = rule.point(&Around {
+                rows: rows.map(|row| row[x]),
+                west: west[x],
+                east: east[x],
+            });
         }
     }
 }

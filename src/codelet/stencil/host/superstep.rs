@@ -5,41 +5,57 @@
 //! the tile keeps what is between, and `cached` computes its rows.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::grid::{Grid, Row};
+use super::rule::{Mean, Rule, Weighted};
 use super::tiles::{Tiles, Work};
 use super::wavefront::{Rows, Wavefront};
-use super::{Dimensions, FIVE, Precision, SEVEN, scalar, slots};
+use super::{Dimensions, FIVE, Precision, SEVEN, scalar, slots, stencil};
 use crate::codelet::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
 #[cfg(target_arch = "x86_64")]
 use crate::codelet::host::{Lanes, fence};
 use crate::codelet::{HostValue, SharedKernel};
 
 /// The native kernel of a stencil's superstep.
-pub fn superstep(dimensions: Dimensions, precision: Precision) -> SharedKernel {
-    match (dimensions, precision) {
-        (Dimensions::Two, Precision::F64) => run::<f64, FIVE>,
-        (Dimensions::Two, Precision::F32) => run::<f32, FIVE>,
-        (Dimensions::Three, Precision::F64) => run::<f64, SEVEN>,
-        (Dimensions::Three, Precision::F32) => run::<f32, SEVEN>,
+pub fn superstep(
+    dimensions: Dimensions,
+    precision: Precision,
+    rule: stencil::Rule,
+) -> SharedKernel {
+    use stencil::Rule as By;
+    match (dimensions, precision, rule) {
+        (Dimensions::Two, Precision::F64, By::Mean) => run::<f64, FIVE, Mean<f64>>,
+        (Dimensions::Two, Precision::F32, By::Mean) => run::<f32, FIVE, Mean<f32>>,
+        (Dimensions::Three, Precision::F64, By::Mean) => run::<f64, SEVEN, Mean<f64>>,
+        (Dimensions::Three, Precision::F32, By::Mean) => run::<f32, SEVEN, Mean<f32>>,
+        (Dimensions::Two, Precision::F64, By::Weighted) => run::<f64, FIVE, Weighted<f64, FIVE>>,
+        (Dimensions::Two, Precision::F32, By::Weighted) => run::<f32, FIVE, Weighted<f32, FIVE>>,
+        (Dimensions::Three, Precision::F64, By::Weighted) => {
+            run::<f64, SEVEN, Weighted<f64, SEVEN>>
+        }
+        (Dimensions::Three, Precision::F32, By::Weighted) => {
+            run::<f32, SEVEN, Weighted<f32, SEVEN>>
+        }
     }
 }
 
 /// # Safety
 /// That of [`SharedKernel`].
-pub(super) unsafe fn run<T: Real, const INPUTS: usize>(
+pub(super) unsafe fn run<T: Real, const INPUTS: usize, R: Rule<T, INPUTS> + Sync>(
     args: &[HostValue],
     first: u64,
     units: Range<u64>,
     threads: usize,
 ) {
-    let grid = Grid::<T, INPUTS>::decode(args, first);
+    let grid = Grid::<T, INPUTS, R>::decode(args, first);
+    let steps = args.len() - 1;
     let args = Arguments {
         codelet: "superstep of a stencil",
         values: args,
     };
-    let work = work(&grid, &units, args.u32(12), threads.max(1));
+    let work = work(&grid, &units, args.u32(steps), threads.max(1));
     let stores = Stores::for_bytes(grid.working_set());
     // SAFETY: the caller's contract, and the level is this processor's.
     unsafe { run_at(Level::best(), stores, &grid, units, &work, &work.tiles()) }
@@ -49,8 +65,8 @@ pub(super) unsafe fn run<T: Real, const INPUTS: usize>(
 ///
 /// # Panics
 /// When there are no steps, which is a fault in the caller's code.
-pub(super) fn work<T: Real, const INPUTS: usize>(
-    grid: &Grid<T, INPUTS>,
+pub(super) fn work<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    grid: &Grid<T, INPUTS, R>,
     units: &Range<u64>,
     steps: usize,
     threads: usize,
@@ -72,10 +88,10 @@ pub(super) fn work<T: Real, const INPUTS: usize>(
 ///
 /// # Safety
 /// The processor has the level; otherwise that of [`SharedKernel`].
-pub(super) unsafe fn run_at<T: Real, const INPUTS: usize>(
+pub(super) unsafe fn run_at<T: Real, const INPUTS: usize, R: Rule<T, INPUTS> + Sync>(
     level: Level,
     stores: Stores,
-    grid: &Grid<T, INPUTS>,
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
     work: &Work,
     tiles: &Tiles,
@@ -98,13 +114,13 @@ pub(super) unsafe fn run_at<T: Real, const INPUTS: usize>(
             // SAFETY: the caller's contract; the tiles are disjoint.
             unsafe {
                 match level {
-                    Level::Scalar => wavefront.run(&Plain(grid.weight), stores, scratch),
+                    Level::Scalar => wavefront.run(&Plain(grid.rule), stores, scratch),
                     #[cfg(target_arch = "x86_64")]
-                    Level::Sse2 => sse2(&wavefront, grid.weight, stores, scratch),
+                    Level::Sse2 => sse2(&wavefront, grid.rule, stores, scratch),
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx2 => avx2(&wavefront, grid.weight, stores, scratch),
+                    Level::Avx2 => avx2(&wavefront, grid.rule, stores, scratch),
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => avx512(&wavefront, grid.weight, stores, scratch),
+                    Level::Avx512 => avx512(&wavefront, grid.rule, stores, scratch),
                 }
             }
         });
@@ -112,14 +128,14 @@ pub(super) unsafe fn run_at<T: Real, const INPUTS: usize>(
 }
 
 /// A grid that several threads use.
-struct SharedGrid<'a, T, const INPUTS: usize>(&'a Grid<T, INPUTS>);
+struct SharedGrid<'a, T, const INPUTS: usize, R>(&'a Grid<T, INPUTS, R>);
 
 // SAFETY: a grid is addresses and numbers. The threads write disjoint parts of the
 // memory behind it, and none that they read.
-unsafe impl<T, const INPUTS: usize> Sync for SharedGrid<'_, T, INPUTS> {}
+unsafe impl<T, const INPUTS: usize, R: Sync> Sync for SharedGrid<'_, T, INPUTS, R> {}
 
-impl<'a, T, const INPUTS: usize> SharedGrid<'a, T, INPUTS> {
-    fn get(&self) -> &'a Grid<T, INPUTS> {
+impl<'a, T, const INPUTS: usize, R> SharedGrid<'a, T, INPUTS, R> {
+    fn get(&self) -> &'a Grid<T, INPUTS, R> {
         self.0
     }
 }
@@ -146,9 +162,9 @@ fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
 }
 
 /// Rows as plain loops.
-struct Plain<T>(T);
+struct Plain<R>(R);
 
-impl<T: Real, const INPUTS: usize> Rows<T, INPUTS> for Plain<T> {
+impl<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Rows<T, INPUTS> for Plain<R> {
     #[inline(always)]
     unsafe fn one(&self, row: &Row<T, INPUTS>, nx: usize, at: Range<usize>, _: Stores) {
         // SAFETY: the caller's contract.
@@ -172,10 +188,12 @@ impl<T: Real, const INPUTS: usize> Rows<T, INPUTS> for Plain<T> {
 
 /// Rows with vectors.
 #[cfg(target_arch = "x86_64")]
-struct Vectors<V: Lanes>(V::Scalar);
+struct Vectors<V, R>(R, PhantomData<V>);
 
 #[cfg(target_arch = "x86_64")]
-impl<V: Lanes, const INPUTS: usize> Rows<V::Scalar, INPUTS> for Vectors<V> {
+impl<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>> Rows<V::Scalar, INPUTS>
+    for Vectors<V, R>
+{
     #[inline(always)]
     unsafe fn one(
         &self,
@@ -205,14 +223,14 @@ impl<V: Lanes, const INPUTS: usize> Rows<V::Scalar, INPUTS> for Vectors<V> {
 /// The processor has AVX-512F; otherwise that of [`Wavefront::run`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512<T: Real, const INPUTS: usize>(
-    wavefront: &Wavefront<'_, T, INPUTS>,
-    weight: T,
+unsafe fn avx512<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    wavefront: &Wavefront<'_, T, INPUTS, R>,
+    rule: R,
     stores: Stores,
     scratch: *mut T,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { wavefront.run(&Vectors::<T::Avx512>(weight), stores, scratch) }
+    unsafe { wavefront.run(&Vectors::<T::Avx512, R>(rule, PhantomData), stores, scratch) }
     fence();
 }
 
@@ -220,27 +238,27 @@ unsafe fn avx512<T: Real, const INPUTS: usize>(
 /// The processor has AVX2; otherwise that of [`Wavefront::run`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn avx2<T: Real, const INPUTS: usize>(
-    wavefront: &Wavefront<'_, T, INPUTS>,
-    weight: T,
+unsafe fn avx2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    wavefront: &Wavefront<'_, T, INPUTS, R>,
+    rule: R,
     stores: Stores,
     scratch: *mut T,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { wavefront.run(&Vectors::<T::Avx2>(weight), stores, scratch) }
+    unsafe { wavefront.run(&Vectors::<T::Avx2, R>(rule, PhantomData), stores, scratch) }
     fence();
 }
 
 /// # Safety
 /// That of [`Wavefront::run`]; every x86-64 processor has SSE2.
 #[cfg(target_arch = "x86_64")]
-unsafe fn sse2<T: Real, const INPUTS: usize>(
-    wavefront: &Wavefront<'_, T, INPUTS>,
-    weight: T,
+unsafe fn sse2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+    wavefront: &Wavefront<'_, T, INPUTS, R>,
+    rule: R,
     stores: Stores,
     scratch: *mut T,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { wavefront.run(&Vectors::<T::Sse2>(weight), stores, scratch) }
+    unsafe { wavefront.run(&Vectors::<T::Sse2, R>(rule, PhantomData), stores, scratch) }
     fence();
 }

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::grid::Grid;
+use super::rule::Rule;
 use super::{block, scalar};
 use crate::codelet::host::{Lanes, Real, Stores, fence};
 
@@ -37,36 +38,36 @@ const PLANES_BYTES: usize = 512 << 10;
 /// # Safety
 /// The processor has AVX-512F; otherwise as for `sweep`.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn avx512<T: Real, const INPUTS: usize>(
+pub(super) unsafe fn avx512<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
     stores: Stores,
-    grid: &Grid<T, INPUTS>,
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Avx512, INPUTS>(stores, grid, units) }
+    unsafe { sweep::<T::Avx512, INPUTS, R>(stores, grid, units) }
 }
 
 /// # Safety
 /// The processor has AVX2; otherwise as for `sweep`.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn avx2<T: Real, const INPUTS: usize>(
+pub(super) unsafe fn avx2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
     stores: Stores,
-    grid: &Grid<T, INPUTS>,
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Avx2, INPUTS>(stores, grid, units) }
+    unsafe { sweep::<T::Avx2, INPUTS, R>(stores, grid, units) }
 }
 
 /// # Safety
 /// As for `sweep`; every x86-64 processor has SSE2.
-pub(super) unsafe fn sse2<T: Real, const INPUTS: usize>(
+pub(super) unsafe fn sse2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
     stores: Stores,
-    grid: &Grid<T, INPUTS>,
+    grid: &Grid<T, INPUTS, R>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Sse2, INPUTS>(stores, grid, units) }
+    unsafe { sweep::<T::Sse2, INPUTS, R>(stores, grid, units) }
 }
 
 /// Computes inner units band by band.
@@ -75,16 +76,16 @@ pub(super) unsafe fn sse2<T: Real, const INPUTS: usize>(
 /// That of `HostKernel`; `units` have both neighbours, and the processor has
 /// `V`.
 #[inline(always)]
-unsafe fn sweep<V: Lanes, const INPUTS: usize>(
+unsafe fn sweep<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>>(
     stores: Stores,
-    grid: &Grid<V::Scalar, INPUTS>,
+    grid: &Grid<V::Scalar, INPUTS, R>,
     units: Range<u64>,
 ) {
     for rows in row_bands(grid) {
         for columns in column_bands(grid) {
             // SAFETY: the caller's contract; the bands partition the inner
             // points.
-            unsafe { band::<V, INPUTS>(stores, grid, &units, &rows, &columns) }
+            unsafe { band::<V, INPUTS, R>(stores, grid, &units, &rows, &columns) }
         }
     }
     if stores == Stores::Stream {
@@ -95,9 +96,9 @@ unsafe fn sweep<V: Lanes, const INPUTS: usize>(
 /// Computes the same rows and columns of every unit, [`ROWS`] at a time where
 /// as many lie one behind the other, else one.
 #[inline(always)]
-unsafe fn band<V: Lanes, const INPUTS: usize>(
+unsafe fn band<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>>(
     stores: Stores,
-    grid: &Grid<V::Scalar, INPUTS>,
+    grid: &Grid<V::Scalar, INPUTS, R>,
     units: &Range<u64>,
     rows: &Range<usize>,
     columns: &Range<usize>,
@@ -110,25 +111,18 @@ unsafe fn band<V: Lanes, const INPUTS: usize>(
             let (unit, y) = (n / rows.len(), n % rows.len());
             grid.row(units.start + unit as u64, rows.start + y)
         };
-        let (nx, weight) = (grid.nx, grid.weight);
+        let (nx, rule) = (grid.nx, grid.rule);
         let mut done = 0;
         while done < count {
             let first = row(done);
             // Rows around the end of a ring or of a plane are not contiguous.
             if done + ROWS <= count && row(done + ROWS - 1) == first.further((ROWS - 1) * nx) {
                 let next = row(done + ROWS);
-                block::compute::<V, INPUTS, ROWS>(
-                    &first,
-                    &next,
-                    nx,
-                    columns.clone(),
-                    weight,
-                    stores,
-                );
+                block::compute::<V, INPUTS, ROWS>(&first, &next, nx, columns.clone(), rule, stores);
                 done += ROWS;
             } else {
                 let next = row(done + 1);
-                block::compute::<V, INPUTS, 1>(&first, &next, nx, columns.clone(), weight, stores);
+                block::compute::<V, INPUTS, 1>(&first, &next, nx, columns.clone(), rule, stores);
                 done += 1;
             }
         }
@@ -136,8 +130,8 @@ unsafe fn band<V: Lanes, const INPUTS: usize>(
 }
 
 /// The inner columns of a row, in bands.
-fn column_bands<T: Real, const INPUTS: usize>(
-    grid: &Grid<T, INPUTS>,
+fn column_bands<T: Real, const INPUTS: usize, R>(
+    grid: &Grid<T, INPUTS, R>,
 ) -> impl Iterator<Item = Range<usize>> {
     bands(1..grid.nx - 1, column_band::<T, INPUTS>())
 }
@@ -153,8 +147,8 @@ fn column_band<T, const INPUTS: usize>() -> usize {
 }
 
 /// The inner rows of a unit, in bands of which three planes fit the cache.
-fn row_bands<T: Real, const INPUTS: usize>(
-    grid: &Grid<T, INPUTS>,
+fn row_bands<T: Real, const INPUTS: usize, R>(
+    grid: &Grid<T, INPUTS, R>,
 ) -> impl Iterator<Item = Range<usize>> {
     let columns = grid.nx.min(column_band::<T, INPUTS>());
     let rows = PLANES_BYTES / 3 / (columns * size_of::<T>());

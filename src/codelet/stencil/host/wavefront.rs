@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use super::grid::{Grid, Row};
+use super::rule::Rule;
 use super::scalar::inner_rows;
 use super::slots;
 use super::tiles::{Tile, line};
@@ -42,8 +43,8 @@ pub(super) trait Rows<T, const INPUTS: usize> {
 }
 
 /// A tile that is computed for all steps.
-pub(super) struct Wavefront<'a, T, const INPUTS: usize> {
-    grid: &'a Grid<T, INPUTS>,
+pub(super) struct Wavefront<'a, T, const INPUTS: usize, R> {
+    grid: &'a Grid<T, INPUTS, R>,
     steps: usize,
     tile: Tile,
     /// The grid's column and row that scratch begins with. The column is a multiple of
@@ -57,12 +58,12 @@ pub(super) struct Wavefront<'a, T, const INPUTS: usize> {
     begin: usize,
 }
 
-impl<'a, T: Real, const INPUTS: usize> Wavefront<'a, T, INPUTS> {
+impl<'a, T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Wavefront<'a, T, INPUTS, R> {
     const BLOCK: usize = slots::block(INPUTS);
     const LINE: usize = line(size_of::<T>());
 
     /// A tile of inner points of the grid.
-    pub(super) fn new(grid: &'a Grid<T, INPUTS>, steps: usize, tile: Tile) -> Self {
+    pub(super) fn new(grid: &'a Grid<T, INPUTS, R>, steps: usize, tile: Tile) -> Self {
         // A vector more than the halo: ranges of points begin at lines.
         let left = tile.columns.start.saturating_sub(steps + Self::LINE);
         let top = tile.rows.start.saturating_sub(steps);

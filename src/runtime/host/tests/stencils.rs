@@ -37,7 +37,9 @@ fn stencil_matches(stencil: &Stencil, workers: usize, chunks: u64, steps: usize)
     let (mut backend, receiver) = open(&[pool(workers)]);
     let bytes = stencil.units() * stencil.unit_bytes();
     let mut grids = [(); 2].map(|()| backend.alloc_host(bytes).unwrap());
-    stencil.initial(0..stencil.units(), bytes_of(&mut grids[0]));
+    stencil
+        .initial(0..stencil.units(), bytes_of(&mut grids[0]))
+        .unwrap();
     let mut expected: Vec<f64> = bytemuck::cast_slice(bytes_of(&mut grids[0])).to_vec();
     let queues = [(); 2].map(|()| backend.queue(DeviceId(0)).unwrap());
     let ring = |grid: &HostRegion| Ring {

@@ -48,7 +48,9 @@ fn a_stencil_on_two_devices_equals_a_scalar_loop() {
         sim.alloc_host(ny * row).expect("memory"),
         sim.alloc_host(ny * row).expect("memory"),
     );
-    stencil.initial(0..ny, sim.host_bytes(from).expect("bytes"));
+    stencil
+        .initial(0..ny, sim.host_bytes(from).expect("bytes"))
+        .expect("numbers");
 
     let ring = |memory, slots, unit| Ring {
         memory,

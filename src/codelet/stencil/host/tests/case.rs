@@ -7,20 +7,26 @@ use std::sync::OnceLock;
 use rayon::ThreadPool;
 
 use super::super::grid::Grid;
+use super::super::rule::{Mean, Rule as HostRule, Weighted};
 use super::super::tiles::Tiles;
 use super::super::{run, run_at, superstep};
 use crate::codelet::HostValue;
 use crate::codelet::host::{Level, Real, Stores};
+use crate::codelet::stencil::Rule;
 
 /// A point's type with what the tests need of it.
-pub(super) trait Point: Real + Debug {
+pub(super) trait Point: Real + Debug + Sync {
     /// Not a number, with bits that no computation gives.
     const POISON: Self;
     const WEIGHT: Self;
     fn bits(self) -> u64;
     fn from_random(random: u64) -> Self;
+    fn from_double(double: f64) -> Self;
     fn value(self) -> HostValue;
 }
+
+/// Coefficients in the order of the arguments, of which no two are alike.
+const COEFFICIENTS: [f64; 7] = [0.31, -0.17, 0.23, 0.11, 0.05, -0.07, 0.13];
 
 impl Point for f64 {
     const POISON: Self = f64::from_bits(0x7ff8_0000_dead_beef);
@@ -30,6 +36,9 @@ impl Point for f64 {
     }
     fn from_random(random: u64) -> Self {
         (random >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    }
+    fn from_double(double: f64) -> Self {
+        double
     }
     fn value(self) -> HostValue {
         HostValue::F64(self)
@@ -44,6 +53,9 @@ impl Point for f32 {
     }
     fn from_random(random: u64) -> Self {
         (random >> 40) as f32 / (1u32 << 24) as f32 - 0.5
+    }
+    fn from_double(double: f64) -> Self {
+        double as f32
     }
     fn value(self) -> HostValue {
         HostValue::F32(self)
@@ -104,14 +116,14 @@ impl Case {
             ..(self.first + self.count + self.steps).min(self.units)
     }
 
-    fn args<T: Point>(&self, from: *mut T, to: *mut T) -> [HostValue; 13] {
+    fn args<T: Point>(&self, rule: Rule, from: *mut T, to: *mut T) -> Vec<HostValue> {
         let bytes = |ring: (u64, u64)| ring.1 * (self.unit_points() * size_of::<T>()) as u64;
         let memory = |at: *mut T, bytes| HostValue::Memory {
             address: at.cast(),
             bytes,
         };
         let number = |n: u64| HostValue::U32(n as u32);
-        [
+        let mut args = vec![
             memory(from, bytes(self.from_ring)),
             memory(to, bytes(self.to_ring)),
             number(self.from_ring.0),
@@ -123,9 +135,17 @@ impl Case {
             number(self.units),
             number(self.nx as u64),
             number(self.ny as u64),
-            T::WEIGHT.value(),
-            number(self.steps),
-        ]
+        ];
+        match rule {
+            Rule::Mean => args.push(T::WEIGHT.value()),
+            Rule::Weighted => {
+                let count = if self.ny == 1 { 5 } else { 7 };
+                let coefficients = COEFFICIENTS[..count].iter();
+                args.extend(coefficients.map(|of| T::from_double(*of).value()));
+            }
+        }
+        args.push(number(self.steps));
+        args
     }
 }
 
@@ -145,7 +165,8 @@ fn present<T: Point>(case: &Case) -> Vec<T> {
 }
 
 /// The next version of the whole grid, by the formulas of the stencils' page.
-fn next<T: Point>(case: &Case, v: &[T]) -> Vec<T> {
+fn next<T: Point>(case: &Case, rule: Rule, v: &[T]) -> Vec<T> {
+    let [cc, cn, cs, cw, ce, cb, ca] = COEFFICIENTS.map(T::from_double);
     let (nx, ny, units) = (case.nx, case.ny, case.units as usize);
     let mut result = v.to_vec();
     for z in 1..units - 1 {
@@ -154,13 +175,23 @@ fn next<T: Point>(case: &Case, v: &[T]) -> Vec<T> {
             for x in 1..nx - 1 {
                 let i = (z * ny + y) * nx + x;
                 let (west, east) = (v[i - 1], v[i + 1]);
-                result[i] = if ny == 1 {
-                    let (north, south) = (v[i - nx], v[i + nx]);
-                    (((north + south) + (west + east)) + v[i]) * T::WEIGHT
-                } else {
-                    let (north, south) = (v[i - nx], v[i + nx]);
-                    let (below, above) = (v[i - nx * ny], v[i + nx * ny]);
-                    (((north + south) + (west + east)) + ((below + above) + v[i])) * T::WEIGHT
+                let (north, south) = (v[i - nx], v[i + nx]);
+                let beyond = || (v[i - nx * ny], v[i + nx * ny]);
+                result[i] = match (rule, ny) {
+                    (Rule::Mean, 1) => (((north + south) + (west + east)) + v[i]) * T::WEIGHT,
+                    (Rule::Mean, _) => {
+                        let (below, above) = beyond();
+                        (((north + south) + (west + east)) + ((below + above) + v[i])) * T::WEIGHT
+                    }
+                    (Rule::Weighted, 1) => {
+                        ((north * cn + south * cs) + (west * cw + east * ce)) + v[i] * cc
+                    }
+                    (Rule::Weighted, _) => {
+                        let (below, above) = beyond();
+                        (((north * cn + south * cs) + (west * cw + east * ce))
+                            + (below * cb + above * ca))
+                            + v[i] * cc
+                    }
                 };
             }
         }
@@ -188,15 +219,15 @@ impl<T: Point> Memory<T> {
 
 /// Runs `tiles` of the case and compares all memory with what it must hold.
 fn compare<T: Point>(
-    case: &Case,
+    (case, rule): (&Case, Rule),
     tiles: &[Range<u64>],
-    launch: impl Fn(&[HostValue; 13], Range<u64>),
+    launch: impl Fn(&[HostValue], Range<u64>),
     what: &str,
 ) {
     let unit = case.unit_points();
     let len = |ring: (u64, u64)| ring.1 as usize * unit;
     let grid = present::<T>(case);
-    let result = (0..case.steps).fold(grid.clone(), |grid, _| next(case, &grid));
+    let result = (0..case.steps).fold(grid.clone(), |grid, _| next(case, rule, &grid));
     let version = |of: &[T], u: u64| of[u as usize * unit..][..unit].to_vec();
     let mut from = Memory::<T>::new(len(case.from_ring), case.skew.0);
     let mut to = Memory::<T>::new(len(case.to_ring), case.skew.1);
@@ -217,7 +248,7 @@ fn compare<T: Point>(
     } else {
         to.points[to.start..].as_mut_ptr()
     };
-    let args = case.args(from_at, to_at);
+    let args = case.args(rule, from_at, to_at);
     for tile in tiles {
         launch(&args, tile.clone());
     }
@@ -237,31 +268,44 @@ fn compare<T: Point>(
     }
 }
 
-/// Checks one level with one kind of stores.
+/// Checks one level with one kind of stores, by both rules.
 pub(super) fn check<T: Point, const INPUTS: usize>(
     level: Level,
     stores: Stores,
     case: &Case,
     tiles: &[Range<u64>],
 ) {
-    let launch = |args: &[HostValue; 13], tile| {
-        let grid = Grid::<T, INPUTS>::decode(args, case.first);
+    let what = format!("{level:?} {stores:?}");
+    let mean = |args: &[HostValue], tile| {
+        let grid = Grid::<T, INPUTS, Mean<T>>::decode(args, case.first);
         // SAFETY: the case's memory holds its rings; the level is available.
         unsafe { run_at(level, stores, &grid, tile) }
     };
-    compare::<T>(case, tiles, launch, &format!("{level:?} {stores:?}"));
-}
-
-/// Checks the kernel as the codelet has it.
-pub(super) fn check_dispatched<T: Point, const INPUTS: usize>(case: &Case, tiles: &[Range<u64>]) {
-    let launch = |args: &[HostValue; 13], tile| {
-        // SAFETY: the case's memory holds its rings.
-        unsafe { run::<T, INPUTS>(args, case.first, tile) }
+    compare::<T>((case, Rule::Mean), tiles, mean, &what);
+    let weighted = |args: &[HostValue], tile| {
+        let grid = Grid::<T, INPUTS, Weighted<T, INPUTS>>::decode(args, case.first);
+        // SAFETY: as above.
+        unsafe { run_at(level, stores, &grid, tile) }
     };
-    compare::<T>(case, tiles, launch, "dispatched");
+    compare::<T>((case, Rule::Weighted), tiles, weighted, &what);
 }
 
-/// Checks a superstep at one level with one kind of stores. `cuts` chooses the tiles.
+/// Checks the kernels as the codelets have them.
+pub(super) fn check_dispatched<T: Point, const INPUTS: usize>(case: &Case, tiles: &[Range<u64>]) {
+    let mean = |args: &[HostValue], tile| {
+        // SAFETY: the case's memory holds its rings.
+        unsafe { run::<T, INPUTS, Mean<T>>(args, case.first, tile) }
+    };
+    compare::<T>((case, Rule::Mean), tiles, mean, "dispatched");
+    let weighted = |args: &[HostValue], tile| {
+        // SAFETY: as above.
+        unsafe { run::<T, INPUTS, Weighted<T, INPUTS>>(args, case.first, tile) }
+    };
+    compare::<T>((case, Rule::Weighted), tiles, weighted, "dispatched");
+}
+
+/// Checks a superstep at one level with one kind of stores, by both rules. `cuts` chooses the
+/// tiles.
 pub(super) fn check_superstep<T: Point, const INPUTS: usize>(
     level: Level,
     stores: Stores,
@@ -269,8 +313,14 @@ pub(super) fn check_superstep<T: Point, const INPUTS: usize>(
     threads: usize,
     cuts: [usize; 3],
 ) {
-    let launch = |args: &[HostValue; 13], units: Range<u64>| {
-        let grid = Grid::<T, INPUTS>::decode(args, case.first);
+    /// Launches it by one rule.
+    fn launch<T: Point, const INPUTS: usize, R: HostRule<T, INPUTS> + Sync>(
+        (level, stores): (Level, Stores),
+        case: &Case,
+        (threads, cuts): (usize, [usize; 3]),
+        (args, units): (&[HostValue], Range<u64>),
+    ) {
+        let grid = Grid::<T, INPUTS, R>::decode(args, case.first);
         let work = superstep::work(&grid, &units, case.steps as usize, threads);
         let most = work.most_tiles();
         let tiles = Tiles {
@@ -282,30 +332,41 @@ pub(super) fn check_superstep<T: Point, const INPUTS: usize>(
         on_threads(threads, || unsafe {
             superstep::run_at(level, stores, &grid, units, &work, &tiles)
         });
-    };
-    let all = case.first..case.first + case.count;
+    }
+    let all = [case.first..case.first + case.count];
     let what = format!("{level:?} {stores:?} on {threads} threads, cut by {cuts:?}");
-    compare::<T>(case, &[all], launch, &what);
+    let (how, cut) = ((level, stores), (threads, cuts));
+    let mean = |args: &[HostValue], units| {
+        launch::<T, INPUTS, Mean<T>>(how, case, cut, (args, units));
+    };
+    compare::<T>((case, Rule::Mean), &all, mean, &what);
+    let weighted = |args: &[HostValue], units| {
+        launch::<T, INPUTS, Weighted<T, INPUTS>>(how, case, cut, (args, units));
+    };
+    compare::<T>((case, Rule::Weighted), &all, weighted, &what);
 }
 
-/// Checks the superstep as the codelet has it.
+/// Checks the supersteps as the codelets have them.
 pub(super) fn check_dispatched_superstep<T: Point, const INPUTS: usize>(
     case: &Case,
     threads: usize,
     tiles: &[Range<u64>],
 ) {
-    let launch = |args: &[HostValue; 13], units| {
+    let what = format!("dispatched on {threads} threads");
+    let mean = |args: &[HostValue], units| {
         // SAFETY: the case's memory holds its rings.
         on_threads(threads, || unsafe {
-            superstep::run::<T, INPUTS>(args, case.first, units, threads)
+            superstep::run::<T, INPUTS, Mean<T>>(args, case.first, units, threads)
         });
     };
-    compare::<T>(
-        case,
-        tiles,
-        launch,
-        &format!("dispatched on {threads} threads"),
-    );
+    compare::<T>((case, Rule::Mean), tiles, mean, &what);
+    let weighted = |args: &[HostValue], units| {
+        // SAFETY: as above.
+        on_threads(threads, || unsafe {
+            superstep::run::<T, INPUTS, Weighted<T, INPUTS>>(args, case.first, units, threads)
+        });
+    };
+    compare::<T>((case, Rule::Weighted), tiles, weighted, &what);
 }
 
 /// Runs `work` in a pool of so many threads, 1 to 4, that all tests share.

@@ -73,7 +73,11 @@ fn check(workload: &BandsWorkload, mut nodes: Nodes) {
 fn stencils() -> Vec<BandsWorkload> {
     let flat = Stencil::new(33, 41, None, Precision::F32, 5).unwrap();
     let deep = Stencil::new(5, 7, Some(19), Precision::F64, 6).unwrap();
+    let by = [0.3, -0.2, 0.1, 0.25, 0.05];
+    let weighted = flat.clone().with_coefficients(&by).unwrap();
     vec![
+        BandsWorkload::stencil(weighted.clone(), 7),
+        BandsWorkload::stencil(weighted, 11).with_superstep(4),
         BandsWorkload::stencil(flat.clone(), 11),
         BandsWorkload::stencil(deep.clone(), 9),
         BandsWorkload::stencil(flat, 11).with_superstep(3),

@@ -148,7 +148,7 @@ impl GridForm<'_> {
             args,
             // The grid is read and written once; between the steps it is in the caches.
             cost: Cost {
-                flops: flops.sum(),
+                flops: self.grid.superstep_flops() * flops.sum::<f64>(),
                 bytes: context.workload.cost(units).bytes,
             },
             units: units.clone(),

@@ -29,12 +29,13 @@ pub use ring::{Beside, HeldRing, counted};
 
 use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
 use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
-use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
+use crate::engine::corun::host_memory::{PIECE, data, poison};
 use crate::engine::corun::layout::{Layout, length};
 use crate::engine::corun::memory::memory_limit;
 use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::graph::able;
 use crate::engine::scope::RuntimeScope;
+use crate::parallel;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
 use crate::workload::{Grid, Ring, Supersteps};
 use moves::{Copies, edges, halos, is_read_in_host};
@@ -297,11 +298,15 @@ impl Form for GridForm<'_> {
         let units = PIECE.div_ceil(unit_bytes).max(1);
         match (data(&mut *context.runtime, first)?, later) {
             (Some(bytes), Some(later)) => later.write(begin * unit_bytes, bytes),
-            (Some(bytes), None) => pieces(bytes, (units * unit_bytes) as usize, &|i, piece| {
-                let start = begin + i as u64 * units;
-                let end = start + piece.len() as u64 / unit_bytes;
-                grid.initial(start..end, piece);
-            }),
+            (Some(bytes), None) => {
+                let write = |i: usize, piece: &mut [u8]| {
+                    let start = begin + i as u64 * units;
+                    let end = start + piece.len() as u64 / unit_bytes;
+                    grid.initial(start..end, piece)
+                };
+                let written = parallel::pieces(bytes, (units * unit_bytes) as usize, write);
+                written.into_iter().collect::<Result<(), _>>()?;
+            }
             (None, _) => {}
         }
         Ok(poison(&mut *context.runtime, second)?)
@@ -458,6 +463,13 @@ impl Form for GridForm<'_> {
             }
         }
         context.drain()
+    }
+
+    fn deliver(&mut self, context: &mut Context) -> Result<(), CorunError> {
+        if let Some(result) = data(&mut *context.runtime, self.host.version(0))? {
+            self.grid.deliver(result);
+        }
+        Ok(())
     }
 
     fn verify(

@@ -8,7 +8,7 @@ use crate::codelet::fft::{Along, Fft};
 use crate::codelet::gemm::{Gemm, TILES};
 use crate::codelet::lu::{LuExchange, LuPanel, LuRow};
 use crate::codelet::mix::Mix;
-use crate::codelet::stencil::{self, Dimensions};
+use crate::codelet::stencil::{self, Dimensions, Rule};
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
 use crate::codelet::{
     Codelet, NumberFormat, Precision, copy, rows, softmax, spmv, transpose, zeros,
@@ -93,8 +93,11 @@ fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
     };
     let with_reals = |kinds: &str| of(&kinds.replace('r', real));
     for dimensions in [Dimensions::Two, Dimensions::Three] {
-        let codelet = stencil::codelet(dimensions, precision);
-        all.push((codelet, with_reals("mmuuuuuuuuur")));
+        let numbers = "r".repeat(dimensions.neighbourhood().len());
+        for (rule, numbers) in [(Rule::Mean, "r"), (Rule::Weighted, &*numbers)] {
+            let codelet = stencil::codelet(dimensions, precision, rule);
+            all.push((codelet, with_reals(&format!("mmuuuuuuuuu{numbers}"))));
+        }
     }
     all.push((spmv::codelet(precision), with_reals("mmmmmmmmUuuurru")));
     all.push((LuPanel::codelet(precision), of("mmuuuUuUm")));

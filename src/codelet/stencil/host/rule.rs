@@ -1,0 +1,174 @@
+//! The rules by which a point's next version follows from its present neighbourhood, each
+//! for a number and for a vector of them. The order of operations is that of the stencils'
+//! page.
+
+use std::array;
+
+#[cfg(target_arch = "x86_64")]
+use crate::codelet::host::Lanes;
+use crate::codelet::host::{Arguments, Real};
+
+/// A number, or a vector, for each point of a neighbourhood.
+#[derive(Clone, Copy)]
+pub(super) struct Around<N, const INPUTS: usize> {
+    /// Of the point itself, north and south of it, and in 3-D below and above it: in the
+    /// order of a [`Row`](super::grid::Row)'s inputs.
+    pub(super) rows: [N; INPUTS],
+    pub(super) west: N,
+    pub(super) east: N,
+}
+
+/// A rule for rows that are computed from `INPUTS` rows: 3 in 2-D, 5 in 3-D.
+pub(super) trait Rule<T: Real, const INPUTS: usize>: Copy {
+    /// The rule with its numbers in all lanes of vectors.
+    #[cfg(target_arch = "x86_64")]
+    type Splat<V: Lanes<Scalar = T>>: VectorRule<V, INPUTS>;
+
+    /// The rule whose numbers are the arguments from `first` on.
+    ///
+    /// # Panics
+    /// When there are others.
+    fn decode(args: &Arguments, first: usize) -> Self;
+
+    /// The next version of a point.
+    fn point(self, around: &Around<T, INPUTS>) -> T;
+
+    /// # Safety
+    /// That of [`Lanes`].
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn splat<V: Lanes<Scalar = T>>(self) -> Self::Splat<V>;
+}
+
+/// A [`Rule`] for as many points as a vector has.
+#[cfg(target_arch = "x86_64")]
+pub(super) trait VectorRule<V: Lanes, const INPUTS: usize>: Copy {
+    /// The next versions of neighbouring points.
+    ///
+    /// # Safety
+    /// That of [`Lanes`].
+    unsafe fn vector(self, around: &Around<V, INPUTS>) -> V;
+}
+
+/// The sum of the neighbourhood, times one weight.
+#[derive(Clone, Copy)]
+pub(super) struct Mean<N>(N);
+
+impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Mean<T> {
+    #[cfg(target_arch = "x86_64")]
+    type Splat<V: Lanes<Scalar = T>> = Mean<V>;
+
+    fn decode(args: &Arguments, first: usize) -> Self {
+        Self(args.real(first))
+    }
+
+    #[inline(always)]
+    fn point(self, around: &Around<T, INPUTS>) -> T {
+        let Around { rows, west, east } = around;
+        let cross = (rows[1] + rows[2]) + (*west + *east);
+        let centre = if INPUTS == 3 {
+            rows[0]
+        } else {
+            (rows[3] + rows[4]) + rows[0]
+        };
+        (cross + centre) * self.0
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn splat<V: Lanes<Scalar = T>>(self) -> Mean<V> {
+        // SAFETY: the caller's contract.
+        unsafe { Mean(V::splat(self.0)) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Mean<V> {
+    #[inline(always)]
+    unsafe fn vector(self, around: &Around<V, INPUTS>) -> V {
+        let Around { rows, west, east } = around;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let cross = rows[1].add(rows[2]).add(west.add(*east));
+            let centre = if INPUTS == 3 {
+                rows[0]
+            } else {
+                rows[3].add(rows[4]).add(rows[0])
+            };
+            cross.add(centre).mul(self.0)
+        }
+    }
+}
+
+/// The sum of products, with a coefficient for each point of the neighbourhood.
+#[derive(Clone, Copy)]
+pub(super) struct Weighted<N, const INPUTS: usize>(Around<N, INPUTS>);
+
+impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
+    #[cfg(target_arch = "x86_64")]
+    type Splat<V: Lanes<Scalar = T>> = Weighted<V, INPUTS>;
+
+    fn decode(args: &Arguments, first: usize) -> Self {
+        // West and east come between the rows: centre, north, south, west, east, below, above.
+        let beside = first + 3;
+        let row = |k: usize| args.real(if k < 3 { first + k } else { first + k + 2 });
+        Self(Around {
+            rows: array::from_fn(row),
+            west: args.real(beside),
+            east: args.real(beside + 1),
+        })
+    }
+
+    #[inline(always)]
+    fn point(self, around: &Around<T, INPUTS>) -> T {
+        let Around { rows, west, east } = around;
+        let of = &self.0;
+        let row = |k: usize| rows[k] * of.rows[k];
+        let cross = (row(1) + row(2)) + (*west * of.west + *east * of.east);
+        let sides = if INPUTS == 3 {
+            cross
+        } else {
+            cross + (row(3) + row(4))
+        };
+        sides + row(0)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn splat<V: Lanes<Scalar = T>>(self) -> Weighted<V, INPUTS> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let west = V::splat(self.0.west);
+            let mut rows = [west; INPUTS];
+            for (row, number) in rows.iter_mut().zip(self.0.rows) {
+                *row = V::splat(number);
+            }
+            Weighted(Around {
+                rows,
+                west,
+                east: V::splat(self.0.east),
+            })
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Weighted<V, INPUTS> {
+    #[inline(always)]
+    unsafe fn vector(self, around: &Around<V, INPUTS>) -> V {
+        let Around { rows, west, east } = around;
+        let of = &self.0;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (north, south) = (rows[1].mul(of.rows[1]), rows[2].mul(of.rows[2]));
+            let cross = north
+                .add(south)
+                .add(west.mul(of.west).add(east.mul(of.east)));
+            let sides = if INPUTS == 3 {
+                cross
+            } else {
+                cross.add(rows[3].mul(of.rows[3]).add(rows[4].mul(of.rows[4])))
+            };
+            sides.add(rows[0].mul(of.rows[0]))
+        }
+    }
+}
