@@ -21,10 +21,16 @@ pub struct StepWork {
     /// The matrix of a product, whose points are nonzeros and whose elements are
     /// entries.
     pub matrix: Option<MatrixFigures>,
-    /// Steps between two barriers, if there are more than one: the step is a superstep then.
-    pub superstep: Option<u32>,
-    /// What an operation of a superstep takes on a host, in operations at the peak rate.
-    pub superstep_flops: f64,
+    /// With more than one step between two barriers: the step is a superstep then.
+    pub superstep: Option<Superstep>,
+}
+
+/// Several steps between two barriers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Superstep {
+    pub steps: u32,
+    /// What an operation takes on a host, in operations at the peak rate.
+    pub flops: f64,
 }
 
 impl StepWork {
@@ -34,7 +40,6 @@ impl StepWork {
             unit_points: workload.unit_points(),
             element_bytes: workload.unit_bytes() / workload.unit_points().max(1),
             dimensions: workload.dimensions(),
-            superstep_flops: workload.superstep_flops(),
             ..Self::of_units(workload)
         }
     }
@@ -50,17 +55,18 @@ impl StepWork {
         }
     }
 
-    /// A superstep of so many steps instead of a step.
-    pub fn in_supersteps(self, steps: u32) -> Self {
+    /// A superstep of so many steps of `workload`.
+    pub fn of_superstep(workload: &dyn Grid, steps: u32) -> Self {
+        let flops = workload.superstep_flops();
         Self {
-            superstep: (steps > 1).then_some(steps),
-            ..self
+            superstep: (steps > 1).then_some(Superstep { steps, flops }),
+            ..Self::of(workload)
         }
     }
 
     /// Steps between two barriers.
     pub fn steps(&self) -> u32 {
-        self.superstep.unwrap_or(1)
+        self.superstep.map_or(1, |superstep| superstep.steps)
     }
 
     /// Units that are computed in all steps together, so that `units` are done after the

@@ -213,7 +213,6 @@ fn some_case(codelet: &str, descriptors: &Descriptors) -> Case {
     };
     let work = StepWork {
         superstep: None,
-        superstep_flops: 1.0,
         units: 8,
         unit_bytes: 64,
         unit_points: 8,

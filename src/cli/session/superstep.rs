@@ -2,7 +2,6 @@
 
 use pdawl::engine::corun::Stream;
 use pdawl::machine::{Device, MachineFile};
-use pdawl::model::StepWork;
 use pdawl::model::planner::{physical, plan_supersteps};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
@@ -47,7 +46,7 @@ fn planned(
     let codelet = stencil.codelet();
     let of = (codelet.name.as_ref(), stencil.fp64());
     let candidates = physical(file, devices, of, gpu_memory).map_err(|error| error.to_string())?;
-    let plan = plan_supersteps(&StepWork::of(stencil), &candidates, grid.steps);
+    let plan = plan_supersteps(stencil, &candidates, grid.steps);
     let (size, plan) = plan.ok_or("no device has enough memory")?;
     Ok((size, plan.stream))
 }

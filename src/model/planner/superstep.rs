@@ -3,22 +3,22 @@
 use super::candidate::CandidateDevice;
 use super::{RunPlan, plan_with_all_cores};
 use crate::model::case::StepWork;
-use crate::workload::Supersteps;
+use crate::workload::{Grid, Supersteps};
 
 /// More steps than one must be predicted to take less than this part of the time: what is
 /// computed twice is certain, and what is saved is not.
 const WORTH_IT: f64 = 0.99;
 
-/// Plans a run of so many steps of `work`: the steps between two barriers, and the plan of a
+/// Plans a run of so many steps of a grid: the steps between two barriers, and the plan of a
 /// superstep of them. `None` if no device can do anything.
 pub fn plan_supersteps(
-    work: &StepWork,
+    grid: &dyn Grid,
     candidates: &[CandidateDevice],
     steps: u32,
 ) -> Option<(u32, RunPlan)> {
-    let mut best = of(work, candidates, Supersteps::new(steps, 1))?;
+    let mut best = of(grid, candidates, Supersteps::new(steps, 1))?;
     for size in sizes(steps) {
-        let Some(other) = of(work, candidates, Supersteps::new(steps, size)) else {
+        let Some(other) = of(grid, candidates, Supersteps::new(steps, size)) else {
             continue;
         };
         let worth_it = if best.1 == 1 { WORTH_IT } else { 1.0 };
@@ -31,12 +31,12 @@ pub fn plan_supersteps(
 
 /// Seconds of all supersteps, their size, and the plan of the first one.
 fn of(
-    work: &StepWork,
+    grid: &dyn Grid,
     candidates: &[CandidateDevice],
     supersteps: Supersteps,
 ) -> Option<(f64, u32, RunPlan)> {
     let seconds = |steps: u32| {
-        let plan = plan_with_all_cores(&work.in_supersteps(steps), candidates)?;
+        let plan = plan_with_all_cores(&StepWork::of_superstep(grid, steps), candidates)?;
         Some((plan.forecast.step_seconds, plan))
     };
     let count = supersteps.count();
@@ -104,9 +104,8 @@ mod tests {
     #[test]
     fn a_grid_that_is_streamed_has_longer_supersteps() {
         let of = |memory| {
-            let work = StepWork::of(&grid(16_384));
             let gpu = &candidates("h200", memory)[1..];
-            plan_supersteps(&work, gpu, 32).expect("a plan")
+            plan_supersteps(&grid(16_384), gpu, 32).expect("a plan")
         };
         let (little, plan) = of(512 << 20);
         assert!((8..=32).contains(&little), "{little}");

@@ -1,7 +1,7 @@
 //! The step of devices that compute in host memory: pools of cores, and devices that
 //! share it.
 
-use crate::model::case::Case;
+use crate::model::case::{Case, Superstep};
 use crate::model::derived::tiles;
 use crate::model::descriptors::{DeviceFigures, HostFigures};
 
@@ -35,7 +35,7 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
     let last = units - (chunks as u64).saturating_sub(1) * chunk;
     // Operations of a unit: in a superstep memory does not bind, and they do.
     let flops = match case.work.superstep {
-        Some(steps) => f64::from(steps) * case.work.superstep_flops * case.work.unit_flops,
+        Some(Superstep { steps, flops }) => f64::from(steps) * flops * case.work.unit_flops,
         None => case.work.unit_flops,
     };
     let compute = |units: f64, busy: f64| {

@@ -119,7 +119,6 @@ mod tests {
         Case {
             work: StepWork {
                 superstep: None,
-                superstep_flops: 1.0,
                 units: 1000,
                 unit_bytes: 24_000,
                 unit_points: 2000,

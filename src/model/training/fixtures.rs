@@ -24,7 +24,6 @@ pub fn work(units: u64) -> StepWork {
     StepWork {
         matrix: None,
         superstep: None,
-        superstep_flops: 1.0,
         units,
         unit_bytes: 8000,
         unit_points: 1000,

@@ -40,10 +40,10 @@ fn check_3d(case: &Case, tiles: &[Range<u64>]) {
     check_all::<f32, SEVEN>(case, tiles);
 }
 
-/// The tiles of the split whose cuts are the set bits of `cuts`.
+/// The tiles of the split whose cuts are the set bits of `cuts`, again after 64 units.
 fn split(units: Range<u64>, cuts: u64) -> Vec<Range<u64>> {
     let mut starts: Vec<u64> = (units.start + 1..units.end)
-        .filter(|unit| cuts >> (unit - units.start - 1) & 1 == 1)
+        .filter(|unit| cuts >> ((unit - units.start - 1) % 64) & 1 == 1)
         .collect();
     starts.insert(0, units.start);
     starts.push(units.end);
