@@ -196,7 +196,7 @@ impl Grid {
                     Bytes(needed(&stencil, grids)),
                     Bytes(memory.0)
                 ),
-                "a smaller grid, --precision f32, or a larger --host-memory where there is one",
+                "a smaller grid (--size), --precision f32, or a larger --host-memory where there is one",
             ));
         }
         Ok(stencil)

@@ -26,6 +26,6 @@ mod tests {
         let stages = |units, steps, all| stages(&units, steps, (2, all)).collect::<Vec<_>>();
         assert_eq!(stages(6..9, 3, 12), [2..12, 4..11, 6..9]);
         assert_eq!(stages(0..1, 2, 12), [0..3, 0..1]);
-        assert_eq!(stages(6..9, 1, 12), [6..9]);
+        assert_eq!(stages(6..9, 1, 12), vec![6..9]);
     }
 }

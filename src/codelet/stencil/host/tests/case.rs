@@ -333,17 +333,18 @@ pub(super) fn check_superstep<T: Point, const INPUTS: usize>(
             superstep::run_at(level, stores, &grid, units, &work, &tiles)
         });
     }
-    let all = [case.first..case.first + case.count];
+    let all = case.first..case.first + case.count;
+    let all = std::slice::from_ref(&all);
     let what = format!("{level:?} {stores:?} on {threads} threads, cut by {cuts:?}");
     let (how, cut) = ((level, stores), (threads, cuts));
     let mean = |args: &[HostValue], units| {
         launch::<T, INPUTS, Mean<T>>(how, case, cut, (args, units));
     };
-    compare::<T>((case, Rule::Mean), &all, mean, &what);
+    compare::<T>((case, Rule::Mean), all, mean, &what);
     let weighted = |args: &[HostValue], units| {
         launch::<T, INPUTS, Weighted<T, INPUTS>>(how, case, cut, (args, units));
     };
-    compare::<T>((case, Rule::Weighted), &all, weighted, &what);
+    compare::<T>((case, Rule::Weighted), all, weighted, &what);
 }
 
 /// Checks the supersteps as the codelets have them.

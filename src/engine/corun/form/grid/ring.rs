@@ -256,7 +256,7 @@ mod tests {
         };
         let ample_ring = held(23, beside(1, 1));
         assert_eq!((ample(10, &beside(1, 1)), ample_ring.window()), (23, 10));
-        assert_eq!(units(&ample_ring, 1), [100..110]);
+        assert_eq!(units(&ample_ring, 1), vec![100..110]);
         let tight = held(16, beside(1, 1));
         assert_eq!(units(&tight, 1), [100..103, 103..106, 106..109, 109..110]);
         let four = beside(2, 4);

@@ -102,7 +102,7 @@ fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
     all.push((spmv::codelet(precision), with_reals("mmmmmmmmUuuurru")));
     all.push((LuPanel::codelet(precision), of("mmuuuUuUm")));
     all.push((LuRow::codelet(precision), of("mmmuuuuUuUUu")));
-    all.push((LuExchange::codelet(precision), of("mmuuuUUu")));
+    all.push((LuExchange::codelet(precision), of("mmuuuUUum")));
     // Few and many groups, with and without guards and gaps.
     for size in [512, 510, 4096] {
         let tile = GemmTile::new(precision, size, size, size);
