@@ -11,7 +11,7 @@
 //!
 //! A superstep of `k` steps reads `k` halos on either side. Its first step computes the
 //! units held and `k - 1` halos beside them, and each further step one halo less
-//! ([`stages`]). Pure arithmetic.
+//! (`superstep`). Pure arithmetic.
 
 use std::ops::Range;
 
