@@ -29,7 +29,11 @@ pub fn prepare(stencil: Stencil, supersteps: Supersteps) -> PreparedWorkload {
         FirstVersion::Random { seed } => format!("seed {seed}"),
         FirstVersion::File(file) => format!("from {}", file.path().display()),
     };
-    let size = format!("{nx} x {ny}{third}{rule}, {steps} steps, {first}");
+    let together = match supersteps.size {
+        1 => String::new(),
+        size => format!(", supersteps of {size}"),
+    };
+    let size = format!("{nx} x {ny}{third}{rule}, {steps} steps, {first}{together}");
     PreparedWorkload::of_bands(
         BandsWorkload::stencil(stencil, steps).with_superstep(supersteps.size),
         size,

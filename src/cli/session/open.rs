@@ -4,6 +4,7 @@
 use pdawl::engine::corun;
 use pdawl::machine::Host;
 use pdawl::runtime::select::Selection;
+use pdawl::workload::Supersteps;
 
 use super::Session;
 use super::memory::with_memory;
@@ -48,18 +49,8 @@ impl Session {
         if let Some(list) = &suitable.list {
             machine.keep_only(list)?;
         }
-        machine.inject(&args.fault, (workload.steps(), "--steps"))?;
-        let mut notes = std::mem::take(&mut machine.notes);
-        notes.extend_from_slice(&suitable.notes);
-        if let PreparedWorkload::Kernel(kernel) = &mut workload {
-            if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {
-                let only = machine.machine.devices[only].name.clone();
-                machine.keep_only(&only)?;
-            }
-            notes.append(&mut kernel.notes);
-        }
         let gpu_memory = args.gpu_memory.map(|size| size.0);
-        let mut stream = corun::Stream::default();
+        let (mut stream, mut planned) = (corun::Stream::default(), None);
         if let PreparedWorkload::Stencil(grid, stencil) = &mut workload
             && grid.is_auto()
         {
@@ -67,7 +58,23 @@ impl Session {
             let (chosen, note) =
                 superstep::choose(grid, stencil, file.as_ref(), devices, gpu_memory);
             stream = chosen;
-            notes.push(note);
+            planned = Some(note);
+        }
+        // A fault is at a step of the report, which is a superstep.
+        let steps = match workload.supersteps() {
+            Supersteps { steps, size: 1 } => (steps, "--steps"),
+            supersteps => (supersteps.count(), "--steps over --superstep"),
+        };
+        machine.inject(&args.fault, steps)?;
+        let mut notes = std::mem::take(&mut machine.notes);
+        notes.extend_from_slice(&suitable.notes);
+        notes.extend(planned);
+        if let PreparedWorkload::Kernel(kernel) = &mut workload {
+            if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {
+                let only = machine.machine.devices[only].name.clone();
+                machine.keep_only(&only)?;
+            }
+            notes.append(&mut kernel.notes);
         }
         let model = ModelSearch {
             file: file.as_ref(),

@@ -42,23 +42,35 @@ const FIVE: usize = 3;
 /// Rows that a row of the 7-point stencil is computed from.
 const SEVEN: usize = 5;
 
+/// The function `$run` for a number of dimensions, a precision and a rule.
+macro_rules! of_kind {
+    ($run:ident, $kind:expr) => {{
+        use $crate::codelet::stencil::{Dimensions, Precision, Rule};
+        match $kind {
+            (Dimensions::Two, Precision::F64, Rule::Mean) => $run::<f64, FIVE, Mean<f64>>,
+            (Dimensions::Two, Precision::F32, Rule::Mean) => $run::<f32, FIVE, Mean<f32>>,
+            (Dimensions::Three, Precision::F64, Rule::Mean) => $run::<f64, SEVEN, Mean<f64>>,
+            (Dimensions::Three, Precision::F32, Rule::Mean) => $run::<f32, SEVEN, Mean<f32>>,
+            (Dimensions::Two, Precision::F64, Rule::Weighted) => {
+                $run::<f64, FIVE, Weighted<f64, FIVE>>
+            }
+            (Dimensions::Two, Precision::F32, Rule::Weighted) => {
+                $run::<f32, FIVE, Weighted<f32, FIVE>>
+            }
+            (Dimensions::Three, Precision::F64, Rule::Weighted) => {
+                $run::<f64, SEVEN, Weighted<f64, SEVEN>>
+            }
+            (Dimensions::Three, Precision::F32, Rule::Weighted) => {
+                $run::<f32, SEVEN, Weighted<f32, SEVEN>>
+            }
+        }
+    }};
+}
+use of_kind;
+
 /// The native kernel of a stencil.
 pub fn kernel(dimensions: Dimensions, precision: Precision, rule: stencil::Rule) -> HostKernel {
-    use stencil::Rule as By;
-    match (dimensions, precision, rule) {
-        (Dimensions::Two, Precision::F64, By::Mean) => run::<f64, FIVE, Mean<f64>>,
-        (Dimensions::Two, Precision::F32, By::Mean) => run::<f32, FIVE, Mean<f32>>,
-        (Dimensions::Three, Precision::F64, By::Mean) => run::<f64, SEVEN, Mean<f64>>,
-        (Dimensions::Three, Precision::F32, By::Mean) => run::<f32, SEVEN, Mean<f32>>,
-        (Dimensions::Two, Precision::F64, By::Weighted) => run::<f64, FIVE, Weighted<f64, FIVE>>,
-        (Dimensions::Two, Precision::F32, By::Weighted) => run::<f32, FIVE, Weighted<f32, FIVE>>,
-        (Dimensions::Three, Precision::F64, By::Weighted) => {
-            run::<f64, SEVEN, Weighted<f64, SEVEN>>
-        }
-        (Dimensions::Three, Precision::F32, By::Weighted) => {
-            run::<f32, SEVEN, Weighted<f32, SEVEN>>
-        }
-    }
+    of_kind!(run, (dimensions, precision, rule))
 }
 
 /// # Safety

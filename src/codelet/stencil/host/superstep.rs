@@ -12,7 +12,7 @@ use super::grid::{Grid, Row};
 use super::rule::{Mean, Rule, Weighted};
 use super::tiles::{Tiles, Work};
 use super::wavefront::{Rows, Wavefront};
-use super::{Dimensions, FIVE, Precision, SEVEN, scalar, slots, stencil};
+use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, stencil};
 use crate::codelet::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
 #[cfg(target_arch = "x86_64")]
 use crate::codelet::host::{Lanes, fence};
@@ -24,21 +24,7 @@ pub fn superstep(
     precision: Precision,
     rule: stencil::Rule,
 ) -> SharedKernel {
-    use stencil::Rule as By;
-    match (dimensions, precision, rule) {
-        (Dimensions::Two, Precision::F64, By::Mean) => run::<f64, FIVE, Mean<f64>>,
-        (Dimensions::Two, Precision::F32, By::Mean) => run::<f32, FIVE, Mean<f32>>,
-        (Dimensions::Three, Precision::F64, By::Mean) => run::<f64, SEVEN, Mean<f64>>,
-        (Dimensions::Three, Precision::F32, By::Mean) => run::<f32, SEVEN, Mean<f32>>,
-        (Dimensions::Two, Precision::F64, By::Weighted) => run::<f64, FIVE, Weighted<f64, FIVE>>,
-        (Dimensions::Two, Precision::F32, By::Weighted) => run::<f32, FIVE, Weighted<f32, FIVE>>,
-        (Dimensions::Three, Precision::F64, By::Weighted) => {
-            run::<f64, SEVEN, Weighted<f64, SEVEN>>
-        }
-        (Dimensions::Three, Precision::F32, By::Weighted) => {
-            run::<f32, SEVEN, Weighted<f32, SEVEN>>
-        }
-    }
+    of_kind!(run, (dimensions, precision, rule))
 }
 
 /// # Safety

@@ -40,22 +40,23 @@ pub(super) fn scratch(
             slot: 0,
         })
     };
-    let mut all = Vec::new();
-    for _ in 0..space.chunk_queues {
-        let [input, output] = StreamBuffers::slots(chunk, beside);
-        all.push(StreamBuffers {
-            input: ring(input)?,
-            output: ring(output)?,
-        });
-    }
-    Ok(all)
+    let queues = 0..space.chunk_queues;
+    let buffers = queues.map(|_| StreamBuffers::open(chunk, beside, &mut ring));
+    buffers.collect()
 }
 
 impl StreamBuffers {
-    /// Slots of the two buffers for a chunk of so many units.
-    pub fn slots(chunk: u64, beside: &Beside) -> [u64; 2] {
+    /// Two buffers for chunks of so many units, from rings of so many slots.
+    pub fn open(
+        chunk: u64,
+        beside: &Beside,
+        ring: &mut impl FnMut(u64) -> Result<Ring, CorunError>,
+    ) -> Result<Self, CorunError> {
         let after_a_step = chunk + 2 * (beside.superstep - beside.step);
-        [chunk + 2 * beside.superstep, after_a_step]
+        Ok(Self {
+            input: ring(chunk + 2 * beside.superstep)?,
+            output: ring(after_a_step)?,
+        })
     }
 
     /// Where the versions after each step of a superstep lie, the present ones, which are

@@ -189,14 +189,8 @@ impl DeviceGrid {
             })
         };
         let held = HeldRing::new(ring(division.slots)?, beside);
-        let mut streams = Vec::new();
-        for _ in 0..division.queues {
-            let [input, output] = StreamBuffers::slots(division.chunk, &beside);
-            streams.push(StreamBuffers {
-                input: ring(input)?,
-                output: ring(output)?,
-            });
-        }
+        let queues = 0..division.queues;
+        let streams = queues.map(|_| StreamBuffers::open(division.chunk, &beside, &mut ring));
         Ok(Self {
             held,
             copies: Copies::default(),
@@ -205,7 +199,7 @@ impl DeviceGrid {
             edges: Vec::new(),
             leaving: Vec::new(),
             division,
-            streams,
+            streams: streams.collect::<Result<_, _>>()?,
         })
     }
 
