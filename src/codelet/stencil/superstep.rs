@@ -4,10 +4,10 @@ use super::{Dimensions, Precision, Rule, host};
 use crate::codelet::{Codelet, HostCode};
 
 /// Operations at a processor's peak rate that take as long as one of a superstep. A peak counts
-/// fused multiplications and additions, of which a stencil has none, and 57 % of what additions
-/// alone allow was measured: 4.2 Gpoint/s of a Zen 4 core at 3.66 GHz (8192 x 8192 doubles, 16
-/// steps; `cargo bench --bench host_stencil`).
-pub const SUPERSTEP_FLOPS: f64 = 3.5;
+/// fused multiplications and additions, of which a stencil has none, and about half of what
+/// additions alone allow was measured: 3.6 of 7.3 Gpoint/s of a Zen 4 core at 3.66 GHz (8192 x
+/// 8192 doubles, 16 steps; `cargo bench --bench host_stencil`).
+pub const SUPERSTEP_FLOPS: f64 = 4.0;
 
 /// The codelet that computes so many steps of a stencil at once. Memory is read and written
 /// once for all of them.
