@@ -13,6 +13,7 @@ use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use pdawl::engine::{Outcome, StepRecord};
 use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl::workload::Supersteps;
 use pdawl::workload::stencil::Stencil;
 
 /// Points along each side of the grid.
@@ -35,9 +36,8 @@ impl Case {
         let mut sim = Sim::new(&self.machine, SimOptions::default()).expect("a machine");
         let stencil = Stencil::new(SIDE, SIDE, None, Precision::F64, 1).expect("a grid");
         let options = Options {
-            superstep: 1,
             tolerance: None,
-            steps,
+            supersteps: Supersteps::new(steps, 1),
             gpu_memory: self.gpu_memory,
             stream: Stream::default(),
             verify: false,

@@ -12,7 +12,9 @@
 // read and the slots written differ.
 //
 // src/codelet/stencil/opencl.rs defines REAL and UNITS_PER_ITEM, and WEIGHTED for the
-// rule with a coefficient for each point; without it the rule is the mean.
+// rule with a coefficient for each point; without it the rule is the mean. With CELL, an
+// unsigned integer as wide as REAL, AS_CELL and GROUP_ITEMS, the kernels also find the largest
+// change of a point.
 
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -39,11 +41,13 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
     return (at == 0 ? end : at) - slot_size;
 }
 
-// The rule: its numbers as the kernel's last arguments, and the next version of a point
-// from its present neighbourhood.
+// The rule: its numbers as the kernel's arguments, those numbers, and the next version of a
+// point from its present neighbourhood.
 #ifdef WEIGHTED
 #define RULE5 REAL of_centre, REAL of_north, REAL of_south, REAL of_west, REAL of_east
 #define RULE7 RULE5, REAL of_below, REAL of_above
+#define NUMBERS5 of_centre, of_north, of_south, of_west, of_east
+#define NUMBERS7 NUMBERS5, of_below, of_above
 #define CROSS(north, south, west, east) \
     (((north) * of_north + (south) * of_south) + ((west) * of_west + (east) * of_east))
 #define NEXT5(centre, north, south, west, east) \
@@ -54,6 +58,8 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
 #else
 #define RULE5 REAL weight
 #define RULE7 RULE5
+#define NUMBERS5 weight
+#define NUMBERS7 NUMBERS5
 #define CROSS(north, south, west, east) (((north) + (south)) + ((west) + (east)))
 #define NEXT5(centre, north, south, west, east) \
     ((CROSS(north, south, west, east) + (centre)) * weight)
@@ -61,17 +67,52 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
     ((CROSS(north, south, west, east) + (((below) + (above)) + (centre))) * weight)
 #endif
 
+// The largest change of a work-item's points, as the bits of a number without a sign: those of
+// NaN are above all others. Without CELL it is nothing.
+#ifdef CELL
+#define CHANGE CELL
+#define NO_CHANGE ((CELL)0)
+#define RAISE(most, counts, value, centre)                        \
+    if (counts)                                                   \
+        most = max(most, AS_CELL(fabs((value) - (centre))))
+#define CHANGES_ARGUMENT , __global CELL *restrict changes
+
+// Raises the group's cell to the largest change of all of its work-items.
+static inline void keep_change(CELL most, __local CELL *of_items, __global CELL *restrict changes)
+{
+    const size_t item = get_local_id(0)
+        + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
+    of_items[item] = most;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (size_t half = GROUP_ITEMS / 2; half > 0; half /= 2) {
+        if (item < half)
+            of_items[item] = max(of_items[item], of_items[item + half]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item == 0) {
+        const size_t group = get_group_id(0)
+            + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2));
+        changes[group] = max(changes[group], of_items[0]);
+    }
+}
+#else
+#define CHANGE int
+#define NO_CHANGE 0
+#define RAISE(most, counts, value, centre)
+#define CHANGES_ARGUMENT
+#endif
+
 // A work-item computes column x of the rows from UNITS_PER_ITEM * get_global_id(1).
-__kernel void stencil5(__global const REAL *restrict from, __global REAL *restrict to,
-                       uint from_slot, uint from_slots,
-                       uint to_slot, uint to_slots,
-                       uint first, uint count, uint units,
-                       uint nx, uint ny, RULE5)
+static inline CHANGE column5(__global const REAL *restrict from, __global REAL *restrict to,
+                             uint from_slot, uint from_slots,
+                             uint to_slot, uint to_slots,
+                             uint first, uint count, uint units,
+                             uint nx, RULE5)
 {
     const size_t x = get_global_id(0);
     const uint begin = (uint)get_global_id(1) * UNITS_PER_ITEM;
     if (x >= nx)
-        return;
+        return NO_CHANGE;
     const uint unit = first + begin;
     const uint rows = min((uint)UNITS_PER_ITEM, count - begin);
     // Number of required rows below the first that exist.
@@ -92,6 +133,7 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
     for (uint r = 0; r < UNITS_PER_ITEM + 2; r++)
         column[r] = from[row[r] + x];
 
+    CHANGE most = NO_CHANGE;
     size_t target = offset(to_slot, begin, to_slots, nx);
 #pragma unroll
     for (uint r = 0; r < UNITS_PER_ITEM; r++) {
@@ -102,26 +144,45 @@ __kernel void stencil5(__global const REAL *restrict from, __global REAL *restri
             const REAL later = NEXT5(centre, column[r], column[r + 2], here[-1], here[1]);
             const bool border = unit + r == 0 || unit + r + 1 >= units;
             value = border ? centre : later;
+            RAISE(most, r < rows && !border, later, centre);
         }
         if (r < rows)
             to[target + x] = value;
         target = next(target, nx, to_end);
     }
+    return most;
+}
+
+__kernel void stencil5(__global const REAL *restrict from, __global REAL *restrict to,
+                       uint from_slot, uint from_slots,
+                       uint to_slot, uint to_slots,
+                       uint first, uint count, uint units,
+                       uint nx, uint ny, RULE5 CHANGES_ARGUMENT)
+{
+#ifdef CELL
+    __local CELL of_items[GROUP_ITEMS];
+    const CELL most =
+#endif
+    column5(from, to, from_slot, from_slots, to_slot, to_slots,
+            first, count, units, nx, NUMBERS5);
+#ifdef CELL
+    keep_change(most, of_items, changes);
+#endif
 }
 
 // A work-item computes column (x, y) of the planes from
 // UNITS_PER_ITEM * get_global_id(2).
-__kernel void stencil7(__global const REAL *restrict from, __global REAL *restrict to,
-                       uint from_slot, uint from_slots,
-                       uint to_slot, uint to_slots,
-                       uint first, uint count, uint units,
-                       uint nx, uint ny, RULE7)
+static inline CHANGE column7(__global const REAL *restrict from, __global REAL *restrict to,
+                             uint from_slot, uint from_slots,
+                             uint to_slot, uint to_slots,
+                             uint first, uint count, uint units,
+                             uint nx, uint ny, RULE7)
 {
     const size_t x = get_global_id(0);
     const size_t y = get_global_id(1);
     const uint begin = (uint)get_global_id(2) * UNITS_PER_ITEM;
     if (x >= nx || y >= ny)
-        return;
+        return NO_CHANGE;
     const uint unit = first + begin;
     const uint planes = min((uint)UNITS_PER_ITEM, count - begin);
     const uint over = min(planes, units - 1 - unit);
@@ -143,6 +204,7 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
     for (uint p = 0; p < UNITS_PER_ITEM + 2; p++)
         column[p] = from[plane[p] + at];
 
+    CHANGE most = NO_CHANGE;
     size_t target = offset(to_slot, begin, to_slots, size);
 #pragma unroll
     for (uint p = 0; p < UNITS_PER_ITEM; p++) {
@@ -154,9 +216,28 @@ __kernel void stencil7(__global const REAL *restrict from, __global REAL *restri
                                      column[p], column[p + 2]);
             const bool border = unit + p == 0 || unit + p + 1 >= units;
             value = border ? centre : later;
+            RAISE(most, p < planes && !border, later, centre);
         }
         if (p < planes)
             to[target + at] = value;
         target = next(target, size, to_end);
     }
+    return most;
+}
+
+__kernel void stencil7(__global const REAL *restrict from, __global REAL *restrict to,
+                       uint from_slot, uint from_slots,
+                       uint to_slot, uint to_slots,
+                       uint first, uint count, uint units,
+                       uint nx, uint ny, RULE7 CHANGES_ARGUMENT)
+{
+#ifdef CELL
+    __local CELL of_items[GROUP_ITEMS];
+    const CELL most =
+#endif
+    column7(from, to, from_slot, from_slots, to_slot, to_slots,
+            first, count, units, nx, ny, NUMBERS7);
+#ifdef CELL
+    keep_change(most, of_items, changes);
+#endif
 }

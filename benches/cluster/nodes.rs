@@ -13,6 +13,7 @@ use pdawl::engine::cluster::{Control, Node, Options, expected};
 use pdawl::machine::host::allowed_cores;
 use pdawl::runtime::{Runtime, select};
 use pdawl::spread::NamedSpread;
+use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::program::{Program, ProgramTask};
 use pdawl::workload::cluster::{
     BandsWorkload, ClusterWorkload, LuWorkload, Placement, SortWorkload, generated,
@@ -139,7 +140,10 @@ pub fn figure() {
 
     let steps = 300;
     let stencil = Stencil::new(256, 256, None, Precision::F32, 1).expect("a grid");
-    let (seconds, _) = median(&BandsWorkload::stencil(stencil, steps), 1);
+    let (seconds, _) = median(
+        &BandsWorkload::stencil(stencil, Supersteps::new(steps, 1)),
+        1,
+    );
     println!(
         "stencil 256 x 256, {steps} steps: {:.1} us a step",
         seconds / f64::from(steps) * 1e6

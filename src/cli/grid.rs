@@ -82,9 +82,21 @@ pub struct Grid {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     pub seed: u64,
 
+    /// When the run ends before its last step.
+    #[arg(skip)]
+    until: Option<Until>,
+
     /// Keeps the last version, if it is wanted.
     #[arg(skip)]
     pub result: Option<KeptArray>,
+}
+
+/// A run ends once no point changes more in a step that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    pub change: f64,
+    /// The steps after each multiple of which that is.
+    pub every: u32,
 }
 
 /// Steps between two barriers.
@@ -154,6 +166,16 @@ impl Grid {
             result: wanted.then(KeptArray::default),
             ..self.clone()
         }
+    }
+
+    /// The same grid, whose steps may end before the last one.
+    pub fn ending(self, until: Option<Until>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// The change of a point with which its steps end.
+    pub fn tolerance(&self) -> Option<f64> {
+        self.until.map(|until| until.change)
     }
 
     /// The stencil that the arguments describe. The default shrinks until it fits.
@@ -297,7 +319,11 @@ impl Grid {
             Superstep::Of(size) => size,
             Superstep::Auto => 1,
         };
-        Supersteps::new(self.steps, size)
+        let supersteps = Supersteps::new(self.steps, size);
+        match self.until {
+            Some(until) => supersteps.with_period(until.every),
+            None => supersteps,
+        }
     }
 
     /// Whether pdawl is to choose the steps between two barriers.
@@ -372,7 +398,9 @@ impl Grid {
                 coefficients: stencil.coefficients().map(<[f64]>::to_vec),
                 input: self.input.as_ref().map(|path| path.display().to_string()),
                 steps: self.steps,
-                superstep: self.supersteps().size,
+                superstep: self.supersteps().size(),
+                until: self.until.map(|until| until.change),
+                check_every: self.until.map(|until| until.every),
                 seed: self.seed,
             }),
         )

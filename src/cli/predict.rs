@@ -76,7 +76,7 @@ impl Stencil {
             grids: 2,
         })?;
         let seed = self.grid.seed;
-        let mut prepared = cluster::stencil::prepare(stencil, self.grid.supersteps());
+        let mut prepared = cluster::stencil::prepare(stencil, self.grid.supersteps(), None);
         let alone = |machine: &MachineFile| {
             let request = WorkloadRequest::Stencil(&self.grid);
             scaling::alone(machine, request, &self.scaling)

@@ -13,7 +13,7 @@ use super::cluster::sparse::Ranking;
 use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile, refuse};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
-use super::grid::{Grid, MemoryBudget, array_shape};
+use super::grid::{Grid, MemoryBudget, Until, array_shape};
 use super::integer::integer;
 use super::paths::Paths;
 use super::product::Product;
@@ -68,11 +68,22 @@ enum Workload {
                   pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
                   pdawl run stencil --input plate.npy --steps 1000 --output later.npy \\\n      \
                   --coefficients 0.2,0.2,0.2,0.2,0.2 --verify\n  \
+                  pdawl run stencil --steps 100000 --until 1e-6 --check-every 50 --superstep 10\n  \
                   pdawl run stencil --machine k40 --fault gpu0:slow:2@10\n  \
                   pdawl run stencil --size 32768 --cluster four --nodes 8")]
 struct Stencil {
     #[command(flatten)]
     grid: Grid,
+
+    /// End once no point changes more than this in a step, such as 1e-6; --steps is then the
+    /// greatest number of steps
+    #[arg(long, value_name = "RESIDUAL", value_parser = residual)]
+    until: Option<f64>,
+
+    /// Look at the changes after each multiple of so many steps, and after the last; no
+    /// superstep is longer
+    #[arg(long, value_name = "STEPS", requires = "until", default_value_t = 10, value_parser = integer(1..=u32::MAX))]
+    check_every: u32,
 
     /// Write the last version to this file, an array in NPY format, unless it was found wrong
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -207,6 +218,14 @@ struct KernelSharing {
     adaptive: bool,
 }
 
+/// Parses a change of a point.
+fn residual(text: &str) -> Result<f64, String> {
+    let change = text.trim().parse().ok();
+    change
+        .filter(|change: &f64| change.is_finite() && *change > 0.0)
+        .ok_or_else(|| "this is no change of a point, a number above 0 such as 1e-6".to_owned())
+}
+
 /// Parses a strategy that needs no cost model.
 fn without_model(text: &str) -> Result<Strategy, String> {
     match text.parse::<Strategy>().map_err(|e| e.to_string())? {
@@ -257,12 +276,22 @@ impl Stencil {
         self.nodes.refuse_simulated([
             ("--input", self.grid.input.is_some()),
             ("--output", self.output.is_some()),
+            ("--until", self.until.is_some()),
         ])
+    }
+
+    /// The grid's arguments, with when its steps end.
+    fn grid(&self) -> Grid {
+        let until = self.until.map(|change| Until {
+            change,
+            every: self.check_every,
+        });
+        self.grid.keeping(self.output.is_some()).ending(until)
     }
 
     /// Runs it on one machine.
     fn alone(&self, options: &Options) -> Result<(), Failure> {
-        let grid = self.grid.keeping(self.output.is_some());
+        let grid = self.grid();
         grid.check()?;
         let choice = self.sharing.choice()?;
         let mut paths = options.reading(&[self.sharing.model.path(), grid.input.as_deref()]);
@@ -276,8 +305,9 @@ impl Stencil {
 
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
-        self.grid.check()?;
-        self.grid.refuse_auto()?;
+        let grid = self.grid();
+        grid.check()?;
+        grid.refuse_auto()?;
         let options = &self.options;
         let purpose = "a stencil on one node";
         self.sharing.refuse_over_nodes(purpose)?;
@@ -292,7 +322,7 @@ impl Stencil {
                 grids: 2,
             })?;
             let (shape, precision) = (array_shape(&stencil), stencil.precision());
-            let workload = cluster::stencil::prepare(stencil, self.grid.supersteps());
+            let workload = cluster::stencil::prepare(stencil, grid.supersteps(), self.until);
             let mut paths = options.reading(&[self.grid.input.as_deref()]);
             let (output, array) = (self.output.as_deref(), (&shape[..], precision));
             let result = cluster::stencil::result_file(output, &mut paths, &workload, array)?;

@@ -84,11 +84,12 @@ impl PreparedWorkload {
         }
     }
 
-    /// The sum of all changes in a step that ends the run.
+    /// The change in a step that ends the run.
     pub fn tolerance(&self) -> Option<f64> {
         match self {
             Self::Spmv(product, _) => product.ranks()?.tolerance,
-            Self::Stencil(..) | Self::Kernel(_) => None,
+            Self::Stencil(grid, _) => grid.tolerance(),
+            Self::Kernel(_) => None,
         }
     }
 
@@ -97,7 +98,7 @@ impl PreparedWorkload {
         match self {
             Self::Spmv(product, _) => (product.ranks())
                 .is_some_and(|ranks| ranks.tolerance.is_some() || ranks.result.is_some()),
-            Self::Stencil(grid, _) => grid.result.is_some(),
+            Self::Stencil(grid, _) => grid.result.is_some() || grid.tolerance().is_some(),
             Self::Kernel(_) => false,
         }
     }
@@ -125,7 +126,7 @@ impl PreparedWorkload {
 
     /// A step of it, as cost models know it, or why they do not.
     pub fn work(&self) -> Result<StepWork, String> {
-        match (self, self.supersteps().size) {
+        match (self, self.supersteps().size()) {
             (Self::Stencil(_, stencil), 1) => Ok(StepWork::of(stencil)),
             (Self::Stencil(..), size) => Err(format!(
                 "models predict steps with a barrier after each, not --superstep {size}"

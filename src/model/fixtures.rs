@@ -10,6 +10,7 @@ use crate::engine::Outcome;
 use crate::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use crate::machine::{MachineFile, MachineStore};
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
+use crate::workload::Supersteps;
 use crate::workload::stencil::Stencil;
 
 /// A shipped machine, without noise.
@@ -56,9 +57,8 @@ impl<'a> Trial<'a> {
         };
         let mut sim = Sim::new(self.machine, options).unwrap();
         let options = Options {
-            superstep: 1,
             tolerance: None,
-            steps: self.steps,
+            supersteps: Supersteps::new(self.steps, 1),
             gpu_memory: self.gpu_memory,
             stream: self.stream,
             verify: false,

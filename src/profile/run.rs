@@ -15,7 +15,7 @@ use super::sums::sums;
 use crate::balance::{Planned, Setup, StepPlan};
 use crate::engine::corun::{Control, Corun, Options, Tracing};
 use crate::model::{Case, Descriptors, DevicePart, prior, record};
-use crate::workload::Divisible;
+use crate::workload::{Divisible, Supersteps};
 
 /// Steps of a simulated run: its noise is drawn anew for every command.
 const SIMULATED_STEPS: u32 = 10;
@@ -106,9 +106,8 @@ impl PreparedRun {
         let outcome = profiled.with(&self.device_use, seed_of(&key, seed), |runtime| {
             instruments.open(runtime);
             let options = Options {
-                superstep: 1,
                 tolerance: None,
-                steps: self.steps,
+                supersteps: Supersteps::new(self.steps, 1),
                 gpu_memory: self.device_use.setting.memory(),
                 stream: self.device_use.setting.stream(),
                 verify: false,

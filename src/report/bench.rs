@@ -178,6 +178,8 @@ mod tests {
                 input: None,
                 steps: 4,
                 superstep: 1,
+                until: None,
+                check_every: None,
                 seed: 1,
             }),
         )

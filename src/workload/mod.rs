@@ -95,6 +95,19 @@ pub enum Data<'a> {
 #[error("the first version of the grid is not read: {0}")]
 pub struct FirstVersionError(pub String);
 
+/// What ended a run whose steps were checked, or did not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ending {
+    /// Most steps, and the steps after each multiple of which the change is looked at; it is
+    /// after the last step, too.
+    pub most: u32,
+    pub period: u32,
+    /// The run ends with a step that changes at most this.
+    pub tolerance: f64,
+    /// The largest absolute change of a point in the last step.
+    pub change: f64,
+}
+
 /// A grid of units of equal size. A step computes unit `u`'s next version from the
 /// present versions of units `u - halo ..= u + halo`.
 pub trait Grid: Divisible {
@@ -124,6 +137,30 @@ pub trait Grid: Divisible {
         1.0
     }
 
+    /// The codelet that also finds the largest absolute change of a point in a step. Its
+    /// arguments are those of [`Self::args`], and memory of [`Self::change_bytes`] bytes that
+    /// it raises: zeros before the first of the launches whose change is wanted, which follow
+    /// one another.
+    fn changes(&self) -> Option<Arc<Codelet>> {
+        None
+    }
+
+    /// The same for [`Self::superstep`]: the change in the last step. The memory is the last
+    /// argument.
+    fn superstep_changes(&self) -> Option<Arc<Codelet>> {
+        None
+    }
+
+    /// Bytes that launches of at most `units` units raise.
+    fn change_bytes(&self, _units: u64) -> u64 {
+        0
+    }
+
+    /// The largest change of the launches that raised these bytes.
+    fn largest_change(&self, _raised: &[u8]) -> f64 {
+        f64::NAN
+    }
+
     /// Writes the first version of `units` into `bytes`.
     ///
     /// # Errors
@@ -134,6 +171,7 @@ pub trait Grid: Divisible {
     fn deliver(&self, _result: &[u8]) {}
 
     /// Compares a result after `steps` steps with the sequential reference.
-    /// Returns the largest absolute difference, and whether it is allowed.
-    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool);
+    /// Returns the largest absolute difference, and whether it is allowed. Where steps were
+    /// checked, they must be the reference's, and so must the change in the last one.
+    fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> (f64, bool);
 }

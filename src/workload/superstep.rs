@@ -5,35 +5,76 @@
 //! computes units beside its own for all steps but the last: redundant work, for fewer
 //! transfers and barriers.
 
-/// How the steps of a run are divided into supersteps.
+/// How the steps of a run, or those that are left of it, are divided into supersteps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Supersteps {
-    /// Steps in all.
-    pub steps: u32,
-    /// Steps of each superstep but perhaps the last, at least 1.
-    pub size: u32,
+    /// Steps of the whole run.
+    all: u32,
+    /// Most steps of a superstep, at least 1.
+    size: u32,
+    /// A superstep ends after each multiple of so many steps, at least `size`.
+    period: u32,
+    /// Supersteps of the run that come before these.
+    before: u32,
 }
 
 impl Supersteps {
     /// So many steps, at least 1, with barriers after this many, or after all.
     pub fn new(steps: u32, size: u32) -> Self {
+        let size = size.clamp(1, steps.max(1));
         Self {
-            steps,
-            size: size.clamp(1, steps.max(1)),
+            all: steps,
+            size,
+            period: steps.max(1),
+            before: 0,
+        }
+    }
+
+    /// The same with a barrier after each multiple of `period` steps, at least 1, too.
+    pub fn with_period(self, period: u32) -> Self {
+        let period = period.clamp(1, self.all.max(1));
+        Self {
+            size: self.size.min(period),
+            period,
+            ..self
+        }
+    }
+
+    /// At most so many steps of them, at least 1.
+    pub fn at_most(&self, steps: u32) -> Self {
+        Self {
+            all: (self.from_begin(self.before).saturating_add(steps)).min(self.all),
+            ..*self
         }
     }
 
     /// Those that are left once some are done.
     pub fn after(&self, supersteps: u32) -> Self {
         Self {
-            steps: self.steps - self.done(supersteps),
-            size: self.size,
+            before: self.before + supersteps,
+            ..*self
         }
+    }
+
+    /// The number of steps.
+    pub fn steps(&self) -> u32 {
+        self.all - self.from_begin(self.before)
+    }
+
+    /// Most steps of a superstep.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Steps after each multiple of which a superstep ends.
+    pub fn period(&self) -> u32 {
+        self.period
     }
 
     /// The number of supersteps.
     pub fn count(&self) -> u32 {
-        self.steps.div_ceil(self.size)
+        let (periods, rest) = (self.all / self.period, self.all % self.period);
+        periods * self.each() + rest.div_ceil(self.size) - self.before
     }
 
     /// Steps of a superstep.
@@ -43,7 +84,27 @@ impl Supersteps {
 
     /// Steps that are done once so many supersteps are.
     pub fn done(&self, supersteps: u32) -> u32 {
-        supersteps.saturating_mul(self.size).min(self.steps)
+        let supersteps = self.before.saturating_add(supersteps);
+        self.from_begin(supersteps) - self.from_begin(self.before)
+    }
+
+    /// Whether a superstep ends after a multiple of the period, or with the last step.
+    pub fn ends_period(&self, superstep: u32) -> bool {
+        let done = self.from_begin(self.before.saturating_add(superstep + 1));
+        done.is_multiple_of(self.period) || done == self.all
+    }
+
+    /// Supersteps of a period.
+    fn each(&self) -> u32 {
+        self.period.div_ceil(self.size)
+    }
+
+    /// Steps of so many supersteps from the begin of the run.
+    fn from_begin(&self, supersteps: u32) -> u32 {
+        let (periods, rest) = (supersteps / self.each(), supersteps % self.each());
+        let rest = rest.saturating_mul(self.size).min(self.period);
+        let steps = periods.saturating_mul(self.period).saturating_add(rest);
+        steps.min(self.all)
     }
 }
 
@@ -63,5 +124,23 @@ mod tests {
         assert_eq!(of(4, 4), (vec![4], 4));
         assert_eq!(of(3, 9), (vec![3], 3));
         assert_eq!(of(3, 1), (vec![1, 1, 1], 2));
+        assert_eq!(of(0, 3), (vec![], 0));
+    }
+
+    #[test]
+    fn a_superstep_ends_with_each_period() {
+        let all = Supersteps::new(23, 4).with_period(10);
+        let lengths = |of: Supersteps| (0..of.count()).map(move |n| of.length(n));
+        assert_eq!(lengths(all).collect::<Vec<_>>(), [4, 4, 2, 4, 4, 2, 3]);
+        let ends: Vec<u32> = (0..all.count()).filter(|n| all.ends_period(*n)).collect();
+        assert_eq!(ends, [2, 5, 6]);
+        // The periods are those of the whole run.
+        let left = all.after(1).after(3);
+        assert_eq!((left.steps(), left.done(2)), (9, 6));
+        assert_eq!(lengths(left).collect::<Vec<_>>(), [4, 2, 3]);
+        assert!(left.ends_period(1) && !left.ends_period(0));
+        let short = Supersteps::new(7, 5).with_period(2);
+        assert_eq!(lengths(short).collect::<Vec<_>>(), [2, 2, 2, 1]);
+        assert_eq!(Supersteps::new(u32::MAX, 2).count(), 1 << 31);
     }
 }

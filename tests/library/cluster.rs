@@ -19,6 +19,7 @@ use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{CommandKind, Runtime};
 use pdawl::spread::NamedSpread;
 use pdawl::trace::{Span, nodes};
+use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::{
     BandsWorkload, Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, FillError,
     LuWorkload, MatmulWorkload, Placement, generated,
@@ -159,7 +160,7 @@ impl Case {
 fn check_trace(outcome: &ClusterOutcome, workload: &dyn ClusterWorkload) {
     let trace = nodes::of(outcome);
     // The steps of a superstep are one in a trace.
-    let size = workload.bands().map_or(1, |bands| bands.supersteps.size);
+    let size = workload.bands().map_or(1, |bands| bands.supersteps.size());
     assert_eq!(
         trace.steps.len() as u64,
         outcome.tasks.div_ceil(size.into())
@@ -262,9 +263,12 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
             }),
             5,
         ),
-        (Arc::new(BandsWorkload::stencil(stencil, 5)), 1),
         (
-            Arc::new(BandsWorkload::stencil(deep, 9).with_superstep(4)),
+            Arc::new(BandsWorkload::stencil(stencil, Supersteps::new(5, 1))),
+            1,
+        ),
+        (
+            Arc::new(BandsWorkload::stencil(deep, Supersteps::new(9, 4))),
             1,
         ),
     ];

@@ -8,6 +8,7 @@ use pdawl::codelet::Precision;
 use pdawl::machine::MachineStore;
 use pdawl::runtime::sim::{At, Fault, Sim, SimOptions, What};
 use pdawl::spread::NamedSpread;
+use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload};
 use pdawl::workload::spmv::Form;
 use pdawl::workload::stencil::Stencil;
@@ -41,7 +42,7 @@ fn a_slow_node_gives_units_away() {
     let stencil = Stencil::new(300, 240, None, Precision::F64, 3).expect("a grid");
     let graph = load("rmat:12,9", 5);
     let workloads: [Arc<dyn ClusterWorkload>; 3] = [
-        Arc::new(BandsWorkload::stencil(stencil, 40)),
+        Arc::new(BandsWorkload::stencil(stencil, Supersteps::new(40, 1))),
         Arc::new(product(
             graph.clone(),
             Form::Ranks,

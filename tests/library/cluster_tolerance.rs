@@ -1,4 +1,4 @@
-//! Page ranks over nodes that end with a tolerance.
+//! Page ranks and stencils over nodes that end with a tolerance.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,7 +7,10 @@ use std::time::Duration;
 use pdawl::codelet::Precision;
 use pdawl::matrix::Csr;
 use pdawl::spread::NamedSpread;
+use pdawl::workload::Supersteps;
+use pdawl::workload::cluster::BandsWorkload;
 use pdawl::workload::spmv::Form;
+use pdawl::workload::stencil::Stencil;
 
 use crate::cluster::{Case, load, product};
 use crate::cluster_losses::right_or_never_begun;
@@ -86,5 +89,38 @@ fn a_tolerance_ends_a_page_rank() {
             });
             right_or_never_begun(&case, ran);
         }
+    }
+}
+
+/// A stencil ends after the first step that is checked and changes no point more, on any
+/// nodes, whose supersteps need not divide the steps between two checks.
+#[test]
+fn a_change_ends_a_stencil() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for nodes in 1..=5 {
+        let stencil = Stencil::new(70, 90, None, Precision::F64, seed).unwrap();
+        let supersteps = Supersteps::new(60, random.u32(1..8)).with_period(random.u32(3..12));
+        // Random numbers from 0 to 1 change less and less; sometimes never so little.
+        let tolerance = [0.05, 0.02, 0.01, 1e-9][random.usize(..4)];
+        let case = Case {
+            workload: Arc::new(BandsWorkload::stencil(stencil, supersteps).until(Some(tolerance))),
+            tile: 1,
+            spread: NamedSpread::all().next().unwrap(),
+            prefetch: 0,
+            nodes,
+            seed: random.u64(..),
+        };
+        let outcome = case.outcome();
+        let change = outcome.figure.expect("it has the change");
+        let ends = outcome.tasks.is_multiple_of(supersteps.period().into());
+        match change <= tolerance {
+            true => assert!(ends && outcome.tasks < 60, "{} steps", outcome.tasks),
+            false => assert_eq!(outcome.tasks, 60),
+        }
+        // The reference has as many steps, and this change in the last one.
+        let checked = outcome.checked().expect("the result was compared");
+        assert_eq!(checked.wrong, 0, "{nodes} nodes: {checked:?}");
     }
 }

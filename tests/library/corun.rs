@@ -10,8 +10,8 @@ use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::runtime::CommandKind;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::workload::Supersteps;
 use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Grid, Supersteps};
 use proptest::prelude::*;
 
 use crate::random_balancer::RandomBalancer;
@@ -23,10 +23,11 @@ fn corun(
     runtime: &mut ShuffledRuntime,
     stencil: &Stencil,
     seed: u64,
-    (supersteps, stream): (Supersteps, Stream),
+    (supersteps, tolerance, stream): (Supersteps, Option<f64>, Stream),
 ) -> Result<Outcome, CorunError> {
     let options = Options {
         stream,
+        tolerance,
         verify: true,
         trace: Tracing::Commands,
         ..Options::of(supersteps)
@@ -53,6 +54,8 @@ struct Case {
     /// Memory of each device in units; `None` for a device on host memory.
     memories: Vec<Option<u64>>,
     supersteps: Supersteps,
+    /// The change of a point that ends the steps.
+    tolerance: Option<f64>,
     stream: Stream,
     seed: u64,
 }
@@ -66,13 +69,19 @@ fn supersteps() -> impl Strategy<Value = Supersteps> {
     ]
 }
 
+/// A change that the steps may end with, and the period after which they are checked.
+fn ends() -> impl Strategy<Value = Option<(f64, u32)>> {
+    let end = (-16.0f64..0.5, 1u32..14).prop_map(|(log, period)| (log.exp2(), period));
+    proptest::option::of(end)
+}
+
 fn case() -> impl Strategy<Value = Case> {
     (
         prop_oneof![Just((3u64, 3u64)), Just((17, 41)), (3u64..20, 3u64..60)],
         proptest::option::weighted(0.25, 3u64..14),
         any::<(bool, bool)>(),
         proptest::collection::vec(proptest::option::of(13u64..200), 1..5),
-        supersteps(),
+        (supersteps(), ends()),
         (
             proptest::option::of(0u64..70),
             proptest::option::of(1u32..9),
@@ -80,7 +89,7 @@ fn case() -> impl Strategy<Value = Case> {
         any::<u64>(),
     )
         .prop_map(
-            |((nx, ny), nz, (single, weighted), memories, supersteps, stream, seed)| Case {
+            |((nx, ny), nz, (single, weighted), memories, (supersteps, ends), stream, seed)| Case {
                 nx,
                 ny,
                 nz,
@@ -91,7 +100,11 @@ fn case() -> impl Strategy<Value = Case> {
                 },
                 weighted,
                 memories,
-                supersteps,
+                supersteps: match ends {
+                    Some((_, period)) => supersteps.with_period(period),
+                    None => supersteps,
+                },
+                tolerance: ends.map(|(change, _)| change),
                 stream: Stream {
                     chunk: stream.0,
                     queues: stream.1,
@@ -119,13 +132,14 @@ impl Case {
     /// Bytes of a device's memory: this number of units, at least what its queues
     /// need.
     fn bytes(&self, units: u64) -> u64 {
-        let halos = 4 * u64::from(self.supersteps.size) - 2;
+        let halos = 4 * u64::from(self.supersteps.size()) - 2;
         let least = (2 + halos) * u64::from(self.stream.queues.unwrap_or(3)) + 1;
-        units.max(least) * self.unit_bytes()
+        let raised = self.tolerance.map_or(0, |_| self.stencil().change_bytes(1));
+        units.max(least) * (self.unit_bytes() + raised) + raised
     }
 
     fn run(&self, runtime: &mut ShuffledRuntime) -> Result<Outcome, CorunError> {
-        let how = (self.supersteps, self.stream);
+        let how = (self.supersteps, self.tolerance, self.stream);
         corun(runtime, &self.stencil(), self.seed, how)
     }
 
@@ -162,13 +176,18 @@ proptest! {
         let outcome = case.run(&mut runtime).unwrap();
         prop_assert_eq!(outcome.verified, Some(true));
         prop_assert_eq!(outcome.max_abs_error, Some(0.0));
-        prop_assert_eq!(outcome.steps.len() as u32, case.supersteps.count());
         let steps: u32 = outcome.steps.iter().map(|step| step.steps).sum();
-        prop_assert_eq!(steps, case.supersteps.steps);
+        // That they are as many as the reference's was verified.
+        prop_assert_eq!(outcome.change.is_some(), case.tolerance.is_some());
+        let ended = case.tolerance.zip(outcome.change).is_some_and(|(most, change)| change <= most);
+        if !ended {
+            prop_assert_eq!(outcome.steps.len() as u32, case.supersteps.count());
+            prop_assert_eq!(steps, case.supersteps.steps());
+        }
         prop_assert!(runtime.is_bare(), "a run leaves nothing behind");
         let units = case.nz.unwrap_or(case.ny);
-        if case.supersteps.size == 1 {
-            once_a_step(&runtime, units, case.supersteps.steps);
+        if case.supersteps.size() == 1 {
+            once_a_step(&runtime, units, steps);
         }
         for (index, step) in outcome.steps.iter().enumerate() {
             prop_assert_eq!(step.step as usize, index);
@@ -176,9 +195,9 @@ proptest! {
         }
         for (memory, used) in case.memories.iter().zip(&runtime.most_allocated) {
             let limit = memory.map_or(0, |units| case.bytes(units));
-            // The runtime rounds its buffers, a ring and two a queue, up to whole
-            // words.
-            let buffers = 1 + 2 * u64::from(case.stream.queues.unwrap_or(3));
+            // The runtime rounds its buffers, a ring and two a queue and what each raises, up
+            // to whole words.
+            let buffers = 2 + 3 * u64::from(case.stream.queues.unwrap_or(3));
             prop_assert!(*used <= limit + 8 * buffers, "{} of {}", used, limit);
         }
     }
@@ -212,9 +231,8 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
         ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
     let stop = AtomicBool::new(false);
     let options = Options {
-        superstep: 1,
         tolerance: None,
-        steps: 1000,
+        supersteps: Supersteps::new(1000, 1),
         gpu_memory: None,
         stream: Stream::default(),
         verify: true,
@@ -248,7 +266,7 @@ fn what_cannot_run_says_why() {
             &mut ShuffledRuntime::new(devices, 1, None),
             &stencil,
             1,
-            (Supersteps::new(STEPS, 1), Stream::default()),
+            (Supersteps::new(STEPS, 1), None, Stream::default()),
         )
     };
     assert!(matches!(run(vec![]), Err(CorunError::NoDevice)));
@@ -300,9 +318,8 @@ fn halos_and_units_go_directly_from_gpu_to_gpu() {
     let mut runtime = Sim::new(&machine, sim).unwrap();
     let stencil = Stencil::new(64, 300, None, Precision::F32, 1).unwrap();
     let options = Options {
-        superstep: 1,
         tolerance: None,
-        steps: 4,
+        supersteps: Supersteps::new(4, 1),
         gpu_memory: None,
         stream: Stream::default(),
         verify: true,

@@ -11,9 +11,9 @@ use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::machine::MachineStore;
 use pdawl::runtime::sim::{At, Fault, Sim, SimOptions, What};
-use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
 use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Divisible, Supersteps};
 
 use crate::random_balancer::RandomBalancer;
 
@@ -36,9 +36,8 @@ fn run(
     };
     let mut sim = Sim::new(&file.expect("a shipped machine"), options).expect("a simulator");
     let options = Options {
-        superstep: 1,
         tolerance: None,
-        steps: STEPS,
+        supersteps: Supersteps::new(STEPS, 1),
         gpu_memory: None,
         stream: Stream::default(),
         verify: true,

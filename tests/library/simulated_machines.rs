@@ -12,6 +12,7 @@ use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use pdawl::engine::{Outcome, oracle};
 use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
+use pdawl::workload::Supersteps;
 use pdawl::workload::stencil::Stencil;
 
 pub const STEPS: u32 = 30;
@@ -104,9 +105,8 @@ impl Case {
         let mut sim = Sim::new(&self.file(), options).unwrap();
         let grid = self.grid();
         let options = Options {
-            superstep: 1,
             tolerance: None,
-            steps,
+            supersteps: Supersteps::new(steps, 1),
             gpu_memory: self.gpu_memory,
             stream: start.stream,
             verify: false,

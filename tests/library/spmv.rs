@@ -9,8 +9,8 @@ use pdawl::balance::{Balancer, Setup, Strategy as Sharing};
 use pdawl::codelet::Precision;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
-use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
+use pdawl::workload::{Divisible, Supersteps};
 use proptest::prelude::*;
 
 use crate::random_balancer::RandomBalancer;
@@ -25,8 +25,7 @@ fn corun(
     make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
-        steps: STEPS,
-        superstep: 1,
+        supersteps: Supersteps::new(STEPS, 1),
         tolerance: None,
         gpu_memory: None,
         stream,
@@ -356,8 +355,7 @@ fn page_ranks_end_where_a_plain_loop_does() {
         let devices = vec![device("cpu", None), device("gpu", Some(1 << 20))];
         let mut runtime = ShuffledRuntime::new(devices, 5, None);
         let options = Options {
-            steps: 1000,
-            superstep: 1,
+            supersteps: Supersteps::new(1000, 1),
             tolerance: Some(tolerance),
             gpu_memory: None,
             stream: Stream::default(),

@@ -11,8 +11,8 @@ use pdawl::engine::corun::{self, Control, Corun, CorunError, Options, Stream, Tr
 use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::matrix::MatrixSource;
 use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
+use pdawl::workload::{Divisible, Supersteps};
 
 const STEPS: u32 = 100;
 
@@ -72,9 +72,8 @@ fn run(
     let mut sim = Sim::new(machine, SimOptions::default()).unwrap();
     let strategy: Strategy = strategy.parse().unwrap();
     let options = Options {
-        superstep: 1,
         tolerance: None,
-        steps: STEPS,
+        supersteps: Supersteps::new(STEPS, 1),
         gpu_memory,
         stream: Stream::default(),
         verify: false,

@@ -15,9 +15,9 @@ use pdawl::machine::{MachineFile, MachineStore, PeerSpec};
 use pdawl::matrix::MatrixSource;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::time::Nanos;
-use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{self, Form, Spmv};
 use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Divisible, Supersteps};
 
 const SEEDS: u64 = 40;
 /// The CPU's shares, of which the best is the reference; the GPUs have equal shares.
@@ -75,9 +75,8 @@ type Case<'a> = (&'a dyn Divisible, u32);
 
 fn options(steps: u32) -> Options {
     Options {
-        superstep: 1,
         tolerance: None,
-        steps,
+        supersteps: Supersteps::new(steps, 1),
         gpu_memory: None,
         stream: Stream::default(),
         verify: false,

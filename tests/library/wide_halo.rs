@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
 use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
 use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
-use pdawl::workload::{Data, Divisible, FirstVersionError, Grid, Ring};
+use pdawl::workload::{Data, Divisible, Ending, FirstVersionError, Grid, Ring, Supersteps};
 use proptest::prelude::*;
 
 use crate::random::Random;
@@ -139,7 +139,7 @@ impl Grid for WideGrid {
         Ok(())
     }
 
-    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+    fn verify(&self, steps: u32, _: Option<Ending>, result: &[u8]) -> (f64, bool) {
         let mut present = vec![0u64; (self.units * POINTS) as usize];
         let _ = self.initial(0..self.units, bytemuck::cast_slice_mut(&mut present));
         for _ in 0..steps {
@@ -172,9 +172,8 @@ fn is_right(
         .collect();
     let mut runtime = ShuffledRuntime::new(devices, seed, None).with_ways(seed);
     let options = Options {
-        superstep,
         tolerance: None,
-        steps: STEPS,
+        supersteps: Supersteps::new(STEPS, superstep),
         gpu_memory: None,
         stream,
         verify: true,
@@ -265,9 +264,8 @@ fn ahead((units, superstep): (u64, u32), memories: &[u64], seed: u64) -> (bool, 
         queues: Some(1),
     };
     let options = Options {
-        superstep,
         tolerance: None,
-        steps: 2 * STEPS,
+        supersteps: Supersteps::new(2 * STEPS, superstep),
         gpu_memory: None,
         stream,
         verify: true,

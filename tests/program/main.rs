@@ -28,4 +28,5 @@ mod report_page;
 mod schemas;
 mod specifications;
 mod stencil_files;
+mod stencil_until;
 mod tasks;

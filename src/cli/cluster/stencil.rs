@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pdawl::codelet::Precision;
 use pdawl::matrix::npy::ElementType;
+use pdawl::report::run::nodes::Tolerance;
 use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::BandsWorkload;
 use pdawl::workload::stencil::{FirstVersion, Stencil};
@@ -16,9 +17,13 @@ use crate::cli::paths::Paths;
 /// What has its own placement, and no subtasks that a policy spreads.
 pub const BANDS: &str = "a stencil, whose nodes share its rows or planes in one co-run";
 
-/// So many steps of a stencil.
-pub fn prepare(stencil: Stencil, supersteps: Supersteps) -> PreparedWorkload {
-    let steps = supersteps.steps;
+/// So many steps of a stencil, or until one changes no more than the tolerance.
+pub fn prepare(
+    stencil: Stencil,
+    supersteps: Supersteps,
+    tolerance: Option<f64>,
+) -> PreparedWorkload {
+    let steps = supersteps.steps();
     let (nx, ny, nz) = stencil.shape();
     let third = nz.map_or(String::new(), |nz| format!(" x {nz}"));
     let rule = stencil.coefficients().map_or(String::new(), |numbers| {
@@ -29,15 +34,23 @@ pub fn prepare(stencil: Stencil, supersteps: Supersteps) -> PreparedWorkload {
         FirstVersion::Random { seed } => format!("seed {seed}"),
         FirstVersion::File(file) => format!("from {}", file.path().display()),
     };
-    let together = match supersteps.size {
+    let together = match supersteps.size() {
         1 => String::new(),
         size => format!(", supersteps of {size}"),
     };
-    let size = format!("{nx} x {ny}{third}{rule}, {steps} steps, {first}{together}");
-    PreparedWorkload::of_bands(
-        BandsWorkload::stencil(stencil, steps).with_superstep(supersteps.size),
-        size,
-    )
+    let until = tolerance.map_or(String::new(), |change| {
+        format!(", until {change:e} after each {}", supersteps.period())
+    });
+    let size = format!("{nx} x {ny}{third}{rule}, {steps} steps{until}, {first}{together}");
+    let workload = BandsWorkload::stencil(stencil, supersteps).until(tolerance);
+    PreparedWorkload {
+        tolerance: tolerance.map(|tolerance| Tolerance {
+            tolerance,
+            steps: steps.into(),
+            tasks: steps.into(),
+        }),
+        ..PreparedWorkload::of_bands(workload, size)
+    }
 }
 
 /// The file of the last version, an array of this shape.

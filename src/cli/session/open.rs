@@ -4,7 +4,6 @@
 use pdawl::engine::corun;
 use pdawl::machine::Host;
 use pdawl::runtime::select::Selection;
-use pdawl::workload::Supersteps;
 
 use super::Session;
 use super::memory::with_memory;
@@ -62,7 +61,7 @@ impl Session {
         }
         // A fault is at a step of the report, which is a superstep.
         let steps = match workload.supersteps() {
-            Supersteps { steps, size: 1 } => (steps, "--steps"),
+            supersteps if supersteps.size() == 1 => (supersteps.count(), "--steps"),
             supersteps => (supersteps.count(), "--steps over --superstep"),
         };
         machine.inject(&args.fault, steps)?;

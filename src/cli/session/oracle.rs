@@ -25,8 +25,10 @@ impl Session {
         let mut options = self.options;
         options.verify = false;
         options.trace = Tracing::None;
+        // Every trial has as many steps.
+        options.tolerance = None;
         if !self.machine.machine.simulated {
-            options.steps = options.steps.min(TRIAL_STEPS);
+            options.supersteps = options.supersteps.at_most(TRIAL_STEPS);
         }
         let best = best_shares(|make| {
             let make = |setup: &Setup| Ok(make(setup));

@@ -2,7 +2,8 @@
 //!
 //! A work-item computes one column of several units. The figures below were
 //! chosen for GPUs; the kernels are right with any other, and need neither
-//! barriers nor a particular local size.
+//! barriers nor a particular local size. Those that find the largest change need both: each
+//! group raises a cell of its own.
 
 use std::ops::Range;
 
@@ -26,9 +27,36 @@ pub const GROUP_3D: [usize; 2] = [64, 4];
 
 /// The OpenCL kernel of a stencil.
 pub fn kernel(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenClKernel {
-    let (entry, per_item, shape) = match dimensions {
-        Dimensions::Two => ("stencil5", ROWS_PER_ITEM, Shape::Of(rows)),
-        Dimensions::Three => ("stencil7", PLANES_PER_ITEM, Shape::Of(planes)),
+    let shape = match dimensions {
+        Dimensions::Two => Shape::Of(rows),
+        Dimensions::Three => Shape::Of(planes),
+    };
+    built(dimensions, precision, rule, (shape, ""))
+}
+
+/// The OpenCL kernel of a stencil that also finds the largest change.
+pub fn changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenClKernel {
+    let (shape, group) = match dimensions {
+        Dimensions::Two => (Shape::Of(whole_rows), GROUP),
+        Dimensions::Three => (Shape::Of(whole_planes), GROUP_3D[0] * GROUP_3D[1]),
+    };
+    let (cell, bits) = match precision {
+        Precision::F64 => ("ulong", "as_ulong"),
+        Precision::F32 => ("uint", "as_uint"),
+    };
+    let options = format!(" -DCELL={cell} -DAS_CELL={bits} -DGROUP_ITEMS={group}");
+    built(dimensions, precision, rule, (shape, &options))
+}
+
+fn built(
+    dimensions: Dimensions,
+    precision: Precision,
+    rule: Rule,
+    (shape, options): (Shape, &str),
+) -> OpenClKernel {
+    let (entry, per_item) = match dimensions {
+        Dimensions::Two => ("stencil5", ROWS_PER_ITEM),
+        Dimensions::Three => ("stencil7", PLANES_PER_ITEM),
     };
     let real = precision.c_type();
     let rule = match rule {
@@ -40,7 +68,7 @@ pub fn kernel(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenC
             include_str!("../../../kernels/stencil.cl"),
             "kernels/stencil.cl",
             entry,
-            format!("-DREAL={real} -DUNITS_PER_ITEM={per_item}{rule}"),
+            format!("-DREAL={real} -DUNITS_PER_ITEM={per_item}{rule}{options}"),
         ),
         fp64: precision == Precision::F64,
         shape,
@@ -56,15 +84,32 @@ fn extent(args: &[Value], index: usize) -> usize {
 }
 
 fn rows(units: &Range<u64>, args: &[Value]) -> NdRange {
+    row_items(units, args).near(vec![GROUP, 1])
+}
+
+fn whole_rows(units: &Range<u64>, args: &[Value]) -> NdRange {
+    row_items(units, args).exactly(vec![GROUP, 1])
+}
+
+fn row_items(units: &Range<u64>, args: &[Value]) -> NdRange {
     let count = (units.end - units.start) as usize;
     NdRange::new(vec![
         extent(args, 9).next_multiple_of(GROUP),
         count.div_ceil(ROWS_PER_ITEM),
     ])
-    .near(vec![GROUP, 1])
 }
 
 fn planes(units: &Range<u64>, args: &[Value]) -> NdRange {
+    let [x, y] = GROUP_3D;
+    plane_items(units, args).near(vec![x, y, 1])
+}
+
+fn whole_planes(units: &Range<u64>, args: &[Value]) -> NdRange {
+    let [x, y] = GROUP_3D;
+    plane_items(units, args).exactly(vec![x, y, 1])
+}
+
+fn plane_items(units: &Range<u64>, args: &[Value]) -> NdRange {
     let count = (units.end - units.start) as usize;
     let [x, y] = GROUP_3D;
     NdRange::new(vec![
@@ -72,7 +117,6 @@ fn planes(units: &Range<u64>, args: &[Value]) -> NdRange {
         extent(args, 10).next_multiple_of(y),
         count.div_ceil(PLANES_PER_ITEM),
     ])
-    .near(vec![x, y, 1])
 }
 
 #[cfg(test)]

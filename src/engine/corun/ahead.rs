@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::context::{MAIN, Purpose};
+use super::form::When;
 use super::jobs::Job;
 use super::layout::length;
 use super::record::{self, Frame};
@@ -37,6 +38,13 @@ impl RunState<'_, '_> {
     ) -> Result<StepEnd, CorunError> {
         self.read_report();
         self.adopt_layout();
+        // Whether another step follows one that is checked is known when that has ended.
+        let supersteps = self.options.supersteps;
+        let mut checked = (first..steps).filter(|step| supersteps.ends_period(*step));
+        let steps = match self.options.tolerance.and_then(|_| checked.next()) {
+            Some(checked) => checked + 1,
+            None => steps,
+        };
         let mut ahead: VecDeque<StepAhead> = VecDeque::new();
         let (mut next, mut done) = (first, first);
         let mut more = true;
@@ -61,8 +69,7 @@ impl RunState<'_, '_> {
             if !self.context.spoiled {
                 self.note_ahead(&current);
                 done += 1;
-                let supersteps = self.options.supersteps();
-                (control.progress)(supersteps.done(done), self.options.steps);
+                (control.progress)(supersteps.done(done), supersteps.steps());
                 more &= !control.stop.load(Ordering::Relaxed);
                 if done < steps {
                     self.context.lose_absent(done)?;
@@ -79,10 +86,11 @@ impl RunState<'_, '_> {
         // The last step's results are on their way to other devices.
         self.drain()?;
         self.context.jobs.clear();
-        Ok(match self.context.spoiled {
-            true => StepEnd::Spoiled(done - first),
-            false => StepEnd::Done(done - first),
-        })
+        if self.context.spoiled {
+            return Ok(StepEnd::Spoiled(done - first));
+        }
+        self.form.add_up(&mut self.context, When::Step, &[])?;
+        Ok(StepEnd::Done(done - first))
     }
 
     /// Whether a command of a step's jobs has not ended.
@@ -119,7 +127,7 @@ impl RunState<'_, '_> {
         let ended = jobs.iter().map(|job| job.ended).max().unwrap_or(0);
         let frame = Frame {
             step: current.step,
-            steps: self.options.supersteps().length(current.step),
+            steps: self.options.supersteps.length(current.step),
             began: self.barrier,
             ended: ended.max(self.barrier),
             moved: 0,

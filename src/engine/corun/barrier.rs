@@ -31,7 +31,7 @@ impl RunState<'_, '_> {
     pub(super) fn end_step(&mut self, step: u32, moved: u64) {
         let frame = Frame {
             step,
-            steps: self.options.supersteps().length(step),
+            steps: self.options.supersteps.length(step),
             began: self.barrier,
             ended: self.context.runtime.now(),
             moved,

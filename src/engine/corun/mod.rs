@@ -75,11 +75,12 @@ pub const PROBE: &str = "probe";
 /// What a co-run is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Steps to compute, at least 1.
-    pub steps: u32,
-    /// Steps between two barriers, at least 1; more than 1 with grids only.
-    pub superstep: u32,
-    /// End when all changes in a step sum to at most this, where the workload sums them.
+    /// The steps to compute, at least 1, and how they are divided by barriers; more than one
+    /// step between two of them with grids only.
+    pub supersteps: Supersteps,
+    /// End when a step changes at most this, where the workload finds its change
+    /// ([`Outcome::change`](crate::engine::Outcome)): page ranks in each step, a grid in the
+    /// last step of each period.
     pub tolerance: Option<f64>,
     /// Most bytes to use of a device's own memory; `None`: what it has.
     pub gpu_memory: Option<u64>,
@@ -98,24 +99,14 @@ impl Options {
     }
 
     /// The same in supersteps.
-    pub fn of(Supersteps { steps, size }: Supersteps) -> Self {
+    pub fn of(supersteps: Supersteps) -> Self {
         Self {
-            steps,
-            superstep: size,
+            supersteps,
             tolerance: None,
             gpu_memory: None,
             stream: Stream::default(),
             verify: false,
             trace: Tracing::None,
-        }
-    }
-
-    /// How the steps are divided into supersteps. A part of a run over nodes may have fewer
-    /// steps left than a superstep has, with the halos of the others.
-    pub fn supersteps(&self) -> Supersteps {
-        Supersteps {
-            steps: self.steps,
-            size: self.superstep.max(1),
         }
     }
 }

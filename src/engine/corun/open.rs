@@ -54,7 +54,7 @@ impl<'r, 'w> Corun<'r, 'w> {
         units: Range<u64>,
         (options, lost): (&Options, &[bool]),
     ) -> Result<Self, CorunError> {
-        if options.steps == 0 {
+        if options.supersteps.steps() == 0 {
             return Err(CorunError::NoSteps);
         }
         let mut runtime = RuntimeScope::on(runtime);
@@ -79,7 +79,7 @@ impl<'r, 'w> Corun<'r, 'w> {
             .map(|bandwidth| bandwidth / workload.unit_bytes() as f64);
         let setup = Setup {
             units: length(&units),
-            steps: options.supersteps().count(),
+            steps: options.supersteps.count(),
             devices: views.collect(),
             direct,
             published: match spaces.iter().any(|space| space.capacity.is_none()) {

@@ -96,9 +96,9 @@ impl<'r, 'w> RunState<'r, 'w> {
     /// Computes all steps.
     pub fn run(mut self, control: &mut Control) -> Result<Outcome, CorunError> {
         self.set_up(None)?;
-        (control.progress)(0, self.options.steps);
+        let supersteps = self.options.supersteps;
+        (control.progress)(0, supersteps.steps());
         self.start_clock();
-        let supersteps = self.options.supersteps();
         let (mut step, mut steps) = (0, supersteps.count());
         loop {
             while step < steps {
@@ -115,7 +115,7 @@ impl<'r, 'w> RunState<'r, 'w> {
                         step = 0;
                     }
                 }
-                (control.progress)(supersteps.done(step), self.options.steps);
+                (control.progress)(supersteps.done(step), supersteps.steps());
                 if step > 0 && self.has_converged() {
                     steps = step;
                 }
@@ -139,7 +139,7 @@ impl<'r, 'w> RunState<'r, 'w> {
         self.plan(step)
     }
 
-    /// Whether all changes in the last step sum to what is tolerated.
+    /// Whether the last step changed no more than what is tolerated.
     fn has_converged(&self) -> bool {
         let both = self.options.tolerance.zip(self.form.change());
         both.is_some_and(|(tolerance, change)| change <= tolerance)
@@ -183,7 +183,7 @@ impl<'r, 'w> RunState<'r, 'w> {
         let context = &mut self.context;
         context.lose_absent(steps)?;
         if let Some(loss) = context.losses.last_mut() {
-            loss.repeated = self.options.supersteps().done(steps);
+            loss.repeated = self.options.supersteps.done(steps);
         }
         context.spoiled = false;
         context.jobs.clear();
@@ -415,7 +415,7 @@ impl<'r, 'w> RunState<'r, 'w> {
 
     /// Verifies the result of so many steps of the engine if asked, and ends the run.
     fn close(mut self, steps: u32, stop: &AtomicBool) -> Result<Outcome, CorunError> {
-        let steps = self.options.supersteps().done(steps);
+        let steps = self.options.supersteps.done(steps);
         let (form, context, outcome) = (&mut self.form, &mut self.context, &mut self.outcome);
         let recorded: f64 = outcome.steps.iter().map(|s| s.seconds).sum();
         outcome.seconds = recorded + self.lost_seconds;

@@ -40,13 +40,13 @@ fn of(
         Some((plan.forecast.step_seconds, plan))
     };
     let count = supersteps.count();
-    let (first, plan) = seconds(supersteps.size)?;
+    let (first, plan) = seconds(supersteps.size())?;
     let last = match supersteps.length(count - 1) {
-        steps if steps == supersteps.size => first,
+        steps if steps == supersteps.size() => first,
         steps => seconds(steps)?.0,
     };
     let all = f64::from(count - 1) * first + last;
-    Some((all, supersteps.size, plan))
+    Some((all, supersteps.size(), plan))
 }
 
 /// The sizes that are tried: up to 8 each one, then so that each differs by an eighth or more

@@ -38,7 +38,8 @@ pub struct CoRun {
     /// Of an iteration with data: the estimated magnitude of the largest eigenvalue, |A x| of
     /// the last step with |x| = 1.
     pub eigenvalue: Option<f64>,
-    /// Of page ranks with data: the sum of all absolute changes in the last step.
+    /// Of page ranks with data: the sum of all absolute changes in the last step. Of a stencil
+    /// with `until`: the largest absolute change of a point in the last step.
     pub change: Option<f64>,
     /// The device that computed all of the last step, if an adaptive strategy chose it.
     pub alone: Option<String>,

@@ -101,6 +101,8 @@ pub fn context() -> Context {
                 input: None,
                 steps: 4,
                 superstep: 1,
+                until: None,
+                check_every: None,
                 seed: 1,
             }),
         ),

@@ -72,7 +72,8 @@ pub struct Steps {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Figure {
     /// `eigenvalue`: the estimate of a power iteration; `change`: the sum of all ranks'
-    /// changes in the last step of a page rank.
+    /// changes in the last step of a page rank, or the largest change of a point in that of a
+    /// stencil.
     pub name: &'static str,
     /// Null if it is not finite.
     pub value: Option<f64>,

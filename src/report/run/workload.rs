@@ -44,6 +44,10 @@ pub struct StencilParameters {
     pub steps: u32,
     /// Steps between two barriers.
     pub superstep: u32,
+    /// The largest change of a point in a step with which the run ends, and the steps after
+    /// each multiple of which that is looked at; null if all steps are computed.
+    pub until: Option<f64>,
+    pub check_every: Option<u32>,
     /// Seed of random initial data, and of a simulation's noise.
     pub seed: u64,
 }

@@ -11,14 +11,15 @@ use crate::codelet::Precision;
 use crate::verify::Checked;
 use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Grid, Supersteps};
+use crate::workload::{Divisible, Ending, Grid, Supersteps};
 
 /// A co-run over nodes.
 #[derive(Clone, Copy)]
 pub struct Bands<'a> {
     pub workload: &'a dyn Divisible,
     pub supersteps: Supersteps,
-    /// End when all changes in a step sum to at most this, where the workload sums them.
+    /// End when a step changes at most this; see
+    /// [`Options`](crate::engine::corun::Options::tolerance).
     pub tolerance: Option<f64>,
     /// The rows of the result that the node has which computed some units.
     pub rows: &'a RowsOf,
@@ -41,6 +42,8 @@ enum Divided {
 pub struct BandsWorkload {
     divided: Divided,
     supersteps: Supersteps,
+    /// Most steps, where a tolerance may end them.
+    most: u32,
     tolerance: Option<f64>,
     rows: Arc<RowsOf>,
 }
@@ -50,22 +53,21 @@ const RESULT: usize = 0;
 const FIGURE: usize = 1;
 
 impl BandsWorkload {
-    /// So many steps of a stencil.
-    pub fn stencil(stencil: Stencil, steps: u32) -> Self {
+    /// Steps of a stencil, with barriers, and messages, after supersteps only.
+    pub fn stencil(stencil: Stencil, supersteps: Supersteps) -> Self {
         Self {
             divided: Divided::Stencil(Arc::new(stencil)),
-            supersteps: Supersteps::new(steps, 1),
+            supersteps,
+            most: supersteps.steps(),
             tolerance: None,
             rows: Arc::new(Range::clone),
         }
     }
 
-    /// With barriers, and messages, after so many steps only.
-    pub fn with_superstep(self, size: u32) -> Self {
-        Self {
-            supersteps: Supersteps::new(self.supersteps.steps, size),
-            ..self
-        }
+    /// The same until a step changes at most this; see
+    /// [`Options`](crate::engine::corun::Options::tolerance).
+    pub fn until(self, tolerance: Option<f64>) -> Self {
+        Self { tolerance, ..self }
     }
 
     /// So many products or steps of an iteration, or until all changes in a step sum to at
@@ -88,6 +90,7 @@ impl BandsWorkload {
         Self {
             divided: Divided::Product(spmv),
             supersteps: Supersteps::new(steps, 1),
+            most: steps,
             tolerance,
             rows: Arc::new(rows),
         }
@@ -145,7 +148,7 @@ impl ClusterWorkload for BandsWorkload {
 
     /// Steps.
     fn tasks(&self) -> u64 {
-        self.supersteps.steps.into()
+        self.supersteps.steps().into()
     }
 
     fn bands(&self) -> Option<Bands<'_>> {
@@ -168,7 +171,7 @@ impl ClusterWorkload for BandsWorkload {
 
     fn shortened(&self, tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
         Some(Box::new(Self {
-            supersteps: Supersteps::new(tasks as u32, self.supersteps.size),
+            supersteps: self.supersteps.at_most(tasks as u32),
             ..self.clone()
         }))
     }
@@ -177,24 +180,31 @@ impl ClusterWorkload for BandsWorkload {
     /// are few, a node computes them again for some units of its blocks; otherwise the first
     /// node computes the whole result.
     fn check(&self) -> Check<'_> {
-        let steps = self.supersteps.steps;
+        let steps = self.supersteps.steps();
         match &self.divided {
             Divided::Stencil(stencil)
-                if UNITS as u64 * NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>
+                if self.tolerance.is_none()
+                    && UNITS as u64 * NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>
             {
                 Check::Blocks(Box::new(move |block, bytes, seed| {
                     compare(stencil, steps.into(), (block, bytes), seed)
                 }))
             }
             Divided::Stencil(stencil) => Check::Whole(
-                vec![RESULT],
+                vec![RESULT, FIGURE],
                 Box::new(move |spaces, _| {
+                    let ended = self.tolerance.map(|tolerance| Ending {
+                        most: self.most,
+                        period: self.supersteps.period(),
+                        tolerance,
+                        change: number(&spaces[1]),
+                    });
                     // Bytes have no alignment; numbers have.
                     let words: Vec<u64> = bytemuck::pod_collect_to_vec(&spaces[0]);
                     let result = &bytemuck::cast_slice(&words)[..spaces[0].len()];
                     let mut checked = Checked::default();
                     let numbers = result.len() as u64 / stencil.precision().bytes();
-                    checked.all_exactly(numbers, stencil.verify(steps, result).1);
+                    checked.all_exactly(numbers, stencil.verify(steps, ended, result).1);
                     checked
                 }),
             ),
@@ -206,23 +216,19 @@ impl ClusterWorkload for BandsWorkload {
     }
 
     fn figure(&self) -> Option<Figure> {
-        let Divided::Product(spmv) = &self.divided else {
-            return None;
-        };
-        let (name, title) = match spmv.options().form {
-            Form::Product => return None,
-            Form::Iteration => ("eigenvalue", "Eigenvalue"),
-            Form::Ranks => ("change", "Last change"),
+        let (name, title) = match &self.divided {
+            Divided::Stencil(_) => ("change", self.tolerance.map(|_| "Last change")?),
+            Divided::Product(spmv) => match spmv.options().form {
+                Form::Product => return None,
+                Form::Iteration => ("eigenvalue", "Eigenvalue"),
+                Form::Ranks => ("change", "Last change"),
+            },
         };
         Some(Figure {
             name,
             title,
             space: FIGURE,
-            of: Box::new(|bytes| {
-                bytes
-                    .first_chunk()
-                    .map_or(f64::NAN, |of| f64::from_ne_bytes(*of))
-            }),
+            of: Box::new(number),
         })
     }
 
@@ -234,6 +240,11 @@ impl ClusterWorkload for BandsWorkload {
             _ => None,
         }
     }
+}
+
+/// The number of a space of one.
+fn number(bytes: &[u8]) -> f64 {
+    (bytes.first_chunk()).map_or(f64::NAN, |of| f64::from_ne_bytes(*of))
 }
 
 /// All steps together.

@@ -12,10 +12,11 @@ use thiserror::Error;
 pub use first::{FirstVersion, GridFileError, check_finite};
 
 use super::kernel::Sink;
-use super::{Data, Divisible, FirstVersionError, Grid, Ring};
+use super::{Data, Divisible, Ending, FirstVersionError, Grid, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision, Rule};
 use crate::codelet::{Codelet, Cost, Value};
 use crate::matrix::npy::NpyMatrix;
+use reference::Until;
 
 /// Why a grid is not possible.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -59,9 +60,31 @@ pub struct Stencil {
     first: FirstVersion,
     /// In the order of [`Dimensions::neighbourhood`]; none for the mean.
     coefficients: Option<Vec<f64>>,
-    codelet: Arc<Codelet>,
-    superstep: Arc<Codelet>,
+    codelets: Codelets,
     sink: Option<Sink>,
+}
+
+/// The codelets of a stencil: of a step and of several, and of those whose change is found.
+#[derive(Clone, Debug)]
+struct Codelets {
+    step: Arc<Codelet>,
+    superstep: Arc<Codelet>,
+    changes: Arc<Codelet>,
+    superstep_changes: Arc<Codelet>,
+}
+
+impl Codelets {
+    fn of(dimensions: Dimensions, precision: Precision, rule: Rule) -> Self {
+        let new = |of: fn(Dimensions, Precision, Rule) -> Codelet| {
+            Arc::new(of(dimensions, precision, rule))
+        };
+        Self {
+            step: new(stencil::codelet),
+            superstep: new(stencil::superstep),
+            changes: new(stencil::changes),
+            superstep_changes: new(stencil::superstep_changes),
+        }
+    }
 }
 
 impl Stencil {
@@ -111,7 +134,7 @@ impl Stencil {
         if bytes.is_none() {
             return Err(StencilError::Overflow(shape(nx, ny, nz)));
         }
-        let (dimensions, rule) = (dimensions(nz), Rule::Mean);
+        let codelets = Codelets::of(dimensions(nz), precision, Rule::Mean);
         Ok(Self {
             nx,
             ny,
@@ -119,8 +142,7 @@ impl Stencil {
             precision,
             first,
             coefficients: None,
-            codelet: Arc::new(stencil::codelet(dimensions, precision, rule)),
-            superstep: Arc::new(stencil::superstep(dimensions, precision, rule)),
+            codelets,
             sink: None,
         })
     }
@@ -151,12 +173,9 @@ impl Stencil {
                 precision: self.precision.name(),
             });
         }
-        let (dimensions, rule) = (dimensions(self.nz), Rule::Weighted);
-        let precision = self.precision;
         Ok(Self {
             coefficients: Some(coefficients.to_vec()),
-            codelet: Arc::new(stencil::codelet(dimensions, precision, rule)),
-            superstep: Arc::new(stencil::superstep(dimensions, precision, rule)),
+            codelets: Codelets::of(dimensions(self.nz), self.precision, Rule::Weighted),
             ..self
         })
     }
@@ -230,7 +249,7 @@ impl Divisible for Stencil {
     }
 
     fn codelet(&self) -> Arc<Codelet> {
-        Arc::clone(&self.codelet)
+        Arc::clone(&self.codelets.step)
     }
 
     fn cost(&self, units: &Range<u64>) -> Cost {
@@ -297,7 +316,25 @@ impl Grid for Stencil {
     }
 
     fn superstep(&self) -> Option<Arc<Codelet>> {
-        Some(Arc::clone(&self.superstep))
+        Some(Arc::clone(&self.codelets.superstep))
+    }
+
+    fn changes(&self) -> Option<Arc<Codelet>> {
+        Some(Arc::clone(&self.codelets.changes))
+    }
+
+    fn superstep_changes(&self) -> Option<Arc<Codelet>> {
+        Some(Arc::clone(&self.codelets.superstep_changes))
+    }
+
+    fn change_bytes(&self, units: u64) -> u64 {
+        let rows = self.nz.map_or(1, |_| self.ny);
+        let cells = stencil::change_cells(dimensions(self.nz), self.nx, rows, units);
+        cells * self.precision.bytes()
+    }
+
+    fn largest_change(&self, raised: &[u8]) -> f64 {
+        stencil::largest_change(self.precision, raised)
     }
 
     fn superstep_flops(&self) -> f64 {
@@ -317,21 +354,39 @@ impl Grid for Stencil {
 
     /// Results must agree bit for bit: the codelets fix the order of
     /// operations.
-    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+    fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> (f64, bool) {
         match self.precision {
-            Precision::F64 => self.compare::<f64>(steps, result),
-            Precision::F32 => self.compare::<f32>(steps, result),
+            Precision::F64 => self.compare::<f64>(steps, checked, result),
+            Precision::F32 => self.compare::<f32>(steps, checked, result),
         }
     }
 }
 
 impl Stencil {
     /// A first version that cannot be read any more is no reference.
-    fn compare<T: reference::Real>(&self, steps: u32, result: &[u8]) -> (f64, bool) {
-        match self.computed::<T>(0..self.units(), steps) {
-            Ok(right) => reference::compare(bytemuck::cast_slice(result), &right),
-            Err(_) => (f64::NAN, false),
-        }
+    fn compare<T: reference::Real>(
+        &self,
+        steps: u32,
+        checked: Option<Ending>,
+        result: &[u8],
+    ) -> (f64, bool) {
+        let most = checked.map_or(steps, |checked| checked.most);
+        let until = checked.map(|checked| Until {
+            tolerance: checked.tolerance,
+            period: checked.period,
+        });
+        let Ok(right) = self.computed::<T>(0..self.units(), most, until) else {
+            return (f64::NAN, false);
+        };
+        let (error, same) = reference::compare(bytemuck::cast_slice(result), &right.grid);
+        // The change may be NaN.
+        let change = checked.map(|checked| checked.change);
+        let is_change = match (right.change, change) {
+            (Some(right), Some(change)) => right == change || right.is_nan() && change.is_nan(),
+            (right, change) => right == change,
+        };
+        let is_ended_so = right.steps == steps && is_change;
+        (error, same && is_ended_so)
     }
 
     /// Whether a unit has its values after `steps` steps, bit for bit. The units on which
@@ -349,8 +404,11 @@ impl Stencil {
         let around = unit.saturating_sub(steps + 1)..(unit + steps + 2).min(self.units());
         let points = self.unit_points() as usize;
         let at = (unit - around.start) as usize * points;
-        let right = self.computed::<T>(around, steps as u32);
-        right.is_ok_and(|right| bytemuck::cast_slice::<T, u8>(&right[at..at + points]) == bytes)
+        let right = self.computed::<T>(around, steps as u32, None);
+        let unit = |right: &reference::Computed<T>| {
+            bytemuck::cast_slice::<T, u8>(&right.grid[at..at + points]) == bytes
+        };
+        right.is_ok_and(|right| unit(&right))
     }
 
     /// Units of the first version after `steps` steps by plain loops, as if they were the
@@ -359,7 +417,8 @@ impl Stencil {
         &self,
         units: Range<u64>,
         steps: u32,
-    ) -> Result<Vec<T>, FirstVersionError> {
+        until: Option<Until>,
+    ) -> Result<reference::Computed<T>, FirstVersionError> {
         let count = (units.end - units.start) as usize;
         let mut first = vec![T::zeroed(); count * self.unit_points() as usize];
         self.initial(units, bytemuck::cast_slice_mut(&mut first))?;
@@ -368,7 +427,7 @@ impl Stencil {
             Some(_) => (self.nx as usize, self.ny as usize, Some(count)),
         };
         let coefficients = self.coefficients.as_deref();
-        Ok(reference::compute(first, shape, coefficients, steps))
+        Ok(reference::compute(first, shape, coefficients, steps, until))
     }
 }
 
@@ -422,12 +481,17 @@ mod tests {
         let mean = (grid[1] + grid[7] + grid[3] + grid[5] + grid[4]) / 5.0;
         grid[4] = (((grid[1] + grid[7]) + (grid[3] + grid[5])) + grid[4]) * 0.2;
         assert!((grid[4] - mean).abs() < 1e-15);
-        let (error, right) = stencil.verify(1, bytemuck::cast_slice(&grid));
+        let (error, right) = stencil.verify(1, None, bytemuck::cast_slice(&grid));
         assert_eq!((error, right), (0.0, true));
         grid[4] = f64::from_bits(grid[4].to_bits() + 1);
-        assert!(!stencil.verify(1, bytemuck::cast_slice(&grid)).1);
+        assert!(!stencil.verify(1, None, bytemuck::cast_slice(&grid)).1);
         grid[0] = f64::NAN;
-        assert!(stencil.verify(1, bytemuck::cast_slice(&grid)).0.is_nan());
+        assert!(
+            stencil
+                .verify(1, None, bytemuck::cast_slice(&grid))
+                .0
+                .is_nan()
+        );
     }
 
     #[test]
@@ -452,8 +516,11 @@ mod tests {
         ];
         grid[4] = terms.iter().sum();
         // Products with powers of two and sums of numbers of 24 bits are exact.
-        assert_eq!(stencil.verify(1, bytemuck::cast_slice(&grid)), (0.0, true));
-        assert!(!mean.verify(1, bytemuck::cast_slice(&grid)).1);
+        assert_eq!(
+            stencil.verify(1, None, bytemuck::cast_slice(&grid)),
+            (0.0, true)
+        );
+        assert!(!mean.verify(1, None, bytemuck::cast_slice(&grid)).1);
 
         let solid = Stencil::new(3, 3, Some(3), Precision::F64, 1).unwrap();
         let of = [0.5, 0.25, -0.125, 2.0, 0.0625, 4.0, -1.0];
@@ -465,7 +532,10 @@ mod tests {
             .unwrap();
         let points = [13, 10, 16, 12, 14, 4, 22];
         grid[13] = (points.iter().zip(of)).map(|(at, of)| grid[*at] * of).sum();
-        assert_eq!(solid.verify(1, bytemuck::cast_slice(&grid)), (0.0, true));
+        assert_eq!(
+            solid.verify(1, None, bytemuck::cast_slice(&grid)),
+            (0.0, true)
+        );
     }
 
     #[test]

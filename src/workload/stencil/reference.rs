@@ -16,6 +16,8 @@ pub trait Real: bytemuck::Pod + PartialEq {
     fn of(number: f64) -> Self;
     /// As a double.
     fn wide(self) -> f64;
+    /// The absolute difference, rounded as numbers of the grid are.
+    fn change_from(self, before: Self) -> f64;
 }
 
 macro_rules! real {
@@ -43,6 +45,9 @@ macro_rules! real {
             fn wide(self) -> f64 {
                 self as f64
             }
+            fn change_from(self, before: Self) -> f64 {
+                (self - before).abs() as f64
+            }
         }
     };
 }
@@ -56,17 +61,36 @@ fn numbers<T: Real, const N: usize>(coefficients: Option<&[f64]>) -> Option<[T; 
     Some(coefficients.map(T::of))
 }
 
-/// The grid of `(nx, ny, nz)` points after `steps` steps, by the mean or by coefficients, of
-/// which there are 5 in 2-D, where there is no `nz`, and 7 in 3-D.
+/// When a run ends that is checked: after a step that changes at most `tolerance`. Only the last
+/// step, and those after each multiple of `period`, are looked at.
+#[derive(Clone, Copy)]
+pub struct Until {
+    pub tolerance: f64,
+    pub period: u32,
+}
+
+/// A result.
+pub struct Computed<T> {
+    pub grid: Vec<T>,
+    /// Steps that were computed.
+    pub steps: u32,
+    /// The largest absolute change of a point in the last one, if it was looked at.
+    pub change: Option<f64>,
+}
+
+/// The grid of `(nx, ny, nz)` points after `steps` steps, or once it is to end, by the mean or
+/// by coefficients, of which there are 5 in 2-D, where there is no `nz`, and 7 in 3-D.
 pub fn compute<T: Real>(
     mut grid: Vec<T>,
     (nx, ny, nz): (usize, usize, Option<usize>),
     coefficients: Option<&[f64]>,
     steps: u32,
-) -> Vec<T> {
+    until: Option<Until>,
+) -> Computed<T> {
     let mut next = grid.clone();
+    let mut change = None;
     let (of_five, of_seven) = (numbers(coefficients), numbers(coefficients));
-    for _ in 0..steps {
+    for step in 1..=steps {
         match nz {
             None => {
                 for y in 1..ny - 1 {
@@ -104,8 +128,36 @@ pub fn compute<T: Real>(
             }
         }
         std::mem::swap(&mut grid, &mut next);
+        if let Some(until) = until
+            && (step == steps || step.is_multiple_of(until.period))
+        {
+            let largest = (0..grid.len()).filter(|i| is_inner(*i, (nx, ny, nz)));
+            let largest = largest.fold(0.0, |largest, i| {
+                largest_of(largest, grid[i].change_from(next[i]))
+            });
+            change = Some(largest);
+            if largest <= until.tolerance {
+                return Computed {
+                    grid,
+                    steps: step,
+                    change,
+                };
+            }
+        }
     }
-    grid
+    Computed {
+        grid,
+        steps,
+        change,
+    }
+}
+
+/// Whether a point is none of the outermost ones, which keep their values.
+fn is_inner(point: usize, (nx, ny, nz): (usize, usize, Option<usize>)) -> bool {
+    let inner = |at: usize, length: usize| at > 0 && at + 1 < length;
+    let (x, y) = (point % nx, point / nx % ny);
+    let z = nz.is_none_or(|nz| inner(point / nx / ny, nz));
+    inner(x, nx) && inner(y, ny) && z
 }
 
 /// The largest absolute difference of two grids, NaN if a difference is NaN, and
@@ -114,12 +166,15 @@ pub fn compare<T: Real>(a: &[T], b: &[T]) -> (f64, bool) {
     let same =
         a.len() == b.len() && bytemuck::cast_slice::<T, u8>(a) == bytemuck::cast_slice::<T, u8>(b);
     let largest = a.iter().zip(b).fold(0.0f64, |largest, (a, b)| {
-        let difference = (a.wide() - b.wide()).abs();
-        if largest.is_nan() || difference.is_nan() {
-            f64::NAN
-        } else {
-            largest.max(difference)
-        }
+        largest_of(largest, (a.wide() - b.wide()).abs())
     });
     (largest, same)
+}
+
+/// The larger of two numbers; NaN if one is.
+fn largest_of(one: f64, other: f64) -> f64 {
+    match one.is_nan() || other.is_nan() {
+        true => f64::NAN,
+        false => one.max(other),
+    }
 }

@@ -9,7 +9,7 @@ use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
 use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{self, Data, Divisible, FirstVersionError, Ring};
+use pdawl::workload::{self, Data, Divisible, Ending, FirstVersionError, Ring};
 
 use super::harness::{Grid, by, corun, run};
 use crate::pocl::open;
@@ -80,8 +80,8 @@ impl workload::Grid for Mistaken {
         self.0.initial(units, bytes)
     }
 
-    fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
-        self.0.verify(steps, result)
+    fn verify(&self, steps: u32, ending: Option<Ending>, result: &[u8]) -> (f64, bool) {
+        self.0.verify(steps, ending, result)
     }
 }
 

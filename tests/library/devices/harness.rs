@@ -7,8 +7,8 @@ use pdawl::codelet::stencil::Precision;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::runtime::Runtime;
-use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
+use pdawl::workload::{Divisible, Supersteps};
 
 /// Steps of each run: enough for a balancer to change its mind.
 pub const STEPS: u32 = 6;
@@ -50,9 +50,8 @@ pub fn corun(
     make: impl FnOnce(&Setup) -> Box<dyn Balancer>,
 ) -> Result<Outcome, CorunError> {
     let options = Options {
-        superstep: 1,
         tolerance: None,
-        steps: STEPS,
+        supersteps: Supersteps::new(STEPS, 1),
         gpu_memory,
         stream: Stream::default(),
         verify: true,

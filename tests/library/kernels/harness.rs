@@ -14,6 +14,7 @@ use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl::{OpenClBackend, Selected};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{Command, DeviceId, Launch, Memory, Runtime, Status};
+use pdawl::workload::Supersteps;
 use pdawl::workload::kernel::{Sink, UserKernel};
 
 use super::suite::Case;
@@ -99,9 +100,8 @@ pub fn run(
             .push((position, bytes.to_vec()));
     }));
     let options = Options {
-        superstep: 1,
         tolerance: None,
-        steps,
+        supersteps: Supersteps::new(steps, 1),
         gpu_memory: None,
         stream: Stream::default(),
         verify,

@@ -13,7 +13,7 @@ pub mod product;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::context::{Context, Purpose};
+use super::context::{Context, MAIN, Purpose};
 use super::layout::Layout;
 use super::{CorunError, Options};
 use crate::engine::scope::RuntimeScope;
@@ -151,7 +151,8 @@ pub trait Form {
         None
     }
 
-    /// The sum of all absolute changes in the last step, if the workload sums them.
+    /// What the last step changed, if the workload finds it: the sum of all absolute changes of
+    /// page ranks, the largest one of a grid.
     fn change(&self) -> Option<f64> {
         None
     }
@@ -246,6 +247,16 @@ impl Space {
         held_queues: 0,
         chunk_queues: 0,
     };
+
+    /// By queue: most units that its launches have, of so many in all.
+    pub fn queues(&self, units: u64) -> impl Iterator<Item = u64> {
+        let (held, chunk) = (self.capacity, self.longest_chunk.unwrap_or(units));
+        let of_held = (0..self.held_queues).map(move |queue| match queue {
+            MAIN => held.unwrap_or(0),
+            _ => 0,
+        });
+        of_held.chain((0..self.chunk_queues).map(move |_| chunk))
+    }
 
     /// Whether the device was lost before.
     pub fn is_absent(&self) -> bool {

@@ -7,7 +7,6 @@ use anstyle::AnsiColor;
 use super::super::super::style::{MAIN, STRONG, cell, line, origin, styled};
 use super::super::super::{bars, table};
 use super::super::corun::{CoRun, Model, Step};
-use super::super::workload::SpmvParameters;
 use super::super::{Parameters, Report};
 use super::{place, rate, verified};
 use crate::machine::DeviceKind;
@@ -41,19 +40,19 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
             Seconds(own.gather_seconds)
         ),
     )?;
-    if let Parameters::Spmv(SpmvParameters {
-        tolerance: Some(tolerance),
-        steps,
-        ..
-    }) = &report.workload.parameters
-    {
-        let is_reached = own.change.is_some_and(|change| change <= *tolerance);
+    let ends = match &report.workload.parameters {
+        Parameters::Spmv(of) => of.tolerance.map(|most| (most, of.steps, "tolerance")),
+        Parameters::Stencil(of) => of.until.map(|most| (most, of.steps, "until")),
+        _ => None,
+    };
+    if let Some((most, steps, until)) = ends {
+        let is_reached = own.change.is_some_and(|change| change <= most);
         let reached = if is_reached { "" } else { " not reached" };
         let done = own.done();
         line(
             out,
             "Steps",
-            format!("{done} of {steps}, tolerance {tolerance:e}{reached}"),
+            format!("{done} of {steps}, {until} {most:e}{reached}"),
         )?;
     }
     if let Some((least, median, most)) = spread(&own.steps) {
@@ -95,7 +94,11 @@ fn figures(report: &Report, own: &CoRun, out: &mut String) -> fmt::Result {
         line(out, "Eigenvalue", estimate)?;
     }
     if let Some(change) = own.change {
-        let change = format!("{change:.3e}, the sum of all ranks' in the last step");
+        let of = match &report.workload.parameters {
+            Parameters::Stencil(_) => "the largest of a point",
+            _ => "the sum of all ranks'",
+        };
+        let change = format!("{change:.3e}, {of} in the last step");
         line(out, "Change", change)?;
     }
     let own_rate = report.throughput.as_ref().map_or(0.0, |rate| rate.value);

@@ -7,6 +7,7 @@ use crate::balance::bands::divided;
 use crate::codelet::Precision;
 use crate::machine::MachineStore;
 use crate::matrices::{awkward, matrix};
+use crate::workload::Supersteps;
 use crate::workload::cluster::{BandsWorkload, Check, ClusterWorkload};
 use crate::workload::spmv::{self, Form, Spmv};
 use crate::workload::stencil::Stencil;
@@ -76,12 +77,12 @@ fn stencils() -> Vec<BandsWorkload> {
     let by = [0.3, -0.2, 0.1, 0.25, 0.05];
     let weighted = flat.clone().with_coefficients(&by).unwrap();
     vec![
-        BandsWorkload::stencil(weighted.clone(), 7),
-        BandsWorkload::stencil(weighted, 11).with_superstep(4),
-        BandsWorkload::stencil(flat.clone(), 11),
-        BandsWorkload::stencil(deep.clone(), 9),
-        BandsWorkload::stencil(flat, 11).with_superstep(3),
-        BandsWorkload::stencil(deep, 19).with_superstep(8),
+        BandsWorkload::stencil(weighted.clone(), Supersteps::new(7, 1)),
+        BandsWorkload::stencil(weighted, Supersteps::new(11, 4)),
+        BandsWorkload::stencil(flat.clone(), Supersteps::new(11, 1)),
+        BandsWorkload::stencil(deep.clone(), Supersteps::new(9, 1)),
+        BandsWorkload::stencil(flat, Supersteps::new(11, 3)),
+        BandsWorkload::stencil(deep, Supersteps::new(19, 8)),
     ]
 }
 
@@ -160,7 +161,7 @@ fn units_may_change_hands_at_any_time() {
 #[test]
 fn a_slow_node_gets_fewer_units() {
     let stencil = Stencil::new(4096, 4096, None, Precision::F64, 1).unwrap();
-    let workload = BandsWorkload::stencil(stencil, 100);
+    let workload = BandsWorkload::stencil(stencil, Supersteps::new(100, 1));
     let machines = [machine("k40"), slow()];
     let bands = workload.bands().unwrap();
     let spec = network();
@@ -203,7 +204,7 @@ fn a_slow_node_gets_fewer_units() {
 #[test]
 fn more_nodes_are_faster() {
     let stencil = Stencil::new(8192, 8192, None, Precision::F64, 1).unwrap();
-    let workload = BandsWorkload::stencil(stencil, 20);
+    let workload = BandsWorkload::stencil(stencil, Supersteps::new(20, 1));
     let seconds = |count: usize| {
         let machines = vec![machine("k40"); count];
         let bands = workload.bands().unwrap();

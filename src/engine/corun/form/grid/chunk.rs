@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::changes::Raised;
 use super::moves::halos;
 use super::ring::Beside;
-use super::{Arrivals, GridForm, Space, StreamBuffers};
+use super::{Arrivals, GridForm, Space, StreamBuffers, launch};
 use crate::codelet::{Cost, Value};
 use crate::engine::corun::CorunError;
 use crate::engine::corun::context::{Context, Purpose};
@@ -98,12 +99,17 @@ impl GridForm<'_> {
         let stages: Vec<Range<u64>> = stages(&units, steps, (halo, all)).collect();
         let lane = purpose.queue - context.devices[purpose.device].space.held_queues;
         let single = |(_, command)| command;
-        let commands: Vec<Command> = match self.devices.find(purpose.device) {
+        let raised = match &mut self.changes {
+            Some(changes) => changes.raised(context, &purpose)?,
+            None => None,
+        };
+        let raises = raised.as_ref();
+        let mut commands: Vec<Command> = match self.devices.find(purpose.device) {
             Some(own) => {
                 let rings = own.streams[lane].rings(steps, &needed, &stages[0]);
                 let (input, output) = (rings[0], rings[steps as usize]);
                 let writes = host.writes(needed, &input).into_iter().map(single);
-                let launches = self.launches(context, &stages, &rings);
+                let launches = self.launches(context, &stages, &rings, raises);
                 let reads = host.reads(units.clone(), 1, &output);
                 let reads = reads.into_iter().map(single);
                 writes.chain(launches).chain(reads).collect()
@@ -113,34 +119,61 @@ impl GridForm<'_> {
                     let mut rings = scratch.rings(steps, &needed, &stages[0]);
                     rings[0] = host.ring(0);
                     rings[steps as usize] = host.ring(1);
-                    self.launches(context, &stages, &rings)
+                    self.launches(context, &stages, &rings, raises)
                 }
-                None => vec![self.at_once(context, &units, &stages)],
+                None => vec![self.at_once(context, &units, &stages, raises)],
             },
         };
+        if let Some(raised) = raised {
+            commands.splice(0..0, raised.clear);
+            commands.extend(raised.read);
+        }
         context.submit_together(purpose, commands, &units, &wait)?;
         Ok(())
     }
 
     /// A launch for each step, from the versions before it to those after it.
-    fn launches(&self, context: &Context, stages: &[Range<u64>], rings: &[Ring]) -> Vec<Command> {
-        let rings = rings.windows(2);
-        let launch = |(units, rings): (&Range<u64>, &[Ring])| {
-            let args = self.grid.args(units.clone(), &rings[0], &rings[1]);
-            context.launch(units, args)
+    fn launches(
+        &self,
+        context: &Context,
+        stages: &[Range<u64>],
+        rings: &[Ring],
+        raised: Option<&Raised>,
+    ) -> Vec<Command> {
+        let last = stages.len() - 1;
+        // The kernel of single steps that are not checked is to be built, too.
+        let unchecked = match raised.filter(|raised| raised.is_warm_up && last == 0) {
+            Some(_) => self.launches(context, stages, rings, None),
+            None => Vec::new(),
         };
-        stages.iter().zip(rings).map(launch).collect()
+        let of = |(step, (units, rings)): (usize, (&Range<u64>, &[Ring]))| {
+            let args = self.grid.args(units.clone(), &rings[0], &rings[1]);
+            let raised = raised.filter(|_| step == last);
+            launch(context, self.grid, (units.clone(), args), raised)
+        };
+        let stages = stages.iter().zip(rings.windows(2)).enumerate();
+        unchecked.into_iter().chain(stages.map(of)).collect()
     }
 
     /// One launch for all steps, in host memory.
-    fn at_once(&self, context: &Context, units: &Range<u64>, stages: &[Range<u64>]) -> Command {
+    fn at_once(
+        &self,
+        context: &Context,
+        units: &Range<u64>,
+        stages: &[Range<u64>],
+        raised: Option<&Raised>,
+    ) -> Command {
         let (from, to) = (self.host.ring(0), self.host.ring(1));
         let mut args = self.grid.args(units.clone(), &from, &to);
-        let codelet = self.grid.superstep().filter(|_| stages.len() > 1);
-        let Some(codelet) = codelet else {
-            return context.launch(units, args);
+        let codelet = match raised {
+            Some(_) => self.grid.superstep_changes(),
+            None => self.grid.superstep(),
+        };
+        let Some(codelet) = codelet.filter(|_| stages.len() > 1) else {
+            return launch(context, self.grid, (units.clone(), args), raised);
         };
         args.push(Value::U32(stages.len() as u32));
+        args.extend(raised.map(|raised| raised.cells));
         let flops = stages
             .iter()
             .map(|units| context.workload.cost(units).flops);

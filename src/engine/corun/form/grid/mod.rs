@@ -15,6 +15,7 @@
 //! A chunk of the pool goes through all steps of a superstep at once (`chunk`): in one launch
 //! where the device has a codelet for that, otherwise from one of two buffers to the other.
 
+mod changes;
 mod chunk;
 pub mod division;
 mod exchange;
@@ -27,7 +28,8 @@ use std::sync::atomic::AtomicBool;
 pub use division::{GridDivision, WINDOW_FRACTION};
 pub use ring::{Beside, HeldRing, counted};
 
-use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
+use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
+use crate::codelet::Value;
 use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
 use crate::engine::corun::host_memory::{PIECE, data, poison};
 use crate::engine::corun::layout::{Layout, length};
@@ -36,8 +38,9 @@ use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::graph::able;
 use crate::engine::scope::RuntimeScope;
 use crate::parallel;
-use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Memory};
+use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Launch, Memory};
 use crate::workload::{Grid, Ring, Supersteps};
+use changes::{Changes, Raised};
 use moves::{Copies, edges, halos, is_read_in_host};
 use ring::{Window, Windows};
 
@@ -64,6 +67,8 @@ pub(super) struct GridForm<'a> {
     /// By device that computes in host memory: what its chunks pass through in a superstep, a
     /// pair of buffers for each queue; none where one launch does it all.
     scratch: Vec<Vec<StreamBuffers>>,
+    /// Of a run that ends with a tolerance.
+    changes: Option<Changes>,
 }
 
 /// The two versions in host memory.
@@ -116,10 +121,10 @@ impl<'a> GridForm<'a> {
         units: &Range<u64>,
         (options, lost): (&Options, &[bool]),
     ) -> Result<(Self, Vec<Space>), CorunError> {
-        let supersteps = options.supersteps();
+        let supersteps = options.supersteps;
         let beside = Beside {
             step: grid.halo(),
-            superstep: grid.halo() * u64::from(supersteps.size),
+            superstep: grid.halo() * u64::from(supersteps.size()),
             all: grid.units(),
         };
         let unit_bytes = grid.unit_bytes();
@@ -136,30 +141,48 @@ impl<'a> GridForm<'a> {
             unit_bytes,
         };
         let units = length(units);
+        let tolerance = options.tolerance.filter(|_| grid.changes().is_some());
+        // What a unit raises: many together raise less.
+        let raised = tolerance.map_or(0, |_| grid.change_bytes(1));
         let (devices, mut spaces) = OnDevices::open(runtime, lost, |runtime, id, device| {
             let limit = memory_limit(device.memory, options.gpu_memory);
+            let of_grid = limit.saturating_sub(limit.div_ceil(unit_bytes + raised) * raised);
             let (largest, stream) = (device.max_allocation, options.stream);
             let division =
-                GridDivision::with_halo(&beside, units, unit_bytes, limit, largest, stream)
-                    .map_err(|needed| too_small(device, limit, needed))?;
+                GridDivision::with_halo(&beside, units, unit_bytes, of_grid, largest, stream)
+                    .map_err(|needed| {
+                        let units = needed.div_ceil(unit_bytes);
+                        too_small(device, limit, units * (unit_bytes + raised) + raised)
+                    })?;
             let opened = DeviceGrid::open(runtime, id, unit_bytes, beside, division)?;
             let space = opened.space();
             Ok((opened, space))
         })?;
         let mut scratch = Vec::new();
         for (device, space) in runtime.devices().to_vec().iter().zip(&mut spaces) {
-            if supersteps.size > 1 {
+            if supersteps.size() > 1 {
                 space.least_chunk = LEAST_HALOS * beside.superstep;
             }
             let is_host = space.capacity.is_none();
             let at_once = grid
                 .superstep()
                 .is_some_and(|codelet| able(device, &codelet));
-            scratch.push(match is_host && supersteps.size > 1 && !at_once {
+            scratch.push(match is_host && supersteps.size() > 1 && !at_once {
                 true => chunk::scratch(runtime, (units, unit_bytes), &beside, space)?,
                 false => Vec::new(),
             });
         }
+        let changes = match tolerance {
+            None => None,
+            Some(tolerance) => {
+                let mut changes = Changes::new(supersteps, tolerance);
+                for (id, space) in spaces.iter().enumerate() {
+                    let owner = space.capacity.map(|_| DeviceId(id));
+                    changes.open(runtime, grid, space.queues(units), owner)?;
+                }
+                Some(changes)
+            }
+        };
         let form = Self {
             grid,
             supersteps,
@@ -167,6 +190,7 @@ impl<'a> GridForm<'a> {
             host,
             devices,
             scratch,
+            changes,
         };
         Ok((form, spaces))
     }
@@ -284,6 +308,9 @@ impl Form for GridForm<'_> {
     fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError> {
         self.host.present = 0;
         self.host.has_all = true;
+        if let Some(changes) = &mut self.changes {
+            changes.forget();
+        }
         for (_, device) in self.devices.iter_mut() {
             device.hold(0..0);
         }
@@ -312,7 +339,10 @@ impl Form for GridForm<'_> {
         self.devices.renew(device, |own| {
             DeviceGrid::open(runtime, id, unit_bytes, beside, own.division)
         })?;
-        Ok(())
+        match &mut self.changes {
+            Some(changes) => changes.renew(runtime, id),
+            None => Ok(()),
+        }
     }
 
     fn relocate(
@@ -369,9 +399,20 @@ impl Form for GridForm<'_> {
         };
         // What earlier steps make is no edge of the next version.
         let made = if last.is_last { launched.clone() } else { 0..0 };
-        let mut commands: Vec<Command> = (launches.iter())
-            .map(|of| context.launch(&of.units, grid.args(of.units.clone(), &of.from, &of.to)))
-            .collect();
+        let raised = match &mut self.changes {
+            Some(changes) if last.is_last => changes.raised(context, &purpose)?,
+            _ => None,
+        };
+        let launch = |of: &Window| {
+            let args = grid.args(of.units.clone(), &of.from, &of.to);
+            let raised = raised.as_ref().filter(|_| of.is_last);
+            launch(context, grid, (of.units.clone(), args), raised)
+        };
+        let mut commands: Vec<Command> = launches.iter().map(launch).collect();
+        if let Some(raised) = raised {
+            commands.splice(0..0, raised.clear);
+            commands.extend(raised.read.filter(|_| !more));
+        }
         let command = match commands.len() {
             1 => commands.remove(0),
             _ => Command::Series(commands),
@@ -427,6 +468,9 @@ impl Form for GridForm<'_> {
         }
         self.host.present = 1 - self.host.present;
         self.host.has_all = false;
+        if let Some(changes) = &mut self.changes {
+            changes.end(step);
+        }
         Ok(())
     }
 
@@ -446,6 +490,33 @@ impl Form for GridForm<'_> {
 
     fn present(&self) -> Option<(HostMemoryId, u64)> {
         Some((self.host.version(0), self.host.first * self.host.unit_bytes))
+    }
+
+    fn sums(&self, context: &mut Context, when: When) -> Result<Option<Vec<u8>>, CorunError> {
+        match &self.changes {
+            Some(changes) if when == When::Step => {
+                Ok(changes.own(&mut context.runtime, self.grid)?)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn add_up(
+        &mut self,
+        context: &mut Context,
+        when: When,
+        others: &[(Range<u64>, Vec<u8>)],
+    ) -> Result<(), CorunError> {
+        let own = self.sums(context, when)?;
+        if let (Some(changes), Some(own)) = (&mut self.changes, &own) {
+            let others = others.iter().map(|(_, change)| change);
+            changes.add_up(others.chain([own]).map(Vec::as_slice));
+        }
+        Ok(())
+    }
+
+    fn change(&self) -> Option<f64> {
+        self.changes.as_ref()?.largest()
     }
 
     fn gather(&mut self, context: &mut Context, step: u32) -> Result<(), CorunError> {
@@ -473,7 +544,8 @@ impl Form for GridForm<'_> {
         _stop: &AtomicBool,
     ) -> Result<Option<(f64, bool)>, CorunError> {
         let result = context.runtime.host_bytes(self.host.version(0))?;
-        Ok(Some(self.grid.verify(steps, result)))
+        let checked = self.changes.as_ref().and_then(Changes::checked);
+        Ok(Some(self.grid.verify(steps, checked, result)))
     }
 
     fn hold_probe(
@@ -501,4 +573,23 @@ impl Form for GridForm<'_> {
         }
         false
     }
+}
+
+/// A launch over units with arguments, which raises cells if there are some.
+fn launch(
+    context: &Context,
+    grid: &dyn Grid,
+    (units, mut args): (Range<u64>, Vec<Value>),
+    raised: Option<&Raised>,
+) -> Command {
+    let Some((raised, codelet)) = raised.zip(grid.changes()) else {
+        return context.launch(&units, args);
+    };
+    args.push(raised.cells);
+    Command::Launch(Launch {
+        codelet,
+        args,
+        cost: context.workload.cost(&units),
+        units,
+    })
 }
