@@ -8,6 +8,11 @@
 //!
 //! Then single steps compared with supersteps, in 2-D and 3-D (512^3 doubles): points and
 //! steps a second, medians of alternating runs.
+//!
+//! Then launches that find their largest change compared with those that do not, also of a
+//! grid that stays in the last-level cache.
+//!
+//! `cargo bench --bench host_stencil -- copy`, `supersteps` or `changes` runs one of the three.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -25,6 +30,8 @@ const N: u64 = 8192;
 const ROW: u64 = N * 8;
 /// Points along each axis in 3-D.
 const N_3D: u64 = 512;
+/// Points along each axis of a 2-D grid that stays in the cache.
+const N_CACHED: u64 = 1024;
 const STEPS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Memory for a grid, in huge pages where the system has them.
@@ -171,7 +178,17 @@ fn stencil_args([from, to]: [HostValue; 2], n: u64, ny: u64, weight: f64) -> Vec
     [&[from, to][..], &ring, &shape, &[HostValue::F64(weight)]].concat()
 }
 
+/// Whether a part of this bench is to run: its name contains the filter of the command line,
+/// if there is one.
+fn is_wanted(part: &str) -> bool {
+    let mut filters = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
+    filters.next().is_none_or(|filter| part.contains(&filter))
+}
+
 fn stencil_and_copy(criterion: &mut Criterion) {
+    if !is_wanted("copy") {
+        return;
+    }
     let mut bench = Bench::new(N * N, N);
     let memories = bench.memories();
     let stencil = (
@@ -219,6 +236,9 @@ fn stencil_and_copy(criterion: &mut Criterion) {
 }
 
 fn single_steps_and_supersteps(_: &mut Criterion) {
+    if !is_wanted("supersteps") {
+        return;
+    }
     for (dimensions, n, ny, weight) in [
         (Dimensions::Two, N, 1, 1.0 / 5.0),
         (Dimensions::Three, N_3D, N_3D, 1.0 / 7.0),
@@ -253,5 +273,79 @@ fn single_steps_and_supersteps(_: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, stencil_and_copy, single_steps_and_supersteps);
+fn without_and_with_changes(_: &mut Criterion) {
+    if !is_wanted("changes") {
+        return;
+    }
+    println!(
+        "| grid | steps | threads | plain, Gpoint/s | with change, Gpoint/s | time with change |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (dimensions, n, ny, weight) in [
+        (Dimensions::Two, N, 1, 1.0 / 5.0),
+        (Dimensions::Two, N_CACHED, 1, 1.0 / 5.0),
+        (Dimensions::Three, N_3D, N_3D, 1.0 / 7.0),
+    ] {
+        let points = n * n * ny;
+        let mut bench = Bench::new(points, n);
+        let args = stencil_args(bench.memories(), n, ny, weight);
+        let mut cells = vec![0u64; stencil::change_cells(dimensions, n, ny, n) as usize];
+        let cells = HostValue::Memory {
+            address: cells.as_mut_ptr().cast(),
+            bytes: size_of_val(&cells[..]) as u64,
+        };
+        for steps in [1, 16] {
+            let (plain, changes, args) = if steps == 1 {
+                (
+                    stencil::codelet as Kind,
+                    stencil::changes as Kind,
+                    args.clone(),
+                )
+            } else {
+                let args = [&args[..], &[HostValue::U32(steps)]].concat();
+                (
+                    stencil::superstep as Kind,
+                    stencil::superstep_changes as Kind,
+                    args,
+                )
+            };
+            let with_cells = [&args[..], &[cells]].concat();
+            let launches = [(plain, &args), (changes, &with_cells)]
+                .map(|(kind, args)| (kind(dimensions, Precision::F64, Rule::Mean), args));
+            for threads in bench.threads() {
+                let pool = bench.pool(threads);
+                let mut runs = [Vec::new(), Vec::new()];
+                for _ in 0..11 {
+                    for (times, (codelet, args)) in runs.iter_mut().zip(&launches) {
+                        let time = if steps == 1 {
+                            bench.pass(codelet, args, threads)
+                        } else {
+                            bench.superstep(codelet, args, &pool)
+                        };
+                        times.push(time.as_secs_f64());
+                    }
+                }
+                let [plain, changes] = runs.map(median);
+                let rate = |time| (points * u64::from(steps)) as f64 / time / 1e9;
+                println!(
+                    "| {} {n} | {steps} | {threads} | {:.2} | {:.2} | {:.3} |",
+                    launches[0].0.name,
+                    rate(plain),
+                    rate(changes),
+                    changes / plain,
+                );
+            }
+        }
+    }
+}
+
+/// Makes the codelet of a stencil.
+type Kind = fn(Dimensions, Precision, Rule) -> Codelet;
+
+criterion_group!(
+    benches,
+    stencil_and_copy,
+    single_steps_and_supersteps,
+    without_and_with_changes
+);
 criterion_main!(benches);

@@ -1,12 +1,20 @@
 //! Vectors of grid points, one type for each instruction set.
 
-use std::ops::{Add, Mul};
+use std::ops::{Add, Mul, Sub};
 
 use super::arguments::FromValue;
+use super::magnitude::Magnitude;
 
 /// A point's type: `f64` or `f32`.
 pub(crate) trait Real:
-    FromValue + Copy + PartialEq + Add<Output = Self> + Mul<Output = Self> + 'static
+    FromValue
+    + Magnitude
+    + Default
+    + PartialEq
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + 'static
 {
     /// Its vectors, one type an instruction set.
     #[cfg(target_arch = "x86_64")]
@@ -61,7 +69,15 @@ pub(crate) trait Lanes: Copy {
 
     unsafe fn add(self, other: Self) -> Self;
 
+    unsafe fn sub(self, other: Self) -> Self;
+
     unsafe fn mul(self, other: Self) -> Self;
+
+    /// Each point without its sign.
+    unsafe fn magnitude(self) -> Self;
+
+    /// In each lane the larger of two points without signs; NaN where one of them is NaN.
+    unsafe fn larger(self, other: Self) -> Self;
 
     /// Each point's western neighbour, `before` being the vector to the west.
     unsafe fn west(self, before: Self) -> Self;
@@ -71,12 +87,13 @@ pub(crate) trait Lanes: Copy {
 }
 
 /// Implements [`Lanes`] for a wrapper of a vector register by naming its
-/// intrinsics; `west` and `east` are written out, because every instruction
-/// set moves points between lanes in its own way.
+/// intrinsics; what every instruction set does in its own way is written out.
 #[cfg(target_arch = "x86_64")]
 macro_rules! lanes {
     ($(#[$doc:meta])* $name:ident($register:ty): $scalar:ty, $points:literal;
-     $splat:ident $load:ident $store:ident $stream:ident $add:ident $mul:ident;
+     $splat:ident $load:ident $store:ident $stream:ident $add:ident $sub:ident $mul:ident;
+     magnitude |$signed:ident| $magnitude:expr;
+     larger |$one:ident, $two:ident| $larger:expr;
      west |$centre:ident, $before:ident| $west:expr;
      east |$middle:ident, $after:ident| $east:expr) => {
         $(#[$doc])*
@@ -115,8 +132,25 @@ macro_rules! lanes {
             }
 
             #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                unsafe { Self($sub(self.0, other.0)) }
+            }
+
+            #[inline(always)]
             unsafe fn mul(self, other: Self) -> Self {
                 unsafe { Self($mul(self.0, other.0)) }
+            }
+
+            #[inline(always)]
+            unsafe fn magnitude(self) -> Self {
+                let $signed = self.0;
+                unsafe { Self($magnitude) }
+            }
+
+            #[inline(always)]
+            unsafe fn larger(self, other: Self) -> Self {
+                let ($one, $two) = (self.0, other.0);
+                unsafe { Self($larger) }
             }
 
             #[inline(always)]

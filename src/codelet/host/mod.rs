@@ -1,8 +1,8 @@
 //! Shared parts of the native kernels: the processor's instruction set ([`Level`]),
 //! vectors of points ([`Lanes`], one file an instruction set), the choice between
 //! plain and streaming stores ([`Stores`]), the arguments of a launch
-//! ([`Arguments`]), pieces for threads ([`for_each_piece`]), and a vectorisable
-//! exponential function ([`exp`]).
+//! ([`Arguments`]), pieces for threads ([`for_each_piece`]), absolute values compared by
+//! their bits ([`magnitude`]), and a vectorisable exponential function ([`exp`]).
 //!
 //! Kernels are written once over [`Lanes`]. An entry with `#[target_feature]`
 //! instantiates such a kernel for one level; everything beneath it is
@@ -14,6 +14,7 @@ mod arguments;
 mod exp;
 mod lanes;
 mod level;
+mod magnitude;
 mod pieces;
 mod stores;
 

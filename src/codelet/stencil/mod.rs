@@ -49,12 +49,30 @@
 //! | 16, 17 | `cb`, `ca` | in 3-D the points below and above |
 //!
 //! [`superstep()`] computes several steps at once.
+//!
+//! ## The largest change
+//!
+//! [`changes()`] and [`superstep_changes()`] also find the largest absolute change of a point by
+//! the step, or by the last of several. They have one more argument, the last:
+//!
+//! | argument | type | meaning |
+//! |---|---|---|
+//! | `changes` | memory | at least [`change_cells`] cells |
+//!
+//! A cell is as long as a number of the stencil, and holds the bits of one without a sign: u64 or
+//! u32. As integers such bits are in the order of the numbers, and those of NaN are above all
+//! others. A launch raises cells of its choice, so that the largest of them is no less than any
+//! |next - present| of a point that it computes, and exactly one such, or what was there before.
+//! A change that is NaN is kept as some NaN. Whoever wants the change clears all cells before,
+//! and takes the [`largest_change`] afterwards. Launches that follow one another may share cells.
 
+mod changes;
 pub mod host;
 pub mod opencl;
 mod superstep;
 
-pub use superstep::{SUPERSTEP_FLOPS, superstep};
+pub use changes::{change_cells, changes, largest_change};
+pub use superstep::{SUPERSTEP_FLOPS, superstep, superstep_changes};
 
 pub use crate::codelet::Precision;
 use crate::codelet::{Codelet, HostCode};

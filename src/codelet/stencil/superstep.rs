@@ -36,6 +36,21 @@ pub fn superstep(dimensions: Dimensions, precision: Precision, rule: Rule) -> Co
     }
 }
 
+/// The codelet that computes so many steps and finds the largest change of the last one.
+///
+/// Its arguments are those of [`superstep()`], and after these `changes`, as
+/// [`changes()`](super::changes()) has it.
+pub fn superstep_changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> Codelet {
+    Codelet {
+        name: format!("{}-changes", name(dimensions, precision, rule)).into(),
+        host: Some(HostCode::Shared(host::superstep_changes(
+            dimensions, precision, rule,
+        ))),
+        opencl: None,
+        library: None,
+    }
+}
+
 fn name(dimensions: Dimensions, precision: Precision, rule: Rule) -> String {
     format!("{}-superstep", super::name(dimensions, precision, rule))
 }

@@ -119,7 +119,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     // SAFETY: the caller's contract; addresses that are only prefetched need
     // not be valid, and are computed by wrapping.
     unsafe {
-        let rule = rule.splat::<V>();
+        let mut rule = rule.splat::<V>();
         let some = V::load(first.inputs[0].add(starts[0]));
         let (mut before, mut here) = ([some; ROWS], [some; ROWS]);
         let mut offsets = [0; ROWS];
@@ -168,6 +168,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                 }
             }
         }
+        rule.finish();
     }
 }
 

@@ -64,7 +64,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
     }
     // SAFETY: the caller's contract.
     unsafe {
-        let rule = rule.splat::<V>();
+        let mut rule = rule.splat::<V>();
         let some = V::load(rows[0].inputs[0].add(start));
         let (mut before, mut here) = ([some; ROWS], [some; ROWS]);
         for h in 0..ROWS {
@@ -122,5 +122,6 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
             (before, here) = (here, after);
             x += V::POINTS;
         }
+        rule.finish();
     }
 }

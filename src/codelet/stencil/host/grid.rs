@@ -1,6 +1,6 @@
 //! A launch's arguments, decoded, and the addresses of rows.
 
-use super::rule::{Mean, Rule};
+use super::rule::{FromArguments, Mean};
 use crate::codelet::HostValue;
 use crate::codelet::host::{Arguments, Real};
 
@@ -61,11 +61,14 @@ impl<T: Copy, const INPUTS: usize> Row<T, INPUTS> {
     }
 }
 
-impl<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Grid<T, INPUTS, R> {
+impl<T: Real, const INPUTS: usize, R> Grid<T, INPUTS, R> {
     /// # Panics
     /// When the arguments are not those that the codelet documents, which is a
     /// fault in the caller's code.
-    pub(super) fn decode(args: &[HostValue], first: u64) -> Self {
+    pub(super) fn decode(args: &[HostValue], first: u64) -> Self
+    where
+        R: FromArguments,
+    {
         let args = Arguments {
             codelet: "stencil",
             values: args,

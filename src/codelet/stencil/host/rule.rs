@@ -24,14 +24,19 @@ pub(super) trait Rule<T: Real, const INPUTS: usize>: Copy {
     #[cfg(target_arch = "x86_64")]
     type Splat<V: Lanes<Scalar = T>>: VectorRule<V, INPUTS>;
 
-    /// The rule whose numbers are the arguments from `first` on.
-    ///
-    /// # Panics
-    /// When there are others.
-    fn decode(args: &Arguments, first: usize) -> Self;
+    /// The same rule, which watches no points.
+    type Unwatched: Rule<T, INPUTS>;
+
+    /// Whether it watches the points that it computes.
+    const WATCHES: bool;
 
     /// The next version of a point.
     fn point(self, around: &Around<T, INPUTS>) -> T;
+
+    /// Watches neighbouring points whose next versions were computed one by one.
+    fn watch(self, present: &[T], next: &[T]);
+
+    fn unwatched(self) -> Self::Unwatched;
 
     /// # Safety
     /// That of [`Lanes`].
@@ -39,27 +44,46 @@ pub(super) trait Rule<T: Real, const INPUTS: usize>: Copy {
     unsafe fn splat<V: Lanes<Scalar = T>>(self) -> Self::Splat<V>;
 }
 
+/// A rule that a launch's arguments have.
+pub(super) trait FromArguments {
+    /// The rule whose numbers are the arguments from `first` on.
+    ///
+    /// # Panics
+    /// When there are others.
+    fn decode(args: &Arguments, first: usize) -> Self;
+}
+
 /// A [`Rule`] for as many points as a vector has.
 #[cfg(target_arch = "x86_64")]
-pub(super) trait VectorRule<V: Lanes, const INPUTS: usize>: Copy {
-    /// The next versions of neighbouring points.
+pub(super) trait VectorRule<V: Lanes, const INPUTS: usize> {
+    /// The next versions of neighbouring points, which it watches.
     ///
     /// # Safety
     /// That of [`Lanes`].
-    unsafe fn vector(self, around: &Around<V, INPUTS>) -> V;
+    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V;
+
+    /// Passes on what was seen of the points.
+    ///
+    /// # Safety
+    /// That of [`Lanes`].
+    unsafe fn finish(self);
 }
 
 /// The sum of the neighbourhood, times one weight.
 #[derive(Clone, Copy)]
 pub(super) struct Mean<N>(N);
 
-impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Mean<T> {
-    #[cfg(target_arch = "x86_64")]
-    type Splat<V: Lanes<Scalar = T>> = Mean<V>;
-
+impl<T: Real> FromArguments for Mean<T> {
     fn decode(args: &Arguments, first: usize) -> Self {
         Self(args.real(first))
     }
+}
+
+impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Mean<T> {
+    #[cfg(target_arch = "x86_64")]
+    type Splat<V: Lanes<Scalar = T>> = Mean<V>;
+    type Unwatched = Self;
+    const WATCHES: bool = false;
 
     #[inline(always)]
     fn point(self, around: &Around<T, INPUTS>) -> T {
@@ -73,6 +97,14 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Mean<T> {
         (cross + centre) * self.0
     }
 
+    #[inline(always)]
+    fn watch(self, _: &[T], _: &[T]) {}
+
+    #[inline(always)]
+    fn unwatched(self) -> Self {
+        self
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn splat<V: Lanes<Scalar = T>>(self) -> Mean<V> {
@@ -84,7 +116,7 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Mean<T> {
 #[cfg(target_arch = "x86_64")]
 impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Mean<V> {
     #[inline(always)]
-    unsafe fn vector(self, around: &Around<V, INPUTS>) -> V {
+    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V {
         let Around { rows, west, east } = around;
         // SAFETY: the caller's contract.
         unsafe {
@@ -97,16 +129,16 @@ impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Mean<V> {
             cross.add(centre).mul(self.0)
         }
     }
+
+    #[inline(always)]
+    unsafe fn finish(self) {}
 }
 
 /// The sum of products, with a coefficient for each point of the neighbourhood.
 #[derive(Clone, Copy)]
 pub(super) struct Weighted<N, const INPUTS: usize>(Around<N, INPUTS>);
 
-impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
-    #[cfg(target_arch = "x86_64")]
-    type Splat<V: Lanes<Scalar = T>> = Weighted<V, INPUTS>;
-
+impl<T: Real, const INPUTS: usize> FromArguments for Weighted<T, INPUTS> {
     fn decode(args: &Arguments, first: usize) -> Self {
         // West and east come between the rows: centre, north, south, west, east, below, above.
         let beside = first + 3;
@@ -117,6 +149,13 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
             east: args.real(beside + 1),
         })
     }
+}
+
+impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
+    #[cfg(target_arch = "x86_64")]
+    type Splat<V: Lanes<Scalar = T>> = Weighted<V, INPUTS>;
+    type Unwatched = Self;
+    const WATCHES: bool = false;
 
     #[inline(always)]
     fn point(self, around: &Around<T, INPUTS>) -> T {
@@ -130,6 +169,14 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
             cross + (row(3) + row(4))
         };
         sides + row(0)
+    }
+
+    #[inline(always)]
+    fn watch(self, _: &[T], _: &[T]) {}
+
+    #[inline(always)]
+    fn unwatched(self) -> Self {
+        self
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -154,7 +201,7 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
 #[cfg(target_arch = "x86_64")]
 impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Weighted<V, INPUTS> {
     #[inline(always)]
-    unsafe fn vector(self, around: &Around<V, INPUTS>) -> V {
+    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V {
         let Around { rows, west, east } = around;
         let of = &self.0;
         // SAFETY: the caller's contract.
@@ -171,4 +218,7 @@ impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Weighted<V, INPUTS
             sides.add(rows[0].mul(of.rows[0]))
         }
     }
+
+    #[inline(always)]
+    unsafe fn finish(self) {}
 }

@@ -10,8 +10,9 @@ use crate::codelet::host::Real;
 ///
 /// # Safety
 /// That of `HostKernel`; `units` have both neighbours.
-pub(super) unsafe fn sweep<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
-    grid: &Grid<T, INPUTS, R>,
+pub(super) unsafe fn sweep<T: Real, const INPUTS: usize, G>(
+    grid: &Grid<T, INPUTS, G>,
+    rule: impl Rule<T, INPUTS>,
     units: Range<u64>,
 ) {
     let rows = inner_rows::<INPUTS>(grid.ny);
@@ -20,7 +21,7 @@ pub(super) unsafe fn sweep<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
             // SAFETY: the caller's contract.
             unsafe {
                 let inner = 1..grid.nx - 1;
-                row(&grid.row(unit, y), grid.nx, inner, grid.rule);
+                row(&grid.row(unit, y), grid.nx, inner, rule);
             }
         }
     }
@@ -83,5 +84,6 @@ pub(super) unsafe fn points<T: Real, const INPUTS: usize>(
                 east: east[x],
             });
         }
+        rule.watch(rows[0], to);
     }
 }

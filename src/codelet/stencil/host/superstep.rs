@@ -9,10 +9,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::grid::{Grid, Row};
-use super::rule::{Mean, Rule, Weighted};
+use super::rule::{FromArguments, Mean, Rule, Weighted};
 use super::tiles::{Tiles, Work};
+use super::watched::Largest;
 use super::wavefront::{Rows, Wavefront};
-use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, stencil};
+use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, split_changes, stencil};
 use crate::codelet::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
 #[cfg(target_arch = "x86_64")]
 use crate::codelet::host::{Lanes, fence};
@@ -27,10 +28,53 @@ pub fn superstep(
     of_kind!(run, (dimensions, precision, rule))
 }
 
+/// The native kernel of a superstep that finds the largest change of its last step.
+pub fn superstep_changes(
+    dimensions: Dimensions,
+    precision: Precision,
+    rule: stencil::Rule,
+) -> SharedKernel {
+    of_kind!(run_changes, (dimensions, precision, rule))
+}
+
 /// # Safety
 /// That of [`SharedKernel`].
-pub(super) unsafe fn run<T: Real, const INPUTS: usize, R: Rule<T, INPUTS> + Sync>(
+pub(super) unsafe fn run<
+    T: Real,
+    const INPUTS: usize,
+    R: Rule<T, INPUTS> + FromArguments + Sync,
+>(
     args: &[HostValue],
+    first: u64,
+    units: Range<u64>,
+    threads: usize,
+) {
+    // SAFETY: the caller's contract.
+    unsafe { launch::<T, INPUTS, R>(args, None, first, units, threads) }
+}
+
+/// # Safety
+/// That of [`SharedKernel`].
+pub(super) unsafe fn run_changes<
+    T: Real,
+    const INPUTS: usize,
+    R: Rule<T, INPUTS> + FromArguments + Sync,
+>(
+    args: &[HostValue],
+    first: u64,
+    units: Range<u64>,
+    threads: usize,
+) {
+    let (args, cell) = split_changes::<T>(args);
+    // SAFETY: the caller's contract.
+    unsafe { launch::<T, INPUTS, R>(args, Some(cell), first, units, threads) }
+}
+
+/// # Safety
+/// That of [`run_at`]; the arguments are those of a superstep.
+unsafe fn launch<T: Real, const INPUTS: usize, R: Rule<T, INPUTS> + FromArguments + Sync>(
+    args: &[HostValue],
+    changes: Option<*mut T::Bits>,
     first: u64,
     units: Range<u64>,
     threads: usize,
@@ -44,7 +88,10 @@ pub(super) unsafe fn run<T: Real, const INPUTS: usize, R: Rule<T, INPUTS> + Sync
     let work = work(&grid, &units, args.u32(steps), threads.max(1));
     let stores = Stores::for_bytes(grid.working_set());
     // SAFETY: the caller's contract, and the level is this processor's.
-    unsafe { run_at(Level::best(), stores, &grid, units, &work, &work.tiles()) }
+    unsafe {
+        let tiles = work.tiles();
+        run_at(Level::best(), stores, &grid, changes, units, &work, &tiles);
+    }
 }
 
 /// What is to be computed of `units`.
@@ -70,59 +117,94 @@ pub(super) fn work<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
 }
 
 /// Computes `units` with the instructions of `level`, `work` being what is to be computed
-/// of them and `tiles` at most [`Work::most_tiles`].
+/// of them and `tiles` at most [`Work::most_tiles`]. The cell `changes` is raised to the largest
+/// change of the last step.
 ///
 /// # Safety
-/// The processor has the level; otherwise that of [`SharedKernel`].
+/// The processor has the level; otherwise that of [`SharedKernel`]. Others that use the cell
+/// only raise it.
 pub(super) unsafe fn run_at<T: Real, const INPUTS: usize, R: Rule<T, INPUTS> + Sync>(
     level: Level,
     stores: Stores,
     grid: &Grid<T, INPUTS, R>,
+    changes: Option<*mut T::Bits>,
     units: Range<u64>,
     work: &Work,
     tiles: &Tiles,
 ) {
-    let shared = SharedGrid(grid);
+    let shared = Shared { grid, changes };
     let threads = work.threads;
     for_each_piece(threads, threads, |number| {
         for unit in piece((units.end - units.start) as usize, 1, number, threads) {
             // SAFETY: the caller's contract; the pieces are disjoint.
-            unsafe { shared.get().keep_border_rows(units.start + unit as u64) }
+            unsafe { shared.grid().keep_border_rows(units.start + unit as u64) }
         }
     });
     if work.units.is_empty() {
         return;
     }
     for_each_piece(threads, tiles.count(), |number| {
-        let grid = shared.get();
+        let grid = shared.grid();
         let wavefront = Wavefront::new(grid, work.steps, work.tile(tiles, number));
         with_scratch(wavefront.scratch_points(), |scratch| {
             // SAFETY: the caller's contract; the tiles are disjoint.
             unsafe {
-                match level {
-                    Level::Scalar => wavefront.run(&Plain(grid.rule), stores, scratch),
-                    #[cfg(target_arch = "x86_64")]
-                    Level::Sse2 => sse2(&wavefront, grid.rule, stores, scratch),
-                    #[cfg(target_arch = "x86_64")]
-                    Level::Avx2 => avx2(&wavefront, grid.rule, stores, scratch),
-                    #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => avx512(&wavefront, grid.rule, stores, scratch),
+                match shared.changes() {
+                    None => tile_at(level, &wavefront, grid.rule, stores, scratch),
+                    Some(cell) => {
+                        let largest = Largest::new();
+                        let rule = largest.watching(grid.rule);
+                        tile_at(level, &wavefront, rule, stores, scratch);
+                        largest.raise(cell);
+                    }
                 }
             }
         });
     });
 }
 
-/// A grid that several threads use.
-struct SharedGrid<'a, T, const INPUTS: usize, R>(&'a Grid<T, INPUTS, R>);
+/// Computes a tile by a rule with the instructions of `level`.
+///
+/// # Safety
+/// The processor has the level; otherwise that of [`Wavefront::run`].
+unsafe fn tile_at<T: Real, const INPUTS: usize, G>(
+    level: Level,
+    wavefront: &Wavefront<'_, T, INPUTS, G>,
+    rule: impl Rule<T, INPUTS>,
+    stores: Stores,
+    scratch: *mut T,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match level {
+            Level::Scalar => wavefront.run(&Plain(rule), stores, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Level::Sse2 => sse2(wavefront, rule, stores, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2(wavefront, rule, stores, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => avx512(wavefront, rule, stores, scratch),
+        }
+    }
+}
+
+/// What several threads use.
+struct Shared<'a, T: Real, const INPUTS: usize, R> {
+    grid: &'a Grid<T, INPUTS, R>,
+    changes: Option<*mut T::Bits>,
+}
 
 // SAFETY: a grid is addresses and numbers. The threads write disjoint parts of the
-// memory behind it, and none that they read.
-unsafe impl<T, const INPUTS: usize, R: Sync> Sync for SharedGrid<'_, T, INPUTS, R> {}
+// memory behind it, and none that they read. They only raise the cell.
+unsafe impl<T: Real, const INPUTS: usize, R: Sync> Sync for Shared<'_, T, INPUTS, R> {}
 
-impl<'a, T, const INPUTS: usize, R> SharedGrid<'a, T, INPUTS, R> {
-    fn get(&self) -> &'a Grid<T, INPUTS, R> {
-        self.0
+impl<'a, T: Real, const INPUTS: usize, R> Shared<'a, T, INPUTS, R> {
+    fn grid(&self) -> &'a Grid<T, INPUTS, R> {
+        self.grid
+    }
+
+    fn changes(&self) -> Option<*mut T::Bits> {
+        self.changes
     }
 }
 
@@ -152,9 +234,22 @@ struct Plain<R>(R);
 
 impl<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Rows<T, INPUTS> for Plain<R> {
     #[inline(always)]
-    unsafe fn one(&self, row: &Row<T, INPUTS>, nx: usize, at: Range<usize>, _: Stores) {
+    unsafe fn one(
+        &self,
+        row: &Row<T, INPUTS>,
+        nx: usize,
+        at: Range<usize>,
+        _: Stores,
+        is_last: bool,
+    ) {
         // SAFETY: the caller's contract.
-        unsafe { scalar::row(row, nx, at, self.0) }
+        unsafe {
+            if R::WATCHES && !is_last {
+                scalar::row(row, nx, at, self.0.unwatched());
+            } else {
+                scalar::row(row, nx, at, self.0);
+            }
+        }
     }
 
     #[inline(always)]
@@ -163,11 +258,12 @@ impl<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Rows<T, INPUTS> for Plain
         rows: &[Row<T, INPUTS>; ROWS],
         nx: usize,
         at: Range<usize>,
-        _: Stores,
+        stores: Stores,
+        is_last: bool,
     ) {
         for row in rows {
             // SAFETY: the caller's contract.
-            unsafe { scalar::row(row, nx, at.clone(), self.0) }
+            unsafe { self.one(row, nx, at.clone(), stores, is_last) }
         }
     }
 }
@@ -187,9 +283,17 @@ impl<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>> Rows<V::Scalar, 
         nx: usize,
         at: Range<usize>,
         stores: Stores,
+        is_last: bool,
     ) {
+        use super::block::compute;
         // SAFETY: the caller's contract.
-        unsafe { super::block::compute::<V, INPUTS, 1>(row, row, nx, at, self.0, stores) }
+        unsafe {
+            if R::WATCHES && !is_last {
+                compute::<V, INPUTS, 1>(row, row, nx, at, self.0.unwatched(), stores);
+            } else {
+                compute::<V, INPUTS, 1>(row, row, nx, at, self.0, stores);
+            }
+        }
     }
 
     #[inline(always)]
@@ -199,9 +303,17 @@ impl<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>> Rows<V::Scalar, 
         nx: usize,
         at: Range<usize>,
         stores: Stores,
+        is_last: bool,
     ) {
+        use super::cached::compute;
         // SAFETY: the caller's contract.
-        unsafe { super::cached::compute::<V, INPUTS, ROWS>(rows, nx, at, self.0, stores) }
+        unsafe {
+            if R::WATCHES && !is_last {
+                compute::<V, INPUTS, ROWS>(rows, nx, at, self.0.unwatched(), stores);
+            } else {
+                compute::<V, INPUTS, ROWS>(rows, nx, at, self.0, stores);
+            }
+        }
     }
 }
 
@@ -209,8 +321,8 @@ impl<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>> Rows<V::Scalar, 
 /// The processor has AVX-512F; otherwise that of [`Wavefront::run`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
-    wavefront: &Wavefront<'_, T, INPUTS, R>,
+unsafe fn avx512<T: Real, const INPUTS: usize, G, R: Rule<T, INPUTS>>(
+    wavefront: &Wavefront<'_, T, INPUTS, G>,
     rule: R,
     stores: Stores,
     scratch: *mut T,
@@ -224,8 +336,8 @@ unsafe fn avx512<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
 /// The processor has AVX2; otherwise that of [`Wavefront::run`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn avx2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
-    wavefront: &Wavefront<'_, T, INPUTS, R>,
+unsafe fn avx2<T: Real, const INPUTS: usize, G, R: Rule<T, INPUTS>>(
+    wavefront: &Wavefront<'_, T, INPUTS, G>,
     rule: R,
     stores: Stores,
     scratch: *mut T,
@@ -238,8 +350,8 @@ unsafe fn avx2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
 /// # Safety
 /// That of [`Wavefront::run`]; every x86-64 processor has SSE2.
 #[cfg(target_arch = "x86_64")]
-unsafe fn sse2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
-    wavefront: &Wavefront<'_, T, INPUTS, R>,
+unsafe fn sse2<T: Real, const INPUTS: usize, G, R: Rule<T, INPUTS>>(
+    wavefront: &Wavefront<'_, T, INPUTS, G>,
     rule: R,
     stores: Stores,
     scratch: *mut T,

@@ -38,36 +38,39 @@ const PLANES_BYTES: usize = 512 << 10;
 /// # Safety
 /// The processor has AVX-512F; otherwise as for `sweep`.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn avx512<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+pub(super) unsafe fn avx512<T: Real, const INPUTS: usize, G>(
     stores: Stores,
-    grid: &Grid<T, INPUTS, R>,
+    grid: &Grid<T, INPUTS, G>,
+    rule: impl Rule<T, INPUTS>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Avx512, INPUTS, R>(stores, grid, units) }
+    unsafe { sweep::<T::Avx512, INPUTS, G>(stores, grid, rule, units) }
 }
 
 /// # Safety
 /// The processor has AVX2; otherwise as for `sweep`.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn avx2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+pub(super) unsafe fn avx2<T: Real, const INPUTS: usize, G>(
     stores: Stores,
-    grid: &Grid<T, INPUTS, R>,
+    grid: &Grid<T, INPUTS, G>,
+    rule: impl Rule<T, INPUTS>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Avx2, INPUTS, R>(stores, grid, units) }
+    unsafe { sweep::<T::Avx2, INPUTS, G>(stores, grid, rule, units) }
 }
 
 /// # Safety
 /// As for `sweep`; every x86-64 processor has SSE2.
-pub(super) unsafe fn sse2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
+pub(super) unsafe fn sse2<T: Real, const INPUTS: usize, G>(
     stores: Stores,
-    grid: &Grid<T, INPUTS, R>,
+    grid: &Grid<T, INPUTS, G>,
+    rule: impl Rule<T, INPUTS>,
     units: Range<u64>,
 ) {
     // SAFETY: the caller's contract.
-    unsafe { sweep::<T::Sse2, INPUTS, R>(stores, grid, units) }
+    unsafe { sweep::<T::Sse2, INPUTS, G>(stores, grid, rule, units) }
 }
 
 /// Computes inner units band by band.
@@ -76,16 +79,17 @@ pub(super) unsafe fn sse2<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
 /// That of `HostKernel`; `units` have both neighbours, and the processor has
 /// `V`.
 #[inline(always)]
-unsafe fn sweep<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>>(
+unsafe fn sweep<V: Lanes, const INPUTS: usize, G>(
     stores: Stores,
-    grid: &Grid<V::Scalar, INPUTS, R>,
+    grid: &Grid<V::Scalar, INPUTS, G>,
+    rule: impl Rule<V::Scalar, INPUTS>,
     units: Range<u64>,
 ) {
     for rows in row_bands(grid) {
         for columns in column_bands(grid) {
             // SAFETY: the caller's contract; the bands partition the inner
             // points.
-            unsafe { band::<V, INPUTS, R>(stores, grid, &units, &rows, &columns) }
+            unsafe { band::<V, INPUTS, G>(stores, grid, rule, &units, &rows, &columns) }
         }
     }
     if stores == Stores::Stream {
@@ -96,9 +100,10 @@ unsafe fn sweep<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>>(
 /// Computes the same rows and columns of every unit, [`ROWS`] at a time where
 /// as many lie one behind the other, else one.
 #[inline(always)]
-unsafe fn band<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>>(
+unsafe fn band<V: Lanes, const INPUTS: usize, G>(
     stores: Stores,
-    grid: &Grid<V::Scalar, INPUTS, R>,
+    grid: &Grid<V::Scalar, INPUTS, G>,
+    rule: impl Rule<V::Scalar, INPUTS>,
     units: &Range<u64>,
     rows: &Range<usize>,
     columns: &Range<usize>,
@@ -111,7 +116,7 @@ unsafe fn band<V: Lanes, const INPUTS: usize, R: Rule<V::Scalar, INPUTS>>(
             let (unit, y) = (n / rows.len(), n % rows.len());
             grid.row(units.start + unit as u64, rows.start + y)
         };
-        let (nx, rule) = (grid.nx, grid.rule);
+        let nx = grid.nx;
         let mut done = 0;
         while done < count {
             let first = row(done);

@@ -10,7 +10,6 @@
 use std::ops::Range;
 
 use super::grid::{Grid, Row};
-use super::rule::Rule;
 use super::scalar::inner_rows;
 use super::slots;
 use super::tiles::{Tile, line};
@@ -22,12 +21,19 @@ const fn rows_together(inputs: usize) -> usize {
     if inputs == super::FIVE { 4 } else { 2 }
 }
 
-/// Computes points of rows; `nx` is their length. What [`super::block::compute`] says of `at`
+/// Computes points of rows, of the last version or of one before it; `nx` is their length. What [`super::block::compute`] says of `at`
 /// holds here.
 pub(super) trait Rows<T, const INPUTS: usize> {
     /// # Safety
     /// Those of [`super::block::compute`].
-    unsafe fn one(&self, row: &Row<T, INPUTS>, nx: usize, at: Range<usize>, stores: Stores);
+    unsafe fn one(
+        &self,
+        row: &Row<T, INPUTS>,
+        nx: usize,
+        at: Range<usize>,
+        stores: Stores,
+        is_last: bool,
+    );
 
     /// Rows each of which lies south of the one before it.
     ///
@@ -39,6 +45,7 @@ pub(super) trait Rows<T, const INPUTS: usize> {
         nx: usize,
         at: Range<usize>,
         stores: Stores,
+        is_last: bool,
     );
 }
 
@@ -58,7 +65,7 @@ pub(super) struct Wavefront<'a, T, const INPUTS: usize, R> {
     begin: usize,
 }
 
-impl<'a, T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Wavefront<'a, T, INPUTS, R> {
+impl<'a, T: Real, const INPUTS: usize, R> Wavefront<'a, T, INPUTS, R> {
     const BLOCK: usize = slots::block(INPUTS);
     const LINE: usize = line(size_of::<T>());
 
@@ -200,13 +207,13 @@ impl<'a, T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Wavefront<'a, T, INPU
                     match together {
                         4 => {
                             let rows = [row(i, j), row(i + 1, j), row(i + 2, j), row(i + 3, j)];
-                            compute.neighbours(&rows, nx, columns.clone(), stores);
+                            compute.neighbours(&rows, nx, columns.clone(), stores, is_last);
                         }
                         2 => {
                             let rows = [row(i, j), row(i + 1, j)];
-                            compute.neighbours(&rows, nx, columns.clone(), stores);
+                            compute.neighbours(&rows, nx, columns.clone(), stores, is_last);
                         }
-                        _ => compute.one(&row(i, j), nx, columns.clone(), stores),
+                        _ => compute.one(&row(i, j), nx, columns.clone(), stores, is_last),
                     }
                 }
             }

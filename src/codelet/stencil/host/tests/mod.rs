@@ -1,9 +1,12 @@
 //! Every level and both kinds of stores against a plain loop, bit for bit.
 //!
 //! [`case`] lays a launch out in poisoned memory, runs it and compares every
-//! byte of that memory; here are the launches.
+//! byte of that memory. [`launches`] are of the kernels, without and with the largest change,
+//! which is compared, too. Here are the cases.
 
 mod case;
+mod changes;
+mod launches;
 mod superstep;
 
 use std::ops::Range;
@@ -12,7 +15,8 @@ use proptest::prelude::*;
 
 use super::{FIVE, SEVEN};
 use crate::codelet::host::{Level, Stores};
-use case::{Case, Point, check, check_dispatched};
+use case::{Case, Point};
+use launches::{check, check_dispatched};
 
 const ROW_LENGTHS: [usize; 17] = [
     3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 97, 1000, 4099,
@@ -202,6 +206,7 @@ fn any_case() -> impl Strategy<Value = (Case, u64)> {
             in_place,
             skew,
             seed,
+            special: None,
         };
         (case, cuts)
     })

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::case::{Case, Point, check_dispatched_superstep, check_superstep};
+use super::case::{Case, Point};
+use super::launches::{check_dispatched_superstep, check_superstep};
 use super::{FIVE, SEVEN, split};
 use crate::codelet::host::{Level, Stores};
 
@@ -16,7 +17,7 @@ fn check_all<T: Point, const INPUTS: usize>(case: &Case, threads: usize, cuts: [
 }
 
 /// Both precisions, in the dimensions that the case has.
-fn check(case: &Case, threads: usize, cuts: [usize; 3]) {
+pub(super) fn check(case: &Case, threads: usize, cuts: [usize; 3]) {
     if case.ny == 1 {
         check_all::<f64, FIVE>(case, threads, cuts);
         check_all::<f32, FIVE>(case, threads, cuts);
@@ -119,6 +120,7 @@ fn any_case() -> impl Strategy<Value = Case> {
                 in_place,
                 skew,
                 seed,
+                special: None,
             }
         },
     )
