@@ -1,7 +1,7 @@
 //! The codelet that also finds the largest change of a point, and the cells that it raises.
 
 use super::opencl::{GROUP, GROUP_3D, PLANES_PER_ITEM, ROWS_PER_ITEM};
-use super::{Dimensions, Precision, Rule, host};
+use super::{Dimensions, Precision, Rule, host, opencl};
 use crate::codelet::{Codelet, HostCode};
 
 /// The codelet of a stencil that also finds the largest change of a point.
@@ -12,7 +12,7 @@ pub fn changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> Code
     Codelet {
         name: format!("{}-changes", super::name(dimensions, precision, rule)).into(),
         host: Some(HostCode::Kernel(host::changes(dimensions, precision, rule))),
-        opencl: None,
+        opencl: Some(opencl::changes(dimensions, precision, rule)),
         library: None,
     }
 }
