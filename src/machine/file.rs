@@ -78,7 +78,9 @@ pub struct HostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_bandwidth: Option<f64>,
     /// Double-precision operations a second of all cores; when absent, kernels
-    /// are limited by memory alone. Single precision counts twice as fast.
+    /// are limited by memory alone. Single precision counts twice as fast. Measured
+    /// by a superstep of the 2-D stencil
+    /// ([`superstep_flops`](crate::codelet::stencil::superstep_flops)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<f64>,
     /// Time to dispatch a command on a pool of cores, before it starts.

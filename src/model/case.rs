@@ -57,7 +57,7 @@ impl StepWork {
 
     /// A superstep of so many steps of `workload`.
     pub fn of_superstep(workload: &dyn Grid, steps: u32) -> Self {
-        let flops = workload.superstep_flops();
+        let flops = workload.superstep_flops(steps);
         Self {
             superstep: (steps > 1).then_some(Superstep { steps, flops }),
             ..Self::of(workload)

@@ -132,8 +132,8 @@ pub trait Grid: Divisible {
     }
 
     /// Operations at a processor's peak rate that take as long as one operation of
-    /// [`Self::superstep`], which memory does not bind.
-    fn superstep_flops(&self) -> f64 {
+    /// [`Self::superstep`] with so many steps, which memory does not bind.
+    fn superstep_flops(&self, _steps: u32) -> f64 {
         1.0
     }
 

@@ -47,6 +47,8 @@ pub fn measure(
     progress(&device.name, "stencils");
     let efficiency = probe.efficiencies(queue, (from, to), memory.bytes, memory_bandwidth)?;
 
+    let flops = probe.superstep(queue, (from, to), memory.bytes)?;
+
     progress(&device.name, "launch overhead and completion latency");
     let short = probe.copy(from, to, device.compute_units.into(), 16);
     let launch_overhead_ns = probe.row(queue, &copy, &short)?.period;
@@ -65,7 +67,7 @@ pub fn measure(
         // A single core beats all of them only by a measurement's error.
         core_bandwidth: core_bandwidth.min(memory_bandwidth),
         bus_bandwidth: None,
-        flops: None,
+        flops,
         launch_overhead_ns,
         completion_latency_ns,
         efficiency,

@@ -1,15 +1,19 @@
-//! Measures the fraction of a copy's bandwidth that the stencils reach.
+//! Measures the fraction of a copy's bandwidth that the stencils reach, and the operations a
+//! second where memory does not bind.
 
 use std::collections::BTreeMap;
 
 use super::MeasureError;
 use super::figures::rounded;
 use super::probe::{Probe, UNIT};
-use crate::codelet::Memory;
 use crate::codelet::stencil::Precision;
+use crate::codelet::{Cost, Memory, Value};
 use crate::runtime::{Command, Launch, QueueId};
 use crate::workload::stencil::Stencil;
 use crate::workload::{Divisible, Grid, Ring};
+
+/// Steps at once, so many that memory does not bind.
+const SUPERSTEP: u32 = 16;
 
 impl Probe<'_> {
     /// The fraction of `bandwidth` that each stencil reaches on grids of
@@ -42,6 +46,40 @@ impl Probe<'_> {
             table.insert(family.to_owned(), rounded(rate / bandwidth));
         }
         Ok(table)
+    }
+
+    /// Operations a second of all cores in caches, by a superstep of a grid of `bytes` bytes in
+    /// host memory; `None` if that is too small for one.
+    pub fn superstep(
+        &mut self,
+        queue: QueueId,
+        (from, to): (Memory, Memory),
+        bytes: u64,
+    ) -> Result<Option<f64>, MeasureError> {
+        let Some(stencil) = grid(bytes) else {
+            return Ok(None);
+        };
+        let Some(codelet) = stencil.superstep() else {
+            return Ok(None);
+        };
+        let (units, steps) = (stencil.units(), SUPERSTEP);
+        let ring = |memory| Ring {
+            memory,
+            slots: units,
+            unit: 0,
+            slot: 0,
+        };
+        let mut args = stencil.args(0..units, &ring(from), &ring(to));
+        args.push(Value::U32(steps));
+        let cost = stencil.cost(&(0..units));
+        let flops = stencil.superstep_flops(steps) * f64::from(steps) * cost.flops;
+        let command = Command::Launch(Launch {
+            codelet,
+            units: 0..units,
+            args,
+            cost: Cost { flops, ..cost },
+        });
+        Ok(Some(rounded(self.rate(queue, &command, flops)?)))
     }
 }
 

@@ -71,6 +71,9 @@ fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: 
     near("memory", a.memory_bandwidth, b.memory_bandwidth);
     near("shared", a.shared(), b.shared());
     near("core", a.core_bandwidth, b.core_bandwidth);
+    if let Some(flops) = b.flops {
+        near("flops", a.flops.unwrap_or(0.0), flops);
+    }
     near(
         "launch",
         a.launch_overhead_ns as f64,

@@ -337,8 +337,8 @@ impl Grid for Stencil {
         stencil::largest_change(self.precision, raised)
     }
 
-    fn superstep_flops(&self) -> f64 {
-        stencil::SUPERSTEP_FLOPS
+    fn superstep_flops(&self, steps: u32) -> f64 {
+        stencil::superstep_flops(dimensions(self.nz), steps)
     }
 
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]) -> Result<(), FirstVersionError> {

@@ -32,6 +32,7 @@ impl Node<'_> {
                 Some(_) => Tracing::Commands,
                 None => Tracing::None,
             },
+            tolerance: bands.tolerance,
             ..Options::of(supersteps)
         };
         let me = self.me().index();

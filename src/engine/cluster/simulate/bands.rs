@@ -159,6 +159,7 @@ impl<'w> Nodes<'w> {
             let part = (self.bands.workload, units[rank].clone(), others);
             let options = Options {
                 trace: self.tracing,
+                tolerance: self.bands.tolerance,
                 ..Options::of(supersteps)
             };
             let opened = Session::open(

@@ -182,7 +182,7 @@ impl GridForm<'_> {
             args,
             // The grid is read and written once; between the steps it is in the caches.
             cost: Cost {
-                flops: self.grid.superstep_flops() * flops.sum::<f64>(),
+                flops: self.grid.superstep_flops(stages.len() as u32) * flops.sum::<f64>(),
                 bytes: context.workload.cost(units).bytes,
             },
             units: units.clone(),
