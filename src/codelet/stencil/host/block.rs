@@ -159,6 +159,9 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
                 }
                 for h in 0..ROWS {
                     let to = first.to.add(offsets[h]);
+                    // The vector that was here. Later than it was computed, since fewer
+                    // registers are needed now.
+                    rule.watch(before[h], results[h]);
                     if STREAM {
                         results[h].stream(to);
                     } else {

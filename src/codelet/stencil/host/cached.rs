@@ -110,6 +110,7 @@ unsafe fn vectorised<V: Lanes, const INPUTS: usize, const ROWS: usize, const STR
             }
             for h in 0..ROWS {
                 let to = rows[h].to.add(x);
+                rule.watch(here[h], results[h]);
                 if STREAM {
                     results[h].stream(to);
                 } else {

@@ -56,11 +56,17 @@ pub(super) trait FromArguments {
 /// A [`Rule`] for as many points as a vector has.
 #[cfg(target_arch = "x86_64")]
 pub(super) trait VectorRule<V: Lanes, const INPUTS: usize> {
-    /// The next versions of neighbouring points, which it watches.
+    /// The next versions of neighbouring points.
     ///
     /// # Safety
     /// That of [`Lanes`].
-    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V;
+    unsafe fn vector(&self, around: &Around<V, INPUTS>) -> V;
+
+    /// Watches neighbouring points whose next versions were computed.
+    ///
+    /// # Safety
+    /// That of [`Lanes`].
+    unsafe fn watch(&mut self, present: V, next: V);
 
     /// Passes on what was seen of the points.
     ///
@@ -116,7 +122,7 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Mean<T> {
 #[cfg(target_arch = "x86_64")]
 impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Mean<V> {
     #[inline(always)]
-    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V {
+    unsafe fn vector(&self, around: &Around<V, INPUTS>) -> V {
         let Around { rows, west, east } = around;
         // SAFETY: the caller's contract.
         unsafe {
@@ -129,6 +135,9 @@ impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Mean<V> {
             cross.add(centre).mul(self.0)
         }
     }
+
+    #[inline(always)]
+    unsafe fn watch(&mut self, _: V, _: V) {}
 
     #[inline(always)]
     unsafe fn finish(self) {}
@@ -201,7 +210,7 @@ impl<T: Real, const INPUTS: usize> Rule<T, INPUTS> for Weighted<T, INPUTS> {
 #[cfg(target_arch = "x86_64")]
 impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Weighted<V, INPUTS> {
     #[inline(always)]
-    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V {
+    unsafe fn vector(&self, around: &Around<V, INPUTS>) -> V {
         let Around { rows, west, east } = around;
         let of = &self.0;
         // SAFETY: the caller's contract.
@@ -218,6 +227,9 @@ impl<V: Lanes, const INPUTS: usize> VectorRule<V, INPUTS> for Weighted<V, INPUTS
             sides.add(rows[0].mul(of.rows[0]))
         }
     }
+
+    #[inline(always)]
+    unsafe fn watch(&mut self, _: V, _: V) {}
 
     #[inline(always)]
     unsafe fn finish(self) {}

@@ -105,14 +105,15 @@ impl<V: Lanes, const INPUTS: usize, R: VectorRule<V, INPUTS>> VectorRule<V, INPU
     for WatchedVectors<'_, V, R>
 {
     #[inline(always)]
-    unsafe fn vector(&mut self, around: &Around<V, INPUTS>) -> V {
+    unsafe fn vector(&self, around: &Around<V, INPUTS>) -> V {
         // SAFETY: the caller's contract.
-        unsafe {
-            let next = self.rule.vector(around);
-            let change = next.sub(around.rows[0]).magnitude();
-            self.lanes = self.lanes.larger(change);
-            next
-        }
+        unsafe { self.rule.vector(around) }
+    }
+
+    #[inline(always)]
+    unsafe fn watch(&mut self, present: V, next: V) {
+        // SAFETY: the caller's contract.
+        unsafe { self.lanes = self.lanes.larger(next.sub(present).magnitude()) }
     }
 
     #[inline(always)]
