@@ -84,9 +84,9 @@ static inline void keep_change(CELL most, __local CELL *of_items, __global CELL 
         + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
     of_items[item] = most;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (size_t half = GROUP_ITEMS / 2; half > 0; half /= 2) {
-        if (item < half)
-            of_items[item] = max(of_items[item], of_items[item + half]);
+    for (size_t apart = GROUP_ITEMS / 2; apart > 0; apart /= 2) {
+        if (item < apart)
+            of_items[item] = max(of_items[item], of_items[item + apart]);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (item == 0) {
