@@ -148,7 +148,12 @@ fn compare<'a>(
         Some(list) if !list.contains(&Strategy::Pdawl) => args.model.unused("--strategies")?,
         _ => args.model.choice(),
     };
-    let mut session = Session::open(&args.machine, request(stop)?, false, choice)?;
+    // All strategies have the same steps between two barriers: those of an only one.
+    let only = given.and_then(|list| match list.as_slice() {
+        [strategy] => Some(strategy),
+        _ => None,
+    });
+    let mut session = Session::open(&args.machine, request(stop)?, false, choice, only)?;
     let list = match &args.strategies {
         Some(Strategies(list)) => list.clone(),
         None => session.strategies(),

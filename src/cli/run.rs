@@ -607,7 +607,8 @@ impl Options {
         request: impl FnOnce() -> Result<WorkloadRequest<'a>, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
-        let mut session = Session::open(&self.machine, request()?, self.verify, choice.model)?;
+        let (model, asked) = (choice.model, choice.strategy);
+        let mut session = Session::open(&self.machine, request()?, self.verify, model, asked)?;
         if self.files.wanted() {
             session.trace_commands();
         }

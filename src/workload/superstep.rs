@@ -130,17 +130,17 @@ mod tests {
     #[test]
     fn a_superstep_ends_with_each_period() {
         let all = Supersteps::new(23, 4).with_period(10);
-        let lengths = |of: Supersteps| (0..of.count()).map(move |n| of.length(n));
-        assert_eq!(lengths(all).collect::<Vec<_>>(), [4, 4, 2, 4, 4, 2, 3]);
+        let each = |of: Supersteps| (0..of.count()).map(move |n| of.length(n));
+        assert_eq!(each(all).collect::<Vec<_>>(), [4, 4, 2, 4, 4, 2, 3]);
         let ends: Vec<u32> = (0..all.count()).filter(|n| all.ends_period(*n)).collect();
         assert_eq!(ends, [2, 5, 6]);
         // The periods are those of the whole run.
         let left = all.after(1).after(3);
         assert_eq!((left.steps(), left.done(2)), (9, 6));
-        assert_eq!(lengths(left).collect::<Vec<_>>(), [4, 2, 3]);
+        assert_eq!(each(left).collect::<Vec<_>>(), [4, 2, 3]);
         assert!(left.ends_period(1) && !left.ends_period(0));
         let short = Supersteps::new(7, 5).with_period(2);
-        assert_eq!(lengths(short).collect::<Vec<_>>(), [2, 2, 2, 1]);
+        assert_eq!(each(short).collect::<Vec<_>>(), [2, 2, 2, 1]);
         assert_eq!(Supersteps::new(u32::MAX, 2).count(), 1 << 31);
     }
 }

@@ -13,6 +13,9 @@ const WORTH_ENDING: f64 = 2.0;
 /// Part of a step that starting chunks may take.
 const COSTLY: f64 = 0.04;
 
+/// Most chunks a step of a device that computes in host memory.
+pub const POOL_CHUNKS: u64 = 8;
+
 /// A device's granularity: several chunks a step, fewer where earlier steps show that
 /// starting a chunk takes long beside its work.
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ impl Granularity {
     /// can be corrected within the step. A device that streams gains from many small
     /// ones: the first chunk's write and the last one's read overlap with nothing.
     pub fn new(streams: bool, min_chunk: u64) -> Self {
-        let (most, fewest) = if streams { (24, 6) } else { (8, 2) };
+        let (most, fewest) = if streams { (24, 6) } else { (POOL_CHUNKS, 2) };
         Self {
             most,
             fewest,

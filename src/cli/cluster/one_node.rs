@@ -86,7 +86,7 @@ pub fn divisible(
     noise: Option<f64>,
 ) -> Result<OneNode, Failure> {
     let args = MachineArgs::of_node(machine.clone(), noise);
-    let mut session = Session::open(&args, request, false, ModelChoice::Fitting)?;
+    let mut session = Session::open(&args, request, false, ModelChoice::Fitting, None)?;
     let strategy = session.strategy(None, false);
     let outcome = session.run(&strategy, interrupt::listen()?, &mut |_, _| {})?;
     if outcome.interrupted {

@@ -1,6 +1,7 @@
 //! Opens a session: the devices that the user asked for, and a workload that fits
 //! their memory.
 
+use pdawl::balance::Strategy;
 use pdawl::engine::corun;
 use pdawl::machine::Host;
 use pdawl::runtime::select::Selection;
@@ -17,7 +18,7 @@ use crate::cli::size::ByteSize;
 use crate::cli::workload::{PreparedWorkload, WorkloadRequest};
 
 impl Session {
-    /// Opens the devices.
+    /// Opens the devices, for runs by `strategy` if that is known.
     ///
     /// # Errors
     /// When there is no such machine or device, or the workload does not fit.
@@ -26,7 +27,9 @@ impl Session {
         request: WorkloadRequest,
         verify: bool,
         choice: ModelChoice,
+        strategy: Option<&Strategy>,
     ) -> Result<Self, Failure> {
+        let strategy = strategy.unwrap_or(&Strategy::Dawl);
         let named = match NamedMachine::of(args)? {
             // A model needs the machine's file for its predictions.
             None if choice != ModelChoice::None || request.plans_superstep() => {
@@ -53,9 +56,13 @@ impl Session {
         if let PreparedWorkload::Stencil(grid, stencil) = &mut workload
             && grid.is_auto()
         {
-            let devices = &machine.machine.devices;
-            let (chosen, note) =
-                superstep::choose(grid, stencil, file.as_ref(), devices, gpu_memory);
+            let choice = superstep::Choice {
+                file: file.as_ref(),
+                devices: &machine.machine.devices,
+                strategy,
+                gpu_memory,
+            };
+            let (chosen, note) = choice.make(grid, stencil);
             stream = chosen;
             planned = Some(note);
         }

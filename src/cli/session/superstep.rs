@@ -1,5 +1,6 @@
 //! The steps between two barriers, where the user leaves their number to pdawl.
 
+use pdawl::balance::Strategy;
 use pdawl::engine::corun::Stream;
 use pdawl::machine::{Device, MachineFile};
 use pdawl::model::planner::{physical, plan_supersteps};
@@ -8,45 +9,46 @@ use pdawl::workload::stencil::Stencil;
 
 use crate::cli::grid::Grid;
 
-/// Chooses them as the machine's file predicts, and how devices stream with them; with a note
-/// that says so, or why each step has a barrier instead.
-pub fn choose(
-    grid: &mut Grid,
-    stencil: &Stencil,
-    file: Option<&MachineFile>,
-    devices: &[Device],
-    gpu_memory: Option<u64>,
-) -> (Stream, String) {
-    match planned(grid, stencil, file, devices, gpu_memory) {
-        Ok((size, stream)) => {
-            grid.set_superstep(size);
-            let note = format!(
-                "--superstep auto: {size} of {} steps between two barriers, as the machine's \
-                 file predicts",
-                grid.steps
-            );
-            (stream, note)
-        }
-        Err(why) => {
-            grid.set_superstep(1);
-            let note = format!("--superstep auto: a barrier after each step, since {why}");
-            (Stream::default(), note)
-        }
-    }
+/// What the choice is made for.
+pub struct Choice<'a> {
+    pub file: Option<&'a MachineFile>,
+    pub devices: &'a [Device],
+    pub strategy: &'a Strategy,
+    pub gpu_memory: Option<u64>,
 }
 
-fn planned(
-    grid: &Grid,
-    stencil: &Stencil,
-    file: Option<&MachineFile>,
-    devices: &[Device],
-    gpu_memory: Option<u64>,
-) -> Result<(u32, Stream), String> {
-    let file = file.ok_or("no file describes this machine (pdawl machine save)")?;
-    let codelet = stencil.codelet();
-    let of = (codelet.name.as_ref(), stencil.fp64());
-    let candidates = physical(file, devices, of, gpu_memory).map_err(|error| error.to_string())?;
-    let plan = plan_supersteps(stencil, &candidates, grid.steps);
-    let (size, plan) = plan.ok_or("no device has enough memory")?;
-    Ok((size, plan.stream))
+impl Choice<'_> {
+    /// Chooses them as the machine's file predicts, and how devices stream with them; with a note
+    /// that says so, or why each step has a barrier instead.
+    pub fn make(&self, grid: &mut Grid, stencil: &Stencil) -> (Stream, String) {
+        match self.planned(grid, stencil) {
+            Ok((size, stream)) => {
+                grid.set_superstep(size);
+                let note = format!(
+                    "--superstep auto: {size} of {} steps between two barriers, as the machine's \
+                 file predicts",
+                    grid.steps
+                );
+                (stream, note)
+            }
+            Err(why) => {
+                grid.set_superstep(1);
+                let note = format!("--superstep auto: a barrier after each step, since {why}");
+                (Stream::default(), note)
+            }
+        }
+    }
+
+    fn planned(&self, grid: &Grid, stencil: &Stencil) -> Result<(u32, Stream), String> {
+        let file = self
+            .file
+            .ok_or("no file describes this machine (pdawl machine save)")?;
+        let codelet = stencil.codelet();
+        let of = (codelet.name.as_ref(), stencil.fp64());
+        let candidates =
+            physical(file, self.devices, of, self.gpu_memory).map_err(|error| error.to_string())?;
+        let plan = plan_supersteps(stencil, &candidates, self.strategy, grid.steps);
+        let (size, plan) = plan.ok_or("no device of the strategy has enough memory")?;
+        Ok((size, plan.stream))
+    }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use super::candidate::{CandidateDevice, MemoryKind};
 use super::contention::Flow;
+use crate::balance::dawl::granularity::POOL_CHUNKS;
+use crate::balance::fixed::STREAM_CHUNKS;
 use crate::balance::windows::more_launches;
 use crate::engine::corun::Stream;
 use crate::engine::corun::grid::{self, Beside, GridDivision};
@@ -27,7 +29,13 @@ pub struct ConfiguredDevice {
 
 #[derive(Clone, Copy)]
 enum Form {
-    Host { workers: u32, sockets: u32 },
+    Host {
+        workers: u32,
+        sockets: u32,
+        /// Most units of a chunk, and the number of chunks into which a balancer cuts a part.
+        longest: u64,
+        chunks: u64,
+    },
     Discrete(GridDivision),
 }
 
@@ -57,11 +65,19 @@ impl ConfiguredDevice {
                 Form::Host {
                     workers,
                     sockets: workers.div_ceil(socket).clamp(1, host.sockets.max(1)),
+                    longest: work.units,
+                    chunks: POOL_CHUNKS,
                 }
             }
             MemoryKind::HostShared => Form::Host {
                 workers: candidate.compute_units,
                 sockets: 1,
+                // It has no kernel of a whole superstep, and goes through it step by step.
+                longest: match work.superstep {
+                    Some(_) => grid::scratch_chunk(work.units, work.unit_bytes, &beside(work)),
+                    None => work.units,
+                },
+                chunks: POOL_CHUNKS,
             },
             MemoryKind::Discrete { limit, .. } if let Some(matrix) = &work.matrix => {
                 let number = work.number_bytes();
@@ -89,6 +105,25 @@ impl ConfiguredDevice {
         };
         let time = Arc::clone(&candidate.time);
         Some(Self { time, form })
+    }
+
+    /// Hands out what a pool computes of a step as far as possible at once.
+    pub fn at_once(self) -> Self {
+        let form = match self.form {
+            Form::Host {
+                workers,
+                sockets,
+                longest,
+                ..
+            } => Form::Host {
+                workers,
+                sockets,
+                longest,
+                chunks: 1,
+            },
+            discrete => discrete,
+        };
+        Self { form, ..self }
     }
 
     /// Changes the chunks that are streamed, up to the length of the buffers.
@@ -130,10 +165,19 @@ impl ConfiguredDevice {
     }
 
     /// Units of the shortest chunk, as a run has it.
-    pub fn least_chunk(&self, unit_bytes: u64) -> u64 {
-        match self.form {
-            Form::Host { workers, .. } => least_host_chunk(unit_bytes, workers),
-            Form::Discrete(division) => least_streamed_chunk(unit_bytes, division.chunk),
+    pub fn least_chunk(&self, work: &StepWork) -> u64 {
+        let (least, longest) = match self.form {
+            Form::Host {
+                workers, longest, ..
+            } => (least_host_chunk(work.unit_bytes, workers), longest),
+            Form::Discrete(division) => (
+                least_streamed_chunk(work.unit_bytes, division.chunk),
+                division.chunk,
+            ),
+        };
+        match work.superstep {
+            Some(_) => least.max(grid::least_chunk(&beside(work)).min(longest)),
+            None => least,
         }
     }
 
@@ -144,19 +188,30 @@ impl ConfiguredDevice {
     /// The grid of `held` and `pooled` units by itself.
     pub fn case(&self, work: &StepWork, held: u64, pooled: u64) -> Case {
         let units = held + pooled;
+        // Chunks of a superstep have halos, so their length counts; other steps are predicted
+        // with the longest ones.
+        let cut = |longest: u64, chunks: u64| match work.superstep {
+            Some(_) => longest.min(pooled.div_ceil(chunks).max(self.least_chunk(work))),
+            None => longest,
+        };
         let part = match self.form {
-            Form::Host { workers, sockets } => DevicePart::Host {
+            Form::Host {
+                workers,
+                sockets,
+                longest,
+                chunks,
+            } => DevicePart::Host {
                 workers,
                 sockets,
                 units,
-                chunk: units,
+                chunk: cut(longest, chunks).min(units),
             },
             Form::Discrete(division) => DevicePart::Discrete {
                 held,
                 // More slots are useless for so few units.
                 slots: division.slots.min(2 * units + 3),
                 streamed: pooled,
-                chunk: division.chunk,
+                chunk: cut(division.chunk, STREAM_CHUNKS),
                 queues: division.queues,
                 solo: pooled == 0,
             },

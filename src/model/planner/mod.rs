@@ -12,6 +12,7 @@
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
 //!   when devices turn out slower;
 //! * [`plan_supersteps`] chooses the steps between two barriers;
+//! * `shares` follows strategies whose shares never change;
 //! * [`plan`] also searches what is fixed for a run; [`predict_run`] predicts how long
 //!   a run takes.
 //!
@@ -26,6 +27,7 @@ mod divide;
 mod modelled;
 mod run;
 mod search;
+mod shares;
 mod step;
 mod step_model;
 mod superstep;
@@ -37,7 +39,7 @@ pub use candidate::{CandidateDevice, MemoryKind};
 pub use configured::ConfiguredDevice;
 pub use modelled::{CandidateError, ModelledMachine, physical};
 pub use run::{PredictedStrategy, RunPrediction, predict_run};
-pub use search::{plan, plan_with_all_cores};
+pub use search::{plan, plan_by, plan_with_all_cores};
 pub use step::StepPlanner;
 pub use superstep::plan_supersteps;
 

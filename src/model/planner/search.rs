@@ -1,10 +1,11 @@
 //! The search for what is fixed for a run: workers of pools, chunks and queues of
 //! streams.
 
-use super::RunPlan;
 use super::candidate::{CandidateDevice, MemoryKind};
 use super::configured::ConfiguredDevice;
 use super::step::StepPlanner;
+use super::{RunPlan, shares};
+use crate::balance::Strategy;
 use crate::balance::pdawl::{Forecast, Planner};
 use crate::engine::corun::Stream;
 use crate::model::case::StepWork;
@@ -28,58 +29,88 @@ struct Choice {
     stream: Stream,
 }
 
+/// What is to be planned: the work, the devices that may take part, and the strategy if its
+/// shares never change. Other strategies look for the best shares.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    work: &'a StepWork,
+    candidates: &'a [CandidateDevice],
+    fixed: Option<&'a Strategy>,
+}
+
 /// Plans a run of `work` on `candidates`. `None` if no device can do anything.
 pub fn plan(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> {
     let is_pool = |candidate: &CandidateDevice| candidate.memory == MemoryKind::HostPool;
-    planned(work, candidates, is_pool)
+    let question = Question {
+        work,
+        candidates,
+        fixed: None,
+    };
+    question.planned(is_pool)
 }
 
 /// Plans a run with all cores of the pools, where the user has chosen these.
 pub fn plan_with_all_cores(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> {
-    planned(work, candidates, |_| false)
+    plan_by(&Strategy::Dawl, work, candidates)
 }
 
-/// Plans a run, with fewer workers of the candidates that `may_shrink`.
-fn planned(
+/// Plans a run by a strategy with all cores of the pools. `None` if no device can do
+/// anything, or one that the strategy needs is missing.
+pub fn plan_by(
+    strategy: &Strategy,
     work: &StepWork,
     candidates: &[CandidateDevice],
-    may_shrink: impl Fn(&CandidateDevice) -> bool,
 ) -> Option<RunPlan> {
-    let everything = Choice {
-        workers: candidates.iter().map(|m| m.compute_units).collect(),
-        stream: Stream::default(),
+    let question = Question {
+        work,
+        candidates,
+        fixed: Some(strategy).filter(|strategy| shares::are_fixed(strategy)),
     };
-    let mut best = Found::of(work, candidates, everything)?;
-    for pool in (0..candidates.len()).filter(|d| may_shrink(&candidates[*d])) {
-        let fewer = fewer_workers(candidates[pool].compute_units);
-        let choices = fewer.into_iter().map(|workers| {
-            let mut choice = best.choice.clone();
-            choice.workers[pool] = workers;
-            choice
-        });
-        // A run cannot get back cores that it left out, so the gain must exceed the
-        // model's error.
-        let worth_it = WORTH_IT.min(1.0 - candidates[pool].time.spread());
-        best = best.clone().or_better(work, candidates, choices, worth_it);
-    }
-    if best.streams() {
-        let chunks = CHUNK_BYTES.map(|bytes| (bytes / work.unit_bytes).max(1));
-        for stream in [
-            chunks
-                .map(|chunk| (Some(chunk), best.choice.stream.queues))
-                .to_vec(),
-            QUEUES.map(|queues| (None, Some(queues))).to_vec(),
-        ] {
-            let choices = stream.into_iter().map(|(chunk, queues)| {
+    question.planned(|_| false)
+}
+
+impl Question<'_> {
+    /// Plans a run, with fewer workers of the candidates that `may_shrink`.
+    fn planned(&self, may_shrink: impl Fn(&CandidateDevice) -> bool) -> Option<RunPlan> {
+        let Self {
+            work, candidates, ..
+        } = *self;
+        let everything = Choice {
+            workers: candidates.iter().map(|m| m.compute_units).collect(),
+            stream: Stream::default(),
+        };
+        let mut best = Found::of(self, everything)?;
+        for pool in (0..candidates.len()).filter(|d| may_shrink(&candidates[*d])) {
+            let fewer = fewer_workers(candidates[pool].compute_units);
+            let choices = fewer.into_iter().map(|workers| {
                 let mut choice = best.choice.clone();
-                choice.stream.chunk = chunk.or(choice.stream.chunk);
-                choice.stream.queues = queues;
+                choice.workers[pool] = workers;
                 choice
             });
-            best = best.clone().or_better(work, candidates, choices, WORTH_IT);
+            // A run cannot get back cores that it left out, so the gain must exceed the
+            // model's error.
+            let worth_it = WORTH_IT.min(1.0 - candidates[pool].time.spread());
+            best = best.clone().or_better(self, choices, worth_it);
         }
+        if best.streams() {
+            let chunks = CHUNK_BYTES.map(|bytes| (bytes / work.unit_bytes).max(1));
+            for stream in [
+                chunks
+                    .map(|chunk| (Some(chunk), best.choice.stream.queues))
+                    .to_vec(),
+                QUEUES.map(|queues| (None, Some(queues))).to_vec(),
+            ] {
+                let choices = stream.into_iter().map(|(chunk, queues)| {
+                    let mut choice = best.choice.clone();
+                    choice.stream.chunk = chunk.or(choice.stream.chunk);
+                    choice.stream.queues = queues;
+                    choice
+                });
+                best = best.clone().or_better(self, choices, WORTH_IT);
+            }
+        }
+        Some(best.into_plan(candidates))
     }
-    Some(best.into_plan(candidates))
 }
 
 /// Numbers of workers below `cores`, the greatest first: it wins among equally good
@@ -103,13 +134,24 @@ struct Found {
 }
 
 impl Found {
-    fn of(work: &StepWork, candidates: &[CandidateDevice], choice: Choice) -> Option<Self> {
+    fn of(question: &Question, choice: Choice) -> Option<Self> {
+        let Question {
+            work,
+            candidates,
+            fixed,
+        } = *question;
         let workers = configured(work, candidates, &choice.workers, choice.stream)?;
-        let planner = StepPlanner::new(*work, workers);
-        let forecast = planner.forecast(&vec![1.0; candidates.len()])?;
+        let (workers, forecast) = match fixed {
+            Some(strategy) => shares::divided(strategy, work, candidates, workers).ok()?,
+            None => {
+                let planner = StepPlanner::new(*work, workers);
+                let forecast = planner.forecast(&vec![1.0; candidates.len()])?;
+                (planner.workers().to_vec(), forecast)
+            }
+        };
         Some(Self {
             choice,
-            workers: planner.workers().to_vec(),
+            workers,
             forecast,
         })
     }
@@ -118,15 +160,14 @@ impl Found {
     /// time.
     fn or_better(
         self,
-        work: &StepWork,
-        candidates: &[CandidateDevice],
+        question: &Question,
         choices: impl Iterator<Item = Choice>,
         worth_it: f64,
     ) -> Self {
         let seconds = |found: &Self| found.forecast.step_seconds;
         let others = choices
             .filter(|choice| *choice != self.choice)
-            .filter_map(|choice| Self::of(work, candidates, choice));
+            .filter_map(|choice| Self::of(question, choice));
         let best = others.min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         match best {
             Some(best) if seconds(&best) < worth_it * seconds(&self) => best,

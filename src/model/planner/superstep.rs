@@ -1,7 +1,8 @@
 //! The number of steps between two barriers with which a run ends soonest.
 
 use super::candidate::CandidateDevice;
-use super::{RunPlan, plan_with_all_cores};
+use super::{RunPlan, plan_by};
+use crate::balance::Strategy;
 use crate::model::case::StepWork;
 use crate::workload::{Grid, Supersteps};
 
@@ -9,16 +10,19 @@ use crate::workload::{Grid, Supersteps};
 /// computed twice is certain, and what is saved is not.
 const WORTH_IT: f64 = 0.99;
 
-/// Plans a run of so many steps of a grid: the steps between two barriers, and the plan of a
-/// superstep of them. `None` if no device can do anything.
+/// Plans a run of steps of a grid by a strategy: the steps between two barriers, as many as the
+/// supersteps' period allows, and the plan of a superstep of them. `None` if no device can do
+/// anything, or one that the strategy needs is missing.
 pub fn plan_supersteps(
     grid: &dyn Grid,
     candidates: &[CandidateDevice],
-    steps: u32,
+    strategy: &Strategy,
+    steps: Supersteps,
 ) -> Option<(u32, RunPlan)> {
-    let mut best = of(grid, candidates, Supersteps::new(steps, 1))?;
-    for size in sizes(steps) {
-        let Some(other) = of(grid, candidates, Supersteps::new(steps, size)) else {
+    let of = |size| of(grid, candidates, strategy, steps.with_size(size));
+    let mut best = of(1)?;
+    for size in sizes(steps.period()) {
+        let Some(other) = of(size) else {
             continue;
         };
         let worth_it = if best.1 == 1 { WORTH_IT } else { 1.0 };
@@ -33,19 +37,22 @@ pub fn plan_supersteps(
 fn of(
     grid: &dyn Grid,
     candidates: &[CandidateDevice],
+    strategy: &Strategy,
     supersteps: Supersteps,
 ) -> Option<(f64, u32, RunPlan)> {
     let seconds = |steps: u32| {
-        let plan = plan_with_all_cores(&StepWork::of_superstep(grid, steps), candidates)?;
+        let plan = plan_by(strategy, &StepWork::of_superstep(grid, steps), candidates)?;
         Some((plan.forecast.step_seconds, plan))
     };
-    let count = supersteps.count();
     let (first, plan) = seconds(supersteps.size())?;
-    let last = match supersteps.length(count - 1) {
-        steps if steps == supersteps.size() => first,
-        steps => seconds(steps)?.0,
-    };
-    let all = f64::from(count - 1) * first + last;
+    let mut all = 0.0;
+    for (length, count) in supersteps.lengths() {
+        let each = match length == supersteps.size() {
+            true => first,
+            false => seconds(length)?.0,
+        };
+        all += f64::from(count) * each;
+    }
     Some((all, supersteps.size(), plan))
 }
 
@@ -105,7 +112,7 @@ mod tests {
     fn a_grid_that_is_streamed_has_longer_supersteps() {
         let of = |memory| {
             let gpu = &candidates("h200", memory)[1..];
-            plan_supersteps(&grid(16_384), gpu, 32).expect("a plan")
+            plan_supersteps(&grid(16_384), gpu, &Strategy::Dawl, 32).expect("a plan")
         };
         let (little, plan) = of(512 << 20);
         assert!((8..=32).contains(&little), "{little}");

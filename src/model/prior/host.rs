@@ -8,8 +8,12 @@ use crate::model::descriptors::{DeviceFigures, HostFigures};
 /// Chunks that are under way at once: one runs, one follows.
 const LANES: f64 = 2.0;
 
-/// The busy workers of a pool while a chunk of `units` runs by itself.
+/// The busy workers of a pool while a chunk of `units` runs by itself. A superstep is not cut
+/// at units, and all of them take part.
 fn busy(case: &Case, units: u64, workers: u32) -> f64 {
+    if case.work.superstep.is_some() {
+        return f64::from(workers);
+    }
     tiles(&case.work, units, workers).busy(workers as usize) as f64
 }
 
@@ -38,9 +42,14 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
         Some(Superstep { steps, flops }) => f64::from(steps) * flops * case.work.unit_flops,
         None => case.work.unit_flops,
     };
+    // Two chunks both compute what lies beside the cut between them.
+    let twice = match chunks > 1.0 {
+        true => case.work.computed(chunk, 2) as f64 / case.work.computed(chunk, 0) as f64,
+        false => 1.0,
+    };
     let compute = |units: f64, busy: f64| {
         let part = busy / f64::from(host.cores.max(1));
-        host.flops.map_or(0.0, |all| units * flops / (all * part))
+        (host.flops).map_or(0.0, |all| twice * units * flops / (all * part))
     };
     let memory = |units: f64, busy: f64| {
         let reached = (busy * host.core_bandwidth).min(host.bandwidth) * host.efficiency;

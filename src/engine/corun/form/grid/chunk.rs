@@ -22,6 +22,13 @@ const SCRATCH_BYTES: u64 = 8 << 20;
 /// done twice.
 const SCRATCH_HALOS: u64 = 8;
 
+/// Most units of a chunk of a device that computes in host memory step by step, of so many
+/// units of so many bytes.
+pub fn scratch_chunk(units: u64, unit_bytes: u64, beside: &Beside) -> u64 {
+    let least = SCRATCH_HALOS * beside.superstep;
+    (SCRATCH_BYTES / unit_bytes).max(least).clamp(1, units)
+}
+
 /// Allocates buffers in host memory for the chunks of a device that computes there step by
 /// step, and limits its chunks to their length.
 pub(super) fn scratch(
@@ -30,8 +37,7 @@ pub(super) fn scratch(
     beside: &Beside,
     space: &mut Space,
 ) -> Result<Vec<StreamBuffers>, CorunError> {
-    let least = SCRATCH_HALOS * beside.superstep;
-    let chunk = (SCRATCH_BYTES / unit_bytes).max(least).clamp(1, units);
+    let chunk = scratch_chunk(units, unit_bytes, beside);
     space.longest_chunk = Some(chunk);
     let mut ring = |slots: u64| -> Result<Ring, CorunError> {
         Ok(Ring {

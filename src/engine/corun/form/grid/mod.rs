@@ -25,6 +25,7 @@ pub mod ring;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+pub use chunk::scratch_chunk;
 pub use division::{GridDivision, WINDOW_FRACTION};
 pub use ring::{Beside, HeldRing, counted};
 
@@ -56,6 +57,11 @@ pub const LEAD: usize = 1 + SERIES;
 /// A chunk of a superstep has at least so many of its halos, if there is a choice: a quarter of
 /// what it computes is done twice then.
 const LEAST_HALOS: u64 = 4;
+
+/// Units of the shortest chunk of a superstep, if there is a choice.
+pub fn least_chunk(beside: &Beside) -> u64 {
+    LEAST_HALOS * beside.superstep
+}
 
 /// A grid in a run.
 pub(super) struct GridForm<'a> {
@@ -161,7 +167,7 @@ impl<'a> GridForm<'a> {
         let mut scratch = Vec::new();
         for (device, space) in runtime.devices().to_vec().iter().zip(&mut spaces) {
             if supersteps.size() > 1 {
-                space.least_chunk = LEAST_HALOS * beside.superstep;
+                space.least_chunk = least_chunk(&beside);
             }
             let is_host = space.capacity.is_none();
             let at_once = grid
