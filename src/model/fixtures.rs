@@ -29,6 +29,7 @@ pub struct Trial<'a> {
     pub gpu_memory: Option<u64>,
     pub stream: Stream,
     pub steps: u32,
+    pub superstep: u32,
 }
 
 impl<'a> Trial<'a> {
@@ -40,6 +41,7 @@ impl<'a> Trial<'a> {
             gpu_memory: None,
             stream: Stream::default(),
             steps: 3,
+            superstep: 1,
         }
     }
 
@@ -56,7 +58,7 @@ impl<'a> Trial<'a> {
         };
         let mut sim = Sim::new(self.machine, options).unwrap();
         let options = Options {
-            superstep: 1,
+            superstep: self.superstep,
             tolerance: None,
             steps: self.steps,
             gpu_memory: self.gpu_memory,
