@@ -27,6 +27,9 @@ pub struct HostFigures {
     pub bandwidth: f64,
     /// Bytes a second of host memory that transfers share with the cores.
     pub shared_bandwidth: f64,
+    /// Bytes a second of all transfers between host memory and devices together; `None`
+    /// where only links limit them.
+    pub bus: Option<f64>,
     /// Bytes a second of a copy by one core.
     pub core_bandwidth: f64,
     /// Operations a second of all cores, in the codelet's precision.
@@ -87,6 +90,11 @@ impl Descriptors {
 }
 
 impl HostFigures {
+    /// Bytes a second that all transfers together reach at most; infinite without a bus.
+    pub fn transfers(&self) -> f64 {
+        self.bus.unwrap_or(f64::INFINITY)
+    }
+
     fn of(host: &HostSpec, codelet: &str, fp64: bool) -> Self {
         // Single precision counts twice as fast.
         let flops = |rate: f64| if fp64 { rate } else { 2.0 * rate };
@@ -99,6 +107,7 @@ impl HostFigures {
             memory: host.memory,
             bandwidth: host.memory_bandwidth,
             shared_bandwidth: host.shared(),
+            bus: host.bus_bandwidth,
             core_bandwidth: host.core_bandwidth,
             flops: host.flops.map(flops),
             launch_seconds: seconds(host.launch_overhead_ns),

@@ -30,6 +30,7 @@ pub struct Trial<'a> {
     pub gpu_memory: Option<u64>,
     pub stream: Stream,
     pub steps: u32,
+    pub superstep: u32,
 }
 
 impl<'a> Trial<'a> {
@@ -41,6 +42,7 @@ impl<'a> Trial<'a> {
             gpu_memory: None,
             stream: Stream::default(),
             steps: 3,
+            superstep: 1,
         }
     }
 
@@ -58,7 +60,7 @@ impl<'a> Trial<'a> {
         let mut sim = Sim::new(self.machine, options).unwrap();
         let options = Options {
             tolerance: None,
-            supersteps: Supersteps::new(self.steps, 1),
+            supersteps: Supersteps::new(self.steps, self.superstep),
             gpu_memory: self.gpu_memory,
             stream: self.stream,
             verify: false,

@@ -40,6 +40,14 @@ impl Supersteps {
         }
     }
 
+    /// The same in supersteps of so many steps, as far as the period allows.
+    pub fn with_size(self, size: u32) -> Self {
+        Self {
+            size: size.clamp(1, self.period),
+            ..self
+        }
+    }
+
     /// At most so many steps of them, at least 1.
     pub fn at_most(&self, steps: u32) -> Self {
         Self {
@@ -80,6 +88,19 @@ impl Supersteps {
     /// Steps of a superstep.
     pub fn length(&self, superstep: u32) -> u32 {
         self.done(superstep + 1) - self.done(superstep)
+    }
+
+    /// The lengths of the whole run's supersteps, and how many have each.
+    pub fn lengths(&self) -> impl Iterator<Item = (u32, u32)> {
+        let (periods, rest) = (self.all / self.period, self.all % self.period);
+        let cut = |steps: u32, times: u32| {
+            [
+                (self.size, steps / self.size * times),
+                (steps % self.size, times),
+            ]
+        };
+        let both = cut(self.period, periods).into_iter().chain(cut(rest, 1));
+        both.filter(|(length, count)| *length > 0 && *count > 0)
     }
 
     /// Steps that are done once so many supersteps are.
@@ -139,6 +160,8 @@ mod tests {
         assert_eq!((left.steps(), left.done(2)), (9, 6));
         assert_eq!(each(left).collect::<Vec<_>>(), [4, 2, 3]);
         assert!(left.ends_period(1) && !left.ends_period(0));
+        let lengths = all.lengths().collect::<Vec<_>>();
+        assert_eq!(lengths, [(4, 4), (2, 2), (3, 1)]);
         let short = Supersteps::new(7, 5).with_period(2);
         assert_eq!(each(short).collect::<Vec<_>>(), [2, 2, 2, 1]);
         assert_eq!(Supersteps::new(u32::MAX, 2).count(), 1 << 31);

@@ -47,7 +47,7 @@ impl Choice<'_> {
         let of = (codelet.name.as_ref(), stencil.fp64());
         let candidates =
             physical(file, self.devices, of, self.gpu_memory).map_err(|error| error.to_string())?;
-        let plan = plan_supersteps(stencil, &candidates, self.strategy, grid.steps);
+        let plan = plan_supersteps(stencil, &candidates, self.strategy, grid.supersteps());
         let (size, plan) = plan.ok_or("no device of the strategy has enough memory")?;
         Ok((size, plan.stream))
     }

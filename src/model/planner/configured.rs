@@ -227,9 +227,9 @@ impl ConfiguredDevice {
     }
 
     /// Seconds of a step with these units, while host kernels or transfers run at
-    /// `flow` of their rate alone. `solo`: no other device computes, and all units are
-    /// held.
-    pub fn seconds(&self, work: &StepWork, units: (u64, u64), flow: f64, solo: bool) -> f64 {
+    /// `flow` of their rate alone. `borders`: on how many sides of what it holds others
+    /// compute; 0 if no other device does, and all units are held.
+    pub fn seconds(&self, work: &StepWork, units: (u64, u64), flow: f64, borders: u64) -> f64 {
         let (held, pooled) = units;
         if held + pooled == 0 {
             return 0.0;
@@ -239,8 +239,8 @@ impl ConfiguredDevice {
         if flow < 1.0 && pooled > 0 {
             return alone * self.slowed(&case, flow);
         }
-        match pooled == 0 && self.has_own_memory() && !solo {
-            true => alone + self.barrier(&case),
+        match pooled == 0 && self.has_own_memory() {
+            true => alone + self.barrier(&case, borders),
             false => alone,
         }
     }
@@ -268,11 +268,14 @@ impl ConfiguredDevice {
 
     /// The cost of a barrier with other devices: the halo, and the completion's
     /// latency. `case` holds everything by itself.
-    fn barrier(&self, case: &Case) -> f64 {
+    fn barrier(&self, case: &Case, borders: u64) -> f64 {
+        if borders == 0 {
+            return 0.0;
+        }
         let descriptors = self.time.descriptors();
         let solo = prior::seconds(case, descriptors);
         let mut beside = *case;
-        beside.work.units += 1;
+        beside.work.units += borders;
         if let DevicePart::Discrete { solo, .. } = &mut beside.part {
             *solo = false;
         }
@@ -306,7 +309,7 @@ impl ConfiguredDevice {
             }
             (Form::Discrete(_), device) => {
                 let launch = device.map_or(0.0, |device| device.launch_seconds);
-                launch + self.barrier(&self.case(work, 1, 0))
+                launch + self.barrier(&self.case(work, 1, 0), 1)
             }
         }
     }
@@ -333,16 +336,24 @@ impl ConfiguredDevice {
                 return Flow {
                     alone: link.h2d.max(link.d2h).min(host),
                     own_limit: 1.0,
+                    is_transfers: true,
                 };
             }
             let both = link.h2d + link.d2h;
             return Flow {
                 alone: both,
                 own_limit: (2.0 * link.both_ways / both).min(1.0),
+                is_transfers: true,
             };
         }
-        let kernel = self.seconds(work, (0, units), 1.0, false) - self.overhead(work);
-        let traffic = units as f64 * work.unit_traffic;
+        let kernel = self.seconds(work, (0, units), 1.0, 1) - self.overhead(work);
+        // The cores keep a superstep's steps in their caches; other devices read and write
+        // memory in each.
+        let passes = match descriptors.device {
+            Some(_) => f64::from(work.steps()),
+            None => 1.0,
+        };
+        let traffic = passes * units as f64 * work.unit_traffic;
         let alone = match kernel > 0.0 {
             true => (traffic / kernel).min(host),
             false => host,
@@ -350,6 +361,7 @@ impl ConfiguredDevice {
         Flow {
             alone,
             own_limit: 1.0,
+            is_transfers: false,
         }
     }
 }

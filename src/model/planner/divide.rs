@@ -47,7 +47,7 @@ impl Curves {
         let work = &model.work;
         let devices = (model.workers.iter())
             .map(|worker| {
-                let seconds = |held, pooled| worker.seconds(work, (held, pooled), 1.0, false);
+                let seconds = |held, pooled| worker.seconds(work, (held, pooled), 1.0, 1);
                 if !worker.has_own_memory() {
                     let at = points(&POOL_POINTS, work.units);
                     return DeviceCurves {

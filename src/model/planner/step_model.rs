@@ -1,7 +1,7 @@
 //! A step on the devices of a run under one configuration: the forecast for a plan.
 
 use super::configured::ConfiguredDevice;
-use super::contention::{self, Flow};
+use super::contention::{self, Flow, Shared};
 use crate::balance::StepPlan;
 use crate::balance::pdawl::{Expected, Forecast};
 use crate::model::case::StepWork;
@@ -27,8 +27,7 @@ pub struct StepModel {
     /// The bandwidth of the host's memory that each device uses when it computes pool
     /// units.
     flows: Vec<Flow>,
-    /// Bytes a second.
-    bandwidth: f64,
+    shared: Shared,
 }
 
 impl StepModel {
@@ -36,9 +35,13 @@ impl StepModel {
         let some = (work.units / 2).max(1);
         let flows = workers.iter().map(|w| w.flow(&work, some)).collect();
         let overhead = workers.iter().map(|w| w.overhead(&work)).collect();
-        let first = workers.first();
+        let host = workers.first().map(|w| w.time.descriptors().host);
+        let host = host.unwrap_or_default();
         Self {
-            bandwidth: first.map_or(0.0, |w| w.time.descriptors().host.shared_bandwidth),
+            shared: Shared {
+                memory: host.shared_bandwidth,
+                bus: host.transfers(),
+            },
             overhead,
             flows,
             workers,
@@ -56,7 +59,7 @@ impl StepModel {
                 },
                 ..*flow
             });
-            contention::shares(self.bandwidth, &flows.collect::<Vec<_>>())
+            contention::shares(self.shared, &flows.collect::<Vec<_>>())
         };
         let streams = |d: usize| self.workers[d].has_own_memory();
         MemoryShares {
@@ -85,6 +88,14 @@ impl StepModel {
     fn ends(&self, plan: &StepPlan, shares: &MemoryShares, slowdown: &[f64]) -> Vec<f64> {
         let all = 0..self.workers.len();
         let solo = plan.held.contains(&self.work.units);
+        // The pool lies below what devices hold, which they do in their order.
+        let borders = |d: usize| {
+            let pool = plan.pooled.iter().any(|units| *units > 0);
+            let holds = |units: &u64| *units > 0;
+            let below = pool || plan.held[..d].iter().any(holds);
+            let above = plan.held[d + 1..].iter().any(holds);
+            u64::from(below) + u64::from(above)
+        };
         let streams = |d: usize| self.workers[d].has_own_memory();
         let streaming = || all.clone().filter(|d| streams(*d) && plan.pooled[*d] > 0);
         let seconds = |d: usize, flow: f64| {
@@ -94,7 +105,7 @@ impl StepModel {
                 _ if slowdown[d].is_infinite() => f64::INFINITY,
                 _ => {
                     let worker = &self.workers[d];
-                    let mut seconds = worker.seconds(&self.work, units, flow, solo);
+                    let mut seconds = worker.seconds(&self.work, units, flow, borders(d));
                     if streams(d) {
                         seconds *= worker.crowded(&self.work, units, streaming().count());
                     }
@@ -186,7 +197,7 @@ impl StepModel {
         let (worker, work) = (&self.workers[d], &self.work);
         let overhead = self.overhead[d];
         let rate = |units: (u64, u64), flow: f64| {
-            let took = worker.seconds(work, units, flow, false) - overhead;
+            let took = worker.seconds(work, units, flow, 1) - overhead;
             let units = (units.0 + units.1) as f64;
             (took > 0.0 && units > 0.0).then(|| units / took / slowdown[d])
         };

@@ -80,21 +80,20 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::model::fixtures::{grid, machine};
+    use crate::model::fixtures::{Trial, grid, machine};
     use crate::model::planner::MemoryKind;
     use crate::model::{Descriptors, Physics};
 
-    fn candidates(name: &str, gpu_memory: u64) -> Vec<CandidateDevice> {
+    fn candidates(name: &str, gpu_memory: Option<u64>) -> Vec<CandidateDevice> {
         let machine = machine(name);
         let physics = |device| {
             let descriptors = Descriptors::of(&machine, device, "stencil5-f64", true);
             Arc::new(Physics(descriptors))
         };
-        let device = &machine.devices[0];
+        let gpu = |device| CandidateDevice::device(device, gpu_memory, physics(Some(device)));
         let host = CandidateDevice::host(&machine, physics(None));
-        let gpu = CandidateDevice::device(device, Some(gpu_memory), physics(Some(device)));
-        assert!(matches!(gpu.memory, MemoryKind::Discrete { .. }));
-        vec![host, gpu]
+        let gpus = machine.devices.iter().map(gpu);
+        std::iter::once(host).chain(gpus).collect()
     }
 
     #[test]
@@ -111,12 +110,87 @@ mod tests {
     #[test]
     fn a_grid_that_is_streamed_has_longer_supersteps() {
         let of = |memory| {
-            let gpu = &candidates("h200", memory)[1..];
-            plan_supersteps(&grid(16_384), gpu, &Strategy::Dawl, 32).expect("a plan")
+            let gpu = &candidates("h200", Some(memory))[1..];
+            assert!(matches!(gpu[0].memory, MemoryKind::Discrete { .. }));
+            plan_supersteps(&grid(16_384), gpu, &Strategy::Dawl, Supersteps::new(32, 1))
+                .expect("a plan")
         };
         let (little, plan) = of(512 << 20);
         assert!((8..=32).contains(&little), "{little}");
         assert!(plan.forecast.plan.pooled[0] > 0, "{plan:?}");
         assert_eq!(of(64 << 30).0, 1);
+    }
+
+    /// A superstep ends where a step is checked.
+    #[test]
+    fn a_period_limits_supersteps() {
+        let gpu = &candidates("h200", Some(512 << 20))[1..];
+        let steps = Supersteps::new(60, 1).with_period(6);
+        let (size, _) =
+            plan_supersteps(&grid(16_384), gpu, &Strategy::Dawl, steps).expect("a plan");
+        assert_eq!(size, 6);
+    }
+
+    /// Caches make a superstep worth its halos on a host, and a GPU that holds all needs none.
+    #[test]
+    fn only_the_devices_of_a_strategy_count() {
+        let devices = candidates("k40", None);
+        let of = |strategy: &str| {
+            let strategy: Strategy = strategy.parse().expect("a strategy");
+            plan_supersteps(&grid(8192), &devices, &strategy, Supersteps::new(32, 1))
+        };
+        let (steps, plan) = of("cpu").expect("a plan");
+        assert!(steps >= 8, "{steps}");
+        assert_eq!(plan.forecast.plan.pooled, [8192, 0]);
+        let (steps, plan) = of("gpu").expect("a plan");
+        assert_eq!((steps, plan.forecast.plan.held), (1, vec![0, 8192]));
+        let (steps, plan) = of("fixed:0.5").expect("a plan");
+        assert!(steps >= 8, "{steps}");
+        assert_eq!(plan.forecast.plan.pooled, [4096, 0]);
+        let no_gpu = plan_supersteps(
+            &grid(8192),
+            &devices[..1],
+            &Strategy::Gpu,
+            Supersteps::new(32, 1),
+        );
+        assert!(no_gpu.is_none());
+    }
+
+    /// The supersteps of strategies whose shares never change take as long as predicted.
+    #[test]
+    fn supersteps_are_predicted() {
+        for (name, size, gpu_memory) in [
+            ("k40", 9000, Some(512 << 20)),
+            ("titan", 16_384, Some(512 << 20)),
+            ("h200", 4096, None),
+            ("v100x1", 16_384, Some(2 << 30)),
+            ("laptop", 9000, None),
+        ] {
+            let machine = machine(name);
+            let candidates = candidates(name, gpu_memory);
+            for (strategy, superstep) in [Strategy::Cpu, Strategy::Gpu]
+                .into_iter()
+                .flat_map(|strategy| [1, 4, 16].map(|superstep| (strategy.clone(), superstep)))
+            {
+                let steps = Supersteps::new(32, superstep);
+                let (predicted, _, plan) =
+                    of(&grid(size), &candidates, &strategy, steps).expect("a plan");
+                let trial = Trial {
+                    gpu_memory,
+                    stream: plan.stream,
+                    steps: 32,
+                    superstep,
+                    ..Trial::of(&machine)
+                };
+                let outcome = trial.run(&grid(size), |setup| {
+                    strategy.build(setup).expect("a strategy that suits")
+                });
+                let error = predicted / outcome.seconds - 1.0;
+                assert!(
+                    error.abs() < 0.04,
+                    "{name} {size} {strategy} {superstep}: off by {error}"
+                );
+            }
+        }
     }
 }

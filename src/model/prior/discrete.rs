@@ -41,7 +41,7 @@ pub fn step(
     let pipeline = Pipeline {
         device,
         link,
-        host_bandwidth: host.bandwidth,
+        host_bandwidth: host.bandwidth.min(host.transfers()),
         flow,
         queues: own.queues,
     };
@@ -96,7 +96,12 @@ impl<'a> DiscreteStep<'a> {
             } => (held, streamed, chunk.max(1), queues.max(1)),
         };
         let (chunks, work) = (case.part.chunks(), &case.work);
-        let borders = u64::from(held > 0 && held < work.units);
+        // What it streams lies on one side of what it holds.
+        let beyond = work.units.saturating_sub(held + streamed).min(2);
+        let borders = match held {
+            0 => 0,
+            _ => beyond.max(u64::from(streamed > 0)),
+        };
         let steps = f64::from(work.steps());
         Self {
             steps,

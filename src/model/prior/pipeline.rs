@@ -9,7 +9,8 @@
 //!   until the driver knows that it has been read, and `queues` chunks are
 //!   under way at once;
 //! * the driver, which enqueues a write, kernels and a read a chunk;
-//! * the kernels, whose launches take longer while a write is under way.
+//! * the kernels, of which none runs during the first write and the last read, and whose
+//!   launches take longer while a write is under way.
 //!
 //! The first write and the last kernel and read do not overlap with other chunks, and
 //! are added once.
@@ -20,6 +21,7 @@ use crate::model::descriptors::{DeviceFigures, LinkFigures};
 pub struct Pipeline<'a> {
     pub device: &'a DeviceFigures,
     pub link: &'a LinkFigures,
+    /// Bytes a second of the host's memory and bus.
     pub host_bandwidth: f64,
     /// The fraction of their own rate that transfers get of the host's memory.
     pub flow: f64,
@@ -135,6 +137,7 @@ impl Pipeline<'_> {
     pub fn seconds(&self, stream: &Stream) -> f64 {
         self.by_link(stream)
             .max(self.by_queues(stream))
+            .max(self.by_kernels(stream))
             .max(self.by_driver(stream))
     }
 
@@ -176,6 +179,25 @@ impl Pipeline<'_> {
         let before = self.device.enqueue_seconds + transfers;
         let sharing = f64::from(u8::from(stream.beside > before));
         before + self.kernel(stream, stream.last, sharing, 0.0) + self.device.completion_seconds
+    }
+
+    /// The time if the kernels are the bottleneck.
+    fn by_kernels(&self, stream: &Stream) -> f64 {
+        let (latency, alone) = (self.link.latency_seconds, self.alone());
+        // Where kernels share the device, launches overlap with other chunks' kernels.
+        let chunks = if self.device.turns {
+            stream.chunks
+        } else {
+            1.0
+        };
+        self.device.enqueue_seconds
+            + latency
+            + stream.bytes_in(stream.chunk) / alone.up
+            + chunks * stream.kernels * self.device.launch_seconds
+            + stream.units * stream.unit_kernel
+            + latency
+            + stream.bytes_out(stream.last) / alone.down
+            + self.device.completion_seconds
     }
 
     /// The time if the queues are the bottleneck: each gets its next chunk when the
