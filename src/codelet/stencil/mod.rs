@@ -72,7 +72,7 @@ pub mod opencl;
 mod superstep;
 
 pub use changes::{change_cells, changes, largest_change};
-pub use superstep::{superstep, superstep_changes, superstep_flops};
+pub use superstep::{is_superstep, superstep, superstep_changes, superstep_flops};
 
 pub use crate::codelet::Precision;
 use crate::codelet::{Codelet, HostCode};

@@ -4,15 +4,21 @@ use super::{Dimensions, Precision, Rule, host};
 use crate::codelet::{Codelet, HostCode};
 
 /// Operations at a processor's peak rate that take as long as one of a superstep of so many
-/// steps. A peak counts fused multiplications and additions, of which a stencil has none. What
-/// additions alone allow is not reached either: in 2-D a Zen 4 core at 3.66 GHz computes 3.6 of
-/// 7.3 Gpoint/s, in 3-D 1.4 with up to eight steps, and half of that with twice as many, where
-/// a tile's halo no longer fits its cache (`cargo bench --bench host_stencil`).
+/// steps, beside the time in which the grid is read and written once: a core does one after the
+/// other. A peak counts fused multiplications and additions, of which a stencil has none. A Zen 4
+/// core at 3.66 GHz computes 4.1 Gpoint/s in 2-D, and in 3-D 1.7 with up to eight steps, and
+/// half of that with twice as many, where a tile's halo no longer fits its cache
+/// (`cargo bench --bench host_stencil`).
 pub fn superstep_flops(dimensions: Dimensions, steps: u32) -> f64 {
     match dimensions {
-        Dimensions::Two => 4.0,
-        Dimensions::Three => 7.2 * (f64::from(steps) / 8.0).max(1.0),
+        Dimensions::Two => 2.8,
+        Dimensions::Three => 5.0 * (f64::from(steps) / 8.0).max(1.0),
     }
+}
+
+/// Whether this is the name of a codelet of several steps at once.
+pub fn is_superstep(codelet: &str) -> bool {
+    codelet.contains("-superstep")
 }
 
 /// The codelet that computes so many steps of a stencil at once. Memory is read and written

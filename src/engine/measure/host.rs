@@ -4,7 +4,7 @@ use super::figures::rounded;
 use super::probe::{HostMemory, Probe};
 use super::{MachineDescription, MeasureError};
 use crate::codelet::Memory;
-use crate::machine::HostSpec;
+use crate::machine::{HostSpec, file};
 use crate::runtime::DeviceId;
 
 /// Most bytes that one core copies by itself.
@@ -47,7 +47,8 @@ pub fn measure(
     progress(&device.name, "stencils");
     let efficiency = probe.efficiencies(queue, (from, to), memory.bytes, memory_bandwidth)?;
 
-    let flops = probe.superstep(queue, (from, to), memory.bytes)?;
+    let reached = memory_bandwidth * file::efficiency(&efficiency, "stencil5");
+    let flops = probe.superstep(queue, (from, to), memory.bytes, reached)?;
 
     progress(&device.name, "launch overhead and completion latency");
     let short = probe.copy(from, to, device.compute_units.into(), 16);

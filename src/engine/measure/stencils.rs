@@ -49,12 +49,14 @@ impl Probe<'_> {
     }
 
     /// Operations a second of all cores in caches, by a superstep of a grid of `bytes` bytes in
-    /// host memory; `None` if that is too small for one.
+    /// host memory, of which a step moves `bandwidth` bytes a second; `None` if the grid is too
+    /// small for one.
     pub fn superstep(
         &mut self,
         queue: QueueId,
         (from, to): (Memory, Memory),
         bytes: u64,
+        bandwidth: f64,
     ) -> Result<Option<f64>, MeasureError> {
         let Some(stencil) = grid(bytes) else {
             return Ok(None);
@@ -79,7 +81,9 @@ impl Probe<'_> {
             args,
             cost: Cost { flops, ..cost },
         });
-        Ok(Some(rounded(self.rate(queue, &command, flops)?)))
+        let moved = cost.bytes / bandwidth;
+        let computed = 1.0 / self.rate(queue, &command, 1.0)? - moved;
+        Ok((computed > 0.0).then(|| rounded(flops / computed)))
     }
 }
 

@@ -37,7 +37,7 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
     let (units, chunk) = (case.part.units(), case.part.chunk());
     let chunks = case.part.chunks() as f64;
     let last = units - (chunks as u64).saturating_sub(1) * chunk;
-    // Operations of a unit: in a superstep memory does not bind, and they do.
+    // Operations of a unit.
     let flops = match case.work.superstep {
         Some(Superstep { steps, flops }) => f64::from(steps) * flops * case.work.unit_flops,
         None => case.work.unit_flops,
@@ -57,7 +57,11 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
     };
     let kernel = |units: u64, busy: f64| {
         let units = units as f64;
-        compute(units, busy).max(memory(units, busy))
+        // A superstep reads and computes by turns.
+        match case.work.superstep {
+            Some(_) => compute(units, busy) + memory(units, busy),
+            None => compute(units, busy).max(memory(units, busy)),
+        }
     };
     let one = busy(case, chunk.min(units), workers);
     let both = at_work(case, workers);

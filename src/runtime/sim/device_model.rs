@@ -23,7 +23,7 @@ use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
 use super::peers::PeerLink;
 use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
-use crate::codelet::{Codelet, Cost, HostCode};
+use crate::codelet::{Codelet, Cost, HostCode, stencil};
 use crate::machine::file::efficiency;
 use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
 use crate::runtime::tiles::Tiles;
@@ -297,7 +297,11 @@ impl DeviceModel {
         if let Some(cores) = &self.cores {
             // One core cannot use the whole memory bandwidth, and a small launch
             // has tiles for some of the cores only.
-            seconds = seconds.max(bytes / (f64::from(cores.all) * cores.bandwidth));
+            let by_cores = bytes / (f64::from(cores.all) * cores.bandwidth);
+            seconds = match stencil::is_superstep(kernel.codelet) {
+                true => seconds + by_cores.max(bytes / self.memory_rate),
+                false => seconds.max(by_cores),
+            };
             launches = 1;
             slots = Some(Slots {
                 count: busy_cores(kernel, cores.all),
