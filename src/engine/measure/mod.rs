@@ -175,7 +175,10 @@ fn sources(simulated: bool, options: MeasureOptions) -> BTreeMap<String, String>
                 options.bytes
             ),
         ),
-        of("flops", "not measured, therefore no limit".into()),
+        of(
+            "device.flops_f64, flops_f32",
+            "not measured, therefore no limit".into(),
+        ),
         of("device.concurrent_kernels", "assumed".into()),
         of(
             "models, cores, clocks and memory sizes",
