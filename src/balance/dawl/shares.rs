@@ -10,7 +10,7 @@ use crate::balance::apportion::largest_remainder;
 const PAYS: f64 = 1.25;
 /// The same for small gains, which may be noise.
 const PAYS_CLEARLY: f64 = 3.0;
-/// The same after a change, with a guide; and while estimates of the cost are rough.
+/// The same after a change, with a guide.
 const ANEW: f64 = 0.5;
 /// A step with streams must take less than this part of one without, since its cost
 /// is known less well.
@@ -325,9 +325,8 @@ impl Dawl {
         let cost = self.moving(&target.held);
         let pays = gain * remaining > PAYS * cost;
         let (least, pays): (f64, bool) = match (learning, self.guide.is_some()) {
-            (true, false) if self.may_hold_alone() => (0.01, gain * remaining > cost),
             // Elsewhere, a move's price is as rough as the first plan.
-            (true, false) => (0.01, gain * remaining > ANEW * cost),
+            (true, false) => (0.01, !self.may_hold_alone() || gain * remaining > cost),
             // A guide's plan has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
             // Estimates are best after several steps with one plan.
