@@ -51,7 +51,7 @@ impl Supersteps {
     /// At most so many steps of them, at least 1.
     pub fn at_most(&self, steps: u32) -> Self {
         Self {
-            all: (self.from_begin(self.before).saturating_add(steps)).min(self.all),
+            all: (self.since_begin(self.before).saturating_add(steps)).min(self.all),
             ..*self
         }
     }
@@ -66,7 +66,7 @@ impl Supersteps {
 
     /// The number of steps.
     pub fn steps(&self) -> u32 {
-        self.all - self.from_begin(self.before)
+        self.all - self.since_begin(self.before)
     }
 
     /// Most steps of a superstep.
@@ -106,12 +106,12 @@ impl Supersteps {
     /// Steps that are done once so many supersteps are.
     pub fn done(&self, supersteps: u32) -> u32 {
         let supersteps = self.before.saturating_add(supersteps);
-        self.from_begin(supersteps) - self.from_begin(self.before)
+        self.since_begin(supersteps) - self.since_begin(self.before)
     }
 
     /// Whether a superstep ends after a multiple of the period, or with the last step.
     pub fn ends_period(&self, superstep: u32) -> bool {
-        let done = self.from_begin(self.before.saturating_add(superstep + 1));
+        let done = self.since_begin(self.before.saturating_add(superstep + 1));
         done.is_multiple_of(self.period) || done == self.all
     }
 
@@ -121,7 +121,7 @@ impl Supersteps {
     }
 
     /// Steps of so many supersteps from the begin of the run.
-    fn from_begin(&self, supersteps: u32) -> u32 {
+    fn since_begin(&self, supersteps: u32) -> u32 {
         let (periods, rest) = (supersteps / self.each(), supersteps % self.each());
         let rest = rest.saturating_mul(self.size).min(self.period);
         let steps = periods.saturating_mul(self.period).saturating_add(rest);
