@@ -25,7 +25,7 @@ fn a_change_ends_the_steps_on_all_devices() {
         ("opencl0.0:1=own --gpu-memory 300KiB", 4),
         ("opencl0.0", 3),
         ("host:1,opencl0.0:1=own", 7),
-        ("host:1,opencl0.0:1=own --strategy fixed:0.5", 1),
+        ("host:1,opencl0.0:1=own --strategy fixed:0.5,0.5", 1),
     ] {
         let run = "run stencil --nx 260 --ny 150 --steps 400 --until 0.004 --check-every 14";
         let line = format!("{run} --superstep {superstep} --devices {devices} --verify");
