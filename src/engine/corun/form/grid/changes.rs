@@ -172,13 +172,18 @@ impl Changes {
         self.largest
     }
 
-    /// How the run was ended.
-    pub fn checked(&self) -> Option<Ending> {
+    /// How a run was ended after so many steps, the last of which was checked. One that was
+    /// stopped before has no more steps to compare with.
+    pub fn ending(&self, steps: u32) -> Option<Ending> {
+        let change = self.largest?;
         Some(Ending {
-            most: self.supersteps.steps(),
+            most: match change <= self.tolerance {
+                true => self.supersteps.steps(),
+                false => steps,
+            },
             period: self.supersteps.period(),
             tolerance: self.tolerance,
-            change: self.largest?,
+            change,
         })
     }
 }

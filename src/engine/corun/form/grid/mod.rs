@@ -550,8 +550,9 @@ impl Form for GridForm<'_> {
         _stop: &AtomicBool,
     ) -> Result<Option<(f64, bool)>, CorunError> {
         let result = context.runtime.host_bytes(self.host.version(0))?;
-        let checked = self.changes.as_ref().and_then(Changes::checked);
-        Ok(Some(self.grid.verify(steps, checked, result)))
+        let changes = self.changes.as_ref();
+        let ending = changes.and_then(|changes| changes.ending(steps));
+        Ok(Some(self.grid.verify(steps, ending, result)))
     }
 
     fn hold_probe(
