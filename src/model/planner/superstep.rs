@@ -156,8 +156,8 @@ mod tests {
         assert!(no_gpu.is_none());
     }
 
-    /// The supersteps of strategies whose shares never change take about as long as predicted:
-    /// where a stream is cut into few chunks, a tenth longer.
+    /// The supersteps of strategies whose shares never change take as long as predicted. Two
+    /// cases are known to be further off, for a reason that is not known.
     #[test]
     fn supersteps_are_predicted() {
         for (name, size, gpu_memory) in [
@@ -187,8 +187,13 @@ mod tests {
                     strategy.build(setup).expect("a strategy that suits")
                 });
                 let error = predicted / outcome.seconds - 1.0;
+                let bound = match (name, &strategy, superstep) {
+                    ("titan", Strategy::Gpu, 16) => 0.1,
+                    ("v100x1", Strategy::Gpu, 1) => 0.13,
+                    _ => 0.04,
+                };
                 assert!(
-                    error.abs() < 0.15,
+                    error.abs() < bound,
                     "{name} {size} {strategy} {superstep}: off by {error}"
                 );
             }
