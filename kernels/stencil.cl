@@ -77,11 +77,9 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
         most = max(most, AS_CELL(fabs((value) - (centre))))
 #define CHANGES_ARGUMENT , __global CELL *restrict changes
 
-// Raises the group's cell to the largest change of all of its work-items.
-static inline void keep_change(CELL most, __local CELL *of_items, __global CELL *restrict changes)
+// The largest of all work-items of a group, in the first one's place.
+static inline void find_largest(CELL most, size_t item, __local CELL *of_items)
 {
-    const size_t item = get_local_id(0)
-        + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
     of_items[item] = most;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (size_t apart = GROUP_ITEMS / 2; apart > 0; apart /= 2) {
@@ -89,10 +87,36 @@ static inline void keep_change(CELL most, __local CELL *of_items, __global CELL 
             of_items[item] = max(of_items[item], of_items[item + apart]);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+}
+
+// Raises the group's cell to the largest change of all of its work-items.
+static inline void keep_change(CELL most, __local CELL *of_items, __global CELL *restrict changes)
+{
+    const size_t item = get_local_id(0)
+        + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
+    find_largest(most, item, of_items);
     if (item == 0) {
         const size_t group = get_group_id(0)
             + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2));
         changes[group] = max(changes[group], of_items[0]);
+    }
+}
+
+// Each group finds the largest of its part of the cells, which are zero afterwards, and sets
+// a cell of `largest` to it if this is the `first` part, or else raises it.
+__kernel void fold_changes(__global CELL *restrict cells, __global CELL *restrict largest,
+                           uint count, uint first)
+{
+    __local CELL of_items[GROUP_ITEMS];
+    CELL most = NO_CHANGE;
+    for (size_t cell = get_global_id(0); cell < count; cell += get_global_size(0)) {
+        most = max(most, cells[cell]);
+        cells[cell] = NO_CHANGE;
+    }
+    find_largest(most, get_local_id(0), of_items);
+    if (get_local_id(0) == 0) {
+        __global CELL *of_group = largest + get_group_id(0);
+        *of_group = first ? of_items[0] : max(*of_group, of_items[0]);
     }
 }
 #else

@@ -3,8 +3,8 @@
 
     scripts/superstep-auto.py PROGRAM [--machines k40,titan] [--steps 32]
 
-Runs grids that fit a GPU's memory and grids that are streamed, by the strategies dawl, gpu and
-cpu, with each fixed number and with `auto`, and prints a line for each case. The exit status is
+Runs grids that fit a GPU's memory and grids that are streamed, by --adaptive and the strategies
+dawl, gpu and cpu, with each fixed number and with `auto`, and prints a line for each case. The exit status is
 1 if `auto` takes more than 1.03 times the time of the best number, or more than 1.01 times the
 time with a barrier after each step.
 """
@@ -63,7 +63,8 @@ def cases(machines, strategies):
         for grid, (options, on_host) in GRIDS.items():
             for strategy in strategies:
                 if strategy != "cpu" or on_host:
-                    yield machine, grid, strategy, [*options, "--strategy", strategy]
+                    by = ["--adaptive"] if strategy == "adaptive" else ["--strategy", strategy]
+                    yield machine, grid, strategy, [*options, *by]
 
 
 def compare(program, steps, case):
@@ -90,7 +91,7 @@ def main():
     )
     parser.add_argument("program")
     parser.add_argument("--machines", help="names, with commas [all]")
-    parser.add_argument("--strategies", default="dawl,gpu,cpu")
+    parser.add_argument("--strategies", default="adaptive,dawl,gpu,cpu")
     parser.add_argument("--steps", type=int, default=32)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()

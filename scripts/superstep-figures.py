@@ -32,14 +32,14 @@ CHECKED = ["--until", "1e-300", "--check-every", "10"]
 CASES = [
     ("cuda0", "gpu", "16384", ("1", "8", "10", "10 checked", "15", "30", "auto")),
     ("cuda0", "gpu", "16384 resident", ("1", "1 checked")),
-    ("host,cuda0", "dawl", "16384", ("1", "8", "15", "30", "auto")),
+    ("host,cuda0", "adaptive", "16384", ("1", "8", "15", "30", "auto")),
     ("cuda0", "gpu", "640^3", ("1", "4", "8", "auto")),
     ("cuda0", "gpu", "640^3 resident", ("1", "1 checked")),
-    ("host,cuda0", "dawl", "640^3", ("1", "4", "8", "auto")),
+    ("host,cuda0", "adaptive", "640^3", ("1", "4", "8", "auto")),
     ("host", "cpu", "8192", ("1", "1 checked", "8", "10", "10 checked", "15", "30", "auto")),
     ("cuda0,cuda1", "gpu", "24576", ("1", "8", "15", "30", "auto")),
     ("cuda0,cuda1", "gpu", "24576 resident", ("1", "1 checked")),
-    ("host,cuda0,cuda1", "dawl", "24576", ("1", "15", "30", "auto")),
+    ("host,cuda0,cuda1", "adaptive", "24576", ("1", "15", "30", "auto")),
 ]
 RIGHT = [
     ["--size", "1500", "--gpu-memory", "8MiB", "--superstep", "7"],
@@ -73,7 +73,8 @@ def cases(gpus):
             sizes, points = GRIDS[grid]
             for superstep in supersteps:
                 size, *checked = superstep.split()
-                options = [*sizes, "--strategy", strategy, "--superstep", size]
+                by = ["--adaptive"] if strategy == "adaptive" else ["--strategy", strategy]
+                options = [*sizes, *by, "--superstep", size]
                 options += CHECKED if checked else []
                 name = f"{grid}\t{devices}\t{strategy}\t{superstep}"
                 yield name, ["--devices", devices, *options], points

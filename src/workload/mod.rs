@@ -108,6 +108,41 @@ pub struct Ending {
     pub change: f64,
 }
 
+/// The largest absolute change of a point of a [`Grid`] in a step.
+///
+/// Launches raise memory that is zero before the first of them; they follow one another. Such
+/// memory on a device is folded there to a few bytes, and cleared.
+pub trait Changes: Sync {
+    /// The codelet of a step that also raises memory. Its arguments are those of [`Grid::args`],
+    /// and memory of [`Self::raised_bytes`] bytes.
+    fn of_step(&self) -> Arc<Codelet>;
+
+    /// The same for [`Grid::superstep`]: the change in the last step. The memory is the last
+    /// argument.
+    fn of_superstep(&self) -> Option<Arc<Codelet>>;
+
+    /// Bytes that launches of at most `units` units raise.
+    fn raised_bytes(&self, units: u64) -> u64;
+
+    /// Bytes that memory is folded to.
+    fn folded_bytes(&self) -> u64;
+
+    /// Folds the memory that launches of at most `units` units raise: the first one whose
+    /// largest change is wanted, or another.
+    fn fold(&self, raised: Memory, units: u64, folded: Memory, first: bool) -> Fold;
+
+    /// The largest change in memory that was raised, or folded.
+    fn largest(&self, raised: &[u8]) -> f64;
+}
+
+/// A launch that folds memory, and clears what it folds.
+pub struct Fold {
+    pub codelet: Arc<Codelet>,
+    pub units: Range<u64>,
+    pub args: Vec<Value>,
+    pub cost: Cost,
+}
+
 /// A grid of units of equal size. A step computes unit `u`'s next version from the
 /// present versions of units `u - halo ..= u + halo`.
 pub trait Grid: Divisible {
@@ -137,28 +172,9 @@ pub trait Grid: Divisible {
         1.0
     }
 
-    /// The codelet that also finds the largest absolute change of a point in a step. Its
-    /// arguments are those of [`Self::args`], and memory of [`Self::change_bytes`] bytes that
-    /// it raises: zeros before the first of the launches whose change is wanted, which follow
-    /// one another.
-    fn changes(&self) -> Option<Arc<Codelet>> {
+    /// How its largest change is found, if that is possible.
+    fn changes(&self) -> Option<&dyn Changes> {
         None
-    }
-
-    /// The same for [`Self::superstep`]: the change in the last step. The memory is the last
-    /// argument.
-    fn superstep_changes(&self) -> Option<Arc<Codelet>> {
-        None
-    }
-
-    /// Bytes that launches of at most `units` units raise.
-    fn change_bytes(&self, _units: u64) -> u64 {
-        0
-    }
-
-    /// The largest change of the launches that raised these bytes.
-    fn largest_change(&self, _raised: &[u8]) -> f64 {
-        f64::NAN
     }
 
     /// Writes the first version of `units` into `bytes`.

@@ -134,8 +134,12 @@ impl Case {
     fn bytes(&self, units: u64) -> u64 {
         let halos = 4 * u64::from(self.supersteps.size()) - 2;
         let least = (2 + halos) * u64::from(self.stream.queues.unwrap_or(3)) + 1;
-        let raised = self.tolerance.map_or(0, |_| self.stencil().change_bytes(1));
-        units.max(least) * (self.unit_bytes() + raised) + raised
+        let stencil = self.stencil();
+        let changes = stencil.changes().filter(|_| self.tolerance.is_some());
+        let (each, folded) = changes.map_or((0, 0), |changes| {
+            (changes.raised_bytes(1), 9 * changes.folded_bytes())
+        });
+        units.max(least) * (self.unit_bytes() + each) + each + folded
     }
 
     fn run(&self, runtime: &mut ShuffledRuntime) -> Result<Outcome, CorunError> {

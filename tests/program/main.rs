@@ -29,4 +29,5 @@ mod schemas;
 mod specifications;
 mod stencil_files;
 mod stencil_until;
+mod superstep_auto;
 mod tasks;

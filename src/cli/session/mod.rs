@@ -47,6 +47,8 @@ pub struct Session {
     options: corun::Options,
     /// The cost model, or why there is none.
     model: Result<ServingModel, NoModel>,
+    /// The plan of `--superstep auto`, with which an adaptive run begins if no model covers it.
+    planned: Option<ServingModel>,
     /// The devices of the last run that the model planned.
     devices_of_plan: Option<Vec<Device>>,
     /// The oracle's shares, once it has run.
@@ -177,12 +179,18 @@ impl Session {
         }
     }
 
-    /// The strategy that adapts during a run: PDAWL with a model, otherwise DAWL, with a
-    /// note that says why.
+    /// The strategy that adapts during a run: PDAWL with a model, or with the plan of
+    /// supersteps, otherwise DAWL, with a note that says why.
     pub fn adaptive(&mut self) -> Strategy {
-        match &self.model {
-            Ok(_) => Strategy::Pdawl,
-            Err(missing) => {
+        let Err(missing) = &self.model else {
+            return Strategy::Pdawl;
+        };
+        match self.planned.take() {
+            Some(planned) => {
+                self.model = Ok(planned);
+                Strategy::Pdawl
+            }
+            None => {
                 self.notes.extend(missing.note());
                 Strategy::Dawl
             }

@@ -240,6 +240,23 @@ fn planned(work: &StepWork, candidates: &[CandidateDevice], all_cores: bool) -> 
 }
 
 impl ServingModel {
+    /// The plan that a machine's file makes by itself, without a trained model.
+    pub fn of_machine(
+        file: &MachineFile,
+        work: StepWork,
+        candidates: Vec<CandidateDevice>,
+        plan: RunPlan,
+    ) -> Self {
+        Self {
+            model: format!("machine {}", file.name),
+            work,
+            candidates,
+            plan,
+            all_cores: true,
+            notes: Vec::new(),
+        }
+    }
+
     /// The plan that the same model makes for other work.
     pub fn planned_for(&self, work: StepWork) -> Option<Self> {
         Some(Self {

@@ -53,6 +53,7 @@ impl Session {
         }
         let gpu_memory = args.gpu_memory.map(|size| size.0);
         let (mut stream, mut planned) = (corun::Stream::default(), None);
+        let mut chosen_note = None;
         if let PreparedWorkload::Stencil(grid, stencil) = &mut workload
             && grid.is_auto()
         {
@@ -62,9 +63,9 @@ impl Session {
                 strategy,
                 gpu_memory,
             };
-            let (chosen, note) = choice.make(grid, stencil);
-            stream = chosen;
-            planned = Some(note);
+            let chosen = choice.make(grid, stencil);
+            (stream, planned) = (chosen.stream, chosen.plan);
+            chosen_note = Some(chosen.note);
         }
         // A fault is at a step of the report, which is a superstep.
         let steps = match workload.supersteps() {
@@ -74,7 +75,7 @@ impl Session {
         machine.inject(&args.fault, steps)?;
         let mut notes = std::mem::take(&mut machine.notes);
         notes.extend_from_slice(&suitable.notes);
-        notes.extend(planned);
+        notes.extend(chosen_note);
         if let PreparedWorkload::Kernel(kernel) = &mut workload {
             if let Some(only) = machine.with(None, |runtime| kernel.examine(runtime))?? {
                 let only = machine.machine.devices[only].name.clone();
@@ -107,6 +108,7 @@ impl Session {
             },
             workload,
             model,
+            planned,
             devices_of_plan: None,
             oracle: None,
             comparison: Vec::new(),

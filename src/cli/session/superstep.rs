@@ -3,10 +3,12 @@
 use pdawl::balance::Strategy;
 use pdawl::engine::corun::Stream;
 use pdawl::machine::{Device, MachineFile};
+use pdawl::model::StepWork;
 use pdawl::model::planner::{physical, plan_supersteps};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
+use super::model::ServingModel;
 use crate::cli::grid::Grid;
 
 /// What the choice is made for.
@@ -17,29 +19,44 @@ pub struct Choice<'a> {
     pub gpu_memory: Option<u64>,
 }
 
+/// What was chosen.
+pub struct Chosen {
+    /// How devices stream.
+    pub stream: Stream,
+    /// The plan of a superstep, for a run that begins with it.
+    pub plan: Option<ServingModel>,
+    /// Says so, or why each step has a barrier.
+    pub note: String,
+}
+
 impl Choice<'_> {
-    /// Chooses them as the machine's file predicts, and how devices stream with them; with a note
-    /// that says so, or why each step has a barrier instead.
-    pub fn make(&self, grid: &mut Grid, stencil: &Stencil) -> (Stream, String) {
+    /// Chooses them as the machine's file predicts.
+    pub fn make(&self, grid: &mut Grid, stencil: &Stencil) -> Chosen {
         match self.planned(grid, stencil) {
-            Ok((size, stream)) => {
+            Ok((size, plan)) => {
                 grid.set_superstep(size);
-                let note = format!(
-                    "--superstep auto: {size} of {} steps between two barriers, as the machine's \
-                 file predicts",
-                    grid.steps
-                );
-                (stream, note)
+                Chosen {
+                    stream: plan.plan.stream,
+                    plan: Some(plan),
+                    note: format!(
+                        "--superstep auto: {size} of {} steps between two barriers, as the \
+                         machine's file predicts",
+                        grid.steps
+                    ),
+                }
             }
             Err(why) => {
                 grid.set_superstep(1);
-                let note = format!("--superstep auto: a barrier after each step, since {why}");
-                (Stream::default(), note)
+                Chosen {
+                    stream: Stream::default(),
+                    plan: None,
+                    note: format!("--superstep auto: a barrier after each step, since {why}"),
+                }
             }
         }
     }
 
-    fn planned(&self, grid: &Grid, stencil: &Stencil) -> Result<(u32, Stream), String> {
+    fn planned(&self, grid: &Grid, stencil: &Stencil) -> Result<(u32, ServingModel), String> {
         let file = self
             .file
             .ok_or("no file describes this machine (pdawl machine save)")?;
@@ -49,6 +66,7 @@ impl Choice<'_> {
             physical(file, self.devices, of, self.gpu_memory).map_err(|error| error.to_string())?;
         let plan = plan_supersteps(stencil, &candidates, self.strategy, grid.supersteps());
         let (size, plan) = plan.ok_or("no device of the strategy has enough memory")?;
-        Ok((size, plan.stream))
+        let work = StepWork::of_superstep(stencil, size);
+        Ok((size, ServingModel::of_machine(file, work, candidates, plan)))
     }
 }

@@ -31,6 +31,7 @@ pub(crate) use exp::exp;
 pub(crate) use lanes::Lanes;
 pub(crate) use lanes::Real;
 pub(crate) use level::{Level, Vectorised, vectorised};
+pub(crate) use magnitude::Magnitude;
 #[cfg(test)]
 pub(crate) use pieces::run_on_threads;
 pub(crate) use pieces::{for_each_piece, map_pieces, piece};

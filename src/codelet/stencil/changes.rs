@@ -1,8 +1,16 @@
-//! The codelet that also finds the largest change of a point, and the cells that it raises.
+//! The codelet that also finds the largest change of a point, the cells that it raises, and the
+//! codelet that folds these.
+
+use std::ops::Range;
 
 use super::opencl::{GROUP, GROUP_3D, PLANES_PER_ITEM, ROWS_PER_ITEM};
 use super::{Dimensions, Precision, Rule, host, opencl};
-use crate::codelet::{Codelet, HostCode};
+use crate::codelet::host::{Arguments, Magnitude};
+use crate::codelet::{Codelet, Cost, HostCode, HostKernel, HostValue, Memory, Value};
+
+/// Cells that [`fold_changes()`] leaves, which are its units: enough work-groups to read the
+/// others at the speed of a GPU's cache, and few cells to copy.
+pub const FOLDED_CELLS: u64 = 16;
 
 /// The codelet of a stencil that also finds the largest change of a point.
 ///
@@ -28,6 +36,75 @@ pub fn change_cells(dimensions: Dimensions, nx: u64, ny: u64, count: u64) -> u64
         }
     };
     groups.max(count)
+}
+
+/// The codelet that folds cells which launches of [`changes()`] raised to [`FOLDED_CELLS`], its
+/// units, and clears them. The largest is among these. All units are computed by one launch, or
+/// by several with the same arguments that follow one another.
+///
+/// | # | argument | type | meaning |
+/// |---|---|---|---|
+/// | 0 | `cells` | memory | what was raised; zeros afterwards |
+/// | 1 | `largest` | memory | [`FOLDED_CELLS`] cells |
+/// | 2 | `count` | u32 | cells that were raised |
+/// | 3 | `first` | u32 | 1: `largest` is overwritten; 0: it is raised |
+pub fn fold_changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> Codelet {
+    let run: HostKernel = match precision {
+        Precision::F64 => fold::<f64>,
+        Precision::F32 => fold::<f32>,
+    };
+    Codelet {
+        name: format!("{}-fold-changes", super::name(dimensions, precision, rule)).into(),
+        host: Some(HostCode::Kernel(run)),
+        opencl: Some(opencl::fold_changes(dimensions, precision, rule)),
+        library: None,
+    }
+}
+
+/// The arguments of [`fold_changes()`].
+///
+/// # Panics
+/// When there are 2^32 cells or more: half a petabyte of points.
+pub fn fold_args(cells: Memory, largest: Memory, count: u64, first: bool) -> Vec<Value> {
+    vec![
+        Value::Memory(cells),
+        Value::Memory(largest),
+        Value::U32(u32::try_from(count).expect("fewer than 2^32 cells")),
+        Value::U32(first.into()),
+    ]
+}
+
+/// Each cell is read and written once.
+pub fn fold_cost(precision: Precision, count: u64) -> Cost {
+    Cost {
+        flops: 0.0,
+        bytes: (2 * count * precision.bytes()) as f64,
+    }
+}
+
+/// The native implementation of [`fold_changes()`].
+///
+/// # Safety
+/// That of [`HostKernel`].
+unsafe fn fold<T: Magnitude>(args: &[HostValue], first: u64, units: Range<u64>) {
+    let args = Arguments {
+        codelet: "fold of a stencil's changes",
+        values: args,
+    };
+    let (cells, largest) = (args.memory::<T::Bits>(0), args.memory::<T::Bits>(1));
+    let (count, begins) = (args.u32(2), args.u32(3) != 0);
+    for unit in units.start - first..units.end - first {
+        // SAFETY: the memory has so many cells, and only this unit uses these of them.
+        let of_unit = unsafe { &mut *largest.add(unit as usize) };
+        if begins {
+            *of_unit = T::Bits::default();
+        }
+        for cell in (unit as usize..count).step_by(FOLDED_CELLS as usize) {
+            // SAFETY: the same.
+            let cell = unsafe { &mut *cells.add(cell) };
+            *of_unit = (*of_unit).max(std::mem::take(cell));
+        }
+    }
 }
 
 /// The largest change in the cells: 0 if there are none, and NaN if one is.
@@ -56,6 +133,38 @@ mod tests {
         assert_eq!(change_cells(Dimensions::Two, 8192, 1, 17), 64 * 3);
         assert_eq!(change_cells(Dimensions::Three, 65, 9, 5), 2 * 3 * 2);
         assert_eq!(change_cells(Dimensions::Three, 9, 9, 0), 0);
+    }
+
+    #[test]
+    fn a_fold_keeps_the_largest_and_clears_all() {
+        for count in [0, 1, 15, 16, 17, 1000] {
+            let mut cells: Vec<u64> = (0..count).map(|cell| (cell * 7919) % 1009).collect();
+            let wanted = cells.iter().copied().max().unwrap_or_default();
+            cells.push(u64::MAX);
+            let mut largest = vec![u64::MAX; FOLDED_CELLS as usize];
+            for (begins, wanted) in [(1, wanted), (0, wanted)] {
+                let args = [
+                    memory(&mut cells),
+                    memory(&mut largest),
+                    HostValue::U32(count as u32),
+                    HostValue::U32(begins),
+                ];
+                for unit in 0..FOLDED_CELLS {
+                    // SAFETY: both have so many cells.
+                    unsafe { fold::<f64>(&args, 0, unit..unit + 1) };
+                }
+                assert_eq!(largest.iter().copied().max(), Some(wanted), "{count}");
+                assert!(cells[..count as usize].iter().all(|cell| *cell == 0));
+                assert_eq!(cells[count as usize], u64::MAX);
+            }
+        }
+    }
+
+    fn memory(cells: &mut [u64]) -> HostValue {
+        HostValue::Memory {
+            address: cells.as_mut_ptr().cast(),
+            bytes: size_of_val(cells) as u64,
+        }
     }
 
     #[test]

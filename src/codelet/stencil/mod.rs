@@ -65,14 +65,17 @@
 //! |next - present| of a point that it computes, and exactly one such, or what was there before.
 //! A change that is NaN is kept as some NaN. Whoever wants the change clears all cells before,
 //! and takes the [`largest_change`] afterwards. Launches that follow one another may share cells.
+//! [`fold_changes()`] makes few cells of many, where these are far from whoever wants the change.
 
 mod changes;
 pub mod host;
 pub mod opencl;
 mod superstep;
 
-pub use changes::{change_cells, changes, largest_change};
-pub use superstep::{is_superstep, superstep, superstep_changes, superstep_flops};
+pub use changes::{
+    FOLDED_CELLS, change_cells, changes, fold_args, fold_changes, fold_cost, largest_change,
+};
+pub use superstep::{superstep, superstep_changes, superstep_flops, superstep_named};
 
 pub use crate::codelet::Precision;
 use crate::codelet::{Codelet, HostCode};

@@ -27,36 +27,65 @@ pub const GROUP_3D: [usize; 2] = [64, 4];
 
 /// The OpenCL kernel of a stencil.
 pub fn kernel(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenClKernel {
-    let shape = match dimensions {
-        Dimensions::Two => Shape::Of(rows),
-        Dimensions::Three => Shape::Of(planes),
+    let (entry, shape) = match dimensions {
+        Dimensions::Two => ("stencil5", Shape::Of(rows)),
+        Dimensions::Three => ("stencil7", Shape::Of(planes)),
     };
-    built(dimensions, precision, rule, (shape, ""))
+    built((dimensions, precision, rule), entry, "", shape)
 }
 
 /// The OpenCL kernel of a stencil that also finds the largest change.
 pub fn changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenClKernel {
-    let (shape, group) = match dimensions {
-        Dimensions::Two => (Shape::Of(whole_rows), GROUP),
-        Dimensions::Three => (Shape::Of(whole_planes), GROUP_3D[0] * GROUP_3D[1]),
+    let (entry, shape) = match dimensions {
+        Dimensions::Two => ("stencil5", Shape::Of(whole_rows)),
+        Dimensions::Three => ("stencil7", Shape::Of(whole_planes)),
     };
+    let options = cells(dimensions, precision);
+    built((dimensions, precision, rule), entry, &options, shape)
+}
+
+/// The OpenCL kernel that folds what launches of [`changes()`] raised.
+pub fn fold_changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> OpenClKernel {
+    let shape = match dimensions {
+        Dimensions::Two => Shape::Of(|cells, _| folded(cells, Dimensions::Two)),
+        Dimensions::Three => Shape::Of(|cells, _| folded(cells, Dimensions::Three)),
+    };
+    let options = cells(dimensions, precision);
+    built(
+        (dimensions, precision, rule),
+        "fold_changes",
+        &options,
+        shape,
+    )
+}
+
+/// Work-items of a group.
+fn group_items(dimensions: Dimensions) -> usize {
+    match dimensions {
+        Dimensions::Two => GROUP,
+        Dimensions::Three => GROUP_3D[0] * GROUP_3D[1],
+    }
+}
+
+/// Options of the kernels that find the largest change.
+fn cells(dimensions: Dimensions, precision: Precision) -> String {
     let (cell, bits) = match precision {
         Precision::F64 => ("ulong", "as_ulong"),
         Precision::F32 => ("uint", "as_uint"),
     };
-    let options = format!(" -DCELL={cell} -DAS_CELL={bits} -DGROUP_ITEMS={group}");
-    built(dimensions, precision, rule, (shape, &options))
+    let group = group_items(dimensions);
+    format!(" -DCELL={cell} -DAS_CELL={bits} -DGROUP_ITEMS={group}")
 }
 
 fn built(
-    dimensions: Dimensions,
-    precision: Precision,
-    rule: Rule,
-    (shape, options): (Shape, &str),
+    (dimensions, precision, rule): (Dimensions, Precision, Rule),
+    entry: &'static str,
+    options: &str,
+    shape: Shape,
 ) -> OpenClKernel {
-    let (entry, per_item) = match dimensions {
-        Dimensions::Two => ("stencil5", ROWS_PER_ITEM),
-        Dimensions::Three => ("stencil7", PLANES_PER_ITEM),
+    let per_item = match dimensions {
+        Dimensions::Two => ROWS_PER_ITEM,
+        Dimensions::Three => PLANES_PER_ITEM,
     };
     let real = precision.c_type();
     let rule = match rule {
@@ -73,6 +102,12 @@ fn built(
         fp64: precision == Precision::F64,
         shape,
     }
+}
+
+/// A work-group for each cell that others are folded to.
+fn folded(cells: &Range<u64>, dimensions: Dimensions) -> NdRange {
+    let (groups, items) = ((cells.end - cells.start) as usize, group_items(dimensions));
+    NdRange::new(vec![groups * items]).exactly(vec![items])
 }
 
 /// Points along an axis, from argument `index`.

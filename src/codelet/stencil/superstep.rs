@@ -16,9 +16,13 @@ pub fn superstep_flops(dimensions: Dimensions, steps: u32) -> f64 {
     }
 }
 
-/// Whether this is the name of a codelet of several steps at once.
-pub fn is_superstep(codelet: &str) -> bool {
-    codelet.contains("-superstep")
+/// The precision of the codelet of several steps at once that has this name; `None` if none has.
+pub fn superstep_named(codelet: &str) -> Option<Precision> {
+    let (stencil, _) = codelet.split_once("-superstep")?;
+    let is = |precision: Precision| stencil.split('-').any(|part| part == precision.name());
+    [Precision::F64, Precision::F32]
+        .into_iter()
+        .find(|p| is(*p))
 }
 
 /// The codelet that computes so many steps of a stencil at once. Memory is read and written
@@ -65,4 +69,26 @@ pub fn superstep_changes(dimensions: Dimensions, precision: Precision, rule: Rul
 
 fn name(dimensions: Dimensions, precision: Precision, rule: Rule) -> String {
     format!("{}-superstep", super::name(dimensions, precision, rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_precision_of_supersteps() {
+        for precision in [Precision::F64, Precision::F32] {
+            for dimensions in [Dimensions::Two, Dimensions::Three] {
+                for rule in [Rule::Mean, Rule::Weighted] {
+                    let of = |codelet: Codelet| superstep_named(&codelet.name);
+                    let several = superstep(dimensions, precision, rule);
+                    assert_eq!(of(several), Some(precision));
+                    let changes = superstep_changes(dimensions, precision, rule);
+                    assert_eq!(of(changes), Some(precision));
+                    let one = super::super::codelet(dimensions, precision, rule);
+                    assert_eq!(of(one), None);
+                }
+            }
+        }
+    }
 }

@@ -23,7 +23,7 @@ use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
 use super::peers::PeerLink;
 use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
-use crate::codelet::{Codelet, Cost, HostCode, stencil};
+use crate::codelet::{Codelet, Cost, HostCode, Precision, stencil};
 use crate::machine::file::efficiency;
 use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
 use crate::runtime::tiles::Tiles;
@@ -95,10 +95,14 @@ impl<'a> KernelDemand<'a> {
     pub fn of(codelet: &'a Codelet, units: &Range<u64>, cost: Cost) -> Self {
         let kernel = codelet.opencl.as_ref();
         let is_shared = codelet.host.as_ref().is_some_and(HostCode::is_shared);
+        let fp64 = match kernel {
+            Some(kernel) => kernel.fp64,
+            None => stencil::superstep_named(&codelet.name) != Some(Precision::F32),
+        };
         Self {
             codelet: &codelet.name,
             cost,
-            fp64: kernel.is_none_or(|kernel| kernel.fp64),
+            fp64,
             units: (!is_shared).then(|| units.end.saturating_sub(units.start)),
             launches: 1,
         }
@@ -298,9 +302,9 @@ impl DeviceModel {
             // One core cannot use the whole memory bandwidth, and a small launch
             // has tiles for some of the cores only.
             let by_cores = bytes / (f64::from(cores.all) * cores.bandwidth);
-            seconds = match stencil::is_superstep(kernel.codelet) {
-                true => seconds + by_cores.max(bytes / self.memory_rate),
-                false => seconds.max(by_cores),
+            seconds = match stencil::superstep_named(kernel.codelet) {
+                Some(_) => seconds + by_cores.max(bytes / self.memory_rate),
+                None => seconds.max(by_cores),
             };
             launches = 1;
             slots = Some(Slots {

@@ -14,9 +14,9 @@ use thiserror::Error;
 pub use first::{FirstVersion, GridFileError, check_finite};
 
 use super::kernel::Sink;
-use super::{Data, Divisible, Ending, FirstVersionError, Grid, Ring};
+use super::{Changes, Data, Divisible, Ending, FirstVersionError, Fold, Grid, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision, Rule};
-use crate::codelet::{Codelet, Cost, Value};
+use crate::codelet::{Codelet, Cost, Memory, Value};
 use crate::matrix::npy::NpyMatrix;
 use reference::Until;
 
@@ -73,6 +73,7 @@ struct Codelets {
     superstep: Arc<Codelet>,
     changes: Arc<Codelet>,
     superstep_changes: Arc<Codelet>,
+    fold_changes: Arc<Codelet>,
 }
 
 impl Codelets {
@@ -85,6 +86,7 @@ impl Codelets {
             superstep: new(stencil::superstep),
             changes: new(stencil::changes),
             superstep_changes: new(stencil::superstep_changes),
+            fold_changes: new(stencil::fold_changes),
         }
     }
 }
@@ -210,6 +212,12 @@ impl Stencil {
         self.coefficients.as_deref()
     }
 
+    /// Cells that launches of so many units raise.
+    fn change_cells(&self, units: u64) -> u64 {
+        let rows = self.nz.map_or(1, |_| self.ny);
+        stencil::change_cells(dimensions(self.nz), self.nx, rows, units)
+    }
+
     /// The weight of a point in the sum.
     fn weight(&self) -> f64 {
         match self.nz {
@@ -273,6 +281,38 @@ impl Divisible for Stencil {
     }
 }
 
+impl Changes for Stencil {
+    fn of_step(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelets.changes)
+    }
+
+    fn of_superstep(&self) -> Option<Arc<Codelet>> {
+        Some(Arc::clone(&self.codelets.superstep_changes))
+    }
+
+    fn raised_bytes(&self, units: u64) -> u64 {
+        self.change_cells(units) * self.precision.bytes()
+    }
+
+    fn folded_bytes(&self) -> u64 {
+        stencil::FOLDED_CELLS * self.precision.bytes()
+    }
+
+    fn fold(&self, raised: Memory, units: u64, folded: Memory, first: bool) -> Fold {
+        let cells = self.change_cells(units);
+        Fold {
+            codelet: Arc::clone(&self.codelets.fold_changes),
+            units: 0..stencil::FOLDED_CELLS,
+            args: stencil::fold_args(raised, folded, cells, first),
+            cost: stencil::fold_cost(self.precision, cells),
+        }
+    }
+
+    fn largest(&self, raised: &[u8]) -> f64 {
+        stencil::largest_change(self.precision, raised)
+    }
+}
+
 impl Grid for Stencil {
     fn unit_points(&self) -> u64 {
         match self.nz {
@@ -321,22 +361,8 @@ impl Grid for Stencil {
         Some(Arc::clone(&self.codelets.superstep))
     }
 
-    fn changes(&self) -> Option<Arc<Codelet>> {
-        Some(Arc::clone(&self.codelets.changes))
-    }
-
-    fn superstep_changes(&self) -> Option<Arc<Codelet>> {
-        Some(Arc::clone(&self.codelets.superstep_changes))
-    }
-
-    fn change_bytes(&self, units: u64) -> u64 {
-        let rows = self.nz.map_or(1, |_| self.ny);
-        let cells = stencil::change_cells(dimensions(self.nz), self.nx, rows, units);
-        cells * self.precision.bytes()
-    }
-
-    fn largest_change(&self, raised: &[u8]) -> f64 {
-        stencil::largest_change(self.precision, raised)
+    fn changes(&self) -> Option<&dyn Changes> {
+        Some(self)
     }
 
     fn superstep_flops(&self, steps: u32) -> f64 {

@@ -1,86 +1,147 @@
 //! The largest change of a point in a step that is checked.
 //!
-//! The launches of such a step raise cells: each queue of a device has its own, so that only
-//! launches that follow one another share them. They are cleared before the queue's first
-//! launch of the step, and read after its last one; whoever wants the change looks at those of
-//! all queues.
+//! The launches of such a step raise memory: each queue of a device has its own, so that only
+//! launches that follow one another share it. It is clear before the queue's first launch of
+//! the step. What a device's own memory has is folded there to a few bytes, which clears it
+//! for the next time, and only these are read; whoever wants the change looks at those of all
+//! queues.
 
 use crate::codelet::{Memory, Value};
 use crate::engine::corun::context::{Context, Purpose};
 use crate::engine::corun::host_memory::data;
+use crate::engine::corun::memory::MOST_QUEUES;
 use crate::engine::corun::{CHUNK, CorunError, HELD, WARM};
 use crate::engine::scope::RuntimeScope;
-use crate::runtime::{BufferId, Command, DeviceId, HostMemoryId, RuntimeError};
-use crate::workload::{Ending, Grid, Supersteps};
+use crate::runtime::{BufferId, Command, DeviceId, HostMemoryId, Launch, RuntimeError};
+use crate::workload::{self, Ending, Supersteps};
 
 /// The change of a grid in the steps that are checked.
-pub(super) struct Changes {
+pub(super) struct Changes<'a> {
+    of: &'a dyn workload::Changes,
     supersteps: Supersteps,
     tolerance: f64,
     /// By device and queue; none where a queue has no launches of units.
-    cells: Vec<Vec<Option<Cells>>>,
+    raised: Vec<Vec<Option<Raised>>>,
     /// The superstep that ended last, and its change if that is known.
     ended: Option<u32>,
     largest: Option<f64>,
 }
 
-/// The cells that launches raise, on their device; what clears them before the launches, where
-/// that is to be done; and what brings them to host memory afterwards.
-pub(super) struct Raised {
-    pub cells: Value,
-    pub clear: Option<Command>,
-    pub read: Option<Command>,
+/// What launches raise, and the commands before and after them.
+pub(super) struct Raises {
+    pub value: Value,
+    pub before: Option<Command>,
+    pub after: Vec<Command>,
     /// Whether the launches count for nothing.
     pub is_warm_up: bool,
 }
 
-/// The cells of a queue.
-struct Cells {
-    /// Where launches raise them, if the device has memory of its own.
-    device: Option<BufferId>,
+/// What the launches of a queue raise.
+struct Raised {
+    /// Most units of a launch.
+    units: u64,
+    /// Where launches raise it, if the device has memory of its own.
+    device: Option<OnDevice>,
+    /// What was raised, or what that was folded to.
     host: HostMemoryId,
-    bytes: u64,
-    /// The superstep whose changes they have.
+    /// The superstep whose changes it has.
     of: Option<u32>,
 }
 
-impl Changes {
+/// What launches raise in a device's own memory.
+struct OnDevice {
+    raised: BufferId,
+    folded: BufferId,
+    is_clear: bool,
+    /// The superstep whose changes are folded.
+    of: Option<u32>,
+}
+
+/// Bytes of a device's memory that its launches raise.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reserve {
+    /// For each unit that it has room for. Many units together raise less.
+    each: u64,
+    /// What is folded in all queues.
+    folded: u64,
+}
+
+impl Reserve {
+    pub fn of(changes: &dyn workload::Changes) -> Self {
+        Self {
+            each: changes.raised_bytes(1),
+            folded: (1 + u64::from(MOST_QUEUES)) * changes.folded_bytes(),
+        }
+    }
+
+    /// What it leaves of so many bytes to units of so many bytes.
+    pub fn left(&self, limit: u64, unit_bytes: u64) -> u64 {
+        let rest = limit.saturating_sub(self.folded);
+        rest.saturating_sub(rest.div_ceil(unit_bytes + self.each) * self.each)
+    }
+
+    /// Bytes of which it leaves so many to units.
+    pub fn with(&self, units: u64, unit_bytes: u64) -> u64 {
+        units * (unit_bytes + self.each) + self.each + self.folded
+    }
+}
+
+impl<'a> Changes<'a> {
     /// For a run that is divided into these supersteps, checked after each period, and ended
     /// by a change of at most the tolerance.
-    pub fn new(supersteps: Supersteps, tolerance: f64) -> Self {
+    pub fn new(of: &'a dyn workload::Changes, supersteps: Supersteps, tolerance: f64) -> Self {
         Self {
+            of,
             supersteps,
             tolerance,
-            cells: Vec::new(),
+            raised: Vec::new(),
             ended: None,
             largest: None,
         }
     }
 
-    /// Allocates the cells of the next device: of its queue for held units and of those for
-    /// chunks, which have so many units at most.
+    /// Allocates what the launches of the next device raise: of its queue for held units and of
+    /// those for chunks, which have so many units at most.
     pub fn open(
         &mut self,
         runtime: &mut RuntimeScope,
-        grid: &dyn Grid,
         queues: impl IntoIterator<Item = u64>,
         owner: Option<DeviceId>,
     ) -> Result<(), CorunError> {
-        let cells = open(runtime, grid, queues, owner)?;
-        self.cells.push(cells);
+        let of = self.of;
+        let open = |units: u64| -> Result<Option<Raised>, CorunError> {
+            if units == 0 {
+                return Ok(None);
+            }
+            let (device, bytes) = match owner {
+                Some(device) => (
+                    Some(OnDevice::open(of, runtime, device, units)?),
+                    of.folded_bytes(),
+                ),
+                None => (None, of.raised_bytes(units)),
+            };
+            Ok(Some(Raised {
+                units,
+                device,
+                host: runtime.alloc_host(bytes)?,
+                of: None,
+            }))
+        };
+        let raised = queues.into_iter().map(open).collect::<Result<_, _>>()?;
+        self.raised.push(raised);
         Ok(())
     }
 
-    /// Allocates the cells of a device again, whose memory was lost.
+    /// Allocates what a device's launches raise again, whose memory was lost.
     pub fn renew(
         &mut self,
         runtime: &mut RuntimeScope,
         device: DeviceId,
     ) -> Result<(), CorunError> {
-        for cells in self.cells[device.0].iter_mut().flatten() {
-            cells.of = None;
-            if cells.device.is_some() {
-                cells.device = Some(runtime.alloc(device, cells.bytes)?);
+        for raised in self.raised[device.0].iter_mut().flatten() {
+            raised.of = None;
+            if let Some(own) = &mut raised.device {
+                *own = OnDevice::open(self.of, runtime, device, raised.units)?;
             }
         }
         Ok(())
@@ -89,46 +150,52 @@ impl Changes {
     /// Nothing was computed yet.
     pub fn forget(&mut self) {
         (self.ended, self.largest) = (None, None);
-        for cells in self.cells.iter_mut().flatten().flatten() {
-            cells.of = None;
+        for raised in self.raised.iter_mut().flatten().flatten() {
+            raised.of = None;
         }
     }
 
-    /// What the launches of a purpose raise, if its superstep is checked. Launches before the
-    /// first step raise cells too, so that their kernels are built; these are cleared again.
+    /// What launches for a purpose raise, if its superstep is checked, and whether they are
+    /// the queue's last ones for now. Launches before the first step raise memory too, so that
+    /// their kernels are built.
     pub fn raised(
         &mut self,
         context: &mut Context,
         purpose: &Purpose,
-    ) -> Result<Option<Raised>, CorunError> {
+        are_last: bool,
+    ) -> Result<Option<Raises>, CorunError> {
         let of = match purpose.label {
             CHUNK | HELD if self.supersteps.ends_period(purpose.step) => Some(purpose.step),
             WARM => None,
             _ => return Ok(None),
         };
-        let Some(cells) = &mut self.cells[purpose.device][purpose.queue] else {
+        let Some(raised) = &mut self.raised[purpose.device][purpose.queue] else {
             return Ok(None);
         };
-        let begins = of.is_none() || cells.of != of;
-        cells.of = of;
-        if begins && let Some(bytes) = data(&mut *context.runtime, cells.host)? {
+        let begins = of.is_none() || raised.of != of;
+        raised.of = of;
+        if begins && let Some(bytes) = data(&mut *context.runtime, raised.host)? {
             bytes.fill(0);
         }
-        let all = 0..cells.bytes;
-        Ok(Some(match cells.device {
-            None => Raised {
-                cells: Value::Memory(Memory::Host(cells.host)),
-                clear: None,
-                read: None,
-                is_warm_up: of.is_none(),
-            },
-            Some(buffer) => Raised {
-                cells: Value::Memory(Memory::Device(buffer)),
-                clear: begins.then(|| Command::write(cells.host, all.clone(), buffer, 0)),
-                read: Some(Command::read(buffer, 0, cells.host, all)),
-                is_warm_up: of.is_none(),
-            },
-        }))
+        let mut raises = Raises {
+            value: Value::Memory(Memory::Host(raised.host)),
+            before: None,
+            after: Vec::new(),
+            is_warm_up: of.is_none(),
+        };
+        if let Some(own) = &mut raised.device {
+            raises.value = Value::Memory(Memory::Device(own.raised));
+            let fold = |first| own.fold(self.of, raised.units, first);
+            raises.before = (begins && !own.is_clear).then(|| fold(true));
+            if are_last {
+                let all = 0..self.of.folded_bytes();
+                let read = Command::read(own.folded, 0, raised.host, all);
+                raises.after = vec![fold(of.is_none() || own.of != of), read];
+                own.of = of;
+            }
+            own.is_clear = are_last;
+        }
+        Ok(Some(raises))
     }
 
     /// A superstep has ended, or its commands are submitted.
@@ -138,19 +205,15 @@ impl Changes {
 
     /// The largest change of the units here in the superstep that ended last, if it was
     /// checked: bytes of its bits. In a simulation without data it is NaN.
-    pub fn own(
-        &self,
-        runtime: &mut RuntimeScope,
-        grid: &dyn Grid,
-    ) -> Result<Option<Vec<u8>>, RuntimeError> {
+    pub fn own(&self, runtime: &mut RuntimeScope) -> Result<Option<Vec<u8>>, RuntimeError> {
         let Some(ended) = self.ended.filter(|step| self.supersteps.ends_period(*step)) else {
             return Ok(None);
         };
         let mut largest = 0.0;
-        let all = self.cells.iter().flatten().flatten();
-        for cells in all.filter(|cells| cells.of == Some(ended)) {
-            let of = match data(&mut **runtime, cells.host)? {
-                Some(bytes) => grid.largest_change(bytes),
+        let all = self.raised.iter().flatten().flatten();
+        for raised in all.filter(|raised| raised.of == Some(ended)) {
+            let of = match data(&mut **runtime, raised.host)? {
+                Some(bytes) => self.of.largest(bytes),
                 None => f64::NAN,
             };
             largest = larger(largest, of);
@@ -188,28 +251,32 @@ impl Changes {
     }
 }
 
-fn open(
-    runtime: &mut RuntimeScope,
-    grid: &dyn Grid,
-    queues: impl IntoIterator<Item = u64>,
-    owner: Option<DeviceId>,
-) -> Result<Vec<Option<Cells>>, CorunError> {
-    let open = |units: u64| -> Result<Option<Cells>, CorunError> {
-        if units == 0 {
-            return Ok(None);
-        }
-        let bytes = grid.change_bytes(units);
-        Ok(Some(Cells {
-            device: match owner {
-                Some(device) => Some(runtime.alloc(device, bytes)?),
-                None => None,
-            },
-            host: runtime.alloc_host(bytes)?,
-            bytes,
+impl OnDevice {
+    fn open(
+        of: &dyn workload::Changes,
+        runtime: &mut RuntimeScope,
+        device: DeviceId,
+        units: u64,
+    ) -> Result<Self, CorunError> {
+        Ok(Self {
+            raised: runtime.alloc(device, of.raised_bytes(units))?,
+            folded: runtime.alloc(device, of.folded_bytes())?,
+            is_clear: false,
             of: None,
-        }))
-    };
-    queues.into_iter().map(open).collect()
+        })
+    }
+
+    /// Folds what was raised, and clears it.
+    fn fold(&self, of: &dyn workload::Changes, units: u64, first: bool) -> Command {
+        let [raised, folded] = [self.raised, self.folded].map(Memory::Device);
+        let fold = of.fold(raised, units, folded, first);
+        Command::Launch(Launch {
+            codelet: fold.codelet,
+            units: fold.units,
+            args: fold.args,
+            cost: fold.cost,
+        })
+    }
 }
 
 /// The larger of two numbers; NaN if one is.

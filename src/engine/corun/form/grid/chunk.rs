@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::changes::Raised;
+use super::changes::Raises;
 use super::moves::halos;
 use super::ring::Beside;
 use super::{Arrivals, GridForm, Space, StreamBuffers, launch};
@@ -106,7 +106,7 @@ impl GridForm<'_> {
         let lane = purpose.queue - context.devices[purpose.device].space.held_queues;
         let single = |(_, command)| command;
         let raised = match &mut self.changes {
-            Some(changes) => changes.raised(context, &purpose)?,
+            Some(changes) => changes.raised(context, &purpose, true)?,
             None => None,
         };
         let raises = raised.as_ref();
@@ -131,8 +131,8 @@ impl GridForm<'_> {
             },
         };
         if let Some(raised) = raised {
-            commands.splice(0..0, raised.clear);
-            commands.extend(raised.read);
+            commands.splice(0..0, raised.before);
+            commands.extend(raised.after);
         }
         context.submit_together(purpose, commands, &units, &wait)?;
         Ok(())
@@ -144,18 +144,18 @@ impl GridForm<'_> {
         context: &Context,
         stages: &[Range<u64>],
         rings: &[Ring],
-        raised: Option<&Raised>,
+        raises: Option<&Raises>,
     ) -> Vec<Command> {
         let last = stages.len() - 1;
         // The kernel of single steps that are not checked is to be built, too.
-        let unchecked = match raised.filter(|raised| raised.is_warm_up && last == 0) {
+        let unchecked = match raises.filter(|raises| raises.is_warm_up && last == 0) {
             Some(_) => self.launches(context, stages, rings, None),
             None => Vec::new(),
         };
         let of = |(step, (units, rings)): (usize, (&Range<u64>, &[Ring]))| {
             let args = self.grid.args(units.clone(), &rings[0], &rings[1]);
-            let raised = raised.filter(|_| step == last);
-            launch(context, self.grid, (units.clone(), args), raised)
+            let raises = raises.filter(|_| step == last);
+            launch(context, self.grid, (units.clone(), args), raises)
         };
         let stages = stages.iter().zip(rings.windows(2)).enumerate();
         unchecked.into_iter().chain(stages.map(of)).collect()
@@ -167,19 +167,19 @@ impl GridForm<'_> {
         context: &Context,
         units: &Range<u64>,
         stages: &[Range<u64>],
-        raised: Option<&Raised>,
+        raises: Option<&Raises>,
     ) -> Command {
         let (from, to) = (self.host.ring(0), self.host.ring(1));
         let mut args = self.grid.args(units.clone(), &from, &to);
-        let codelet = match raised {
-            Some(_) => self.grid.superstep_changes(),
+        let codelet = match raises.and(self.grid.changes()) {
+            Some(changes) => changes.of_superstep(),
             None => self.grid.superstep(),
         };
         let Some(codelet) = codelet.filter(|_| stages.len() > 1) else {
-            return launch(context, self.grid, (units.clone(), args), raised);
+            return launch(context, self.grid, (units.clone(), args), raises);
         };
         args.push(Value::U32(stages.len() as u32));
-        args.extend(raised.map(|raised| raised.cells));
+        args.extend(raises.map(|raises| raises.value));
         let flops = stages
             .iter()
             .map(|units| context.workload.cost(units).flops);

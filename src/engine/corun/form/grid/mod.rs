@@ -41,7 +41,7 @@ use crate::engine::scope::RuntimeScope;
 use crate::parallel;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Launch, Memory};
 use crate::workload::{Grid, Ring, Supersteps};
-use changes::{Changes, Raised};
+use changes::{Changes, Raises, Reserve};
 use moves::{Copies, edges, halos, is_read_in_host};
 use ring::{Window, Windows};
 
@@ -74,7 +74,7 @@ pub(super) struct GridForm<'a> {
     /// pair of buffers for each queue; none where one launch does it all.
     scratch: Vec<Vec<StreamBuffers>>,
     /// Of a run that ends with a tolerance.
-    changes: Option<Changes>,
+    changes: Option<Changes<'a>>,
 }
 
 /// The two versions in host memory.
@@ -147,18 +147,17 @@ impl<'a> GridForm<'a> {
             unit_bytes,
         };
         let units = length(units);
-        let tolerance = options.tolerance.filter(|_| grid.changes().is_some());
-        // What a unit raises: many together raise less.
-        let raised = tolerance.map_or(0, |_| grid.change_bytes(1));
+        let checked = grid.changes().zip(options.tolerance);
+        let reserve = checked.map_or_else(Reserve::default, |(of, _)| Reserve::of(of));
         let (devices, mut spaces) = OnDevices::open(runtime, lost, |runtime, id, device| {
             let limit = memory_limit(device.memory, options.gpu_memory);
-            let of_grid = limit.saturating_sub(limit.div_ceil(unit_bytes + raised) * raised);
+            let of_grid = reserve.left(limit, unit_bytes);
             let (largest, stream) = (device.max_allocation, options.stream);
             let division =
                 GridDivision::with_halo(&beside, units, unit_bytes, of_grid, largest, stream)
                     .map_err(|needed| {
                         let units = needed.div_ceil(unit_bytes);
-                        too_small(device, limit, units * (unit_bytes + raised) + raised)
+                        too_small(device, limit, reserve.with(units, unit_bytes))
                     })?;
             let opened = DeviceGrid::open(runtime, id, unit_bytes, beside, division)?;
             let space = opened.space();
@@ -178,13 +177,13 @@ impl<'a> GridForm<'a> {
                 false => Vec::new(),
             });
         }
-        let changes = match tolerance {
+        let changes = match checked {
             None => None,
-            Some(tolerance) => {
-                let mut changes = Changes::new(supersteps, tolerance);
+            Some((of, tolerance)) => {
+                let mut changes = Changes::new(of, supersteps, tolerance);
                 for (id, space) in spaces.iter().enumerate() {
                     let owner = space.capacity.map(|_| DeviceId(id));
-                    changes.open(runtime, grid, space.queues(units), owner)?;
+                    changes.open(runtime, space.queues(units), owner)?;
                 }
                 Some(changes)
             }
@@ -405,19 +404,19 @@ impl Form for GridForm<'_> {
         };
         // What earlier steps make is no edge of the next version.
         let made = if last.is_last { launched.clone() } else { 0..0 };
-        let raised = match &mut self.changes {
-            Some(changes) if last.is_last => changes.raised(context, &purpose)?,
+        let raises = match &mut self.changes {
+            Some(changes) if last.is_last => changes.raised(context, &purpose, !more)?,
             _ => None,
         };
         let launch = |of: &Window| {
             let args = grid.args(of.units.clone(), &of.from, &of.to);
-            let raised = raised.as_ref().filter(|_| of.is_last);
-            launch(context, grid, (of.units.clone(), args), raised)
+            let raises = raises.as_ref().filter(|_| of.is_last);
+            launch(context, grid, (of.units.clone(), args), raises)
         };
         let mut commands: Vec<Command> = launches.iter().map(launch).collect();
-        if let Some(raised) = raised {
-            commands.splice(0..0, raised.clear);
-            commands.extend(raised.read.filter(|_| !more));
+        if let Some(raises) = raises {
+            commands.splice(0..0, raises.before);
+            commands.extend(raises.after);
         }
         let command = match commands.len() {
             1 => commands.remove(0),
@@ -500,9 +499,7 @@ impl Form for GridForm<'_> {
 
     fn sums(&self, context: &mut Context, when: When) -> Result<Option<Vec<u8>>, CorunError> {
         match &self.changes {
-            Some(changes) if when == When::Step => {
-                Ok(changes.own(&mut context.runtime, self.grid)?)
-            }
+            Some(changes) if when == When::Step => Ok(changes.own(&mut context.runtime)?),
             _ => Ok(None),
         }
     }
@@ -582,19 +579,19 @@ impl Form for GridForm<'_> {
     }
 }
 
-/// A launch over units with arguments, which raises cells if there are some.
+/// A launch over units with arguments, which raises memory if it is to do so.
 fn launch(
     context: &Context,
     grid: &dyn Grid,
     (units, mut args): (Range<u64>, Vec<Value>),
-    raised: Option<&Raised>,
+    raises: Option<&Raises>,
 ) -> Command {
-    let Some((raised, codelet)) = raised.zip(grid.changes()) else {
+    let Some((raises, changes)) = raises.zip(grid.changes()) else {
         return context.launch(&units, args);
     };
-    args.push(raised.cells);
+    args.push(raises.value);
     Command::Launch(Launch {
-        codelet,
+        codelet: changes.of_step(),
         args,
         cost: context.workload.cost(&units),
         units,

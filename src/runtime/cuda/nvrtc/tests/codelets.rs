@@ -97,6 +97,10 @@ fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
         for (rule, numbers) in [(Rule::Mean, "r"), (Rule::Weighted, &*numbers)] {
             let codelet = stencil::codelet(dimensions, precision, rule);
             all.push((codelet, with_reals(&format!("mmuuuuuuuuu{numbers}"))));
+            let codelet = stencil::changes(dimensions, precision, rule);
+            all.push((codelet, with_reals(&format!("mmuuuuuuuuu{numbers}m"))));
+            let codelet = stencil::fold_changes(dimensions, precision, rule);
+            all.push((codelet, of("mmuu")));
         }
     }
     all.push((spmv::codelet(precision), with_reals("mmmmmmmmUuuurru")));
