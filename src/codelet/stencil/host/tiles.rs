@@ -27,6 +27,10 @@ const SHARED_CACHE_BYTES: usize = 3 << 20;
 /// | 258^3, 8 steps | 0.54 | | 1.04 | 1.38 | 1.59 | 1.65 | 1.69 |
 const SHARED_CACHE_TIME: f64 = 1.15;
 
+/// Threads compute at most so many tiles one after the other, unless even more are needed for
+/// the caches: rounds that are not full cost less then than the halos of more tiles.
+const MOST_ROUNDS: usize = 8;
+
 /// What the computation of a row costs beside its points, in bytes of that row.
 const ROW_BYTES: usize = 512;
 
@@ -82,25 +86,30 @@ impl Work {
         let most = self.most_tiles();
         let shapes = sizes(self.columns.len(), most.columns)
             .flat_map(|columns| sizes(self.rows.len(), most.rows).map(move |rows| (rows, columns)));
-        let (rows, columns) = shapes
-            .min_by(|a, b| self.time(*a).total_cmp(&self.time(*b)))
-            .unwrap_or((1, 1));
-        // The threads take the same number of tiles, unless more halos cost more.
-        let rounds = |units: usize| (rows * columns * units).div_ceil(self.threads);
-        let length = |units: usize| self.units.len().div_ceil(units) + self.steps - 1;
-        let units = (1..=most.units.min(4 * self.threads))
-            .min_by_key(|units| rounds(*units) * length(*units))
-            .unwrap_or(1);
-        Tiles {
-            units,
-            rows,
-            columns,
-        }
+        let tiles = shapes.flat_map(|(rows, columns)| {
+            let least = (rows * columns).div_ceil(self.threads);
+            // As many parts of the units as the threads compute in so many rounds.
+            (least..=least.max(MOST_ROUNDS)).map(move |rounds| Tiles {
+                units: (rounds * self.threads / (rows * columns)).clamp(1, most.units),
+                rows,
+                columns,
+            })
+        });
+        let time = tiles.map(|tiles| (self.time(&tiles), tiles));
+        let least = time.min_by(|(a, _), (b, _)| a.total_cmp(b));
+        least.map_or(most, |(_, tiles)| tiles)
     }
 
-    /// Expected time of the work cut into so many parts of rows and of columns, against one
-    /// whose points are computed once, in the second-level cache.
-    fn time(&self, (row_parts, column_parts): (usize, usize)) -> f64 {
+    /// Expected time with these tiles: that of a point in the second-level cache is 1.
+    fn time(&self, tiles: &Tiles) -> f64 {
+        let rounds = tiles.count().div_ceil(self.threads);
+        let length = self.units.len().div_ceil(tiles.units) + self.steps - 1;
+        (rounds * length) as f64 * self.unit_time((tiles.rows, tiles.columns))
+    }
+
+    /// Expected time of a unit of a tile, if the work is cut into so many parts of rows and of
+    /// columns.
+    fn unit_time(&self, (row_parts, column_parts): (usize, usize)) -> f64 {
         let rows = self.rows.len().div_ceil(row_parts);
         let columns = self.columns.len().div_ceil(column_parts);
         let halo = self.steps - 1;
@@ -112,9 +121,9 @@ impl Work {
             0
         };
         let (computed_rows, computed_columns) = (rows + row_halo / 2, columns + column_halo / 2);
-        let redundancy = (computed_rows * computed_columns) as f64 / (rows * columns) as f64;
         let call = 1.0 + ROW_BYTES as f64 / (computed_columns * self.point) as f64;
-        redundancy * call * cache_time(self.scratch_bytes(rows + row_halo, columns + column_halo))
+        let bytes = self.scratch_bytes(rows + row_halo, columns + column_halo);
+        (computed_rows * computed_columns) as f64 * call * cache_time(bytes)
     }
 
     /// Bytes of a tile's scratch, whose first step computes so many rows and columns.
