@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::grid::{Grid, Row};
 use super::rule::{FromArguments, Mean, Rule, Weighted};
-use super::tiles::{Tiles, Work};
+use super::tiles::{SHARED_CACHE_BYTES, Tiles, Work};
 use super::watched::Largest;
 use super::wavefront::{Rows, Wavefront};
 use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, split_changes, stencil};
@@ -209,7 +209,9 @@ impl<'a, T: Real, const INPUTS: usize, R> Shared<'a, T, INPUTS, R> {
 }
 
 /// Calls `work` with so many points of scratch, aligned to a line. A thread keeps its
-/// scratch, whose pages would else be new ones for every tile.
+/// scratch, whose pages would else be new ones for every tile. From the first tile on it has
+/// what the largest tiles that the caches hold need: threads that all touch new pages at once
+/// wait for each other, 20 ms for 16 threads of a virtual machine.
 fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
     #[derive(Clone, Copy)]
     #[repr(align(64))]
@@ -221,7 +223,8 @@ fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
         static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
-        let lines = (points * size_of::<T>()).div_ceil(size_of::<Line>());
+        let bytes = (points * size_of::<T>()).max(SHARED_CACHE_BYTES);
+        let lines = bytes.div_ceil(size_of::<Line>());
         if scratch.len() < lines {
             scratch.resize(lines, Line { _bytes: [0; 64] });
         }
