@@ -76,17 +76,26 @@ static inline size_t previous(size_t at, size_t slot_size, size_t end)
     if (counts)                                                   \
         most = max(most, AS_CELL(fabs((value) - (centre))))
 #define CHANGES_ARGUMENT , __global CELL *restrict changes
+// Work-items of a group that look at those of the others, each at as many.
+#define FINDERS 16
 
-// The largest of all work-items of a group, in the first one's place.
-static inline void find_largest(CELL most, size_t item, __local CELL *of_items)
+// The largest of all work-items of a group, for the first one. A tree would need a barrier for
+// each halving.
+static inline CELL find_largest(CELL most, size_t item, __local CELL *of_items)
 {
     of_items[item] = most;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (size_t apart = GROUP_ITEMS / 2; apart > 0; apart /= 2) {
-        if (item < apart)
-            of_items[item] = max(of_items[item], of_items[item + apart]);
-        barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < FINDERS) {
+        for (size_t other = item + FINDERS; other < GROUP_ITEMS; other += FINDERS)
+            most = max(most, of_items[other]);
+        of_items[item] = most;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0) {
+        for (size_t other = 1; other < FINDERS; other++)
+            most = max(most, of_items[other]);
+    }
+    return most;
 }
 
 // Raises the group's cell to the largest change of all of its work-items.
@@ -94,11 +103,11 @@ static inline void keep_change(CELL most, __local CELL *of_items, __global CELL 
 {
     const size_t item = get_local_id(0)
         + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
-    find_largest(most, item, of_items);
+    most = find_largest(most, item, of_items);
     if (item == 0) {
         const size_t group = get_group_id(0)
             + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2));
-        changes[group] = max(changes[group], of_items[0]);
+        changes[group] = max(changes[group], most);
     }
 }
 
@@ -113,10 +122,10 @@ __kernel void fold_changes(__global CELL *restrict cells, __global CELL *restric
         most = max(most, cells[cell]);
         cells[cell] = NO_CHANGE;
     }
-    find_largest(most, get_local_id(0), of_items);
+    most = find_largest(most, get_local_id(0), of_items);
     if (get_local_id(0) == 0) {
         __global CELL *of_group = largest + get_group_id(0);
-        *of_group = first ? of_items[0] : max(*of_group, of_items[0]);
+        *of_group = first ? most : max(*of_group, most);
     }
 }
 #else

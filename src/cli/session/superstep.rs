@@ -4,7 +4,7 @@ use pdawl::balance::Strategy;
 use pdawl::engine::corun::Stream;
 use pdawl::machine::{Device, MachineFile};
 use pdawl::model::StepWork;
-use pdawl::model::planner::{physical, plan_supersteps};
+use pdawl::model::planner::{are_fixed, physical, plan_supersteps};
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
@@ -35,14 +35,22 @@ impl Choice<'_> {
         match self.planned(grid, stencil) {
             Ok((size, plan)) => {
                 grid.set_superstep(size);
+                let steps = grid.steps;
+                let mut note = format!(
+                    "--superstep auto: {size} of {steps} steps between two barriers, as the \
+                     machine's file predicts"
+                );
+                if !are_fixed(self.strategy)
+                    && let resting = plan.plan.resting()
+                    && !resting.is_empty()
+                {
+                    let resting = resting.join(", ");
+                    note += &format!("; a superstep would take longer with a part for {resting}");
+                }
                 Chosen {
                     stream: plan.plan.stream,
                     plan: Some(plan),
-                    note: format!(
-                        "--superstep auto: {size} of {} steps between two barriers, as the \
-                         machine's file predicts",
-                        grid.steps
-                    ),
+                    note,
                 }
             }
             Err(why) => {

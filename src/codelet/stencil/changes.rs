@@ -10,7 +10,7 @@ use crate::codelet::{Codelet, Cost, HostCode, HostKernel, HostValue, Memory, Val
 
 /// Cells that [`fold_changes()`] leaves, which are its units: enough work-groups to read the
 /// others at the speed of a GPU's cache, and few cells to copy.
-pub const FOLDED_CELLS: u64 = 16;
+pub const FOLDED_CELLS: u64 = 128;
 
 /// The codelet of a stencil that also finds the largest change of a point.
 ///
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_fold_keeps_the_largest_and_clears_all() {
-        for count in [0, 1, 15, 16, 17, 1000] {
+        for count in [0, 1, 127, 128, 129, 1000] {
             let mut cells: Vec<u64> = (0..count).map(|cell| (cell * 7919) % 1009).collect();
             let wanted = cells.iter().copied().max().unwrap_or_default();
             cells.push(u64::MAX);

@@ -40,6 +40,7 @@ pub use configured::ConfiguredDevice;
 pub use modelled::{CandidateError, ModelledMachine, physical};
 pub use run::{PredictedStrategy, RunPrediction, predict_run};
 pub use search::{plan, plan_by, plan_with_all_cores};
+pub use shares::are_fixed;
 pub use step::StepPlanner;
 pub use superstep::plan_supersteps;
 
@@ -67,6 +68,14 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// The devices that have no part in the first step: with one, it would take longer.
+    pub fn resting(&self) -> Vec<&str> {
+        let StepPlan { held, pooled } = &self.forecast.plan;
+        let devices = self.devices.iter().enumerate();
+        let resting = devices.filter(|(d, _)| held[*d] + pooled[*d] == 0);
+        resting.map(|(_, name)| name.as_str()).collect()
+    }
+
     /// The planner of the steps of a run with this configuration, on the same
     /// `candidates`. `None` if one of their memories is too small.
     pub fn planner(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Option<StepPlanner> {

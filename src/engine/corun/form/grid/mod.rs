@@ -19,6 +19,7 @@ mod changes;
 mod chunk;
 pub mod division;
 mod exchange;
+mod host;
 mod moves;
 pub mod ring;
 
@@ -39,9 +40,10 @@ use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
 use crate::engine::graph::able;
 use crate::engine::scope::RuntimeScope;
 use crate::parallel;
-use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Launch, Memory};
+use crate::runtime::{Command, DeviceId, EventId, HostMemoryId, Launch, Memory};
 use crate::workload::{Grid, Ring, Supersteps};
 use changes::{Changes, Raises, Reserve};
+use host::HostGrids;
 use moves::{Copies, edges, halos, is_read_in_host};
 use ring::{Window, Windows};
 
@@ -75,22 +77,6 @@ pub(super) struct GridForm<'a> {
     scratch: Vec<Vec<StreamBuffers>>,
     /// Of a run that ends with a tolerance.
     changes: Option<Changes<'a>>,
-}
-
-/// The two versions in host memory.
-#[derive(Clone, Copy)]
-struct HostGrids {
-    versions: [HostMemoryId; 2],
-    /// Which of them is the present one.
-    present: usize,
-    /// Whether that has all units.
-    has_all: bool,
-    /// The first unit that they have, and how many they have.
-    first: u64,
-    rows: u64,
-    /// Units of the whole grid.
-    units: u64,
-    unit_bytes: u64,
 }
 
 /// A device's memory for a grid.
@@ -252,56 +238,6 @@ impl DeviceGrid {
         self.windows = None;
         self.edges.clear();
         self.leaving.clear();
-    }
-}
-
-impl HostGrids {
-    /// The present version (0) or the next one (1), as a ring.
-    fn ring(&self, ahead: usize) -> Ring {
-        Ring {
-            memory: Memory::Host(self.version(ahead)),
-            slots: self.rows,
-            unit: self.first,
-            slot: 0,
-        }
-    }
-
-    fn version(&self, ahead: usize) -> HostMemoryId {
-        self.versions[(self.present + ahead) % 2]
-    }
-
-    /// Writes of `units` of the present version into a device's ring.
-    fn writes(&self, units: Range<u64>, ring: &Ring) -> Vec<(Range<u64>, Command)> {
-        let host = self.version(0);
-        self.transfers(units, ring, |bytes, buffer, offset| {
-            Command::write(host, bytes, buffer, offset)
-        })
-    }
-
-    /// Reads of `units` from a device's ring into the version `ahead`.
-    fn reads(&self, units: Range<u64>, ahead: usize, ring: &Ring) -> Vec<(Range<u64>, Command)> {
-        let host = self.version(ahead);
-        self.transfers(units, ring, |bytes, buffer, offset| {
-            Command::read(buffer, offset, host, bytes)
-        })
-    }
-
-    fn transfers(
-        &self,
-        units: Range<u64>,
-        ring: &Ring,
-        command: impl Fn(Range<u64>, BufferId, u64) -> Command,
-    ) -> Vec<(Range<u64>, Command)> {
-        let Memory::Device(buffer) = ring.memory else {
-            return Vec::new();
-        };
-        let (each, first) = (self.unit_bytes, self.first);
-        let transfer = |(run, slot): (Range<u64>, u64)| {
-            let bytes = (run.start - first) * each..(run.end - first) * each;
-            let command = command(bytes, buffer, slot * each);
-            (run, command)
-        };
-        ring.runs(units).map(transfer).collect()
     }
 }
 
