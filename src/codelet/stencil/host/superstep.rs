@@ -8,9 +8,13 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::MmapMut;
+
 use super::grid::{Grid, Row};
 use super::rule::{FromArguments, Mean, Rule, Weighted};
-use super::tiles::{SHARED_CACHE_BYTES, Tiles, Work};
+use super::tiles::{Tiles, Work};
 use super::watched::Largest;
 use super::wavefront::{Rows, Wavefront};
 use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, split_changes, stencil};
@@ -208,28 +212,40 @@ impl<'a, T: Real, const INPUTS: usize, R> Shared<'a, T, INPUTS, R> {
     }
 }
 
-/// Calls `work` with so many points of scratch, aligned to a line. A thread keeps its
-/// scratch, whose pages would else be new ones for every tile. From the first tile on it has
-/// what the largest tiles that the caches hold need: threads that all touch new pages at once
-/// wait for each other, 20 ms for 16 threads of a virtual machine.
-fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
-    #[derive(Clone, Copy)]
-    #[repr(align(64))]
-    struct Line {
-        _bytes: [u8; 64],
-    }
+/// Bytes of a huge page.
+const HUGE: usize = 2 << 20;
 
+/// Calls `work` with so many points of scratch, aligned to a line. A thread keeps its
+/// scratch, whose pages would else be new ones for every tile. Its pages are huge where the
+/// system has them: threads that touch new pages at once wait for each other, and hundreds of
+/// small pages each took 31 threads of a virtual machine 40 ms.
+fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
     thread_local! {
-        static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+        static SCRATCH: RefCell<Option<MmapMut>> = const { RefCell::new(None) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
-        let bytes = (points * size_of::<T>()).max(SHARED_CACHE_BYTES);
-        let lines = bytes.div_ceil(size_of::<Line>());
-        if scratch.len() < lines {
-            scratch.resize(lines, Line { _bytes: [0; 64] });
-        }
-        work(scratch.as_mut_ptr().cast());
+        // Room for a beginning at a huge page.
+        let bytes = (points * size_of::<T>()).next_multiple_of(HUGE) + HUGE;
+        let mapping = match scratch.take().filter(|kept| kept.len() >= bytes) {
+            Some(kept) => kept,
+            None => map(bytes),
+        };
+        let begin = scratch.insert(mapping).as_mut_ptr();
+        // SAFETY: less than a huge page, which the mapping has beside the points.
+        work(unsafe { begin.add(begin.align_offset(HUGE)) }.cast());
     });
+}
+
+/// New memory of so many bytes.
+///
+/// # Panics
+/// When the system has none; whoever launched the codelet is told.
+fn map(bytes: usize) -> MmapMut {
+    let mapping = MmapMut::map_anon(bytes).expect("memory for the tiles of a superstep");
+    #[cfg(target_os = "linux")]
+    // A kernel without huge pages refuses; small pages serve as well.
+    let _ = mapping.advise(Advice::HugePage);
+    mapping
 }
 
 /// Rows as plain loops.

@@ -14,7 +14,7 @@ use crate::codelet::host::piece;
 const OWN_CACHE_BYTES: usize = 768 << 10;
 
 /// Scratch that stays in a core's share of the last-level cache.
-pub(super) const SHARED_CACHE_BYTES: usize = 3 << 20;
+const SHARED_CACHE_BYTES: usize = 3 << 20;
 
 /// Time with scratch in the last-level cache instead of the second-level one. Measured on
 /// a Zen 4 core in Gpoint/s (AVX-512, doubles, best of 5 runs), with scratch of up to

@@ -105,34 +105,34 @@ impl GridForm<'_> {
         let stages: Vec<Range<u64>> = stages(&units, steps, (halo, all)).collect();
         let lane = purpose.queue - context.devices[purpose.device].space.held_queues;
         let single = |(_, command)| command;
-        let raised = match &mut self.changes {
+        let mut raised = match &mut self.changes {
             Some(changes) => changes.raised(context, &purpose, true)?,
             None => None,
         };
-        let raises = raised.as_ref();
         let mut commands: Vec<Command> = match self.devices.find(purpose.device) {
             Some(own) => {
                 let rings = own.streams[lane].rings(steps, &needed, &stages[0]);
                 let (input, output) = (rings[0], rings[steps as usize]);
                 let writes = host.writes(needed, &input).into_iter().map(single);
-                let launches = self.launches(context, &stages, &rings, raises);
+                let launches = self.launches(context, &stages, &rings, raised.as_ref());
+                // Before the units, so that the next chunk's kernels need not wait for these.
+                let changes = raised.iter_mut().flat_map(|raised| raised.after.drain(..));
                 let reads = host.reads(units.clone(), 1, &output);
                 let reads = reads.into_iter().map(single);
-                writes.chain(launches).chain(reads).collect()
+                writes.chain(launches).chain(changes).chain(reads).collect()
             }
             None => match self.scratch[purpose.device].get(lane) {
                 Some(scratch) => {
                     let mut rings = scratch.rings(steps, &needed, &stages[0]);
                     rings[0] = host.ring(0);
                     rings[steps as usize] = host.ring(1);
-                    self.launches(context, &stages, &rings, raises)
+                    self.launches(context, &stages, &rings, raised.as_ref())
                 }
-                None => vec![self.at_once(context, &units, &stages, raises)],
+                None => vec![self.at_once(context, &units, &stages, raised.as_ref())],
             },
         };
         if let Some(raised) = raised {
             commands.splice(0..0, raised.before);
-            commands.extend(raised.after);
         }
         context.submit_together(purpose, commands, &units, &wait)?;
         Ok(())
