@@ -90,14 +90,19 @@ impl Work {
             let least = (rows * columns).div_ceil(self.threads);
             // As many parts of the units as the threads compute in so many rounds.
             (least..=least.max(MOST_ROUNDS)).map(move |rounds| Tiles {
-                units: (rounds * self.threads / (rows * columns)).clamp(1, most.units),
+                units: (rounds * self.threads / (rows * columns)).clamp(1, most.units.max(1)),
                 rows,
                 columns,
             })
         });
         let time = tiles.map(|tiles| (self.time(&tiles), tiles));
         let least = time.min_by(|(a, _), (b, _)| a.total_cmp(b));
-        least.map_or(most, |(_, tiles)| tiles)
+        let one = Tiles {
+            units: 1,
+            rows: 1,
+            columns: 1,
+        };
+        least.map_or(one, |(_, tiles)| tiles)
     }
 
     /// Expected time with these tiles: that of a point in the second-level cache is 1.
