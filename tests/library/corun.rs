@@ -240,7 +240,7 @@ fn a_stop_ends_at_a_barrier_with_the_report_so_far() {
 fn stopped(tolerance: Option<f64>) {
     let stencil = Stencil::new(9, 31, None, Precision::F64, 1).unwrap();
     let mut runtime =
-        ShuffledRuntime::new(vec![device("a", None), device("b", Some(9000))], 5, None);
+        ShuffledRuntime::new(vec![device("a", None), device("b", Some(20_000))], 5, None);
     let stop = AtomicBool::new(false);
     let options = Options {
         tolerance,
