@@ -237,7 +237,7 @@ fn events_of_a_group_were_counted_at_the_same_times() {
     for mut watch in thread_counters::on_this_thread(&sets(&events, 1, 100)).unwrap() {
         // The kernel's clock of events is not that of the thread's time: in a
         // virtual machine it was 15 % behind.
-        burn(3_000_000);
+        burn(10_000_000);
         watch.read(&mut ticks);
     }
     assert_eq!(ticks.len(), events.len());
