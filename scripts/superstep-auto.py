@@ -4,9 +4,9 @@
     scripts/superstep-auto.py PROGRAM [--machines k40,titan] [--steps 32]
 
 Runs grids that fit a GPU's memory and grids that are streamed, by --adaptive and the strategies
-dawl, gpu and cpu, with each fixed number and with `auto`, and prints a line for each case. The exit status is
-1 if `auto` takes more than 1.03 times the time of the best number, or more than 1.01 times the
-time with a barrier after each step.
+dawl, gpu and cpu, with each fixed number and with `auto`, and prints a line for each case. The
+exit status is 1 if `auto` takes more than 1.03 times the time of the best number, or more than
+1.01 times the time with a barrier after each step.
 """
 
 import argparse

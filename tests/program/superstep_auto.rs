@@ -38,3 +38,16 @@ fn an_adaptive_run_begins_with_the_plan() {
     let computed = home.json(&format!("{computed} --verify"));
     assert_eq!(computed["verification"]["right"], true);
 }
+
+/// Who has no part in the plan is told, where a strategy leaves the choice to the plan.
+#[test]
+fn the_note_names_devices_that_rest() {
+    let home = Home::new();
+    let run = "run stencil --machine h200 --size 400 --dims 3 --steps 32 --superstep auto";
+    let says = |options: &str| {
+        let report = home.json(&format!("{run} {options}"));
+        report["notes"].to_string().contains("with a part for host")
+    };
+    assert!(says("--adaptive"));
+    assert!(!says("--strategy gpu"));
+}

@@ -217,8 +217,7 @@ const HUGE: usize = 2 << 20;
 
 /// Calls `work` with so many points of scratch, aligned to a line. A thread keeps its
 /// scratch, whose pages would else be new ones for every tile. Its pages are huge where the
-/// system has them: threads that touch new pages at once wait for each other, and hundreds of
-/// small pages each took 31 threads of a virtual machine 40 ms.
+/// system has them: threads that touch new pages at once wait for each other.
 fn with_scratch<T>(points: usize, work: impl FnOnce(*mut T)) {
     thread_local! {
         static SCRATCH: RefCell<Option<MmapMut>> = const { RefCell::new(None) };

@@ -152,6 +152,9 @@ impl<'a> Changes<'a> {
         (self.ended, self.largest) = (None, None);
         for raised in self.raised.iter_mut().flatten().flatten() {
             raised.of = None;
+            if let Some(own) = &mut raised.device {
+                own.of = None;
+            }
         }
     }
 
