@@ -357,3 +357,32 @@ fn halos_and_units_go_directly_from_gpu_to_gpu() {
     assert_eq!(copied("move", CommandKind::Copy), [2]);
     assert!(copied("edge", CommandKind::Read).is_empty());
 }
+
+/// A device is lost in the only step that is checked, before other devices have cleared what
+/// they raised: it is clear when the steps are repeated.
+#[test]
+fn changes_of_an_attempt_that_a_loss_ended_do_not_count() {
+    let case = Case {
+        nx: 17,
+        ny: 41,
+        nz: None,
+        precision: Precision::F64,
+        weighted: false,
+        memories: vec![None, Some(57), Some(61), Some(25)],
+        supersteps: Supersteps::new(STEPS, 1).with_period(STEPS),
+        tolerance: Some(1.0),
+        stream: Stream {
+            chunk: None,
+            queues: None,
+        },
+        seed: 6373615779640989768,
+    };
+    let mut lost = 0;
+    for after in 40..60 {
+        let mut runtime = case.runtime(Some(Fault { device: 2, after }));
+        let outcome = case.run(&mut runtime).unwrap();
+        assert_eq!(outcome.verified, Some(true), "after {after} commands");
+        lost += outcome.losses.len();
+    }
+    assert!(lost > 10);
+}

@@ -147,13 +147,14 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Nothing was computed yet.
+    /// Nothing was computed yet. A device may have raised memory that a command which a loss
+    /// has kept from running was to clear.
     pub fn forget(&mut self) {
         (self.ended, self.largest) = (None, None);
         for raised in self.raised.iter_mut().flatten().flatten() {
             raised.of = None;
             if let Some(own) = &mut raised.device {
-                own.of = None;
+                (own.of, own.is_clear) = (None, false);
             }
         }
     }
