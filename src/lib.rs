@@ -1,7 +1,14 @@
-//! pdawl divides data-parallel work among the CPU and the GPUs of one machine so that
+//! pdawl divides data-parallel work among the CPU and the GPUs of a machine so that
 //! all devices finish at the same time. It corrects the division while the work runs.
 //!
-//! There are two kinds of work:
+//! A [`Session`] is the interface for programs: it owns the devices of this machine, or of a
+//! simulated one, and runs sparse products, stencils, OpenCL kernels and graphs of tasks on
+//! them. [`session`] describes it, with examples.
+//!
+//! Over several machines, [`engine::cluster::Cluster`] runs programs: tasks over shared
+//! spaces, computed by functions and OpenCL kernels of the user's.
+//!
+//! What sessions are made of, for those who add to it:
 //!
 //! * A [`workload`] consists of units that can be divided, such as the rows of a grid
 //!   or of a sparse matrix. A balancer from [`balance`] decides how many units each
@@ -9,55 +16,25 @@
 //! * A task [`graph`] consists of kernels that depend on each other. A [`policy`]
 //!   decides which device runs which kernels, and when. [`engine::graph`] runs them; its
 //!   page has an example.
-//!
-//! Both run on a [`runtime`]: on OpenCL devices and the cores of the host, or in a
-//! simulator of a [`machine`]. A run returns an [`engine::Outcome`], from which
-//! [`report`] and [`trace`] make reports and charts. A cost [`model`], trained on the
-//! measured runs of a [`profile`], can predict the first division.
-//!
-//! Over several machines, [`engine::cluster::Cluster`] runs programs: tasks over shared
-//! spaces, computed by functions and OpenCL kernels of the user's.
+//! * Both run on a [`runtime`]: on OpenCL devices, NVIDIA's GPUs and the cores of the host, or
+//!   in a simulator of a [`machine`]. A run returns an [`engine::Outcome`], from which
+//!   [`report`] and [`trace`] make reports and charts. A cost [`model`], trained on the
+//!   measured runs of a [`profile`], can predict the first division.
 //!
 //! ARCHITECTURE.md in the repository describes the parts and their dependencies.
 //!
 //! # Example
 //!
-//! This example runs a stencil on a simulated machine of eight cores and a Tesla K40.
-//! The simulator also computes the data, so that the result can be compared with the
-//! sequential reference. Its times are virtual.
-//!
 //! ```
-//! use std::sync::atomic::AtomicBool;
+//! use pdawl::session::{Grid, Session};
 //!
-//! use pdawl::balance::Strategy;
-//! use pdawl::codelet::stencil::Precision;
-//! use pdawl::engine::corun::{Control, Corun, Options};
-//! use pdawl::machine::MachineStore;
-//! use pdawl::runtime::sim::{Sim, SimOptions};
-//! use pdawl::workload::stencil::Stencil;
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // pdawl::runtime::select::open(None, true) opens the devices of this machine instead.
-//! let machine = MachineStore::of_user().find("k40")?;
-//! let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
-//!
-//! // A grid of 300 rows of 200 points. A unit is a row.
-//! let stencil = Stencil::new(200, 300, None, Precision::F64, 1)?;
-//! let options = Options { verify: true, ..Options::of_steps(5) };
-//! let stop = AtomicBool::new(false);
-//! let mut control = Control { stop: &stop, progress: &mut |_done, _steps| {} };
-//!
-//! // DAWL learns the shares of the devices during the run.
-//! let corun = Corun::open(&mut runtime, &stencil, &options)?;
-//! let balancer = Strategy::Dawl.build(corun.setup())?;
-//! let outcome = corun.run(balancer, &mut control)?;
-//!
-//! // The result is right, and each step computed every row once.
-//! assert_eq!(outcome.verified, Some(true));
-//! for step in &outcome.steps {
-//!     let rows: u64 = step.devices.iter().map(|device| device.units).sum();
-//!     assert_eq!(rows, 300);
-//! }
+//! # fn main() -> Result<(), pdawl::session::Error> {
+//! // Session::open() has the devices of this machine.
+//! let mut session = Session::simulate("k40")?;
+//! let mut grid = Grid::new(&[300, 200], vec![1.0; 300 * 200])?;
+//! let run = session.stencil(&mut grid).steps(5).verify().run()?;
+//! assert!(!run.is_wrong());
+//! println!("{:?} of the rows, {} s", run.shares(), run.seconds);
 //! # Ok(())
 //! # }
 //! ```
@@ -82,11 +59,19 @@ mod random;
 pub mod report;
 pub mod residency;
 pub mod runtime;
+pub mod session;
 pub mod spread;
 pub mod time;
 pub mod trace;
 pub mod verify;
 pub mod workload;
+
+pub use session::Session;
+
+/// The examples of README.md, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 // Fixtures that unit tests share with the integration tests refer to the crate by name.
 #[cfg(test)]

@@ -6,8 +6,7 @@ use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::Precision;
 use pdawl::matrix::npy::NpyMatrix;
 use pdawl::quantity::Bytes;
-use pdawl::report::run::workload::StencilParameters;
-use pdawl::report::{Parameters, Workload};
+use pdawl::report::Workload;
 use pdawl::workload::stencil::{Stencil, StencilError, check_finite};
 use pdawl::workload::{Divisible, Supersteps};
 
@@ -387,23 +386,9 @@ impl Grid {
 
     /// The workload, for reports.
     pub fn workload(&self, stencil: &Stencil) -> Workload {
-        let (nx, ny, nz) = stencil.shape();
-        Workload::new(
-            stencil.name(),
-            Parameters::Stencil(StencilParameters {
-                nx,
-                ny,
-                nz,
-                precision: stencil.precision().name(),
-                coefficients: stencil.coefficients().map(<[f64]>::to_vec),
-                input: self.input.as_ref().map(|path| path.display().to_string()),
-                steps: self.steps,
-                superstep: self.supersteps().size(),
-                until: self.until.map(|until| until.change),
-                check_every: self.until.map(|until| until.every),
-                seed: self.seed,
-            }),
-        )
+        let input = self.input.as_ref().map(|path| path.display().to_string());
+        let until = self.until.map(|until| until.change);
+        Workload::of_stencil(stencil, self.supersteps(), until, (input, self.seed))
     }
 }
 

@@ -9,8 +9,8 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::runtime::{
-    BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory, Notice, QueueId,
-    Runtime, RuntimeError, Status,
+    AdoptedMemory, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory,
+    NotAdopted, Notice, QueueId, Runtime, RuntimeError, Status,
 };
 
 /// A runtime, with the memory and the queues to release at the end.
@@ -90,6 +90,13 @@ impl RuntimeScope<'_> {
     /// See [`Runtime::alloc_host`].
     pub fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
         let memory = self.runtime.alloc_host(bytes)?;
+        self.host.push(memory);
+        Ok(memory)
+    }
+
+    /// See [`Runtime::adopt_host`]. The memory is dropped with the scope.
+    pub fn adopt_host(&mut self, memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted> {
+        let memory = self.runtime.adopt_host(memory)?;
         self.host.push(memory);
         Ok(memory)
     }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::shared::Shared;
+
 /// The most rows or columns of a matrix: kernels count both in signed 32-bit integers.
 pub const MOST: u32 = i32::MAX as u32;
 
@@ -25,8 +27,8 @@ pub struct Csr {
     rows: u32,
     columns: u32,
     row_starts: Vec<u64>,
-    column_of: Vec<u32>,
-    values: Vec<f64>,
+    column_of: Shared<u32>,
+    values: Shared<f64>,
 }
 
 /// Why arrays are not a matrix. Rows and columns are counted from 0.
@@ -53,7 +55,8 @@ pub enum CsrError {
 }
 
 impl Csr {
-    /// A matrix of these arrays, which are checked.
+    /// A matrix of these arrays, which are checked: its own, or [`Shared`] ones, which stay
+    /// where they are.
     ///
     /// # Errors
     /// When the arrays contradict each other, a column lies outside the matrix, or the
@@ -62,9 +65,10 @@ impl Csr {
         rows: u32,
         columns: u32,
         row_starts: Vec<u64>,
-        column_of: Vec<u32>,
-        values: Vec<f64>,
+        column_of: impl Into<Shared<u32>>,
+        values: impl Into<Shared<f64>>,
     ) -> Result<Self, CsrError> {
+        let (column_of, values) = (column_of.into(), values.into());
         for (what, count) in [("rows", rows), ("columns", columns)] {
             if count > MOST {
                 return Err(CsrError::TooLarge { what, count });
@@ -96,8 +100,8 @@ impl Csr {
             rows,
             columns,
             row_starts,
-            column_of,
-            values,
+            column_of: column_of.into(),
+            values: values.into(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Sparse matrices in memory, and where they come from; dense ones in files. A matrix
 //! knows no workload and no device.
 //!
-//! * [`csr`] is a matrix in memory, in compressed sparse rows, checked once.
+//! * [`csr`] is a matrix in memory, in compressed sparse rows, checked once. Its arrays are
+//!   its own, or [`Shared`] ones of somebody else's.
 //! * [`source`] names a source of matrices: [`market`] reads and writes Matrix Market
 //!   files, `cache` keeps binary copies beside them, and [`generate`] makes matrices.
 //! * [`stats`] has the statistics of a matrix.
@@ -22,6 +23,7 @@ mod memory;
 pub mod npy;
 mod parallel;
 mod rows;
+mod shared;
 pub mod source;
 pub mod stats;
 mod transpose;
@@ -33,5 +35,6 @@ pub use cache::{is_binary, write as write_binary};
 pub use control::{Control, Progress};
 pub use csr::{Csr, CsrError};
 pub use error::{FileError, MatrixError};
+pub use shared::Shared;
 pub use source::{Loaded, MatrixSource, Origin};
 pub use stats::Stats;

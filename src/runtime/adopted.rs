@@ -50,6 +50,19 @@ impl AdoptedMemory {
         }
     }
 
+    /// Bytes that an owner keeps, and that nobody writes: commands only read them.
+    ///
+    /// # Safety
+    /// The bytes must stay at their place and keep their values until the owner is dropped. No
+    /// command may write them, and nobody may ask for them as a mutable slice.
+    pub unsafe fn read_only<O: Send + 'static>(owner: O, bytes: NonNull<[u8]>) -> Self {
+        Self {
+            owner: NonNull::from(Box::leak(Box::new(owner))),
+            kind: TypeId::of::<O>(),
+            bytes,
+        }
+    }
+
     /// The owner: what was given to [`Self::new`], or the vector or boxed slice.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
-//! The programs in `examples/`, on nodes that are threads, compared with sequential ones.
+//! The programs in `examples/`: those of sessions, simulated and on real devices, and those of
+//! clusters, on nodes that are threads, compared with sequential ones.
 
+use pdawl::Session;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
@@ -7,11 +9,20 @@ use crate::cluster_programs::cluster;
 use crate::pocl::cpu_device;
 
 #[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/balancer.rs"]
+mod balancer;
+#[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/bodies.rs"]
 mod bodies;
 #[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/fft.rs"]
 mod fft;
+#[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/policy.rs"]
+mod policy;
+#[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/session.rs"]
+mod session;
 #[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/word_count.rs"]
 mod word_count;
@@ -82,5 +93,46 @@ fn the_example_counts_words() {
         let results = cluster(nodes, "host:2").run(word_count::word_count());
         let counts = results.expect("it runs").to_vec::<u64>().expect("counts");
         assert_eq!(counts.expect("this is the first node"), right);
+    }
+}
+
+/// A simulated machine, the host's cores, and an OpenCL device with memory of its own beside
+/// them.
+fn sessions() -> [(&'static str, Session); 3] {
+    let both = format!("host:1,{}:1=own", cpu_device().info.name);
+    [
+        ("k40", Session::simulate("k40").expect("it is shipped")),
+        ("host", Session::open_devices("host:2").expect("it is here")),
+        ("both", Session::open_devices(&both).expect("both are here")),
+    ]
+}
+
+#[test]
+fn the_example_of_a_session_computes() {
+    for (devices, mut session) in sessions() {
+        session::run(&mut session).unwrap_or_else(|error| panic!("{devices}: {error}"));
+    }
+}
+
+#[test]
+fn the_example_of_a_policy_adds() {
+    for (devices, mut session) in sessions() {
+        let (results, sum) = policy::run(&mut session, 16).expect("it runs");
+        assert_eq!(sum, 120.0, "{devices}");
+        assert_eq!(results.run().policy, "relative");
+        assert_eq!(results.run().shares().iter().sum::<f64>(), 1.0);
+    }
+}
+
+#[test]
+fn the_example_of_a_balancer_is_right() {
+    for (devices, mut session) in sessions() {
+        let run = balancer::run(&mut session, 200).expect("it runs");
+        assert!(run.verification.is_some() && !run.is_wrong(), "{devices}");
+        assert_eq!(run.policy, "proportional");
+        assert!(
+            (run.shares().iter().sum::<f64>() - 1.0).abs() < 1e-9,
+            "{devices}"
+        );
     }
 }

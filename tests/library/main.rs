@@ -2,7 +2,8 @@
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
-//! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself. The last, `adopted`, `devices`,
+//! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself, and `session` the
+//! interface of programs. The last, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
 //! faults of simulated devices, and `simulated`, `modelled`, `spmv_adaptive` and `two_gpus` judge
 //! balancing on simulated machines. The other modules are shared by these.
@@ -42,6 +43,7 @@ mod lu;
 mod modelled;
 mod opencl;
 mod returning_devices;
+mod session;
 mod simulated;
 mod spmv;
 mod spmv_adaptive;

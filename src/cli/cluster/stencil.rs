@@ -33,6 +33,7 @@ pub fn prepare(
     let first = match stencil.first() {
         FirstVersion::Random { seed } => format!("seed {seed}"),
         FirstVersion::File(file) => format!("from {}", file.path().display()),
+        FirstVersion::Given(_) => "from memory".to_owned(),
     };
     let together = match supersteps.size() {
         1 => String::new(),

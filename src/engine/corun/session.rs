@@ -19,7 +19,7 @@ use super::{CorunError, Options};
 use crate::balance::{Balancer, Setup};
 use crate::codelet::Codelet;
 use crate::engine::scope::{RuntimeScope, SuspendedScope};
-use crate::engine::{Loss, Outcome};
+use crate::engine::{Loss, Outcome, StepRecord};
 use crate::runtime::{Notice, Runtime, RuntimeError};
 use crate::time::Nanos;
 use crate::workload::Divisible;
@@ -112,6 +112,25 @@ impl<'w> Session<'w> {
             StepEnd::Spoiled(_) => Stepped::Spoiled,
         });
         (session, stepped)
+    }
+
+    /// Takes another input for the step to come: the vector of a product, a number a column.
+    ///
+    /// # Errors
+    /// As [`Corun::run`].
+    pub fn set_input(
+        self,
+        runtime: &mut dyn Runtime,
+        numbers: &[f64],
+    ) -> (Self, Result<(), CorunError>) {
+        self.on(runtime, |run, _| {
+            run.form.set_input(&mut run.context, numbers)
+        })
+    }
+
+    /// Takes the records of the steps that have ended since it was asked last.
+    pub fn take_steps(&mut self) -> Vec<StepRecord> {
+        std::mem::take(&mut self.state.outcome.steps)
     }
 
     /// The bytes of the present version, by their places in the whole one, that the units

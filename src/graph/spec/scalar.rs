@@ -112,6 +112,12 @@ impl Base {
 }
 
 impl ElementType {
+    /// A byte: what a structure of the user's is counted in.
+    pub const BYTE: Self = Self {
+        base: Base::Uchar,
+        lanes: 1,
+    };
+
     /// Bytes of an element; a vector of 3 lanes takes the space of 4.
     pub fn bytes(self) -> u64 {
         let vector = self.base != Base::Struct;

@@ -64,7 +64,7 @@ pub struct PlacedComponent {
 }
 
 /// What the report of a graph has beside the outcomes and what every report has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub setup_seconds: f64,
     pub found: Option<MeasuredConfiguration>,

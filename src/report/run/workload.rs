@@ -1,7 +1,13 @@
 //! What was run.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::workload::kernel::UserKernel;
+use crate::workload::stencil::Stencil;
+use crate::workload::{Divisible, Supersteps};
 
 /// The workload.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -190,6 +196,63 @@ impl Workload {
             title: parameters.title(name),
             parameters,
         }
+    }
+
+    /// A stencil with its steps, and what a step may change at most at its end. `input` is the
+    /// file of its first version.
+    pub fn of_stencil(
+        stencil: &Stencil,
+        supersteps: Supersteps,
+        until: Option<f64>,
+        (input, seed): (Option<String>, u64),
+    ) -> Self {
+        let (nx, ny, nz) = stencil.shape();
+        Self::new(
+            stencil.name(),
+            Parameters::Stencil(StencilParameters {
+                nx,
+                ny,
+                nz,
+                precision: stencil.precision().name(),
+                coefficients: stencil.coefficients().map(<[f64]>::to_vec),
+                input,
+                steps: supersteps.steps(),
+                superstep: supersteps.size(),
+                until,
+                check_every: until.map(|_| supersteps.period()),
+                seed,
+            }),
+        )
+    }
+
+    /// A user's kernel, of a file, with its steps.
+    pub fn of_kernel(user: &UserKernel, file: &str, steps: u32, seed: u64) -> Self {
+        let kernel = user.kernel();
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            name.to_string_lossy().into_owned()
+        };
+        let slices = user.slices();
+        let mut sliced = [slices.read.clone(), slices.written.clone()].concat();
+        sliced.sort_unstable();
+        sliced.dedup();
+        Self::new(
+            "kernel",
+            Parameters::Kernel(KernelParameters {
+                file: name(Path::new(file)),
+                kernel: kernel.name.clone(),
+                source: name(&kernel.source),
+                global: kernel.global.clone(),
+                local: user.local().map(<[u64]>::to_vec),
+                dimension: user.axis().dimension,
+                units: user.units(),
+                bytes: user.bytes(),
+                sliced,
+                precision: if user.fp64() { "f64" } else { "f32" },
+                steps,
+                seed,
+            }),
+        )
     }
 
     /// Requested steps of a co-run; 1 for others.

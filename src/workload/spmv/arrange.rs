@@ -134,6 +134,12 @@ impl Arrangement {
         self.pieces
     }
 
+    /// Whether the rows have the matrix's order and none is cut: its arrays are then those of
+    /// the units.
+    pub fn is_natural(&self) -> bool {
+        self.pieces == 0 && self.groups.is_empty()
+    }
+
     /// The irregular rows, the longest first.
     pub fn groups(&self) -> &[Group] {
         &self.groups

@@ -239,12 +239,18 @@ impl Spmv {
         result
     }
 
+    /// Whether devices can read the matrix's own arrays: the rows have their order, and the
+    /// numbers are double.
+    pub fn has_own_arrays(&self) -> bool {
+        self.arrangement.is_natural() && self.options.precision == Precision::F64
+    }
+
     /// The matrix's name.
     pub fn matrix_name(&self) -> &str {
         &self.matrix_name
     }
 
-    pub fn matrix(&self) -> &Csr {
+    pub fn matrix(&self) -> &Arc<Csr> {
         &self.matrix
     }
 

@@ -106,6 +106,21 @@ impl Spmv {
         }
     }
 
+    /// Writes numbers of a vector at these places: `of` has one for each column.
+    pub fn write_vector(&self, of: &[f64], places: Range<u64>, bytes: &mut [u8]) {
+        let values = places.map(|place| of[self.column_at(place) as usize]);
+        match self.options.precision {
+            Precision::F64 => {
+                let numbers = bytemuck::cast_slice_mut::<u8, f64>(bytes);
+                (numbers.iter_mut().zip(values)).for_each(|(number, value)| *number = value);
+            }
+            Precision::F32 => {
+                let numbers = bytemuck::cast_slice_mut::<u8, f32>(bytes);
+                (numbers.iter_mut().zip(values)).for_each(|(number, value)| *number = value as f32);
+            }
+        }
+    }
+
     /// Writes the first vector's numbers at these places.
     pub fn write_first(&self, places: Range<u64>, bytes: &mut [u8]) {
         let equal = 1.0 / f64::from(self.matrix.columns());

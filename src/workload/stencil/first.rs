@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::codelet::Precision;
+use crate::matrix::Shared;
 use crate::matrix::npy::{NpyError, NpyMatrix};
 use crate::parallel;
 use crate::random::uniform;
@@ -41,6 +42,8 @@ pub enum FirstVersion {
     Random { seed: u64 },
     /// The numbers of a file, which has the grid's shape and precision.
     File(Arc<NpyMatrix>),
+    /// These bytes, as many as the grid has.
+    Given(Shared<u8>),
 }
 
 impl FirstVersion {
@@ -56,6 +59,12 @@ impl FirstVersion {
             (Self::File(file), _) => file
                 .read(units, 0..file.columns(), bytes)
                 .map_err(|error| FirstVersionError(error.to_string())),
+            (Self::Given(numbers), _) => {
+                let unit_bytes = unit_points * precision.bytes();
+                let own = units.start * unit_bytes..units.end * unit_bytes;
+                bytes.copy_from_slice(&numbers[own.start as usize..own.end as usize]);
+                Ok(())
+            }
             (Self::Random { seed }, Precision::F64) => {
                 let points: &mut [f64] = bytemuck::cast_slice_mut(bytes);
                 for (index, point) in (units.start * unit_points..).zip(points) {

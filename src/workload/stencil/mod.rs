@@ -17,6 +17,7 @@ use super::kernel::Sink;
 use super::{Changes, Data, Divisible, Ending, FirstVersionError, Fold, Grid, Ring};
 use crate::codelet::stencil::{self, Dimensions, Precision, Rule};
 use crate::codelet::{Codelet, Cost, Memory, Value};
+use crate::matrix::Shared;
 use crate::matrix::npy::NpyMatrix;
 use reference::Until;
 
@@ -40,6 +41,8 @@ pub enum StencilError {
         /// The points that have one, in their order.
         needed: &'static [&'static str],
     },
+    #[error("the grid has {needed} bytes, and {given} are given")]
+    Numbers { given: u64, needed: u64 },
     #[error("the coefficient of {point}, {value}, is not finite in {precision}")]
     NotFinite {
         point: &'static str,
@@ -115,6 +118,24 @@ impl Stencil {
     pub fn of_file(file: NpyMatrix) -> Result<Self, StencilError> {
         let (shape, precision) = (file.grid_shape(), file.precision());
         Self::starting(shape, precision, FirstVersion::File(Arc::new(file)))
+    }
+
+    /// A grid with a first version in memory: its numbers, row after row.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and when there are more or fewer bytes than the grid has.
+    pub fn of_numbers(
+        (nx, ny, nz): (u64, u64, Option<u64>),
+        precision: Precision,
+        numbers: Shared<u8>,
+    ) -> Result<Self, StencilError> {
+        let given = numbers.len() as u64;
+        let stencil = Self::starting((nx, ny, nz), precision, FirstVersion::Given(numbers))?;
+        let needed = stencil.units() * stencil.unit_bytes();
+        match given == needed {
+            true => Ok(stencil),
+            false => Err(StencilError::Numbers { given, needed }),
+        }
     }
 
     fn starting(

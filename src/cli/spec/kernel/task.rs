@@ -12,10 +12,8 @@ use pdawl::engine::corun::CorunError;
 use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::quantity::Bytes;
-use pdawl::report::run::workload::KernelParameters;
-use pdawl::report::{Parameters, Workload};
+use pdawl::report::Workload;
 use pdawl::runtime::{Runtime, RuntimeError};
-use pdawl::workload::Divisible;
 use pdawl::workload::kernel::UserKernel;
 
 use super::KernelArgs;
@@ -203,30 +201,8 @@ impl KernelTask {
 
     /// Its description in reports.
     pub fn described(&self) -> Workload {
-        let kernel = self.user.kernel();
-        Workload::new(
-            "kernel",
-            Parameters::Kernel(KernelParameters {
-                file: name(&self.args.file),
-                kernel: kernel.name.clone(),
-                source: name(&kernel.source),
-                global: kernel.global.clone(),
-                local: self.user.local().map(<[u64]>::to_vec),
-                dimension: self.user.axis().dimension,
-                units: self.user.units(),
-                bytes: self.user.bytes(),
-                sliced: {
-                    let slices = self.user.slices();
-                    let mut all = [slices.read.clone(), slices.written.clone()].concat();
-                    all.sort_unstable();
-                    all.dedup();
-                    all
-                },
-                precision: if self.user.fp64() { "f64" } else { "f32" },
-                steps: self.args.steps,
-                seed: self.args.seed,
-            }),
-        )
+        let file = self.args.file.display().to_string();
+        Workload::of_kernel(&self.user, &file, self.args.steps, self.args.seed)
     }
 }
 

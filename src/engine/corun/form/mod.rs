@@ -100,6 +100,13 @@ pub trait Form {
         Vec::new()
     }
 
+    /// Takes another input for the step to come, where one is given anew: the vector of a
+    /// product.
+    fn set_input(&mut self, context: &mut Context, numbers: &[f64]) -> Result<(), CorunError> {
+        let _ = (context, numbers);
+        Ok(())
+    }
+
     /// The present version in host memory, and the place of its first byte in the whole one.
     fn present(&self) -> Option<(HostMemoryId, u64)> {
         None

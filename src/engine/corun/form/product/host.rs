@@ -2,6 +2,8 @@
 //! units.
 
 use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 use super::division::MOST_SUMS;
 use super::store::{Slots, Store, runs};
@@ -13,7 +15,8 @@ use crate::engine::corun::form::{Later, When};
 use crate::engine::corun::host_memory::{PIECE, data, pieces, poison};
 use crate::engine::corun::{CorunError, VECTOR};
 use crate::engine::scope::RuntimeScope;
-use crate::runtime::{BufferId, Command, HostMemoryId, Memory, Runtime, Value};
+use crate::matrix::Csr;
+use crate::runtime::{AdoptedMemory, BufferId, Command, HostMemoryId, Memory, Runtime, Value};
 use crate::workload::Divisible;
 use crate::workload::spmv::factors::Factors;
 use crate::workload::spmv::links::Links;
@@ -37,6 +40,8 @@ pub struct HostProduct<'a> {
     sums: HostMemoryId,
     /// Rows that are cut into pieces; the first ones.
     pub long_rows: u64,
+    /// Whether the entries are in the matrix's own arrays.
+    is_adopted: bool,
     /// Whether the matrix has been written.
     filled: bool,
     factors: Factors,
@@ -44,8 +49,29 @@ pub struct HostProduct<'a> {
     pub last: Option<[f64; 2]>,
 }
 
+/// The columns and the values of a matrix as host memory, where they are; `None` where a device
+/// does not take them so.
+fn adopt(runtime: &mut RuntimeScope, matrix: &Arc<Csr>) -> Option<[HostMemoryId; 2]> {
+    let arrays: [&[u8]; 2] = [
+        bytemuck::cast_slice(matrix.column_of()),
+        bytemuck::cast_slice(matrix.values()),
+    ];
+    let mut adopted = [None; 2];
+    for (id, bytes) in adopted.iter_mut().zip(arrays) {
+        // SAFETY: a matrix never changes, and products only read their entries. The owner
+        // keeps it.
+        let memory = unsafe { AdoptedMemory::read_only(Arc::clone(matrix), NonNull::from(bytes)) };
+        match runtime.adopt_host(memory) {
+            Ok(memory) => *id = Some(memory),
+            Err(_) => return None,
+        }
+    }
+    adopted[0].zip(adopted[1]).map(<[_; 2]>::from)
+}
+
 impl<'a> HostProduct<'a> {
-    /// Allocates the vectors and the matrix, of which only these units are written.
+    /// Allocates the vectors and the matrix, of which only these units are written. Arrays of
+    /// the matrix that need no conversion are read where they are.
     pub fn open(
         runtime: &mut RuntimeScope,
         spmv: &'a Spmv,
@@ -57,7 +83,18 @@ impl<'a> HostProduct<'a> {
             // Now, since it takes a while, and not in the first step.
             spmv.readers();
         }
+        let adopted = match spmv.has_own_arrays() {
+            true => adopt(runtime, matrix),
+            false => None,
+        };
         let mut alloc = |count: u64, each: u64| runtime.alloc_host((count * each).max(1));
+        let [columns, values] = match adopted {
+            Some(arrays) => arrays,
+            None => [
+                alloc(matrix.nonzeros(), 4)?,
+                alloc(matrix.nonzeros(), spmv.number())?,
+            ],
+        };
         Ok(Self {
             spmv,
             all,
@@ -67,13 +104,14 @@ impl<'a> HostProduct<'a> {
                 alloc(rows, spmv.number())?,
             ],
             present: 0,
-            columns: alloc(matrix.nonzeros(), 4)?,
-            values: alloc(matrix.nonzeros(), spmv.number())?,
+            columns,
+            values,
             ends: alloc(rows, ENDS)?,
             unit_entries: alloc(units + 1, 8)?,
             unit_rows: alloc(units + 1, 4)?,
             sums: alloc(MOST_SUMS * units, spmv.number())?,
             long_rows: arrangement.long_rows().count() as u64,
+            is_adopted: adopted.is_some(),
             filled: false,
             factors: Factors::NONE,
             last: None,
@@ -214,25 +252,10 @@ impl<'a> HostProduct<'a> {
         for (memory, table) in [(self.unit_entries, entries), (self.unit_rows, rows)] {
             runtime.host_bytes(memory)?[..table.len()].copy_from_slice(table);
         }
-        let entry = |unit: u64| arrangement.unit_entries()[unit as usize];
         let row = |unit: u64| u64::from(arrangement.unit_rows()[unit as usize]);
-        by_units(
-            runtime.host_bytes(self.columns)?,
-            &self.all,
-            &|u| 4 * entry(u),
-            &|units, bytes| {
-                spmv.write_columns(units, bytemuck::cast_slice_mut(bytes));
-            },
-        );
-        let values = |unit| number * entry(unit);
-        by_units(
-            runtime.host_bytes(self.values)?,
-            &self.all,
-            &values,
-            &|units, bytes| {
-                spmv.write_values(units, bytes);
-            },
-        );
+        if !self.is_adopted {
+            self.fill_entries(runtime)?;
+        }
         by_units(
             runtime.host_bytes(self.ends)?,
             &self.all,
@@ -241,6 +264,40 @@ impl<'a> HostProduct<'a> {
                 spmv.write_ends(units, bytemuck::cast_slice_mut(bytes));
             },
         );
+        Ok(())
+    }
+
+    /// Writes the columns and values of all entries of the units here.
+    fn fill_entries(&self, runtime: &mut dyn Runtime) -> Result<(), CorunError> {
+        let (spmv, number) = (self.spmv, self.spmv.number());
+        let entry = |unit: u64| spmv.arrangement().unit_entries()[unit as usize];
+        by_units(
+            runtime.host_bytes(self.columns)?,
+            &self.all,
+            &|u| 4 * entry(u),
+            &|units, bytes| spmv.write_columns(units, bytemuck::cast_slice_mut(bytes)),
+        );
+        by_units(
+            runtime.host_bytes(self.values)?,
+            &self.all,
+            &|unit| number * entry(unit),
+            &|units, bytes| spmv.write_values(units, bytes),
+        );
+        Ok(())
+    }
+
+    /// Writes another vector to multiply with, a number a column of the matrix.
+    pub fn set_vector(&self, runtime: &mut dyn Runtime, numbers: &[f64]) -> Result<(), CorunError> {
+        let (spmv, number) = (self.spmv, self.spmv.number());
+        let Some(x) = data(runtime, self.x())? else {
+            return Ok(());
+        };
+        let x = &mut x[..numbers.len() * number as usize];
+        pieces(x, PIECE as usize, &|i, piece| {
+            let first = i as u64 * PIECE / number;
+            let places = first..first + piece.len() as u64 / number;
+            spmv.write_vector(numbers, places, piece);
+        });
         Ok(())
     }
 

@@ -25,11 +25,11 @@ use std::sync::atomic::AtomicBool;
 pub use division::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
 
 use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
-use crate::engine::corun::context::{Context, HELD_QUEUES, Purpose, READS};
+use crate::engine::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
 use crate::engine::corun::host_memory::data;
 use crate::engine::corun::layout::{Layout, length};
 use crate::engine::corun::memory::memory_limit;
-use crate::engine::corun::{CorunError, EDGE, GATHER, Options};
+use crate::engine::corun::{CorunError, EDGE, GATHER, Options, VECTOR};
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{DeviceId, HostMemoryId};
 use crate::workload::spmv::{self, Spmv};
@@ -249,6 +249,21 @@ impl Form for ProductForm<'_> {
             .into_iter()
             .map(|part| part.start * number..part.end * number);
         bytes.collect()
+    }
+
+    /// Writes the vector here and on all devices.
+    fn set_input(&mut self, context: &mut Context, numbers: &[f64]) -> Result<(), CorunError> {
+        let host = &self.host;
+        host.set_vector(&mut *context.runtime, numbers)?;
+        let all = 0..u64::from(host.spmv.matrix().columns());
+        for (device, store) in self.stores.iter_mut() {
+            if context.devices[device].alive && !all.is_empty() {
+                let purpose = Purpose::new(device, MAIN, 0, VECTOR);
+                let write = host.write_numbers(&all, store.x());
+                context.submit(purpose, write, all.clone(), &[])?;
+            }
+        }
+        context.drain()
     }
 
     fn present(&self) -> Option<(HostMemoryId, u64)> {

@@ -1,0 +1,422 @@
+//! Graphs of tasks.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::{Error, Run, Session};
+use crate::codelet::function::{self, FunctionArgument, FunctionMemory, UnitMemory};
+use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use crate::engine::graph::problem::{KernelTimes, problem};
+use crate::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, abilities, times};
+use crate::graph::{
+    Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph,
+};
+use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem};
+use crate::report::run::graph::{Measured, report};
+use crate::report::run::workload::DagParameters;
+use crate::report::{Context, Parameters, Workload};
+use crate::runtime::RuntimeError;
+
+/// A datum of a graph: elements of type `T`, written once.
+pub struct Data<T> {
+    id: DatumId,
+    length: usize,
+    element: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Data<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Data<T> {}
+
+/// A datum of any type.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyData {
+    id: DatumId,
+    bytes: u64,
+}
+
+impl<T> From<Data<T>> for AnyData {
+    fn from(data: Data<T>) -> Self {
+        Self {
+            id: data.id,
+            bytes: (data.length * size_of::<T>()) as u64,
+        }
+    }
+}
+
+/// The data and tasks of a graph, as they are added.
+#[derive(Default)]
+pub struct TaskGraphBuilder {
+    graph: GraphBuilder,
+}
+
+impl TaskGraphBuilder {
+    /// A datum with these elements.
+    pub fn given<T: Pod>(&mut self, name: &str, elements: &[T]) -> Data<T> {
+        let bytes: Vec<u8> = bytemuck::cast_slice(elements).to_vec();
+        let datum = Datum::new(name.to_owned(), bytes.len() as u64);
+        self.datum(datum.with(Contents::bytes(bytes)), elements.len())
+    }
+
+    /// A datum of so many elements that a task makes. Its elements can be read when the graph
+    /// has run.
+    pub fn result<T: Pod>(&mut self, name: &str, length: usize) -> Data<T> {
+        let bytes = (length * size_of::<T>()) as u64;
+        self.datum(Datum::new(name.to_owned(), bytes).wanted(), length)
+    }
+
+    /// A datum of so many elements that a task makes for other tasks.
+    pub fn between<T: Pod>(&mut self, name: &str, length: usize) -> Data<T> {
+        let bytes = (length * size_of::<T>()) as u64;
+        self.datum(Datum::new(name.to_owned(), bytes), length)
+    }
+
+    fn datum<T>(&mut self, datum: Datum, length: usize) -> Data<T> {
+        Data {
+            id: self.graph.datum(datum),
+            length,
+            element: PhantomData,
+        }
+    }
+
+    /// Adds a task, which waits for whoever makes what it reads.
+    pub fn task(&mut self, task: Task) {
+        let Task {
+            name,
+            reads,
+            writes,
+            function,
+            kernel,
+            cost,
+        } = task;
+        let memory = reads
+            .iter()
+            .map(|data| FunctionArgument::Read {
+                first: 0,
+                bytes: data.bytes,
+            })
+            .chain(
+                writes
+                    .iter()
+                    .map(|data| FunctionArgument::Written(vec![0, data.bytes])),
+            );
+        let memory = FunctionMemory(memory.collect());
+        let of_host = function::codelet(
+            name.clone(),
+            memory,
+            Arc::new(move |memory| function(&mut TaskData(memory))),
+        );
+        let codelet = Codelet {
+            opencl: kernel,
+            ..of_host
+        };
+        let reads = reads.iter().map(|data| Argument::Input(data.id));
+        let writes = writes.iter().map(|data| Argument::FullOutput(data.id));
+        self.graph.kernel(Kernel {
+            name: name.into(),
+            codelet: Arc::new(codelet),
+            units: 0..1,
+            arguments: reads.chain(writes).collect(),
+            cost,
+            prefers: None,
+        });
+    }
+}
+
+/// The function of a task.
+type Function = Box<dyn Fn(&mut TaskData) + Send + Sync>;
+
+/// A task: a function of what it reads, which writes all of its results.
+pub struct Task {
+    name: String,
+    reads: Vec<AnyData>,
+    writes: Vec<AnyData>,
+    function: Function,
+    kernel: Option<OpenClKernel>,
+    cost: Cost,
+}
+
+impl Task {
+    /// A task that reads and writes nothing yet. `function` runs on a core of the host.
+    pub fn new(name: &str, function: impl Fn(&mut TaskData) + Send + Sync + 'static) -> Self {
+        Self {
+            name: name.to_owned(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            function: Box::new(function),
+            kernel: None,
+            cost: Cost {
+                flops: 0.0,
+                bytes: 0.0,
+            },
+        }
+    }
+
+    /// It reads this datum, after those that it reads so far.
+    pub fn reads(mut self, data: impl Into<AnyData>) -> Self {
+        self.reads.push(data.into());
+        self
+    }
+
+    /// It makes this datum, after those that it makes so far.
+    pub fn writes(mut self, data: impl Into<AnyData>) -> Self {
+        self.writes.push(data.into());
+        self
+    }
+
+    /// What it costs: operations, and bytes of memory that are read and written. Simulations
+    /// take their times from it.
+    pub fn cost(self, flops: f64, bytes: f64) -> Self {
+        Self {
+            cost: Cost { flops, bytes },
+            ..self
+        }
+    }
+
+    /// The same on GPUs: a kernel of a source in OpenCL C, which gets the data in the order of
+    /// [`Self::reads`], then those of [`Self::writes`], and runs over so many work-items.
+    pub fn kernel(self, source: &str, kernel: &str, items: &[usize]) -> Self {
+        let range = NdRange::new(items.to_vec());
+        Self {
+            kernel: Some(OpenClKernel {
+                source: KernelSource::new(source.to_owned(), "task.cl", kernel.to_owned(), ""),
+                fp64: source.contains("double"),
+                shape: Shape::With(Arc::new(move |_, _| range.clone())),
+            }),
+            ..self
+        }
+    }
+}
+
+/// The data of a task in its function.
+pub struct TaskData<'a>(UnitMemory<'a>);
+
+impl TaskData<'_> {
+    /// The elements of the datum that it reads at a place, counted from 0.
+    ///
+    /// # Panics
+    /// When it reads no such datum, or the datum's bytes are no whole number of `T`.
+    pub fn read<T: Pod>(&self, place: usize) -> &[T] {
+        bytemuck::cast_slice(self.0.reads[place])
+    }
+
+    /// The elements of the datum that it writes at a place, counted from 0. Their values are
+    /// unspecified at first.
+    ///
+    /// # Panics
+    /// As [`Self::read`].
+    pub fn write<T: Pod>(&mut self, place: usize) -> &mut [T] {
+        bytemuck::cast_slice_mut(self.0.writes[place])
+    }
+}
+
+/// Makes a policy for a problem.
+type MakePolicy = Box<dyn FnOnce(Problem) -> Result<Box<dyn Policy>, Error>>;
+
+/// A graph that is about to run.
+pub struct GraphRun<'a> {
+    session: &'a mut Session,
+    graph: GraphBuilder,
+    policy: Result<NamedOrOwn, Error>,
+    gpu_memory: Option<u64>,
+}
+
+enum NamedOrOwn {
+    Named(NamedPolicy),
+    Own(MakePolicy),
+}
+
+impl Session {
+    /// A graph of tasks, which `build` adds.
+    ///
+    /// ```
+    /// use pdawl::session::{Session, Task};
+    ///
+    /// # fn main() -> Result<(), pdawl::session::Error> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let mut sum = None;
+    /// let run = session.graph(|graph| {
+    ///     let numbers = graph.given("numbers", &[1.0, 2.0, 3.0]);
+    ///     let made = graph.result::<f64>("sum", 1);
+    ///     let add = Task::new("add", |data| {
+    ///         let sum: f64 = data.read::<f64>(0).iter().sum();
+    ///         data.write(0)[0] = sum;
+    ///     });
+    ///     graph.task(add.reads(numbers).writes(made).cost(3.0, 32.0));
+    ///     sum = Some(made);
+    /// });
+    /// let results = run.policy("heft").run()?;
+    /// assert_eq!(results.of(sum.expect("it was made")), [6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn graph(&mut self, build: impl FnOnce(&mut TaskGraphBuilder)) -> GraphRun<'_> {
+        let mut builder = TaskGraphBuilder::default();
+        build(&mut builder);
+        GraphRun {
+            session: self,
+            graph: builder.graph,
+            policy: Ok(NamedOrOwn::Named(NamedPolicy::LOCALITY)),
+            gpu_memory: None,
+        }
+    }
+}
+
+impl GraphRun<'_> {
+    /// The policy of this name, as in `pdawl run dag --policy`; `locality` unless it is said.
+    pub fn policy(self, name: &str) -> Self {
+        let named = name.parse().map(NamedOrOwn::Named);
+        Self {
+            policy: named.map_err(Error::from),
+            ..self
+        }
+    }
+
+    /// A policy of the user's, made for the tasks and devices of the graph.
+    pub fn policy_of(self, make: impl FnOnce(Problem) -> Box<dyn Policy> + 'static) -> Self {
+        Self {
+            policy: Ok(NamedOrOwn::Own(Box::new(|problem| Ok(make(problem))))),
+            ..self
+        }
+    }
+
+    /// At most so many bytes of each GPU's memory.
+    pub fn gpu_memory(self, bytes: u64) -> Self {
+        Self {
+            gpu_memory: Some(bytes),
+            ..self
+        }
+    }
+
+    /// Runs it, traced.
+    ///
+    /// # Errors
+    /// A datum that no task makes or two make, tasks that wait for one another, a policy that
+    /// does not exist or gives a task to a device that cannot run it, too little memory, and
+    /// [`Error::Stopped`].
+    pub fn run(self) -> Result<Results, Error> {
+        let Self {
+            session,
+            graph,
+            policy,
+            gpu_memory,
+        } = self;
+        let (policy, graph) = (policy?, Arc::new(graph.build()?));
+        let components = Arc::new(Components::single_kernels(&graph));
+        let (stop, context) = (session.stop.clone(), session.context(described()));
+        let runtime = session.runtime()?;
+        let needs_times = match &policy {
+            NamedOrOwn::Named(named) => named.needs_times(),
+            NamedOrOwn::Own(_) => true,
+        };
+        let times = match needs_times {
+            true => times::measure(runtime, &graph, gpu_memory, 1, &stop.0)?,
+            false => KernelTimes::new(),
+        };
+        let able = abilities(&graph, &components, runtime.devices());
+        let mut known = problem(&graph, &components, runtime, &able, &times);
+        let mut prepared =
+            PreparedGraph::new(runtime, Arc::clone(&graph), Arc::clone(&components))?;
+        if let Some(bytes) = gpu_memory {
+            prepared.limit_memory(bytes);
+            let own = known
+                .devices
+                .iter_mut()
+                .filter_map(|device| device.memory.as_mut());
+            own.for_each(|own| *own = bytes.min(*own));
+        }
+        let options = Options {
+            trace: true,
+            ..Options::of_tasks(&graph, runtime.devices())
+        };
+        let run = || -> Result<(GraphOutcome, BTreeMap<DatumId, Vec<u8>>), Error> {
+            let mut policy = match policy {
+                NamedOrOwn::Named(named) => named.policy(known, &PolicyOptions::default())?,
+                NamedOrOwn::Own(make) => make(known)?,
+            };
+            let mut control = Control {
+                stop: &stop.0,
+                progress: &mut |_, _| {},
+            };
+            let outcome = prepared.run(runtime, policy.as_mut(), &options, &mut control)?;
+            if outcome.interrupted {
+                return Err(Error::Stopped);
+            }
+            let mut wanted = BTreeMap::new();
+            for (index, datum) in graph.data().iter().enumerate() {
+                if datum.wanted {
+                    let bytes = prepared.bytes(runtime, DatumId(index));
+                    wanted.insert(DatumId(index), of_simulation(bytes)?);
+                }
+            }
+            Ok((outcome, wanted))
+        };
+        let ran = run();
+        prepared.release(runtime);
+        let (outcome, wanted) = ran?;
+        Ok(Results::new(
+            &outcome,
+            (&graph, &components),
+            context,
+            wanted,
+        ))
+    }
+}
+
+/// The bytes of a result; none in a simulation without data.
+fn of_simulation(bytes: Result<&[u8], RuntimeError>) -> Result<Vec<u8>, Error> {
+    match bytes {
+        Ok(bytes) => Ok(bytes.to_vec()),
+        Err(RuntimeError::NoData) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn described() -> Workload {
+    let file = "tasks".to_owned();
+    Workload::new("graph", Parameters::Dag(DagParameters { file, seed: 0 }))
+}
+
+/// A graph's run with its results.
+pub struct Results {
+    run: Run,
+    wanted: BTreeMap<DatumId, Vec<u8>>,
+}
+
+impl Results {
+    fn new(
+        outcome: &GraphOutcome,
+        graph: (&TaskGraph, &Components),
+        context: Context,
+        wanted: BTreeMap<DatumId, Vec<u8>>,
+    ) -> Self {
+        let context = Context {
+            policy: outcome.policy.to_owned(),
+            ..context
+        };
+        let timed = std::slice::from_ref(outcome);
+        let report = report(timed, outcome, graph, context, Measured::default());
+        Self {
+            run: Run::new(report, outcome.trace.clone()),
+            wanted,
+        }
+    }
+
+    /// The report and the trace.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The elements of a [result](TaskGraphBuilder::result).
+    pub fn of<T: Pod>(&self, data: Data<T>) -> Vec<T> {
+        let bytes = self.wanted.get(&data.id).map_or(&[][..], Vec::as_slice);
+        bytemuck::pod_collect_to_vec(bytes)
+    }
+}

@@ -1,0 +1,455 @@
+//! OpenCL kernels of the user's, divided among the devices.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::{Error, Run, Session, tracing};
+use crate::balance::{Dawl, Strategy};
+use crate::engine::corun::Options;
+use crate::engine::corun::kernel::{SliceTrials, examine};
+use crate::graph::spec::scalar::ElementType;
+use crate::graph::spec::source::{KernelInfo, Source};
+use crate::graph::spec::{self, Argument, Direction};
+use crate::machine::{Device, DeviceKind};
+use crate::report::Workload;
+use crate::workload::kernel::{Axis, Sink, Slices, UserKernel};
+
+/// A kernel of a source in OpenCL C, and what earlier launches have found of how it divides.
+#[derive(Debug)]
+pub struct Kernel {
+    text: String,
+    info: KernelInfo,
+    /// Whether the data of a launch do not decide how it divides.
+    divides_alike: bool,
+    /// How launches divide, by their sizes and values.
+    known: BTreeMap<LaunchKey, Division>,
+}
+
+/// A launch: its sizes, the bytes of its buffers, and its values.
+type LaunchKey = (Vec<u64>, Option<Vec<u64>>, Vec<Vec<u8>>);
+
+/// How a launch divides, or why it does not.
+#[derive(Clone, Debug)]
+enum Division {
+    By(Axis, Slices),
+    Whole(String),
+}
+
+impl Kernel {
+    /// Its name in the source.
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// The names of its parameters, in their order.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.info
+            .parameters
+            .iter()
+            .map(|parameter| parameter.name.as_str())
+    }
+}
+
+impl Session {
+    /// The kernel of a source in OpenCL C: its only one.
+    ///
+    /// # Errors
+    /// When the source cannot be read, and when it has none or several kernels.
+    pub fn kernel(&self, source: &str) -> Result<Kernel, Error> {
+        let kernels = kernels(source)?;
+        match <[KernelInfo; 1]>::try_from(kernels) {
+            Ok([info]) => Ok(Kernel::of(source, info)),
+            Err(kernels) => {
+                let names: Vec<&str> = kernels.iter().map(|info| info.name.as_str()).collect();
+                Err(Error::Arguments(match names[..] {
+                    [] => "the source has no function that is a `__kernel`".to_owned(),
+                    _ => format!(
+                        "the source has the kernels {}; `kernel_named` takes one by its name",
+                        names.join(", ")
+                    ),
+                }))
+            }
+        }
+    }
+
+    /// The kernel of this name of a source in OpenCL C.
+    ///
+    /// # Errors
+    /// When the source cannot be read, and when it has no such kernel.
+    pub fn kernel_named(&self, source: &str, name: &str) -> Result<Kernel, Error> {
+        let kernels = kernels(source)?;
+        let names: Vec<String> = kernels.iter().map(|info| info.name.clone()).collect();
+        let found = kernels.into_iter().find(|info| info.name == name);
+        found.map(|info| Kernel::of(source, info)).ok_or_else(|| {
+            Error::Arguments(format!(
+                "the source has no kernel `{name}`; it has {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// A launch of a kernel over so many work-items, in one to three dimensions. Its arguments
+    /// follow in the order of the kernel's parameters.
+    ///
+    /// ```no_run
+    /// use pdawl::session::Session;
+    ///
+    /// # fn main() -> Result<(), pdawl::session::Error> {
+    /// let mut session = Session::open()?;
+    /// let mut saxpy = session.kernel(
+    ///     "__kernel void saxpy(__global const float *x, __global float *y, float a) {
+    ///          size_t i = get_global_id(0);
+    ///          y[i] += a * x[i];
+    ///      }",
+    /// )?;
+    /// let (x, mut y) = (vec![1.0f32; 1 << 20], vec![2.0f32; 1 << 20]);
+    /// session.launch(&mut saxpy, &[1 << 20]).reads(&x).updates(&mut y).value(3.0f32).run()?;
+    /// assert!(y.iter().all(|y| *y == 5.0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn launch<'a>(&'a mut self, kernel: &'a mut Kernel, items: &[u64]) -> KernelRun<'a> {
+        KernelRun {
+            session: self,
+            kernel,
+            items: items.to_vec(),
+            groups: None,
+            arguments: Vec::new(),
+            steps: 1,
+            gpu_memory: None,
+            traced: false,
+        }
+    }
+}
+
+fn kernels(source: &str) -> Result<Vec<KernelInfo>, Error> {
+    let read = Source::new(source, &BTreeMap::new()).kernels();
+    read.map_err(|unclosed| Error::Arguments(format!("the source cannot be read: {unclosed}")))
+}
+
+impl Kernel {
+    fn of(source: &str, info: KernelInfo) -> Self {
+        let read = Source::new(source, &BTreeMap::new());
+        let divides_alike = (read.divisible(&info.name))
+            .is_ok_and(|division| division.deciding.is_empty() && !division.by_chance);
+        Self {
+            text: source.to_owned(),
+            info,
+            divides_alike,
+            known: BTreeMap::new(),
+        }
+    }
+}
+
+/// An argument of a launch.
+enum Given<'a> {
+    Buffer {
+        direction: Direction,
+        bytes: NonNull<[u8]>,
+        /// The memory is borrowed until the launch has run.
+        _borrowed: PhantomData<&'a mut [u8]>,
+    },
+    Value(Vec<u8>),
+}
+
+/// A launch that is about to run.
+pub struct KernelRun<'a> {
+    session: &'a mut Session,
+    kernel: &'a mut Kernel,
+    items: Vec<u64>,
+    groups: Option<Vec<u64>>,
+    arguments: Vec<Given<'a>>,
+    steps: u32,
+    gpu_memory: Option<u64>,
+    traced: bool,
+}
+
+impl<'a> KernelRun<'a> {
+    fn buffer(mut self, direction: Direction, bytes: NonNull<[u8]>) -> Self {
+        self.arguments.push(Given::Buffer {
+            direction,
+            bytes,
+            _borrowed: PhantomData,
+        });
+        self
+    }
+
+    /// The next argument is a buffer that the kernel reads.
+    pub fn reads<T: Pod>(self, elements: &'a [T]) -> Self {
+        self.buffer(
+            Direction::Input,
+            NonNull::from(bytemuck::cast_slice::<T, u8>(elements)),
+        )
+    }
+
+    /// The next argument is a buffer that the kernel writes. What it does not write keeps its
+    /// value.
+    pub fn writes<T: Pod>(self, elements: &'a mut [T]) -> Self {
+        let bytes = NonNull::from(bytemuck::cast_slice_mut::<T, u8>(elements));
+        self.buffer(Direction::Output, bytes)
+    }
+
+    /// The next argument is a buffer that the kernel reads and writes.
+    pub fn updates<T: Pod>(self, elements: &'a mut [T]) -> Self {
+        let bytes = NonNull::from(bytemuck::cast_slice_mut::<T, u8>(elements));
+        self.buffer(Direction::Both, bytes)
+    }
+
+    /// The next argument is a value.
+    pub fn value<T: Pod>(mut self, value: T) -> Self {
+        self.arguments
+            .push(Given::Value(bytemuck::bytes_of(&value).to_vec()));
+        self
+    }
+
+    /// Work-items of a work-group; otherwise they are chosen.
+    pub fn groups(self, items: &[u64]) -> Self {
+        Self {
+            groups: Some(items.to_vec()),
+            ..self
+        }
+    }
+
+    /// So many launches one after the other, each with what the one before it has written.
+    pub fn steps(self, steps: u32) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// At most so many bytes of each GPU's memory.
+    pub fn gpu_memory(self, bytes: u64) -> Self {
+        Self {
+            gpu_memory: Some(bytes),
+            ..self
+        }
+    }
+
+    /// Keeps the times of every command.
+    pub fn traced(self) -> Self {
+        Self {
+            traced: true,
+            ..self
+        }
+    }
+
+    /// Runs it. The first launch of each size finds out by trials how the kernel divides; one
+    /// that cannot be divided runs on one device, and the report says why.
+    ///
+    /// # Errors
+    /// Arguments that the kernel does not take, a kernel that does not compile, too little
+    /// memory, and the loss of all devices.
+    pub fn run(self) -> Result<Run, Error> {
+        if self.steps == 0 {
+            return Err(Error::Arguments(
+                "a kernel runs at least once, and 0 steps are asked for".into(),
+            ));
+        }
+        let (user, written) = self.user()?;
+        let Self {
+            session, kernel, ..
+        } = self;
+        let key = (self.items, self.groups, key(&user));
+        let stop = session.stop.clone();
+        let (division, mut notes) = match kernel.known.get(&key) {
+            Some(division) => (division.clone(), Vec::new()),
+            None => {
+                let runtime = session.runtime()?;
+                let best = best(runtime.devices());
+                let trials = SliceTrials::IfShort;
+                let examined = examine(runtime, best, user.clone(), trials, &stop.0)?;
+                let division = match examined.refusal {
+                    Some(why) => Division::Whole(why),
+                    None => Division::By(examined.user.axis(), examined.user.slices().clone()),
+                };
+                if kernel.divides_alike {
+                    kernel.known.insert(key, division.clone());
+                }
+                (division, examined.notes)
+            }
+        };
+        let written = Targets(written);
+        let user = user.with_sink(Sink::new(move |position, bytes| {
+            written.write(position, bytes)
+        }));
+        let (user, alone) = match division {
+            Division::By(axis, slices) => (user.divided(axis, slices), None),
+            Division::Whole(why) => {
+                let device = best(session.devices());
+                let name = &session.devices()[device].name;
+                notes.push(format!(
+                    "it is not divided, and runs on {name} alone: {why}"
+                ));
+                (user, Some(device))
+            }
+        };
+        let options = Options {
+            gpu_memory: self.gpu_memory,
+            trace: tracing(self.traced),
+            ..Options::of_steps(self.steps)
+        };
+        let described = Workload::of_kernel(&user, "", self.steps, 0);
+        let balancer = Arc::clone(&session.balancer);
+        if let Some(device) = alone {
+            let alone = Strategy::alone(device, session.devices().len());
+            session.balancer = Arc::new(move |setup| match alone.build(setup) {
+                Ok(balancer) => balancer,
+                Err(_) => Box::new(Dawl::new(setup)),
+            });
+        }
+        session.notes.append(&mut notes);
+        let ran = session.corun(&user, described, &options, &mut |_, _| {});
+        session.balancer = balancer;
+        ran
+    }
+
+    /// The kernel with its arguments, and where the buffers go that it writes.
+    fn user(&self) -> Result<(UserKernel, BTreeMap<usize, NonNull<[u8]>>), Error> {
+        let info = &self.kernel.info;
+        let wrong = |what: String| Err(Error::Arguments(format!("kernel {}: {what}", info.name)));
+        if !matches!(self.items.len(), 1..=3) || self.items.contains(&0) {
+            return wrong(format!(
+                "a launch has work-items in 1 to 3 dimensions, and {:?} are given",
+                self.items
+            ));
+        }
+        if self.arguments.len() != info.parameters.len() {
+            let names: Vec<&str> = self.kernel.parameters().collect();
+            return wrong(format!(
+                "it takes {} arguments ({}), and {} are given",
+                names.len(),
+                names.join(", "),
+                self.arguments.len()
+            ));
+        }
+        let (mut arguments, mut written) = (Vec::new(), BTreeMap::new());
+        for (position, (given, parameter)) in
+            self.arguments.iter().zip(&info.parameters).enumerate()
+        {
+            let name = &parameter.name;
+            let element = parameter.type_name.parse::<ElementType>();
+            arguments.push(match given {
+                Given::Buffer { .. } if !parameter.pointer => {
+                    return wrong(format!("{name} is a value, and a buffer is given"));
+                }
+                Given::Value(_) if parameter.pointer => {
+                    return wrong(format!("{name} is a buffer, and a value is given"));
+                }
+                Given::Buffer {
+                    direction, bytes, ..
+                } => {
+                    // A structure's elements are counted as bytes.
+                    let element = element.unwrap_or(ElementType::BYTE);
+                    let length = bytes.len() as u64;
+                    if length == 0 || !length.is_multiple_of(element.bytes()) {
+                        return wrong(format!(
+                            "{name} has elements of {} bytes, and {length} bytes are given",
+                            element.bytes()
+                        ));
+                    }
+                    if *direction != Direction::Input {
+                        if parameter.read_only {
+                            return wrong(format!(
+                                "{name} points to `const`; it is given to be written"
+                            ));
+                        }
+                        written.insert(position, *bytes);
+                    }
+                    Argument::Buffer(spec::Buffer {
+                        direction: *direction,
+                        element,
+                        elements: length / element.bytes(),
+                        divided: false,
+                    })
+                }
+                Given::Value(bytes) => {
+                    let element = match element {
+                        Ok(element) if element.bytes() != bytes.len() as u64 => {
+                            return wrong(format!(
+                                "{name} is of type {element} with {} bytes, and a value of {} is \
+                                 given",
+                                element.bytes(),
+                                bytes.len()
+                            ));
+                        }
+                        Ok(element) => element,
+                        Err(_) => ElementType::BYTE,
+                    };
+                    Argument::Scalar {
+                        element,
+                        bytes: bytes.clone(),
+                    }
+                }
+            });
+        }
+        if written.is_empty() {
+            return wrong("none of its arguments is given to be written".to_owned());
+        }
+        let kernel = spec::Kernel {
+            name: info.name.clone(),
+            source: PathBuf::from("kernel.cl"),
+            text: self.kernel.text.clone(),
+            options: String::new(),
+            global: self.items.clone(),
+            local: self.groups.clone(),
+            arguments,
+            partition: None,
+        };
+        let mut user = UserKernel::new(kernel, info.clone(), 0);
+        for (position, given) in self.arguments.iter().enumerate() {
+            if let Given::Buffer { bytes, .. } = given {
+                // SAFETY: the buffer is borrowed until the launch has run, and nothing writes
+                // it before.
+                let contents: Arc<[u8]> = unsafe { bytes.as_ref() }.into();
+                user = user.with_contents(position, contents).map_err(|_| {
+                    Error::Arguments(format!("argument {position} has another size"))
+                })?;
+            }
+        }
+        Ok((user, written))
+    }
+}
+
+/// The bytes of values, and the lengths of buffers.
+fn key(user: &UserKernel) -> Vec<Vec<u8>> {
+    let arguments = user.kernel().arguments.iter();
+    let of = |argument: &Argument| match argument {
+        Argument::Buffer(buffer) => buffer.bytes().to_ne_bytes().to_vec(),
+        Argument::Scalar { bytes, .. } => bytes.clone(),
+        Argument::Local { bytes, .. } => bytes.to_ne_bytes().to_vec(),
+    };
+    arguments.map(of).collect()
+}
+
+/// The device that is most likely the fastest.
+fn best(devices: &[Device]) -> usize {
+    let rank = |device: &usize| {
+        let device = &devices[*device];
+        (device.kind != DeviceKind::Cpu, device.compute_units)
+    };
+    (0..devices.len()).max_by_key(rank).unwrap_or(0)
+}
+
+/// Where the buffers go that a kernel writes.
+struct Targets(BTreeMap<usize, NonNull<[u8]>>);
+
+// SAFETY: one thread at a time uses it, the one that runs the kernel.
+unsafe impl Send for Targets {}
+// SAFETY: as above.
+unsafe impl Sync for Targets {}
+
+impl Targets {
+    fn write(&self, position: usize, result: &[u8]) {
+        let Some(target) = self.0.get(&position) else {
+            return;
+        };
+        // SAFETY: the buffers are borrowed exclusively until the launch has run, and each is
+        // another one.
+        let target = unsafe { &mut *target.as_ptr() };
+        let bytes = target.len();
+        target.copy_from_slice(&result[..bytes]);
+    }
+}

@@ -1,0 +1,239 @@
+//! The interface for programs: a [`Session`] owns the devices of a machine, and computes on
+//! all of them together.
+//!
+//! * [`Session::spmv`] multiplies a sparse matrix with a vector, and keeps the matrix on the
+//!   devices for the next vector.
+//! * [`Session::stencil`] runs a Jacobi stencil on a [`Grid`].
+//! * [`Session::kernel`] divides an OpenCL kernel of the user's among the devices.
+//! * [`Session::graph`] runs tasks that read and write data, as a [policy](crate::policy::Policy)
+//!   places them.
+//!
+//! A run returns a [`Run`]: a report with shares, imbalance and losses, and a trace. The same
+//! calls work on a simulated machine ([`Session::simulate`]), whose times are virtual and whose
+//! results are computed.
+//!
+//! A user's own [`Balancer`](crate::balance::Balancer) or policy takes the place of one of ours
+//! by [`Session::set_balancer`] and [`GraphRun::policy_of`].
+
+mod error;
+mod graph;
+mod grid;
+mod kernel;
+mod open;
+mod product;
+mod run;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::balance::{Balancer, Dawl, Setup, Strategy, StrategyError};
+use crate::engine::corun::{Control, Corun, Options, Tracing};
+use crate::machine::Device;
+use crate::report::{Context, Machine, Workload, run::corun as corun_report};
+use crate::runtime::Runtime;
+use crate::workload::Divisible;
+
+pub use error::Error;
+pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
+pub use grid::{Grid, GridMut, GridNumber, GridNumbers, StencilRun};
+pub use kernel::{Kernel, KernelRun};
+pub use product::SparseMatrix;
+pub use run::Run;
+
+use open::Devices;
+use product::OpenProduct;
+
+/// The devices of a machine, opened once.
+///
+/// ```
+/// use pdawl::session::{Session, SparseMatrix};
+///
+/// # fn main() -> Result<(), pdawl::session::Error> {
+/// // Session::open() has the devices of this machine.
+/// let mut session = Session::simulate("k40")?;
+/// // | 1 0 2 |
+/// // | 0 3 0 |
+/// let matrix = SparseMatrix::new(2, 3, vec![0, 2, 3], vec![0, 2, 1], vec![1.0, 2.0, 3.0])?;
+/// assert_eq!(session.spmv(&matrix, &[1.0, 10.0, 100.0])?, [201.0, 30.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Session {
+    devices: Devices,
+    machine: Machine,
+    notes: Vec<String>,
+    balancer: MakeBalancer,
+    policy: String,
+    stop: Stop,
+    /// The matrix of the last product, which is still on the devices.
+    product: Option<OpenProduct>,
+}
+
+/// Makes a balancer for the devices and the work.
+type MakeBalancer = Arc<dyn Fn(&Setup) -> Box<dyn Balancer> + Send + Sync>;
+
+/// Ends the run of a session from another thread, at its next barrier. It stays set until
+/// [`Stop::clear`].
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Session {
+    /// Every core that the process may use, and every GPU.
+    ///
+    /// # Errors
+    /// When the devices cannot be opened.
+    pub fn open() -> Result<Self, Error> {
+        Ok(Self::of(Devices::real(None)?))
+    }
+
+    /// These devices, as in `pdawl run --devices`: `host:8,cuda0`.
+    ///
+    /// # Errors
+    /// When there is no such device, or it cannot be opened.
+    pub fn open_devices(list: &str) -> Result<Self, Error> {
+        Ok(Self::of(Devices::real(Some(list))?))
+    }
+
+    /// A simulated machine: one that ships with pdawl, such as `k40`, one of
+    /// `pdawl machine save`, or the path of a machine file. Results are computed on this
+    /// machine; times are those of the simulated one.
+    ///
+    /// # Errors
+    /// When there is no such machine, or its file is wrong.
+    pub fn simulate(machine: &str) -> Result<Self, Error> {
+        Ok(Self::of(Devices::simulated(machine)?))
+    }
+
+    fn of(devices: Devices) -> Self {
+        Self {
+            machine: devices.machine(),
+            notes: devices.notes.clone(),
+            devices,
+            balancer: Arc::new(|setup| Box::new(Dawl::new(setup))),
+            policy: Strategy::Dawl.to_string(),
+            stop: Stop::default(),
+            product: None,
+        }
+    }
+
+    /// The devices, in the order of shares.
+    pub fn devices(&self) -> &[Device] {
+        &self.machine.devices
+    }
+
+    /// What was left out when the devices were opened, and why.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether times are virtual.
+    pub fn is_simulated(&self) -> bool {
+        self.machine.simulated
+    }
+
+    /// Ends a run early when it is set.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// How steps are divided from now on, as in `pdawl run --strategy`; at first `dawl`, which
+    /// learns the shares while it runs.
+    ///
+    /// # Errors
+    /// When it needs devices that are not there, and for `pdawl` and `oracle`, which need more
+    /// than the devices.
+    pub fn set_strategy(&mut self, strategy: &Strategy) -> Result<(), Error> {
+        let kinds: Vec<_> = self.devices().iter().map(|device| device.kind).collect();
+        strategy.suits(&kinds)?;
+        match strategy {
+            Strategy::Pdawl => return Err(StrategyError::NoModel.into()),
+            Strategy::Oracle => return Err(StrategyError::Sweep.into()),
+            _ => {}
+        }
+        let own = strategy.clone();
+        // It suits the devices, so it can be built.
+        let make = move |setup: &Setup| {
+            own.build(setup)
+                .unwrap_or_else(|_| Box::new(Dawl::new(setup)))
+        };
+        self.set_balancer(strategy.to_string(), make);
+        Ok(())
+    }
+
+    /// Divides steps by a balancer of the user's from now on, called `name` in reports.
+    pub fn set_balancer(
+        &mut self,
+        name: impl Into<String>,
+        make: impl Fn(&Setup) -> Box<dyn Balancer> + Send + Sync + 'static,
+    ) {
+        self.close_product();
+        (self.policy, self.balancer) = (name.into(), Arc::new(make));
+    }
+
+    /// The runtime of a run of its own, with nothing else in the devices' memory.
+    fn runtime(&mut self) -> Result<&mut dyn Runtime, Error> {
+        self.close_product();
+        self.devices.begin()?;
+        Ok(self.devices.runtime.as_mut())
+    }
+
+    /// Runs a workload.
+    fn corun(
+        &mut self,
+        workload: &dyn Divisible,
+        described: Workload,
+        options: &Options,
+        progress: &mut dyn FnMut(u32, u32),
+    ) -> Result<Run, Error> {
+        let (make, stop) = (Arc::clone(&self.balancer), self.stop.clone());
+        let runtime = self.runtime()?;
+        let corun = Corun::open(runtime, workload, options)?;
+        let balancer = make(corun.setup());
+        let mut control = Control {
+            stop: &stop.0,
+            progress,
+        };
+        let mut outcome = corun.run(balancer, &mut control)?;
+        self.machine.implementations = self.devices.runtime.implementations();
+        let report = corun_report::report(&outcome, self.context(described), Vec::new());
+        Ok(Run::new(report, std::mem::take(&mut outcome.trace)))
+    }
+
+    /// What reports have beside outcomes.
+    fn context(&self, workload: Workload) -> Context {
+        Context {
+            workload,
+            machine: self.machine.clone(),
+            policy: self.policy.clone(),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close_product();
+    }
+}
+
+/// What a run keeps of its commands' times.
+fn tracing(is_traced: bool) -> Tracing {
+    match is_traced {
+        true => Tracing::Commands,
+        false => Tracing::Sums,
+    }
+}
