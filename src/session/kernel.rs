@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use super::{Error, Run, Session, tracing};
-use crate::balance::{Dawl, Strategy};
+use super::{Error, Run, Session, of_strategy, tracing};
+use crate::balance::Strategy;
 use crate::engine::corun::Options;
 use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::graph::spec::scalar::ElementType;
-use crate::graph::spec::source::{KernelInfo, Source};
+use crate::graph::spec::source::{KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction};
 use crate::machine::{Device, DeviceKind};
 use crate::report::Workload;
@@ -124,6 +124,22 @@ impl Session {
             gpu_memory: None,
             traced: false,
         }
+    }
+}
+
+impl Session {
+    /// Finds out how a kernel divides, with notes for the user.
+    fn examine(&mut self, user: &UserKernel) -> Result<(Division, Vec<String>), Error> {
+        let stop = self.stop.clone();
+        let runtime = self.runtime()?;
+        let best = best(runtime.devices());
+        let trials = SliceTrials::IfShort;
+        let examined = examine(runtime, best, user.clone(), trials, &stop.0)?;
+        let division = match examined.refusal {
+            Some(why) => Division::Whole(why),
+            None => Division::By(examined.user.axis(), examined.user.slices().clone()),
+        };
+        Ok((division, examined.notes))
     }
 }
 
@@ -253,37 +269,30 @@ impl<'a> KernelRun<'a> {
             session, kernel, ..
         } = self;
         let key = (self.items, self.groups, key(&user));
-        let stop = session.stop.clone();
         let (division, mut notes) = match kernel.known.get(&key) {
             Some(division) => (division.clone(), Vec::new()),
             None => {
-                let runtime = session.runtime()?;
-                let best = best(runtime.devices());
-                let trials = SliceTrials::IfShort;
-                let examined = examine(runtime, best, user.clone(), trials, &stop.0)?;
-                let division = match examined.refusal {
-                    Some(why) => Division::Whole(why),
-                    None => Division::By(examined.user.axis(), examined.user.slices().clone()),
-                };
+                let (division, notes) = session.examine(&user)?;
                 if kernel.divides_alike {
                     kernel.known.insert(key, division.clone());
                 }
-                (division, examined.notes)
+                (division, notes)
             }
         };
-        let written = Targets(written);
-        let user = user.with_sink(Sink::new(move |position, bytes| {
-            written.write(position, bytes)
-        }));
-        let (user, alone) = match division {
-            Division::By(axis, slices) => (user.divided(axis, slices), None),
+        let write = move |position: usize, bytes: &[u8]| written.write(position, bytes);
+        let user = user.with_sink(Sink::new(write));
+        let all = (Arc::clone(&session.balancer), session.notes.clone());
+        let user = match division {
+            Division::By(axis, slices) => user.divided(axis, slices),
             Division::Whole(why) => {
                 let device = best(session.devices());
                 let name = &session.devices()[device].name;
                 notes.push(format!(
                     "it is not divided, and runs on {name} alone: {why}"
                 ));
-                (user, Some(device))
+                let alone = Strategy::alone(device, session.devices().len());
+                session.balancer = of_strategy(alone);
+                user
             }
         };
         let options = Options {
@@ -292,101 +301,41 @@ impl<'a> KernelRun<'a> {
             ..Options::of_steps(self.steps)
         };
         let described = Workload::of_kernel(&user, "", self.steps, 0);
-        let balancer = Arc::clone(&session.balancer);
-        if let Some(device) = alone {
-            let alone = Strategy::alone(device, session.devices().len());
-            session.balancer = Arc::new(move |setup| match alone.build(setup) {
-                Ok(balancer) => balancer,
-                Err(_) => Box::new(Dawl::new(setup)),
-            });
-        }
         session.notes.append(&mut notes);
         let ran = session.corun(&user, described, &options, &mut |_, _| {});
-        session.balancer = balancer;
+        (session.balancer, session.notes) = all;
         ran
     }
 
     /// The kernel with its arguments, and where the buffers go that it writes.
-    fn user(&self) -> Result<(UserKernel, BTreeMap<usize, NonNull<[u8]>>), Error> {
+    fn user(&self) -> Result<(UserKernel, Targets), Error> {
         let info = &self.kernel.info;
-        let wrong = |what: String| Err(Error::Arguments(format!("kernel {}: {what}", info.name)));
+        let wrong = |what: String| Error::Arguments(format!("kernel {}: {what}", info.name));
         if !matches!(self.items.len(), 1..=3) || self.items.contains(&0) {
-            return wrong(format!(
+            return Err(wrong(format!(
                 "a launch has work-items in 1 to 3 dimensions, and {:?} are given",
                 self.items
-            ));
+            )));
         }
         if self.arguments.len() != info.parameters.len() {
             let names: Vec<&str> = self.kernel.parameters().collect();
-            return wrong(format!(
+            return Err(wrong(format!(
                 "it takes {} arguments ({}), and {} are given",
                 names.len(),
                 names.join(", "),
                 self.arguments.len()
+            )));
+        }
+        let given = || self.arguments.iter().zip(&info.parameters);
+        let arguments = given().map(|(given, parameter)| given.argument(parameter));
+        let arguments: Vec<Argument> = arguments.collect::<Result<_, _>>().map_err(wrong)?;
+        let written = self.arguments.iter().enumerate();
+        let written = written.filter_map(|(position, given)| Some((position, given.written()?)));
+        let targets = Targets(written.collect());
+        if targets.0.is_empty() {
+            return Err(wrong(
+                "none of its arguments is given to be written".to_owned(),
             ));
-        }
-        let (mut arguments, mut written) = (Vec::new(), BTreeMap::new());
-        for (position, (given, parameter)) in
-            self.arguments.iter().zip(&info.parameters).enumerate()
-        {
-            let name = &parameter.name;
-            let element = parameter.type_name.parse::<ElementType>();
-            arguments.push(match given {
-                Given::Buffer { .. } if !parameter.pointer => {
-                    return wrong(format!("{name} is a value, and a buffer is given"));
-                }
-                Given::Value(_) if parameter.pointer => {
-                    return wrong(format!("{name} is a buffer, and a value is given"));
-                }
-                Given::Buffer {
-                    direction, bytes, ..
-                } => {
-                    // A structure's elements are counted as bytes.
-                    let element = element.unwrap_or(ElementType::BYTE);
-                    let length = bytes.len() as u64;
-                    if length == 0 || !length.is_multiple_of(element.bytes()) {
-                        return wrong(format!(
-                            "{name} has elements of {} bytes, and {length} bytes are given",
-                            element.bytes()
-                        ));
-                    }
-                    if *direction != Direction::Input {
-                        if parameter.read_only {
-                            return wrong(format!(
-                                "{name} points to `const`; it is given to be written"
-                            ));
-                        }
-                        written.insert(position, *bytes);
-                    }
-                    Argument::Buffer(spec::Buffer {
-                        direction: *direction,
-                        element,
-                        elements: length / element.bytes(),
-                        divided: false,
-                    })
-                }
-                Given::Value(bytes) => {
-                    let element = match element {
-                        Ok(element) if element.bytes() != bytes.len() as u64 => {
-                            return wrong(format!(
-                                "{name} is of type {element} with {} bytes, and a value of {} is \
-                                 given",
-                                element.bytes(),
-                                bytes.len()
-                            ));
-                        }
-                        Ok(element) => element,
-                        Err(_) => ElementType::BYTE,
-                    };
-                    Argument::Scalar {
-                        element,
-                        bytes: bytes.clone(),
-                    }
-                }
-            });
-        }
-        if written.is_empty() {
-            return wrong("none of its arguments is given to be written".to_owned());
         }
         let kernel = spec::Kernel {
             name: info.name.clone(),
@@ -404,12 +353,74 @@ impl<'a> KernelRun<'a> {
                 // SAFETY: the buffer is borrowed until the launch has run, and nothing writes
                 // it before.
                 let contents: Arc<[u8]> = unsafe { bytes.as_ref() }.into();
-                user = user.with_contents(position, contents).map_err(|_| {
-                    Error::Arguments(format!("argument {position} has another size"))
-                })?;
+                user = user
+                    .with_contents(position, contents)
+                    .map_err(|_| wrong(format!("argument {position} has another size")))?;
             }
         }
-        Ok((user, written))
+        Ok((user, targets))
+    }
+}
+
+impl Given<'_> {
+    /// The argument for a parameter, or what is wrong with it.
+    fn argument(&self, parameter: &Parameter) -> Result<Argument, String> {
+        let name = &parameter.name;
+        // A structure of the user's is counted in bytes.
+        let known = parameter.type_name.parse::<ElementType>().ok();
+        let element = known.unwrap_or(ElementType::BYTE);
+        match self {
+            Self::Buffer { .. } if !parameter.pointer => {
+                Err(format!("{name} is a value, and a buffer is given"))
+            }
+            Self::Value(_) if parameter.pointer => {
+                Err(format!("{name} is a buffer, and a value is given"))
+            }
+            Self::Buffer { direction, .. }
+                if *direction != Direction::Input && parameter.read_only =>
+            {
+                Err(format!(
+                    "{name} points to `const`, and is given to be written"
+                ))
+            }
+            Self::Buffer {
+                direction, bytes, ..
+            } => match bytes.len() as u64 {
+                length if length > 0 && length.is_multiple_of(element.bytes()) => {
+                    Ok(Argument::Buffer(spec::Buffer {
+                        direction: *direction,
+                        element,
+                        elements: length / element.bytes(),
+                        divided: false,
+                    }))
+                }
+                length => Err(format!(
+                    "{name} has elements of {} bytes, and {length} bytes are given",
+                    element.bytes()
+                )),
+            },
+            Self::Value(bytes) => match known {
+                Some(element) if element.bytes() != bytes.len() as u64 => Err(format!(
+                    "{name} is of type {element} with {} bytes, and a value of {} is given",
+                    element.bytes(),
+                    bytes.len()
+                )),
+                _ => Ok(Argument::Scalar {
+                    element,
+                    bytes: bytes.clone(),
+                }),
+            },
+        }
+    }
+
+    /// The memory that the kernel writes.
+    fn written(&self) -> Option<NonNull<[u8]>> {
+        match self {
+            Self::Buffer {
+                direction, bytes, ..
+            } if *direction != Direction::Input => Some(*bytes),
+            _ => None,
+        }
     }
 }
 

@@ -123,7 +123,7 @@ impl Session {
             machine: devices.machine(),
             notes: devices.notes.clone(),
             devices,
-            balancer: Arc::new(|setup| Box::new(Dawl::new(setup))),
+            balancer: of_strategy(Strategy::Dawl),
             policy: Strategy::Dawl.to_string(),
             stop: Stop::default(),
             product: None,
@@ -164,13 +164,8 @@ impl Session {
             Strategy::Oracle => return Err(StrategyError::Sweep.into()),
             _ => {}
         }
-        let own = strategy.clone();
-        // It suits the devices, so it can be built.
-        let make = move |setup: &Setup| {
-            own.build(setup)
-                .unwrap_or_else(|_| Box::new(Dawl::new(setup)))
-        };
-        self.set_balancer(strategy.to_string(), make);
+        self.close_product();
+        (self.policy, self.balancer) = (strategy.to_string(), of_strategy(strategy.clone()));
         Ok(())
     }
 
@@ -228,6 +223,14 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close_product();
     }
+}
+
+/// Makes the balancer of a strategy that suits the devices, and so can be built.
+fn of_strategy(strategy: Strategy) -> MakeBalancer {
+    Arc::new(move |setup| match strategy.build(setup) {
+        Ok(balancer) => balancer,
+        Err(_) => Box::new(Dawl::new(setup)),
+    })
 }
 
 /// What a run keeps of its commands' times.
