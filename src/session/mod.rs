@@ -12,7 +12,7 @@
 //! calls work on a simulated machine ([`Session::simulate`]), whose times are virtual and whose
 //! results are computed.
 //!
-//! A user's own [`Balancer`](crate::balance::Balancer) or policy takes the place of one of ours
+//! A user's own [`Balancer`] or policy takes the place of one of ours
 //! by [`Session::set_balancer`] and [`GraphRun::policy_of`].
 
 mod error;
