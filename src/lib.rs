@@ -73,6 +73,7 @@ pub mod graph;
 pub mod installed;
 pub mod machine;
 pub mod matrix;
+#[cfg(feature = "models")]
 pub mod model;
 mod parallel;
 pub mod policy;
