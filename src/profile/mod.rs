@@ -10,29 +10,49 @@
 //!   and sensors into features.
 //! * [`session`] measures a list of runs within a time budget, and [`expectation`]
 //!   estimates how long they take. [`stencil`] and [`product`] prepare the runs.
-//! * [`kernels`] keeps the times of single kernels from run to run, as MultiCL does.
+//! * [`kernels`] keeps the times of single kernels from run to run, as MultiCL does. It is
+//!   all that is here without the crate's feature `models`.
 
+#[cfg(feature = "models")]
 pub mod configuration;
+#[cfg(feature = "models")]
 pub mod design;
+#[cfg(feature = "models")]
 mod error;
+#[cfg(feature = "models")]
 pub mod expectation;
+#[cfg(feature = "models")]
 mod instruments;
 pub mod kernels;
+#[cfg(feature = "models")]
 pub mod machine;
+#[cfg(feature = "models")]
 pub mod product;
+#[cfg(feature = "models")]
 pub mod run;
+#[cfg(feature = "models")]
 pub mod schedule;
+#[cfg(feature = "models")]
 pub mod session;
+#[cfg(feature = "models")]
 pub mod stencil;
+#[cfg(feature = "models")]
 pub mod sums;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "models"))]
 mod tests;
 
+#[cfg(feature = "models")]
 pub use configuration::{Configuration, DeviceUse, Grid, ModelKind, Setting};
+#[cfg(feature = "models")]
 pub use design::{Space, design};
+#[cfg(feature = "models")]
 pub use error::ProfileError;
+#[cfg(feature = "models")]
 pub use machine::ProfiledMachine;
+#[cfg(feature = "models")]
 pub use run::{PreparedRun, Settings};
+#[cfg(feature = "models")]
 pub use schedule::{ProfileRun, schedule};
+#[cfg(feature = "models")]
 pub use session::{Budget, ProfilingSession, RowStore, SessionProgress, SessionSummary};

@@ -16,27 +16,43 @@
 //! * [`mod@instruments`] lists the counters and sensors of a machine.
 //! * `bars`, [`table`] and `style` format text.
 //!
+//! Without the crate's feature `cli` there are [`mod@run`], [`mod@bench`], [`transformer`],
+//! [`scaling`], [`tasks`] and [`exec`], and none of them as text.
+//!
 //! docs/report.md describes all fields, and docs/predict.md the prediction. Text has
 //! ANSI styles, which the command line drops where they are not wanted.
 
+#[cfg(feature = "cli")]
 mod bars;
 pub mod bench;
+#[cfg(feature = "cli")]
 pub mod bench_text;
+#[cfg(feature = "cli")]
 pub mod drawing;
 pub mod exec;
+#[cfg(feature = "cli")]
 pub mod instruments;
+#[cfg(feature = "cli")]
 pub mod matrix;
+#[cfg(feature = "cli")]
 pub mod model;
+#[cfg(feature = "cli")]
 pub mod prediction;
+#[cfg(feature = "cli")]
 pub mod profile;
 pub mod run;
 pub mod scaling;
+#[cfg(feature = "cli")]
 pub mod spec;
+#[cfg(feature = "cli")]
 mod style;
+#[cfg(feature = "cli")]
 pub mod table;
 pub mod tasks;
+#[cfg(feature = "cli")]
 pub mod training;
 pub mod transformer;
+#[cfg(feature = "cli")]
 pub mod trial;
 
 use schemars::JsonSchema;
@@ -66,11 +82,15 @@ macro_rules! schemas {
 schemas! {
     Report => "pdawl-report/2",
     Bench => "pdawl-bench/1",
-    trial::Trial => "pdawl-trial/1",
     transformer::Experiments => "pdawl-bench-transformer/1",
     tasks::TaskReport => "pdawl-tasks/1",
-    prediction::PredictionReport => "pdawl-predict/1",
     scaling::ScalingReport => "pdawl-scaling/2",
+}
+
+#[cfg(feature = "cli")]
+schemas! {
+    trial::Trial => "pdawl-trial/1",
+    prediction::PredictionReport => "pdawl-predict/1",
     profile::ProfileReport => "pdawl-profile/1",
     training::TrainingReport => "pdawl-train/1",
     model::ListReport => "pdawl-models/1",
@@ -79,6 +99,7 @@ schemas! {
     spec::SpecReport => "pdawl-spec/1",
 }
 
+#[cfg(feature = "cli")]
 impl Schematic for model::CheckReport {
     const SCHEMA: &'static str = "pdawl-model-check/1";
     const VERSION: Option<&'static str> = None;

@@ -27,9 +27,11 @@ pub mod adopted;
 pub mod command;
 pub mod command_graph;
 pub mod cuda;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 mod device_clock;
 pub mod error;
 pub mod gpu_identity;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 mod group_size;
 pub mod guarded;
 pub mod host;

@@ -9,6 +9,7 @@
 //!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.
 
 pub mod chrome;
+#[cfg(feature = "csv")]
 pub mod csv;
 pub(crate) mod escape;
 pub mod gantt;

@@ -1,6 +1,8 @@
-//! Compares the imports of the sources with the table of parts in ARCHITECTURE.md.
+//! Compares the imports of the sources with the table of parts in ARCHITECTURE.md, and counts
+//! the packages of the libraries; `wire-mpi/tests` counts those of the wire.
 
 mod imports;
+mod packages;
 mod parts;
 mod tokens;
 
@@ -55,6 +57,12 @@ fn parts_use_only_the_parts_below_them() {
         violations.is_empty(),
         "ARCHITECTURE.md does not allow:\n{violations}"
     );
+}
+
+#[test]
+fn libraries_bring_few_packages() {
+    packages::assert_few("pdawl");
+    packages::assert_few("pdawl-opencl-layer");
 }
 
 /// A crate of a file and a folder, whose table has `high` above `low`.

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::FORMAT;
-use crate::file::FileError;
+use crate::file_error::FileError;
 
 /// An error of model files.
 #[derive(Debug, Error)]

@@ -30,7 +30,7 @@ pub use error::BundleError;
 
 use crate::atomic_file;
 use crate::dataset::Provenance;
-use crate::file::{self, FileError};
+use crate::file_error::{self, FileError};
 
 /// The format of this version.
 pub const FORMAT: &str = "pdawl-model/1";
@@ -72,7 +72,7 @@ impl Bundle {
     /// refuses.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         let file = path.display().to_string();
-        let bytes = file::read(path)?;
+        let bytes = file_error::read(path)?;
         let text = std::str::from_utf8(&bytes).map_err(|error| BundleError::Json {
             file: file.clone(),
             why: format!("byte {} is not UTF-8", error.valid_up_to()),

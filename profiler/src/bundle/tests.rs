@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::file::FileError;
+use crate::file_error::FileError;
 use crate::fitted::Fitted;
 use crate::regress::Spec;
 use crate::train::{Baseline, Candidate, Family, Validation};

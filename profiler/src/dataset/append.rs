@@ -10,7 +10,7 @@ use super::runs::Runs;
 use super::{Dataset, DatasetError, Key, Provenance, check, row, write};
 use crate::Sample;
 use crate::atomic_file::AtomicFile;
-use crate::file::FileError;
+use crate::file_error::FileError;
 
 /// A dataset that grows row by row.
 ///

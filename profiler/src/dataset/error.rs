@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::FORMAT;
-use crate::file::FileError;
+use crate::file_error::FileError;
 
 /// An error of datasets.
 #[derive(Debug, Error)]

@@ -57,6 +57,6 @@ pub struct Dataset {
 /// that [`parse`] refuses: the message names the file, the line and the column.
 pub fn read(path: &Path) -> Result<Dataset, DatasetError> {
     let file = path.display().to_string();
-    let bytes = crate::file::read(path)?;
+    let bytes = crate::file_error::read(path)?;
     parse(&bytes, &file)
 }

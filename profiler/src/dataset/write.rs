@@ -8,7 +8,7 @@ use super::runs::Runs;
 use super::{Dataset, DatasetError, FORMAT, Fault, Provenance, check, columns, row};
 use crate::Sample;
 use crate::atomic_file;
-use crate::file::FileError;
+use crate::file_error::FileError;
 
 /// Writes a dataset: whole, or not at all. [`super::read`] gives it back bit
 /// for bit.

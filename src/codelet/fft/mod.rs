@@ -2,7 +2,7 @@
 //! `y_k = sum over j of x_j exp(-2 pi i j k / n)`, not scaled.
 //!
 //! Source: the 2-D FFT of Unicorn (Beri, Bansal and Kumar, section V), a task along rows and
-//! one along columns. The host uses the library `rustfft`; OpenCL devices use Stockham's
+//! one along columns. The host uses the library `rustfft` (with the crate's feature `dense`); OpenCL devices use Stockham's
 //! algorithm (Cochran et al., "What is the fast Fourier transform?", 1967) in local memory.
 //!
 //! A block is stored by rows, real and imaginary part side by side, perhaps in place.
@@ -20,6 +20,7 @@
 //!
 //! A unit is a line: a row, or a column.
 
+#[cfg(feature = "dense")]
 mod host;
 mod opencl;
 
@@ -79,19 +80,34 @@ impl Fft {
     /// The codelet for lines of this length. OpenCL devices transform lengths that are
     /// powers of two from 2 to [`LONGEST`].
     pub fn codelet(&self) -> Codelet {
-        let (name, host): (_, super::HostKernel) = match self.along {
-            Along::Rows => ("fft-rows-f32", host::rows),
-            Along::Columns => ("fft-columns-f32", host::columns),
+        let name = match self.along {
+            Along::Rows => "fft-rows-f32",
+            Along::Columns => "fft-columns-f32",
         };
         let length = self.length();
         let fits = length.is_power_of_two() && (2..=LONGEST).contains(&length);
         Codelet {
             name: name.into(),
-            host: Some(HostCode::Kernel(host)),
+            host: host(self.along),
             opencl: fits.then(|| opencl::kernel(length, self.along)),
             library: Some(library(self.along)),
         }
     }
+}
+
+/// The host's transforms along lines.
+#[cfg(feature = "dense")]
+fn host(along: Along) -> Option<HostCode> {
+    Some(HostCode::Kernel(match along {
+        Along::Rows => host::rows,
+        Along::Columns => host::columns,
+    }))
+}
+
+/// The host transforms nothing without the crate's feature `dense`.
+#[cfg(not(feature = "dense"))]
+fn host(_along: Along) -> Option<HostCode> {
+    None
 }
 
 /// A call of a library for the lines of some units.

@@ -1,9 +1,13 @@
-//! Matrices in memory, and their product, which a library computes.
+//! Matrices in memory, and their product, which a library computes, or loops (`plain`) without
+//! the crate's feature `dense`.
 
-use std::ops::{Div, Mul, Range, Sub};
+use std::ops::{Add, Div, Mul, Range, Sub};
 
+#[cfg(feature = "dense")]
 use gemm_common::Parallelism;
 
+#[cfg(not(feature = "dense"))]
+use super::plain::product;
 use crate::codelet::host::{Arguments, FromValue, for_each_piece, piece};
 
 /// A number of a tile: `f32` or `f64`.
@@ -14,6 +18,7 @@ pub(in crate::codelet) trait Number:
     + Send
     + Sync
     + PartialOrd
+    + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
@@ -75,6 +80,7 @@ macro_rules! number {
                 self.abs().to_bits()
             }
 
+            #[cfg(feature = "dense")]
             unsafe fn gemm(
                 (m, k, n): (usize, usize, usize),
                 alpha: Self,
@@ -109,6 +115,19 @@ macro_rules! number {
                         Parallelism::None,
                     )
                 }
+            }
+
+            #[cfg(not(feature = "dense"))]
+            unsafe fn gemm(
+                size: (usize, usize, usize),
+                alpha: Self,
+                a: (*const Self, isize, isize),
+                b: (*const Self, isize, isize),
+                beta: Self,
+                c: (*mut Self, isize, isize),
+            ) {
+                // SAFETY: the caller's contract.
+                unsafe { product(size, alpha, a, b, beta, c) }
             }
         }
     };

@@ -20,6 +20,8 @@ pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod matrix;
 mod opencl;
+#[cfg(any(test, not(feature = "dense")))]
+mod plain;
 mod potrf;
 mod syrk;
 mod trsm;

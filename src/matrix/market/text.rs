@@ -2,18 +2,12 @@
 
 use std::io::{self, BufReader, Read};
 
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
-use encoding_rs_io::DecodeReaderBytesBuilder;
 use thiserror::Error;
 
-use super::archive;
-use super::decompress::{Compression, Decompressed};
+use super::packed;
 
 /// Bytes by which a file is recognised: the header of an archive's first member.
 const BEGIN: usize = 512;
-
-/// Compressions and archives within each other, at most.
-const DEEPEST: usize = 4;
 
 /// The bytes of a text, in UTF-8 without a byte order mark.
 pub type Bytes<'a> = Box<dyn Read + Send + 'a>;
@@ -68,55 +62,19 @@ impl<'a> Text<'a> {
     /// # Errors
     /// A [`TextError`]. What is wrong further on is told when it is read.
     pub fn open(file: impl Read + Send + 'a, member: Option<&str>) -> io::Result<Self> {
-        let mut bytes = Peeked::new(Box::new(BufReader::with_capacity(1 << 16, file)));
-        let mut packed = false;
-        for _ in 0..DEEPEST {
-            let inner: Bytes = match Compression::of(bytes.begin()) {
-                Some(compression) => Box::new(Decompressed::new(Box::new(bytes), compression)),
-                None if archive::is_one(bytes.begin()) => {
-                    Box::new(archive::member(Box::new(bytes), member)?)
-                }
-                None => break,
-            };
-            bytes = Peeked::new(inner);
-            packed = true;
-        }
+        let bytes = Peeked::new(Box::new(BufReader::with_capacity(1 << 16, file)));
+        let (bytes, packed) = packed::inside(bytes, member)?;
         if let Some((_, what, remedy)) = FORMATS
             .iter()
             .find(|(magic, ..)| bytes.begin().starts_with(magic))
         {
             return Err(TextError::Format { what, remedy }.into());
         }
-        let Some(encoding) = Marked::of(bytes.begin()) else {
-            return Ok(Self {
-                bytes: Box::new(bytes),
-                packed,
-            });
-        };
-        let bytes = DecodeReaderBytesBuilder::new()
-            .encoding(encoding.0)
-            .utf8_passthru(true)
-            .strip_bom(true)
-            .build(bytes);
+        let (bytes, decoded) = packed::decoded(bytes);
         Ok(Self {
-            bytes: Box::new(bytes),
-            packed: true,
+            bytes,
+            packed: packed || decoded,
         })
-    }
-}
-
-/// A text that begins with a byte order mark, or that has two bytes a character: its
-/// encoding, where no mark tells it.
-struct Marked(Option<&'static Encoding>);
-
-impl Marked {
-    fn of(begin: &[u8]) -> Option<Self> {
-        match begin {
-            [0xef, 0xbb, 0xbf, ..] | [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(Self(None)),
-            [b'%', 0, ..] => Some(Self(Some(UTF_16LE))),
-            [0, b'%', ..] => Some(Self(Some(UTF_16BE))),
-            _ => None,
-        }
     }
 }
 
@@ -163,7 +121,7 @@ const SCIPY: &str = "write the matrix with scipy.io.mmwrite";
 const ICONV: &str = "convert it with `iconv -t UTF-8`";
 
 /// A reader whose first bytes are known.
-struct Peeked<'a> {
+pub(super) struct Peeked<'a> {
     begin: Vec<u8>,
     /// How many of them have been read.
     at: usize,
@@ -173,7 +131,7 @@ struct Peeked<'a> {
 }
 
 impl<'a> Peeked<'a> {
-    fn new(mut rest: Bytes<'a>) -> Self {
+    pub fn new(mut rest: Bytes<'a>) -> Self {
         let mut begin = Vec::with_capacity(BEGIN);
         let failed = (&mut rest).take(BEGIN as u64).read_to_end(&mut begin).err();
         Self {
@@ -184,7 +142,7 @@ impl<'a> Peeked<'a> {
         }
     }
 
-    fn begin(&self) -> &[u8] {
+    pub fn begin(&self) -> &[u8] {
         &self.begin
     }
 }

@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
+use super::packed;
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
 use crate::matrix::error::FileError;
@@ -34,7 +32,7 @@ pub fn write(
     }
     let (rows, columns, nonzeros) = (csr.rows(), csr.columns(), csr.nonzeros());
     head.push_str(&format!("{rows} {columns} {nonzeros}\n"));
-    out.write_all(&packed(head.into_bytes(), compressed)?)?;
+    out.write_all(&compressed_if(compressed, head.into_bytes())?)?;
 
     let pieces: Vec<usize> = (0..csr.values().len()).step_by(PIECE).collect();
     let total = pieces.len() as u64;
@@ -42,7 +40,7 @@ pub fn write(
     for (round, batch) in pieces.chunks(4 * threads()).enumerate() {
         let texts = control.without_progress(|control| {
             map(batch.to_vec(), "writing", control, |first| {
-                packed(lines(csr, first), compressed)
+                compressed_if(compressed, lines(csr, first))
             })
         })?;
         for text in texts {
@@ -73,11 +71,9 @@ fn lines(csr: &Csr, first: usize) -> Vec<u8> {
     text
 }
 
-fn packed(text: Vec<u8>, compressed: bool) -> io::Result<Vec<u8>> {
-    if !compressed {
-        return Ok(text);
+fn compressed_if(compressed: bool, text: Vec<u8>) -> io::Result<Vec<u8>> {
+    match compressed {
+        true => packed::gzip(&text),
+        false => Ok(text),
     }
-    let mut encoder = GzEncoder::new(Vec::with_capacity(text.len() / 2), Compression::default());
-    encoder.write_all(&text)?;
-    encoder.finish()
 }

@@ -1,11 +1,13 @@
 //! The report of a program under `pdawl exec`, `pdawl-exec/1`. The OpenCL layer writes
 //! one [`Process`] for each process of the program; the command adds what it knows.
 
+#[cfg(feature = "cli")]
 mod text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cli")]
 pub use text::render;
 
 /// The format of this version.
@@ -177,7 +179,7 @@ pub struct OwnTime {
     pub waited_seconds: f64,
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests {
     use super::*;
 

@@ -64,13 +64,4 @@ impl Machine {
             implementations: Vec::new(),
         }
     }
-
-    /// The names and models of its devices, for people.
-    pub(in crate::report) fn in_words(&self) -> String {
-        let devices = self.devices.iter();
-        let devices: Vec<String> = devices
-            .map(|device| format!("{} ({})", device.name, device.model))
-            .collect();
-        devices.join(", ")
-    }
 }

@@ -12,6 +12,7 @@ pub(super) mod fixtures;
 pub mod graph;
 pub mod machine;
 pub mod nodes;
+#[cfg(feature = "cli")]
 mod text;
 pub mod workload;
 
@@ -202,11 +203,6 @@ impl Context {
 }
 
 impl Report {
-    /// The report as text, with ANSI styles.
-    pub fn render(&self) -> String {
-        text::render(self)
-    }
-
     /// Whether the result was found wrong.
     pub fn is_wrong(&self) -> bool {
         (self.verification.as_ref()).is_some_and(|verification| !verification.right)

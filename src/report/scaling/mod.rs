@@ -1,6 +1,7 @@
 //! The report of a workload on growing numbers of nodes, simulated: JSON of schema
 //! `pdawl-scaling/2`, and text.
 
+#[cfg(feature = "cli")]
 mod text;
 
 use schemars::JsonSchema;

@@ -1,6 +1,7 @@
 //! The report of policies on sets of tasks that share data, as JSON of schema
 //! `pdawl-tasks/1` and as text.
 
+#[cfg(feature = "cli")]
 mod text;
 
 use pdawl_profiler::median;

@@ -3,6 +3,7 @@
 //! their ratios, and the ratios of the paper.
 
 mod paper;
+#[cfg(feature = "cli")]
 mod text;
 
 use pdawl_profiler::median;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use cl3::command_queue::finish;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use super::Selected;
 use super::batch::Batch;
 use super::completion::{Channels, Ended};
 use super::device::{OpenDevice, new_queue};
@@ -17,7 +18,6 @@ use super::in_flight::InFlight;
 use super::launch::LaunchEnv;
 use super::memory::{pageable, pin_in_place, pinned};
 use super::open::open_devices;
-use super::partition::Selected;
 use super::polling::Polling;
 use super::program::Programs;
 use super::queue::{Buffer, Memories, OpenQueue};
@@ -56,6 +56,22 @@ pub struct OpenClBackend {
     /// Released last, as fields are in this order: PoCL reads the device of a queue or an
     /// event that it releases, and a context alone does not keep a sub-device that long.
     pub(super) devices: Vec<OpenDevice>,
+}
+
+/// Opens these devices; see [`OpenClBackend::open`].
+///
+/// # Errors
+/// Those of [`OpenClBackend::open`].
+pub fn open(
+    selection: &[Selected],
+    completions: Sender<Completion>,
+    epoch: Instant,
+) -> Result<Box<dyn Backend>, RuntimeError> {
+    Ok(Box::new(OpenClBackend::open(
+        selection,
+        completions,
+        epoch,
+    )?))
 }
 
 impl OpenClBackend {

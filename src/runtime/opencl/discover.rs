@@ -11,35 +11,15 @@ use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClErr
 use opencl3::platform::{Platform, get_platforms};
 
 use super::identity::identity;
-use super::{drivers, threads, warnings};
+use super::{Discovery, Found, drivers, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
-
-/// A device found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// Index of its platform.
-    pub platform: usize,
-    /// Index within its platform.
-    pub device: usize,
-    pub info: Device,
-    /// Which GPU it is; nothing of other devices.
-    pub identity: GpuIdentity,
-}
 
 /// The driver's handles of a device found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handles {
     pub platform: Platform,
     pub device: ClDevice,
-}
-
-/// The devices found, and warnings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Discovery {
-    pub devices: Vec<Found>,
-    /// A sentence or two each, with the remedy.
-    pub warnings: Vec<String>,
 }
 
 /// Lists every device of every platform. Never fails: a missing or broken driver

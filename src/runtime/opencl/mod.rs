@@ -23,42 +23,123 @@
 //! * `memory` pins host memory, and lets kernels work on it where a device
 //!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
 //!
+//! Without the crate's feature `opencl` only the answer that there is no OpenCL exists
+//! (`absent`).
+//!
 //! A queue in which a command failed stays failed, since everything behind the
 //! failure would compute on missing data; a new queue starts afresh.
 
+#[cfg(not(feature = "opencl"))]
+mod absent;
+#[cfg(feature = "opencl")]
 mod backend;
+#[cfg(feature = "opencl")]
 mod batch;
+#[cfg(feature = "opencl")]
 mod bridged_event;
+#[cfg(feature = "opencl")]
 mod completion;
+#[cfg(feature = "opencl")]
 mod device;
+#[cfg(feature = "opencl")]
 mod discover;
+#[cfg(feature = "opencl")]
 mod drivers;
+#[cfg(feature = "opencl")]
 mod failure;
+#[cfg(feature = "opencl")]
 mod handle;
+#[cfg(feature = "opencl")]
 mod identity;
+#[cfg(feature = "opencl")]
 mod in_flight;
+#[cfg(feature = "opencl")]
 mod inspect;
+#[cfg(feature = "opencl")]
 mod launch;
+#[cfg(feature = "opencl")]
 mod loader;
+#[cfg(feature = "opencl")]
 mod memory;
+#[cfg(feature = "opencl")]
 mod open;
+#[cfg(feature = "opencl")]
 mod partition;
+#[cfg(feature = "opencl")]
 mod polling;
+#[cfg(feature = "opencl")]
 mod program;
+#[cfg(feature = "opencl")]
 mod ptx_compiler;
+#[cfg(feature = "opencl")]
 mod queue;
+#[cfg(feature = "opencl")]
 mod queue_program;
+#[cfg(feature = "opencl")]
 mod repeat;
+#[cfg(feature = "opencl")]
 mod series;
+#[cfg(feature = "opencl")]
 mod stamps;
+#[cfg(feature = "opencl")]
 mod submit;
+#[cfg(feature = "opencl")]
 mod threads;
+#[cfg(feature = "opencl")]
 mod warnings;
+#[cfg(feature = "opencl")]
 mod without_event;
 
-pub use backend::OpenClBackend;
-pub use discover::{Discovery, Found, discover};
+#[cfg(not(feature = "opencl"))]
+pub use absent::{PtxCompiler, confine, discover, open};
+#[cfg(feature = "opencl")]
+pub use backend::{OpenClBackend, open};
+#[cfg(feature = "opencl")]
+pub use discover::discover;
+#[cfg(feature = "opencl")]
 pub use loader::{LAYERS, ListedPlatform, Loader, examine as examine_loader};
-pub use partition::{OWN, Selected};
+#[cfg(feature = "opencl")]
 pub use ptx_compiler::PtxCompiler;
+#[cfg(feature = "opencl")]
 pub use threads::confine;
+
+use super::gpu_identity::GpuIdentity;
+use crate::machine::Device;
+
+/// The suffix of the name of a device that is treated as one with memory of its
+/// own.
+pub const OWN: &str = "=own";
+
+/// A device found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Index of its platform.
+    pub platform: usize,
+    /// Index within its platform.
+    pub device: usize,
+    pub info: Device,
+    /// Which GPU it is; nothing of other devices.
+    pub identity: GpuIdentity,
+}
+
+/// The devices found, and warnings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Discovery {
+    pub devices: Vec<Found>,
+    /// A sentence or two each, with the remedy.
+    pub warnings: Vec<String>,
+}
+
+/// A device to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Index of the platform.
+    pub platform: usize,
+    /// Index of the device within its platform.
+    pub device: usize,
+    /// Take a sub-device of so many compute units; `None` takes it whole.
+    pub units: Option<u32>,
+    /// Treat a device that shares the host's memory as one with memory of its own:
+    /// it computes only in its own buffers, and data is copied to them.
+    pub own_memory: bool,
+}

@@ -8,10 +8,11 @@ use cl3::types::cl_device_id;
 use opencl3::device::Device as ClDevice;
 
 use super::device::OpenDevice;
-use super::discover::{Found, Handles, find};
+use super::discover::{Handles, find};
 use super::failure::call_error;
 use super::handle::{Context, SubDevice};
-use super::partition::{OWN, Partition, Selected, divide, partition};
+use super::partition::{Partition, divide, partition};
+use super::{Found, OWN, Selected};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 use crate::runtime::device_clock::Clock;

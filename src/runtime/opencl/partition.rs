@@ -10,24 +10,6 @@ use super::handle::SubDevice;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
-/// The suffix of the name of a device that is treated as one with memory of its
-/// own.
-pub const OWN: &str = "=own";
-
-/// A device to open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Selected {
-    /// Index of the platform.
-    pub platform: usize,
-    /// Index of the device within its platform.
-    pub device: usize,
-    /// Take a sub-device of so many compute units; `None` takes it whole.
-    pub units: Option<u32>,
-    /// Treat a device that shares the host's memory as one with memory of its own:
-    /// it computes only in its own buffers, and data is copied to them.
-    pub own_memory: bool,
-}
-
 /// How to divide one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Partition {

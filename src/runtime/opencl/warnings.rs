@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::discover::Found;
+use super::Found;
 use super::drivers::{self, VENDORS, files_ending};
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;

@@ -21,9 +21,8 @@ pub use plan::{Existing, HostCores, OpenPlan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 
 use super::host::HostBackend;
-use super::opencl::{self, OpenClBackend};
 use super::union::Union;
-use super::{Backend, Runtime, RuntimeError, cuda};
+use super::{Backend, Runtime, RuntimeError, cuda, opencl};
 use crate::machine::Device;
 use crate::machine::host::{Topology, allowed_cores, granted_cores};
 
@@ -83,8 +82,8 @@ pub fn open_union(
         if !free.is_empty() {
             opencl::confine(&free);
         }
-        match OpenClBackend::open(&plan.opencl, completions.clone(), epoch) {
-            Ok(opencl) => backends.push(Box::new(opencl)),
+        match opencl::open(&plan.opencl, completions.clone(), epoch) {
+            Ok(opencl) => backends.push(opencl),
             // The user did not name these devices, and the host suffices.
             Err(error) if selection.is_none() => {
                 notes.push(format!("every OpenCL device is left out: {error}"));

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::dataset::{Appender, DatasetError, key, read};
-use crate::file::FileError;
+use crate::file_error::FileError;
 
 struct Place {
     folder: tempfile::TempDir,

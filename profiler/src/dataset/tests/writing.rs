@@ -1,6 +1,6 @@
 use super::*;
 use crate::dataset::DatasetError;
-use crate::file::FileError;
+use crate::file_error::FileError;
 
 #[test]
 fn a_file_says_its_format_its_provenance_and_its_columns() {

@@ -9,35 +9,33 @@ mod nodes;
 use std::fmt::{self, Write};
 
 use super::super::style::{ALARM, FAINT, MAIN, STRONG, line, notes, origin, styled, written};
-use super::{Details, Lost, Report, Verification};
+use super::{Details, Lost, Machine, Report, Verification};
 use crate::quantity::{Count, Seconds};
 
-/// Writes the report, with ANSI styles.
-pub fn render(report: &Report) -> String {
-    written(|out| {
-        match &report.details {
-            Details::CoRun(own) => corun::write(report, own, out)?,
-            Details::Graph(own) => graph::write(report, own, out)?,
-            Details::Dense(own) => dense::write(report, own, out)?,
-            Details::Nodes(own) => nodes::write(report, own, out)?,
-        }
-        implementations::write(&report.machine.implementations, out)?;
-        (report.lost.iter()).try_for_each(|of| writeln!(out, "{}", lost(report, of)))?;
-        if report.interrupted {
-            let after = match &report.details {
-                Details::CoRun(own) => {
-                    format!(
-                        " after {} of {} steps,",
-                        own.done(),
-                        report.workload.steps()
-                    )
-                }
-                _ => String::new(),
-            };
-            writeln!(out, "{}{after} on request", styled(ALARM, "Interrupted"))?;
-        }
-        notes(out, &report.notes)
-    })
+impl Report {
+    /// The report as text, with ANSI styles.
+    pub fn render(&self) -> String {
+        written(|out| {
+            match &self.details {
+                Details::CoRun(own) => corun::write(self, own, out)?,
+                Details::Graph(own) => graph::write(self, own, out)?,
+                Details::Dense(own) => dense::write(self, own, out)?,
+                Details::Nodes(own) => nodes::write(self, own, out)?,
+            }
+            implementations::write(&self.machine.implementations, out)?;
+            (self.lost.iter()).try_for_each(|of| writeln!(out, "{}", lost(self, of)))?;
+            if self.interrupted {
+                let after = match &self.details {
+                    Details::CoRun(own) => {
+                        format!(" after {} of {} steps,", own.done(), self.workload.steps())
+                    }
+                    _ => String::new(),
+                };
+                writeln!(out, "{}{after} on request", styled(ALARM, "Interrupted"))?;
+            }
+            notes(out, &self.notes)
+        })
+    }
 }
 
 /// Writes where a run was, and a detail of it.
@@ -48,8 +46,17 @@ fn place(report: &Report, detail: &str, out: &mut String) -> fmt::Result {
         "on {}{}: {}{detail}\n",
         styled(STRONG, &machine.name),
         origin(machine.simulated),
-        styled(FAINT, machine.in_words())
+        styled(FAINT, in_words(machine))
     )
+}
+
+/// The names and models of a machine's devices.
+fn in_words(machine: &Machine) -> String {
+    let devices = machine.devices.iter();
+    let devices: Vec<String> = devices
+        .map(|device| format!("{} ({})", device.name, device.model))
+        .collect();
+    devices.join(", ")
 }
 
 /// Writes the throughput under a name, if it is known.

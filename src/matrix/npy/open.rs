@@ -1,0 +1,138 @@
+//! Opens a file: its header is read and checked.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use npyz::Order;
+
+use super::element::{Elements, Wanted, Wrong};
+use super::header::{self, Header, HeaderError};
+use super::{NpyError, NpyMatrix};
+
+impl NpyMatrix {
+    /// Opens a file with a matrix of single or double precision.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no NPY file, has another type or another number of
+    /// dimensions, or is shorter than its header says.
+    pub fn open(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Matrix)
+    }
+
+    /// Opens a file with an image: a matrix, or an array of rows, columns and channels in C
+    /// order.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_image(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Image)
+    }
+
+    /// Opens a file with a matrix of complex singles.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_complex(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Complex)
+    }
+
+    /// Opens a file with an array of one dimension, as a matrix of one row.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_vector(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Vector)
+    }
+
+    /// Opens a file with a grid: an array of 2 or 3 dimensions, each of at least 3 points, in
+    /// C order. Its rows are those of a grid of 2 dimensions, and the planes of one of 3.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_grid(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Grid)
+    }
+
+    fn open_as(path: &Path, wanted: Wanted) -> Result<Self, NpyError> {
+        let failed = |source| NpyError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        if about.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        let mut reader = BufReader::new(&file);
+        let Header { header, bytes } = header::read(&mut reader).map_err(|error| match error {
+            HeaderError::Read(source) => failed(source),
+            HeaderError::Wrong(why) => NpyError::Header {
+                path: path.to_owned(),
+                why,
+            },
+        })?;
+        let elements = wanted.elements(&header).map_err(|wrong| match wrong {
+            Wrong::Type => NpyError::Type {
+                path: path.to_owned(),
+                found: header.dtype().descr(),
+                needed: wanted.types(),
+                remedy: wanted.conversion(header.dtype()),
+            },
+            Wrong::Order => NpyError::Order {
+                path: path.to_owned(),
+            },
+            Wrong::Dimensions => NpyError::Dimensions {
+                path: path.to_owned(),
+                found: header.shape().to_vec(),
+                needed: wanted.dimensions(),
+            },
+        })?;
+        let Elements {
+            rows,
+            columns,
+            per,
+            precision,
+            swapped,
+        } = elements;
+        let needed = (rows.checked_mul(columns))
+            .and_then(|elements| elements.checked_mul(per))
+            .and_then(|numbers| numbers.checked_mul(precision.bytes()));
+        let (copy, has) = match needed {
+            _ if about.is_file() => (None, about.len().saturating_sub(bytes)),
+            None => (None, 0),
+            Some(needed) => {
+                let (copy, has) = copied(reader, needed).map_err(failed)?;
+                (Some(copy), has)
+            }
+        };
+        if needed.is_none_or(|needed| needed > has) {
+            return Err(NpyError::Length {
+                path: path.to_owned(),
+                shape: (rows, columns),
+                type_name: precision.name(),
+                has,
+            });
+        }
+        let first = if copy.is_some() { 0 } else { bytes };
+        Ok(Self {
+            path: path.to_owned(),
+            file: copy.unwrap_or(file),
+            first,
+            rows,
+            columns,
+            per,
+            precision,
+            by_columns: header.order() == Order::Fortran,
+            swapped,
+        })
+    }
+}
+
+/// The next `most` bytes of a pipe, as far as there are so many, in a file without a
+/// name, and how many there are.
+fn copied(pipe: impl Read, most: u64) -> io::Result<(File, u64)> {
+    let mut file = tempfile::tempfile()?;
+    let bytes = io::copy(&mut pipe.take(most), &mut file)?;
+    Ok((file, bytes))
+}
