@@ -81,7 +81,8 @@ fn plan(there: There) -> Result<Build, &'static str> {
         cargo: there.cargo.ok_or("there is no cargo to build it")?,
         folder: (there.cache)
             .ok_or("neither XDG_CACHE_HOME nor HOME names a folder to build it")?
-            .join("pdawl/layer"),
+            .join("pdawl")
+            .join(NAME),
     })
 }
 
@@ -119,7 +120,7 @@ impl Build {
         // Another process may have built it meanwhile.
         if !is_of(&self.kept, Some(self.program)) {
             terminal::message(&format!(
-                "pdawl: building the OpenCL layer from {}, once; this takes some minutes",
+                "pdawl: building the OpenCL layer from {}, once; this takes as long as to build pdawl",
                 self.source.display()
             ));
             self.build()?;
