@@ -1,7 +1,8 @@
 # The commands of CONTRIBUTING.md. `make test` is all that a bare machine with
 # a Rust toolchain needs.
 
-.PHONY: test test-mpi test-processes opencl mpi check check-mpi bench notebooks
+.PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi bench notebooks
+.PHONY: release install install-layer install-wire uninstall
 
 PYTHON ?= python3
 VENV := target/notebooks-venv
@@ -37,9 +38,71 @@ check:
 	cargo fmt --all --check
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
+	@$(MAKE) --no-print-directory check-minimal
+
+# The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
+MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+check-minimal:
+	@toolchain=$$(rustup toolchain list 2>/dev/null | grep -m 1 -E '^$(MINIMAL)(\.[0-9]+)?-' | \
+		cut -d ' ' -f 1); \
+	if [ -n "$$toolchain" ]; then \
+		echo cargo +$$toolchain check $(CRATES) --all-targets; \
+		cargo +$$toolchain check $(CRATES) --all-targets; \
+	else echo "SKIPPED: the check with Rust $(MINIMAL), which rustup does not have"; fi
 
 check-mpi: mpi
 	cargo clippy -p pdawl-wire-mpi --all-targets -- -D warnings
+
+# An installation, below DESTDIR/PREFIX. The wire over MPI is part of it where it can be built.
+PREFIX ?= /usr/local
+BUILT = $(or $(CARGO_TARGET_DIR),target)/release
+ROOT = $(DESTDIR)$(PREFIX)
+BASH_COMPLETIONS = $(ROOT)/share/bash-completion/completions
+ZSH_COMPLETIONS = $(ROOT)/share/zsh/site-functions
+FISH_COMPLETIONS = $(ROOT)/share/fish/vendor_completions.d
+LAYER = libpdawl_opencl.so
+WIRE = libpdawl_wire_mpi.so
+
+# All that is installed in one build: a package that is built alone has other features. Where
+# root has no cargo, `make release && sudo make install` installs what was built.
+release:
+	@if [ -x $(BUILT)/pdawl ] && ! command -v cargo >/dev/null; then \
+		echo "there is no cargo: $(BUILT) is installed as it is"; \
+	elif sh scripts/install-mpi.sh --check; then set -x; \
+		cargo build --release --locked --workspace; \
+	else set -x; cargo build --release --locked $(CRATES); fi
+
+install: release
+	install -D -m 755 $(BUILT)/pdawl $(ROOT)/bin/pdawl
+	install -D -m 644 $(BUILT)/$(LAYER) $(ROOT)/lib/pdawl/$(LAYER)
+	install -D -m 644 opencl-layer/include/CL/cl_pdawl.h $(ROOT)/include/CL/cl_pdawl.h
+	install -D -m 644 src/cluster/wire/plugin/pdawl_wire.h $(ROOT)/include/pdawl_wire.h
+	install -d $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
+	$(BUILT)/pdawl completions bash >$(BASH_COMPLETIONS)/pdawl
+	$(BUILT)/pdawl completions zsh >$(ZSH_COMPLETIONS)/_pdawl
+	$(BUILT)/pdawl completions fish >$(FISH_COMPLETIONS)/pdawl.fish
+	$(BUILT)/pdawl man $(ROOT)/share/man/man1
+	@if sh scripts/install-mpi.sh --check; then set -x; \
+		install -D -m 644 $(BUILT)/$(WIRE) $(ROOT)/lib/pdawl/$(WIRE); \
+		else echo "SKIPPED: the wire over MPI, as mpirun, mpicc or libclang is missing;" \
+			"\`make mpi install-wire PREFIX=$(PREFIX)\` installs them, builds it and installs it"; fi
+
+# One library alone, for a program that is in PREFIX/bin.
+install-layer:
+	cargo build --release --locked -p pdawl-opencl-layer
+	install -D -m 644 $(BUILT)/$(LAYER) $(ROOT)/lib/pdawl/$(LAYER)
+
+install-wire:
+	cargo build --release --locked -p pdawl-wire-mpi
+	install -D -m 644 $(BUILT)/$(WIRE) $(ROOT)/lib/pdawl/$(WIRE)
+
+# Folders that other programs use, too, stay.
+uninstall:
+	rm -f $(ROOT)/bin/pdawl $(ROOT)/lib/pdawl/$(LAYER) $(ROOT)/lib/pdawl/$(WIRE)
+	rm -f $(ROOT)/include/CL/cl_pdawl.h $(ROOT)/include/pdawl_wire.h
+	rm -f $(BASH_COMPLETIONS)/pdawl $(ZSH_COMPLETIONS)/_pdawl $(FISH_COMPLETIONS)/pdawl.fish
+	rm -f $(ROOT)/share/man/man1/pdawl.1 $(ROOT)/share/man/man1/pdawl-*.1
+	[ ! -d $(ROOT)/lib/pdawl ] || rmdir --ignore-fail-on-non-empty $(ROOT)/lib/pdawl
 
 bench:
 	cargo bench $(CRATES)

@@ -19,6 +19,7 @@ mod bench;
 mod cluster;
 mod clusters;
 mod coefficients;
+mod completions;
 mod dense;
 mod devices;
 mod exec;
@@ -32,6 +33,7 @@ mod interrupt;
 mod invocation;
 mod machine;
 mod machine_session;
+mod man;
 mod matrix;
 mod model;
 mod output;
@@ -139,6 +141,10 @@ enum Command {
     Predict(predict::Args),
     /// List and show the JSON Schemas of reports and files
     Schema(schema::Args),
+    /// Print a script by which a shell completes commands and options
+    Completions(completions::Args),
+    /// Write manual pages
+    Man(man::Args),
 }
 
 /// Bytes of the stack of that thread, as main threads usually have.
@@ -198,6 +204,8 @@ fn program() -> ExitCode {
                 Command::Train(args) => train::run(&args),
                 Command::Predict(args) => predict::run(&args),
                 Command::Schema(args) => schema::run(&args),
+                Command::Completions(args) => completions::run(&args),
+                Command::Man(args) => man::run(&args),
             }
         });
     match result {

@@ -19,6 +19,7 @@ mod exec;
 mod matrix;
 mod models;
 mod mpi;
+mod packaged;
 mod policies;
 mod precision;
 mod predict;

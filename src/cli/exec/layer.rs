@@ -1,16 +1,11 @@
-//! Where the layer's library is.
+//! Where the layer's library is: near the program, or kept in the user's data.
 
 use std::path::{Path, PathBuf};
 
-use pdawl::installed;
+use pdawl::installed::{self, LAYER};
 
+use super::kept_layer;
 use crate::cli::failure::Failure;
-
-/// The library's file name.
-const NAME: &str = "libpdawl_opencl.so";
-
-const REMEDY: &str =
-    "`cargo build --release -p pdawl-opencl-layer`, or --layer with the file's path";
 
 /// The library.
 pub struct Layer {
@@ -18,18 +13,25 @@ pub struct Layer {
     pub path: PathBuf,
 }
 
-/// The library that the user names, or the one near this executable.
+/// The library that the user names, or the one near this executable, or one that is kept or
+/// built.
 pub fn find(named: Option<&Path>) -> Result<Layer, Failure> {
     let path = match named {
         Some(path) => installed::readable(path).ok_or_else(|| {
             Failure::failed(
                 format!("--layer: no file {} can be read", path.display()),
-                REMEDY,
+                "`cargo build --release -p pdawl-opencl-layer`, or --layer with the file's path",
             )
         })?,
-        None => installed::library(NAME).map_err(|absent| {
-            Failure::failed(format!("the OpenCL layer is missing: {absent}"), REMEDY)
-        })?,
+        None => match installed::library(LAYER) {
+            Ok(path) => path,
+            Err(absent) => kept_layer::provide().map_err(|why| {
+                Failure::failed(
+                    format!("the OpenCL layer is missing: {absent}; {why}"),
+                    format!("`{}`, or --layer with the file's path", absent.command()),
+                )
+            })??,
+        },
     };
     if path.to_string_lossy().contains(':') {
         return Err(Failure::failed(

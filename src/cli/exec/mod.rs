@@ -1,6 +1,7 @@
 //! `pdawl exec`: runs an OpenCL program with pdawl's layer in front of the OpenCL loader.
 //!
-//! * `layer` finds the layer's library, and `environment` says what the program gets.
+//! * `layer` finds the layer's library, `kept_layer` builds it where none is installed, and
+//!   `environment` says what the program gets.
 //! * `examine` asks the loader before the program runs, in another process.
 //! * `program` starts the program, forwards signals to it and waits.
 //! * `collect` reads what the layer wrote in each process of the program.
@@ -8,6 +9,7 @@
 mod collect;
 mod environment;
 mod examine;
+mod kept_layer;
 mod layer;
 mod program;
 
@@ -70,7 +72,8 @@ pub struct Args {
     #[arg(long, value_name = "LIST")]
     devices: Option<String>,
 
-    /// The layer's library [default: libpdawl_opencl.so near this program]
+    /// The layer's library [default: libpdawl_opencl.so near this program, or one that is
+    /// built once]
     #[arg(long, value_name = "FILE")]
     layer: Option<PathBuf>,
 

@@ -51,16 +51,24 @@ pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Fai
     let (program, arguments) = command
         .split_first()
         .ok_or_else(|| Failure::usage("the program is missing", "pdawl exec PROGRAM"))?;
-    // Before the start, so that no signal ends this process and leaves the program alone.
-    let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
-    let mut signals = signals.map_err(unable)?;
     let mut process = Command::new(program);
     process.args(arguments);
     environment.give(&mut process);
     let began = Instant::now();
-    let mut child = process
-        .spawn()
-        .map_err(|error| not_started(program, &error))?;
+    let status = watched(&mut process, |error| not_started(program, error))?;
+    Ok(Ended::of(status, began))
+}
+
+/// Starts a process, forwards signals to it, and waits until it has ended. `refused` makes
+/// a failure of why it does not start.
+pub fn watched(
+    process: &mut Command,
+    refused: impl FnOnce(&io::Error) -> Failure,
+) -> Result<ExitStatus, Failure> {
+    // Before the start, so that no signal ends this process and leaves the other alone.
+    let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
+    let mut signals = signals.map_err(unable)?;
+    let mut child = process.spawn().map_err(|error| refused(&error))?;
     let (handle, forwarding) = (signals.handle(), forward_to(&child));
     let thread = thread::Builder::new()
         .name("signals".to_owned())
@@ -73,7 +81,7 @@ pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Fai
         // It ends with the handle.
         let _ = thread.join();
     }
-    Ok(Ended::of(status.map_err(unable)?, began))
+    status.map_err(unable)
 }
 
 fn unable(error: io::Error) -> Failure {

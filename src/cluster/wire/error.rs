@@ -55,9 +55,9 @@ pub enum WireError {
     Unknown { from: usize },
     /// No library is installed that joins a run.
     #[error(
-        "{0}, so this program cannot join a run of several processes; `cargo build --release -p \
-         pdawl-wire-mpi` builds it, or --wire (or $PDAWL_WIRE, for a program over the library) names \
-         another file"
+        "{0}, so this program cannot join a run of several processes; `{command}` builds it, or \
+         --wire (or $PDAWL_WIRE, for a program over the library) names another file",
+        command = .0.command()
     )]
     Absent(NotInstalled),
     /// The file that the user names is none.

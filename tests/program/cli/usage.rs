@@ -7,7 +7,18 @@ use crate::command::{Home, pdawl};
 
 #[test]
 fn every_help_holds_an_example_and_every_command_tells_programs() {
-    let groups = ["", "machine", "model", "run", "bench", "profile", "predict"];
+    let groups = [
+        "",
+        "machine",
+        "model",
+        "run",
+        "bench",
+        "profile",
+        "predict",
+        "schema",
+        "completions",
+        "man",
+    ];
     let commands = [
         "devices",
         "exec",

@@ -18,7 +18,7 @@ use super::{Attended, Channel, Event, Link, Transport, WireError};
 use abi::{Arrival, Table};
 use host::Reason;
 
-pub use find::{NAME, find};
+pub use find::find;
 
 #[cfg(test)]
 mod tests;

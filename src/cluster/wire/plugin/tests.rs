@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::cluster::wire::{Arrived, Wire};
+use crate::installed;
 
 /// A library compiled from `echo.c` with these definitions.
 struct Compiled {
@@ -177,7 +178,11 @@ fn files_that_are_no_libraries_are_refused() {
 
 #[test]
 fn a_missing_library_names_the_command_that_builds_it() {
-    let missing = crate::installed::library("libpdawl_wire_absent.so").unwrap_err();
+    let absent = installed::Library {
+        file: "libpdawl_wire_absent.so",
+        ..installed::WIRE
+    };
+    let missing = installed::library(absent).unwrap_err();
     let error = WireError::Absent(missing).to_string();
     assert!(
         error.contains("cargo build --release -p pdawl-wire-mpi"),
