@@ -183,7 +183,13 @@ impl Build {
                 format!("the OpenCL layer cannot be built: cargo ended with {status}"),
                 by_hand,
             )),
-            Some(signal) => Err(Failure::Program(u8::try_from(128 + signal).unwrap_or(1))),
+            Some(signal) => {
+                terminal::message(&format!(
+                    "pdawl: signal {signal} ended the build of the OpenCL layer; the next one goes \
+                     on from there"
+                ));
+                Err(Failure::Program(u8::try_from(128 + signal).unwrap_or(1)))
+            }
         }
     }
 
