@@ -2,6 +2,8 @@
 # a Rust toolchain needs.
 
 .PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi bench notebooks
+# The folder of the Python package has the name of this target.
+.PHONY: python
 .PHONY: release install install-layer install-wire uninstall
 
 PYTHON ?= python3
@@ -103,6 +105,13 @@ uninstall:
 	rm -f $(BASH_COMPLETIONS)/pdawl $(ZSH_COMPLETIONS)/_pdawl $(FISH_COMPLETIONS)/pdawl.fish
 	rm -f $(ROOT)/share/man/man1/pdawl.1 $(ROOT)/share/man/man1/pdawl-*.1
 	[ ! -d $(ROOT)/lib/pdawl ] || rmdir --ignore-fail-on-non-empty $(ROOT)/lib/pdawl
+
+# The Python package, built and tested in an environment of its own.
+PYTHON_VENV := target/python-venv
+python:
+	$(PYTHON) -m venv $(PYTHON_VENV)
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check '.[test]'
+	$(PYTHON_VENV)/bin/python -m pytest -q
 
 bench:
 	cargo bench $(CRATES)

@@ -13,7 +13,7 @@ use crate::balance::Strategy;
 use crate::engine::corun::Options;
 use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::graph::spec::scalar::ElementType;
-use crate::graph::spec::source::{KernelInfo, Parameter, Source};
+use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction};
 use crate::machine::{Device, DeviceKind};
 use crate::report::Workload;
@@ -46,12 +46,10 @@ impl Kernel {
         &self.info.name
     }
 
-    /// The names of its parameters, in their order.
-    pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.info
-            .parameters
-            .iter()
-            .map(|parameter| parameter.name.as_str())
+    /// Its parameters, in their order, with what it does with the memory behind pointers.
+    pub fn parameters(&self) -> impl Iterator<Item = (&Parameter, Access)> {
+        let accesses = self.info.accesses.iter().copied();
+        self.info.parameters.iter().zip(accesses)
     }
 }
 
@@ -217,9 +215,13 @@ impl<'a> KernelRun<'a> {
     }
 
     /// The next argument is a value.
-    pub fn value<T: Pod>(mut self, value: T) -> Self {
-        self.arguments
-            .push(Given::Value(bytemuck::bytes_of(&value).to_vec()));
+    pub fn value<T: Pod>(self, value: T) -> Self {
+        self.value_of_bytes(bytemuck::bytes_of(&value))
+    }
+
+    /// The next argument is a value of these bytes.
+    pub fn value_of_bytes(mut self, bytes: &[u8]) -> Self {
+        self.arguments.push(Given::Value(bytes.to_vec()));
         self
     }
 
@@ -318,7 +320,7 @@ impl<'a> KernelRun<'a> {
             )));
         }
         if self.arguments.len() != info.parameters.len() {
-            let names: Vec<&str> = self.kernel.parameters().collect();
+            let names: Vec<&str> = info.parameters.iter().map(|of| of.name.as_str()).collect();
             return Err(wrong(format!(
                 "it takes {} arguments ({}), and {} are given",
                 names.len(),

@@ -1,0 +1,108 @@
+"""OpenCL kernels on arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from . import _arrays
+from ._run import Run
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+_TYPES = {
+    "char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4",
+    "long": "i8", "ulong": "u8", "float": "f4", "double": "f8", "half": "f2", "size_t": "u8",
+    "unsigned char": "u1", "unsigned short": "u2", "unsigned int": "u4", "unsigned long": "u8",
+    "unsigned": "u4", "bool": "u1",
+}
+
+
+class Kernel:
+    """A kernel of a source in OpenCL C, which is divided among the devices of a session.
+
+    Called with its arguments in their order: arrays for pointers, numbers for values. What it
+    writes is written into the arrays.
+    """
+
+    def __init__(self, session: Session, source: str, name: str | None = None) -> None:
+        self._session = session
+        self._kernel = session._session.kernel(source, name)
+
+    @property
+    def name(self) -> str:
+        return self._kernel.name
+
+    @property
+    def parameters(self) -> list[tuple[str, str, str | None]]:
+        """Name, type, and `reads`, `writes` or `updates` for a pointer, None for a value."""
+        return self._kernel.parameters
+
+    def __call__(
+        self,
+        *arguments: Any,
+        items: int | Sequence[int] | None = None,
+        groups: int | Sequence[int] | None = None,
+        steps: int = 1,
+        gpu_memory: int | None = None,
+        traced: bool = False,
+    ) -> Run:
+        """Launches it over `items` work-items; by default one for each element of the first
+        array that it writes."""
+        parameters = self.parameters
+        if len(arguments) != len(parameters):
+            names = ", ".join(name for name, _, _ in parameters)
+            raise TypeError(
+                f"kernel {self.name} takes {len(parameters)} arguments ({names}), and "
+                f"{len(arguments)} are given"
+            )
+        given, first = [], None
+        for argument, (name, kind, usage) in zip(arguments, parameters):
+            if usage is None:
+                given.append(_value(name, kind, argument))
+                continue
+            array = _buffer(name, kind, usage, argument)
+            if usage != "reads" and first is None:
+                first = array
+            given.append((usage, array.reshape(-1).view(np.uint8)))
+        if items is None:
+            if first is None:
+                raise ValueError(f"kernel {self.name} writes no array; give `items`")
+            items = first.size
+        run = self._session._session.launch(
+            self._kernel, _sizes(items), None if groups is None else _sizes(groups), given, steps,
+            gpu_memory, traced,
+        )
+        return Run(run)
+
+
+def _sizes(sizes: int | Sequence[int]) -> list[int]:
+    return [int(size) for size in sizes] if isinstance(sizes, Sequence) else [int(sizes)]
+
+
+def _buffer(name: str, kind: str, usage: str, argument: Any) -> np.ndarray:
+    array = _arrays.array(name, argument)
+    # Other types are vectors or structures; the kernel knows their size.
+    wanted = _TYPES.get(kind)
+    if wanted is not None and array.dtype != np.dtype(wanted):
+        raise TypeError(f"{name} has dtype {array.dtype}, and the kernel takes {np.dtype(wanted)}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name} is not contiguous in C's order; give numpy.ascontiguousarray({name})")
+    if usage != "reads" and not array.flags.writeable:
+        raise ValueError(f"{name} is read-only, and the kernel writes it; give a copy")
+    return array
+
+
+def _value(name: str, kind: str, argument: Any) -> bytes:
+    wanted = _TYPES.get(kind)
+    if wanted is None:
+        return np.asarray(argument).tobytes()
+    value = np.asarray(argument)
+    if value.ndim != 0:
+        raise TypeError(f"{name} is a value of type {kind}, and an array is given")
+    try:
+        return np.array(value.item(), dtype=wanted).tobytes()
+    except (OverflowError, ValueError) as error:
+        raise type(error)(f"{name} is of type {kind}, and {argument!r} does not fit") from None

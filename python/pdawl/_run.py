@@ -1,0 +1,92 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+import html
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Run:
+    """A run: its report, its shares, and its chart if it was traced."""
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        """The report, as `pdawl run --format json` prints it (docs/report.md)."""
+        return json.loads(self._run.report_json())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the run; virtual in a simulation."""
+        return self.report["seconds"]
+
+    @property
+    def shares(self) -> list[float]:
+        """Each device's fraction of the work."""
+        return self._run.shares()
+
+    @property
+    def interrupted(self) -> bool:
+        return self.report["interrupted"]
+
+    @property
+    def notes(self) -> list[str]:
+        return self.report["notes"]
+
+    @property
+    def devices(self) -> pandas.DataFrame:
+        """A row for each device: its share, seconds and bytes."""
+        return _frame(self.report["devices"], "name")
+
+    @property
+    def steps(self) -> pandas.DataFrame:
+        """A row for each step between two barriers; empty for a graph."""
+        return _frame(self.report["details"].get("steps", []), None)
+
+    def trace(self) -> dict[str, Any]:
+        """Every command with its times, in Perfetto's form; empty unless the run was traced."""
+        return json.loads(self._run.trace_json())
+
+    def gantt(self, path: str | Path) -> None:
+        """Writes the chart of a traced run: a page for `.html`, otherwise a drawing in SVG."""
+        path = Path(path)
+        chart = self._run.gantt_html() if path.suffix == ".html" else self._run.gantt_svg()
+        path.write_text(chart, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(device['name'])}</td><td>{device['share']:.1%}</td></tr>"
+            for device in self.report["devices"]
+        )
+        title = html.escape(self.report["workload"]["title"])
+        table = f"<table><tr><th>Device</th><th>Share</th></tr>{rows}</table>"
+        virtual = " simulated" if self.report["machine"]["simulated"] else ""
+        head = f"<p>{title}: {self.seconds:.6g} s{virtual}</p>{table}"
+        if not self.trace().get("traceEvents"):
+            return head
+        chart = html.escape(self._run.gantt_html(), quote=True)
+        return f'{head}<iframe srcdoc="{chart}" width="100%" height="320"></iframe>'
+
+    def __repr__(self) -> str:
+        virtual = " simulated" if self.report["machine"]["simulated"] else ""
+        shares = ", ".join(
+            f"{device['name']} {device['share']:.1%}" for device in self.report["devices"]
+        )
+        return f"<pdawl.Run {self.report['workload']['title']}: {self.seconds:.6g} s{virtual}, {shares}>"
+
+
+def _frame(rows: list[dict[str, Any]], index: str | None) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("tables need pandas: pip install pandas") from None
+    frame = pandas.DataFrame(rows)
+    return frame.set_index(index) if index in frame.columns else frame

@@ -1,0 +1,29 @@
+//! Errors as exceptions, with the same words.
+
+use pdawl::session::Error as SessionError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::{PyErr, create_exception};
+
+create_exception!(
+    pdawl,
+    Error,
+    PyRuntimeError,
+    "A run that devices, memory or drivers do not allow."
+);
+
+/// The exception of an error: a `ValueError` for wrong arguments.
+pub fn exception(error: &SessionError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        SessionError::Arguments(_)
+        | SessionError::Devices(_)
+        | SessionError::Machine(_)
+        | SessionError::Strategy(_)
+        | SessionError::Matrix(_)
+        | SessionError::Product(_)
+        | SessionError::Stencil(_)
+        | SessionError::Graph(_)
+        | SessionError::Policy(_) => PyValueError::new_err(text),
+        _ => Error::new_err(text),
+    }
+}

@@ -1,0 +1,144 @@
+//! Graphs of tasks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pdawl::Session;
+use pdawl::session::{Data, Error, Task};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::failure::{Ending, Failure};
+use crate::policy::PyPolicy;
+use crate::run::Run;
+
+/// A datum: its name, its bytes, its contents if it is given, and whether it is a result.
+pub type DataSpec = (String, usize, Option<Vec<u8>>, bool);
+
+/// A task.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct TaskSpec {
+    name: String,
+    /// Called with the bytes that it reads, and the memory that it writes.
+    function: Option<Py<PyAny>>,
+    reads: Vec<usize>,
+    writes: Vec<usize>,
+    flops: f64,
+    bytes: f64,
+    /// Source, name and work-items of an OpenCL kernel.
+    kernel: Option<(String, String, Vec<usize>)>,
+}
+
+/// A graph as Python describes it.
+pub struct Spec {
+    pub data: Vec<DataSpec>,
+    pub tasks: Vec<TaskSpec>,
+}
+
+/// A policy: its name, or an object.
+pub enum Choice {
+    Named(String),
+    Own(Py<PyAny>),
+}
+
+/// The run, the bytes of results, and the seconds that a policy of the user's took.
+pub type Ran = (Run, BTreeMap<usize, Vec<u8>>, Option<f64>);
+
+impl Choice {
+    pub fn of(policy: &Bound<'_, PyAny>) -> Self {
+        match policy.extract::<String>() {
+            Ok(name) => Self::Named(name),
+            Err(_) => Self::Own(policy.clone().unbind()),
+        }
+    }
+}
+
+impl Spec {
+    pub fn run(
+        self,
+        session: &mut Session,
+        (policy, failure): (Choice, Failure),
+        gpu_memory: Option<u64>,
+    ) -> Result<Ran, Error> {
+        let Self { data, tasks } = self;
+        let ending = failure.of(session.stop());
+        let mut made: Vec<Data<u8>> = Vec::new();
+        let mut run = session.graph(|graph| {
+            made = data
+                .iter()
+                .map(|(name, bytes, given, is_result)| match given {
+                    Some(given) => graph.given(name, given),
+                    None if *is_result => graph.result(name, *bytes),
+                    None => graph.between(name, *bytes),
+                })
+                .collect();
+            for task in tasks {
+                graph.task(task.task(&made, &ending));
+            }
+        });
+        if let Some(bytes) = gpu_memory {
+            run = run.gpu_memory(bytes);
+        }
+        let took = Arc::new(Mutex::new(Duration::ZERO));
+        let of_policy = Arc::clone(&took);
+        let is_own = matches!(policy, Choice::Own(_));
+        let run = match policy {
+            Choice::Own(policy) => {
+                let make = move |problem| -> Box<dyn pdawl::policy::Policy> {
+                    Box::new(PyPolicy::new(&policy, problem, ending, of_policy))
+                };
+                run.policy_of(make)
+            }
+            Choice::Named(name) => run.policy(&name),
+        };
+        let results = run.run()?;
+        let wanted = data.iter().zip(&made).enumerate();
+        let wanted = wanted.filter(|(_, ((.., is_result), _))| *is_result);
+        let wanted = wanted.map(|(index, (_, data))| (index, results.of(*data)));
+        let took = took.lock().unwrap_or_else(PoisonError::into_inner);
+        let took = is_own.then(|| took.as_secs_f64());
+        Ok((Run(results.run().clone()), wanted.collect(), took))
+    }
+}
+
+impl TaskSpec {
+    fn task(self, data: &[Data<u8>], ending: &Ending) -> Task {
+        let Self {
+            name,
+            function,
+            reads,
+            writes,
+            flops,
+            bytes,
+            kernel,
+        } = self;
+        let (inputs, outputs, ending) = (reads.len(), writes.len(), ending.clone());
+        let task = Task::new(&name, move |memory| {
+            let Some(function) = &function else {
+                return;
+            };
+            ending.guard((), |py| {
+                let read = (0..inputs).map(|place| PyBytes::new(py, memory.read::<u8>(place)));
+                let read = PyList::new(py, read.collect::<Vec<_>>())?;
+                let written: Vec<Vec<u8>> = function.call1(py, (read,))?.extract(py)?;
+                for (place, bytes) in (0..outputs).zip(&written) {
+                    memory.write::<u8>(place).copy_from_slice(bytes);
+                }
+                Ok(())
+            });
+        });
+        let task = reads
+            .iter()
+            .fold(task, |task, datum| task.reads(data[*datum]));
+        let task = writes
+            .iter()
+            .fold(task, |task, datum| task.writes(data[*datum]));
+        let task = task.cost(flops, bytes);
+        match kernel {
+            Some((source, name, items)) => task.kernel(&source, &name, &items),
+            None => task,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Sessions.
+
+use numpy::{
+    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods,
+};
+use pdawl::balance::Strategy;
+use pdawl::session::{Error, GridMut, GridNumbers, Session as Inner, StencilRun};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyAny;
+
+use crate::balancer::PyBalancer;
+use crate::errors::exception;
+use crate::failure::Failure;
+use crate::graph::{self, DataSpec, TaskSpec};
+use crate::kernel::{Kernel, LaunchArgument};
+use crate::matrix::Matrix;
+use crate::run::Run;
+use crate::worker::Worker;
+
+/// The devices of a machine, on a thread of their own.
+#[pyclass(frozen)]
+pub struct Session {
+    worker: Worker,
+    /// What a policy or a balancer has raised.
+    failure: Failure,
+}
+
+/// What a stencil is asked for.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct StencilOptions {
+    steps: u32,
+    superstep: u32,
+    coefficients: Option<Vec<f64>>,
+    until: Option<f64>,
+    every: u32,
+    gpu_memory: Option<u64>,
+    verify: bool,
+    traced: bool,
+}
+
+impl StencilOptions {
+    fn apply<'a>(&self, mut run: StencilRun<'a>) -> StencilRun<'a> {
+        run = run.steps(self.steps).superstep(self.superstep);
+        if let Some(coefficients) = &self.coefficients {
+            run = run.coefficients(coefficients);
+        }
+        if let Some(change) = self.until {
+            run = run.until(change, self.every);
+        }
+        if let Some(bytes) = self.gpu_memory {
+            run = run.gpu_memory(bytes);
+        }
+        if self.verify {
+            run = run.verify();
+        }
+        match self.traced {
+            true => run.traced(),
+            false => run,
+        }
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// The devices of a list or all of this machine, or those of a simulated machine.
+    #[new]
+    #[pyo3(signature = (devices, machine))]
+    fn new(py: Python<'_>, devices: Option<String>, machine: Option<String>) -> PyResult<Self> {
+        let open = move || match (devices, machine) {
+            (_, Some(machine)) => Inner::simulate(&machine),
+            (Some(list), None) => Inner::open_devices(&list),
+            (None, None) => Inner::open(),
+        };
+        Ok(Self {
+            worker: Worker::open(py, open)?,
+            failure: Failure::default(),
+        })
+    }
+
+    /// The devices as JSON.
+    fn devices_json(&self, py: Python<'_>) -> PyResult<String> {
+        let devices = self
+            .worker
+            .call(py, |session| serde_json::to_string(session.devices()))?;
+        devices.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.worker.call(py, |session| session.notes().to_vec())
+    }
+
+    fn is_simulated(&self, py: Python<'_>) -> PyResult<bool> {
+        self.worker.call(py, |session| session.is_simulated())
+    }
+
+    fn set_strategy(&self, py: Python<'_>, strategy: &str) -> PyResult<()> {
+        let strategy = strategy.parse::<Strategy>();
+        let strategy = strategy.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let set = self
+            .worker
+            .call(py, |session| session.set_strategy(&strategy))?;
+        set.map_err(|error| exception(&error))
+    }
+
+    /// Divides steps by what `make` makes of a dictionary of the units and the devices.
+    fn set_balancer(&self, py: Python<'_>, name: String, make: Py<PyAny>) -> PyResult<()> {
+        let failure = self.failure.clone();
+        self.worker.call(py, move |session| {
+            let failure = failure.of(session.stop());
+            session.set_balancer(name, move |setup| {
+                Box::new(PyBalancer::new(&make, setup, failure.clone()))
+            });
+        })
+    }
+
+    fn spmv(
+        &self,
+        py: Python<'_>,
+        matrix: &Matrix,
+        x: PyReadonlyArray1<'_, f64>,
+        mut y: PyReadwriteArray1<'_, f64>,
+    ) -> PyResult<()> {
+        let (x, y) = (x.as_slice()?, y.as_slice_mut()?);
+        let done = self
+            .worker
+            .call(py, |session| session.spmv_into(&matrix.0, x, y))?;
+        self.ended(done)
+    }
+
+    fn spmv_shares(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
+        self.worker
+            .call(py, |session| session.spmv_shares().to_vec())
+    }
+
+    /// A stencil on a grid of floats or doubles, in place.
+    fn stencil(
+        &self,
+        py: Python<'_>,
+        grid: &Bound<'_, PyAny>,
+        options: StencilOptions,
+    ) -> PyResult<Run> {
+        if let Ok(grid) = grid.cast::<PyArrayDyn<f64>>() {
+            let shape = shape(grid.shape());
+            let mut grid = grid.try_readwrite()?;
+            return self.run_stencil(py, shape, GridNumbers::F64(grid.as_slice_mut()?), &options);
+        }
+        let grid = grid.cast::<PyArrayDyn<f32>>()?;
+        let shape = shape(grid.shape());
+        let mut grid = grid.try_readwrite()?;
+        self.run_stencil(py, shape, GridNumbers::F32(grid.as_slice_mut()?), &options)
+    }
+
+    fn kernel(&self, py: Python<'_>, source: &str, name: Option<&str>) -> PyResult<Kernel> {
+        let kernel = self.worker.call(py, |session| match name {
+            Some(name) => session.kernel_named(source, name),
+            None => session.kernel(source),
+        })?;
+        Ok(Kernel::of(kernel.map_err(|error| exception(&error))?))
+    }
+
+    /// Launches a kernel; arguments are arrays of bytes, or bytes of values.
+    #[pyo3(signature = (kernel, items, groups, arguments, steps, gpu_memory, traced))]
+    #[allow(clippy::too_many_arguments, reason = "Python's call has them by name")]
+    fn launch(
+        &self,
+        py: Python<'_>,
+        kernel: &Kernel,
+        items: Vec<u64>,
+        groups: Option<Vec<u64>>,
+        arguments: Vec<LaunchArgument<'_>>,
+        steps: u32,
+        gpu_memory: Option<u64>,
+        traced: bool,
+    ) -> PyResult<Run> {
+        let borrowed = arguments.iter().map(LaunchArgument::borrow);
+        let mut borrowed = borrowed.collect::<PyResult<Vec<_>>>()?;
+        let bytes = borrowed.iter_mut().map(|argument| argument.bytes());
+        let arguments = bytes.collect::<PyResult<Vec<_>>>()?;
+        let mut kernel = kernel.lock()?;
+        let kernel = &mut *kernel;
+        let run = self.worker.call(py, move |session| {
+            let mut launch = session.launch(kernel, &items).steps(steps);
+            for argument in arguments {
+                launch = argument.add_to(launch);
+            }
+            if let Some(groups) = groups {
+                launch = launch.groups(&groups);
+            }
+            if let Some(bytes) = gpu_memory {
+                launch = launch.gpu_memory(bytes);
+            }
+            match traced {
+                true => launch.traced().run(),
+                false => launch.run(),
+            }
+        })?;
+        self.ended(run).map(Run)
+    }
+
+    /// Runs a graph of tasks. Returns the run and the bytes of its results, by datum.
+    fn graph(
+        &self,
+        py: Python<'_>,
+        data: Vec<DataSpec>,
+        tasks: Vec<TaskSpec>,
+        policy: &Bound<'_, PyAny>,
+        gpu_memory: Option<u64>,
+    ) -> PyResult<graph::Ran> {
+        let graph = graph::Spec { data, tasks };
+        let failure = self.failure.clone();
+        let policy = (graph::Choice::of(policy), failure);
+        let ran = self
+            .worker
+            .call(py, move |session| graph.run(session, policy, gpu_memory))?;
+        self.ended(ran)
+    }
+}
+
+impl Session {
+    fn run_stencil(
+        &self,
+        py: Python<'_>,
+        shape: Vec<u64>,
+        numbers: GridNumbers<'_>,
+        options: &StencilOptions,
+    ) -> PyResult<Run> {
+        let run = self.worker.call(py, move |session| {
+            let grid = GridMut { shape, numbers };
+            options.apply(session.stencil(grid)).run()
+        })?;
+        self.ended(run).map(Run)
+    }
+
+    /// The result of a run, or the exception of the Python object that ended it.
+    fn ended<R>(&self, result: Result<R, Error>) -> PyResult<R> {
+        match self.failure.take() {
+            Some(error) => {
+                self.worker.clear_stop();
+                Err(error)
+            }
+            None => result.map_err(|error| exception(&error)),
+        }
+    }
+}
+
+fn shape(axes: &[usize]) -> Vec<u64> {
+    axes.iter().map(|axis| *axis as u64).collect()
+}

@@ -1,0 +1,136 @@
+//! A thread that owns a session. Python's threads send it jobs and wait, without the
+//! interpreter's lock; Ctrl-C stops the run.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pdawl::Session;
+use pdawl::session::{Error, Stop};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::errors::exception;
+
+type Job = Box<dyn FnOnce(&mut Session) + Send>;
+
+/// Signals are looked at so often while a job runs.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The thread of a session.
+pub struct Worker {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    stop: Stop,
+}
+
+impl Worker {
+    /// A thread with the session that `open` opens.
+    pub fn open(
+        py: Python<'_>,
+        open: impl FnOnce() -> Result<Session, Error> + Send + 'static,
+    ) -> PyResult<Self> {
+        let (jobs, waiting) = channel::<Job>();
+        let (opened, result) = channel();
+        let thread = std::thread::Builder::new().name("pdawl".to_owned());
+        let thread = thread.spawn(move || match open() {
+            Ok(mut session) => {
+                let _ = opened.send(Ok(session.stop()));
+                for job in waiting {
+                    job(&mut session);
+                }
+            }
+            Err(error) => {
+                let _ = opened.send(Err(error));
+            }
+        })?;
+        let result = py.detach(move || result.recv());
+        let stop = result
+            .map_err(|_| PyRuntimeError::new_err("the session's thread ended while it opened"))?
+            .map_err(|error| exception(&error))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            stop,
+        })
+    }
+
+    /// Runs a job on the session, and waits for its end. Ctrl-C stops the run; the exception
+    /// follows when it has ended.
+    pub fn call<'a, R: Send + 'a>(
+        &self,
+        py: Python<'_>,
+        job: impl FnOnce(&mut Session) -> R + Send + 'a,
+    ) -> PyResult<R> {
+        let (done, result) = channel();
+        let job: Box<dyn FnOnce(&mut Session) + Send + 'a> = Box::new(move |session| {
+            let _ = done.send(job(session));
+        });
+        // SAFETY: `wait` returns only when the job has sent its result or was dropped, so
+        // nothing that it borrows is used after 'a.
+        let job: Job = unsafe { std::mem::transmute(job) };
+        let ended = || PyRuntimeError::new_err("the session's thread has ended");
+        let jobs = self.jobs.as_ref().ok_or_else(ended)?;
+        jobs.send(job).map_err(|_| ended())?;
+        self.wait(py, &result)
+    }
+
+    /// Lets the session run again after what has stopped it.
+    pub fn clear_stop(&self) {
+        self.stop.clear();
+    }
+
+    fn wait<R: Send>(&self, py: Python<'_>, result: &Receiver<R>) -> PyResult<R> {
+        let mut interrupted = None;
+        loop {
+            let waited = Waiting(result);
+            match py.detach(move || waited.wait()) {
+                Ok(result) => {
+                    return match interrupted {
+                        None => Ok(result),
+                        Some(error) => {
+                            self.stop.clear();
+                            Err(error)
+                        }
+                    };
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if interrupted.is_none()
+                        && let Err(error) = py.check_signals()
+                    {
+                        self.stop.set();
+                        interrupted = Some(error);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err(
+                        "the session's thread has panicked; open another session",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// A receiver that only the waiting thread uses meanwhile.
+struct Waiting<'a, R>(&'a Receiver<R>);
+
+// SAFETY: `detach` runs its closure on the calling thread.
+unsafe impl<R: Send> Send for Waiting<'_, R> {}
+
+impl<R> Waiting<'_, R> {
+    fn wait(self) -> Result<R, RecvTimeoutError> {
+        self.0.recv_timeout(PAUSE)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.jobs = None;
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        // The thread may wait for the interpreter's lock in a policy.
+        Python::attach(|py| py.detach(move || thread.join())).ok();
+    }
+}

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+import pdawl
+
+SAXPY = """__kernel void saxpy(__global const float *x, __global float *y, float a) {
+    size_t i = get_global_id(0);
+    y[i] += a * x[i];
+}"""
+
+
+@pytest.fixture(scope="module")
+def opencl():
+    here = pdawl.Session()
+    names = [device["name"] for device in pdawl.Session("opencl0.0").devices]
+    assert here.devices and names
+    return pdawl.Session(f"{names[0]}:1,{names[0]}:1=own")
+
+
+def test_a_kernel_is_divided(opencl):
+    saxpy = opencl.kernel(SAXPY)
+    assert [usage for _, _, usage in saxpy.parameters] == ["reads", "updates", None]
+    x = np.arange(10_000, dtype=np.float32)
+    for factor in (2.0, 3.0):
+        y = np.ones(10_000, np.float32)
+        run = saxpy(x, y, factor)
+        assert (y == 1 + np.float32(factor) * x).all()
+        assert len(run.shares) == 2
+
+
+def test_wrong_arguments_are_named(opencl):
+    saxpy = opencl.kernel(SAXPY)
+    x, y = np.ones(8, np.float32), np.ones(8, np.float32)
+    frozen = np.ones(8, np.float32)
+    frozen.flags.writeable = False
+    for arguments, error, words in [
+        ((x, y), TypeError, "takes 3 arguments .x, y, a."),
+        ((x.astype(float), y, 1.0), TypeError, "x has dtype float64"),
+        ((x, frozen, 1.0), ValueError, "y is read-only"),
+        ((x, np.ones(16, np.float32)[::2], 1.0), ValueError, "not contiguous"),
+        ((x, y, x), TypeError, "a is a value"),
+    ]:
+        with pytest.raises(error, match=words):
+            saxpy(*arguments)
+    with pytest.raises(ValueError, match="no kernel `f`; it has saxpy"):
+        opencl.kernel(SAXPY, "f")
+    with pytest.raises(pdawl.Error, match="undeclared|error"):
+        opencl.kernel("__kernel void k(__global int *a) { a[0] = b; }")(np.ones(1, np.int32))
