@@ -11,6 +11,9 @@ pub fn main() -> Result<(), Error> {
 }
 
 pub fn run(session: &mut Session) -> Result<(), Error> {
+    if session.is_simulated() {
+        println!("times are simulated");
+    }
     // Minus the second derivative: 2 on the diagonal, -1 beside it.
     const ROWS: u32 = 100_000;
     let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());

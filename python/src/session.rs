@@ -123,10 +123,7 @@ impl Session {
         mut y: PyReadwriteArray1<'_, f64>,
     ) -> PyResult<()> {
         let (x, y) = (x.as_slice()?, y.as_slice_mut()?);
-        let done = self
-            .worker
-            .call(py, |session| session.spmv_into(&matrix.0, x, y))?;
-        self.ended(done)
+        self.run(py, |session| session.spmv_into(&matrix.0, x, y))
     }
 
     fn spmv_shares(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
@@ -180,7 +177,7 @@ impl Session {
         let arguments = bytes.collect::<PyResult<Vec<_>>>()?;
         let mut kernel = kernel.lock()?;
         let kernel = &mut *kernel;
-        let run = self.worker.call(py, move |session| {
+        let run = self.run(py, move |session| {
             let mut launch = session.launch(kernel, &items).steps(steps);
             for argument in arguments {
                 launch = argument.add_to(launch);
@@ -196,7 +193,7 @@ impl Session {
                 false => launch.run(),
             }
         })?;
-        self.ended(run).map(Run)
+        Ok(Run(run))
     }
 
     /// Runs a graph of tasks. Returns the run and the bytes of its results, by datum.
@@ -211,10 +208,7 @@ impl Session {
         let graph = graph::Spec { data, tasks };
         let failure = self.failure.clone();
         let policy = (graph::Choice::of(policy), failure);
-        let ran = self
-            .worker
-            .call(py, move |session| graph.run(session, policy, gpu_memory))?;
-        self.ended(ran)
+        self.run(py, move |session| graph.run(session, policy, gpu_memory))
     }
 }
 
@@ -226,22 +220,27 @@ impl Session {
         numbers: GridNumbers<'_>,
         options: &StencilOptions,
     ) -> PyResult<Run> {
-        let run = self.worker.call(py, move |session| {
+        let run = self.run(py, move |session| {
             let grid = GridMut { shape, numbers };
             options.apply(session.stencil(grid)).run()
         })?;
-        self.ended(run).map(Run)
+        Ok(Run(run))
     }
 
-    /// The result of a run, or the exception of the Python object that ended it.
-    fn ended<R>(&self, result: Result<R, Error>) -> PyResult<R> {
-        match self.failure.take() {
-            Some(error) => {
-                self.worker.clear_stop();
-                Err(error)
-            }
-            None => result.map_err(|error| exception(&error)),
+    /// Runs a job. An exception of a policy, a balancer or a task counts before the error of
+    /// the run that it has ended.
+    fn run<'a, R: Send + 'a>(
+        &self,
+        py: Python<'_>,
+        job: impl FnOnce(&mut Inner) -> Result<R, Error> + Send + 'a,
+    ) -> PyResult<R> {
+        let result = self.worker.call(py, job);
+        if let Some(error) = self.failure.take() {
+            self.worker.clear_stop();
+            // Ctrl-C counts before both.
+            return result.and(Err(error));
         }
+        result?.map_err(|error| exception(&error))
     }
 }
 

@@ -29,4 +29,4 @@ pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise, PeerSpec};
 pub use fingerprint::Fingerprint;
 pub use host::Host;
-pub use store::{MachineStore, load};
+pub use store::{MachineStore, find, load};

@@ -2,7 +2,7 @@
 //! the program.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::bounded;
@@ -119,6 +119,17 @@ impl MachineStore {
 
 /// Bytes of a machine file, at most.
 const MOST: u64 = 16 << 20;
+
+/// The machine file of a name, or of a path: what has a separator or ends in `.toml`.
+///
+/// # Errors
+/// When there is no such file, or it is wrong.
+pub fn find(name: &str) -> Result<MachineFile, MachineError> {
+    match name.contains(MAIN_SEPARATOR) || name.ends_with(".toml") {
+        true => load(Path::new(name)),
+        false => MachineStore::of_user().find(name),
+    }
+}
 
 /// Reads a machine file.
 ///

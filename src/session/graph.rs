@@ -9,8 +9,9 @@ use bytemuck::Pod;
 use super::{Error, Run, Session};
 use crate::codelet::function::{self, FunctionArgument, FunctionMemory, UnitMemory};
 use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
-use crate::engine::graph::problem::{KernelTimes, problem};
-use crate::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, abilities, times};
+use crate::engine::graph::problem::KernelTimes;
+use crate::engine::graph::{Control, GraphOutcome, Options, times};
+use crate::experiment::Division;
 use crate::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph,
 };
@@ -18,7 +19,6 @@ use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem};
 use crate::report::run::graph::{Measured, report};
 use crate::report::run::workload::DagParameters;
 use crate::report::{Context, Parameters, Workload};
-use crate::runtime::RuntimeError;
 
 /// A datum of a graph: elements of type `T`, written once.
 pub struct Data<T> {
@@ -218,7 +218,7 @@ impl TaskData<'_> {
 }
 
 /// Makes a policy for a problem.
-type MakePolicy = Box<dyn FnOnce(Problem) -> Result<Box<dyn Policy>, Error>>;
+type MakePolicy = Box<dyn FnOnce(Problem) -> Box<dyn Policy>>;
 
 /// A graph that is about to run.
 pub struct GraphRun<'a> {
@@ -282,7 +282,7 @@ impl GraphRun<'_> {
     /// A policy of the user's, made for the tasks and devices of the graph.
     pub fn policy_of(self, make: impl FnOnce(Problem) -> Box<dyn Policy> + 'static) -> Self {
         Self {
-            policy: Ok(NamedOrOwn::Own(Box::new(|problem| Ok(make(problem))))),
+            policy: Ok(NamedOrOwn::Own(Box::new(make))),
             ..self
         }
     }
@@ -320,26 +320,22 @@ impl GraphRun<'_> {
             true => times::measure(runtime, &graph, gpu_memory, 1, &stop.0)?,
             false => KernelTimes::new(),
         };
-        let able = abilities(&graph, &components, runtime.devices());
-        let mut known = problem(&graph, &components, runtime, &able, &times);
-        let mut prepared =
-            PreparedGraph::new(runtime, Arc::clone(&graph), Arc::clone(&components))?;
+        let mut division = Division::new(runtime, &graph, Arc::clone(&components), &times)?;
         if let Some(bytes) = gpu_memory {
-            prepared.limit_memory(bytes);
-            let own = known
-                .devices
-                .iter_mut()
-                .filter_map(|device| device.memory.as_mut());
-            own.for_each(|own| *own = bytes.min(*own));
+            division.limit_memory(bytes);
         }
+        let Division {
+            problem,
+            mut prepared,
+        } = division;
         let options = Options {
             trace: true,
             ..Options::of_tasks(&graph, runtime.devices())
         };
         let run = || -> Result<(GraphOutcome, BTreeMap<DatumId, Vec<u8>>), Error> {
             let mut policy = match policy {
-                NamedOrOwn::Named(named) => named.policy(known, &PolicyOptions::default())?,
-                NamedOrOwn::Own(make) => make(known)?,
+                NamedOrOwn::Named(named) => named.policy(problem, &PolicyOptions::default())?,
+                NamedOrOwn::Own(make) => make(problem),
             };
             let mut control = Control {
                 stop: &stop.0,
@@ -352,8 +348,8 @@ impl GraphRun<'_> {
             let mut wanted = BTreeMap::new();
             for (index, datum) in graph.data().iter().enumerate() {
                 if datum.wanted {
-                    let bytes = prepared.bytes(runtime, DatumId(index));
-                    wanted.insert(DatumId(index), of_simulation(bytes)?);
+                    let bytes = prepared.bytes(runtime, DatumId(index))?;
+                    wanted.insert(DatumId(index), bytes.to_vec());
                 }
             }
             Ok((outcome, wanted))
@@ -367,15 +363,6 @@ impl GraphRun<'_> {
             context,
             wanted,
         ))
-    }
-}
-
-/// The bytes of a result; none in a simulation without data.
-fn of_simulation(bytes: Result<&[u8], RuntimeError>) -> Result<Vec<u8>, Error> {
-    match bytes {
-        Ok(bytes) => Ok(bytes.to_vec()),
-        Err(RuntimeError::NoData) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,9 +1,7 @@
 //! Opens the devices of a session: those of this machine, or simulated ones.
 
-use std::path::{MAIN_SEPARATOR, Path};
-
 use super::Error;
-use crate::machine::{Host, MachineFile, MachineStore, load};
+use crate::machine::{self, Host, MachineFile};
 use crate::report::Machine;
 use crate::runtime::Runtime;
 use crate::runtime::select::{self, Selection};
@@ -32,11 +30,7 @@ impl Devices {
 
     /// Those of a machine file, simulated, with data.
     pub fn simulated(machine: &str) -> Result<Self, Error> {
-        let is_path = machine.contains(MAIN_SEPARATOR) || machine.ends_with(".toml");
-        let file = match is_path {
-            true => load(Path::new(machine))?,
-            false => MachineStore::of_user().find(machine)?,
-        };
+        let file = machine::find(machine)?;
         let options = SimOptions {
             data: true,
             ..SimOptions::default()

@@ -1,8 +1,6 @@
 //! A machine that the user names: its file, and whether it is this machine.
 
-use std::path::{MAIN_SEPARATOR, Path};
-
-use pdawl::machine::{Fingerprint, MachineFile, MachineStore, load};
+use pdawl::machine::{self, Fingerprint, MachineFile, MachineStore};
 
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
@@ -119,10 +117,5 @@ pub fn only_simulated(options: &str, command: &str) -> Failure {
 /// # Errors
 /// When there is no such file, or it is wrong.
 pub fn machine_file(name: &str) -> Result<MachineFile, Failure> {
-    let is_path = name.contains(MAIN_SEPARATOR) || name.ends_with(".toml");
-    let file = match is_path {
-        true => load(Path::new(name)),
-        false => MachineStore::of_user().find(name),
-    };
-    file.map_err(Failure::of)
+    machine::find(name).map_err(Failure::of)
 }
