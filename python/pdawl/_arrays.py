@@ -40,6 +40,14 @@ def checked(name: str, given: Any, dtypes: tuple[str, ...], written: bool = Fals
     return found
 
 
+def matrix(name: str, given: Any, dtypes: tuple[str, ...]) -> np.ndarray:
+    """A checked array of two axes, none of which is empty."""
+    found = checked(name, given, dtypes)
+    if found.ndim != 2 or 0 in found.shape:
+        raise ValueError(f"{name} has the shape {found.shape}; a matrix has rows and columns")
+    return found
+
+
 class Matrix:
     """A sparse matrix for products with many vectors.
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pandas
 
@@ -81,6 +83,38 @@ class Run:
             f"{device['name']} {device['share']:.1%}" for device in self.report["devices"]
         )
         return f"<pdawl.Run {self.report['workload']['title']}: {self.seconds:.6g} s{virtual}, {shares}>"
+
+
+class Result(Run):
+    """An operation's array, with the run that has computed it. NumPy takes it for the array."""
+
+    def __init__(self, array: np.ndarray, run: Any) -> None:
+        super().__init__(run)
+        self.array = array
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the result was found right; None without `verify`."""
+        verification = self.report["verification"]
+        return None if verification is None else verification["right"]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != self.array.dtype:
+            return self.array.astype(dtype)
+        return self.array.copy() if copy else self.array
+
+
+class Factors(Result):
+    """The factors of an LU factorisation: `lu` has L below its diagonal and U from it on, and
+    row i was exchanged with row `pivots[i]`, for ascending i."""
+
+    def __init__(self, array: np.ndarray, pivots: np.ndarray, run: Any) -> None:
+        super().__init__(array, run)
+        self.pivots = pivots
+
+    @property
+    def lu(self) -> np.ndarray:
+        return self.array
 
 
 def _frame(rows: list[dict[str, Any]], index: str | None) -> pandas.DataFrame:

@@ -9,23 +9,36 @@ import numpy as np
 
 from . import _arrays, _pdawl
 from ._arrays import Matrix
-from ._graph import Graph
+from ._graph import Graph, GraphRun
 from ._kernel import Kernel
-from ._run import Run
+from ._run import Factors, Result, Run
 from ._scheduling import Balancer
 
 
 class Session:
-    """The devices of this machine: all, or those of a list such as `host:8,cuda0`.
+    """The devices of this machine: all, or those of a list such as `host:8,cuda0`. At most
+    `gpu_memory` bytes of each GPU's memory are used.
 
     The interpreter's lock is free while they work, and Ctrl-C ends a run.
     """
 
-    def __init__(self, devices: str | None = None, *, strategy: str | None = None) -> None:
-        self._open(devices, None, strategy)
+    def __init__(
+        self,
+        devices: str | None = None,
+        *,
+        strategy: str | None = None,
+        gpu_memory: int | None = None,
+    ) -> None:
+        self._open(devices, None, strategy, gpu_memory)
 
-    def _open(self, devices: str | None, machine: str | None, strategy: str | None) -> None:
-        self._session = _pdawl.Session(devices, machine)
+    def _open(
+        self,
+        devices: str | None,
+        machine: str | None,
+        strategy: str | None,
+        gpu_memory: int | None,
+    ) -> None:
+        self._session = _pdawl.Session(devices, machine, gpu_memory)
         if strategy is not None:
             self.set_strategy(strategy)
 
@@ -103,6 +116,63 @@ class Session:
         }
         return Run(self._session.stencil(grid, options))
 
+    def matmul(self, a: Any, b: Any, **options: Any) -> Result:
+        """The product of two matrices, both of float32 or of float64.
+
+        As all operations on dense arrays, it returns a `Result`: the array with its run. Its
+        options are `policy` (a name, as in `pdawl run matmul --policy`), `tile` (rows of a tile),
+        `gpu_memory` (bytes), `verify` and `traced`.
+        """
+        a, b = _matrix("a", a), _matrix("b", b)
+        if a.shape[1] != b.shape[0]:
+            raise ValueError(
+                f"a has the shape {a.shape} and b {b.shape}; a product needs as many columns of a "
+                "as rows of b"
+            )
+        array, run = self._session.matmul(a, b, _options(options))
+        return Result(array.reshape(a.shape[0], b.shape[1]), run)
+
+    def cholesky(self, a: Any, **options: Any) -> Result:
+        """The factor L of a symmetric positive definite matrix `a = L @ L.T`. Only the lower
+        triangle of `a` is read."""
+        a = _square("a", a)
+        array, run = self._session.cholesky(a, _options(options))
+        return Result(array.reshape(a.shape), run)
+
+    def lu(self, a: Any, **options: Any) -> Factors:
+        """The factors of a square matrix with partial pivoting, as `scipy.linalg.lu_factor`
+        returns them: `scipy.linalg.lu_solve((f.lu, f.pivots), b)` solves with them."""
+        a = _square("a", a)
+        (array, run), pivots = self._session.lu(a, _options(options))
+        return Factors(array.reshape(a.shape), pivots, run)
+
+    def fft2(self, a: Any, **options: Any) -> Result:
+        """The Fourier transform of a matrix of complex64, as `numpy.fft.fft2`."""
+        a = _complex("a", a)
+        array, run = self._session.fft2(a, _options(options))
+        return Result(array.reshape(a.shape), run)
+
+    def sort(self, numbers: Any, **options: Any) -> Result:
+        """The numbers of a vector of float32 in ascending order, sorted by the host's cores."""
+        numbers = _arrays.checked("numbers", numbers, ("float32",))
+        array, run = self._session.sort(numbers, _options(options))
+        return Result(array, run)
+
+    def task_set(
+        self,
+        name: str,
+        n: int,
+        policy: Any = "locality",
+        *,
+        tile: int | None = None,
+        gpu_memory: int | None = None,
+    ) -> GraphRun:
+        """Runs a set of tasks that share data, as `pdawl bench tasks --set NAME --n N` does:
+        `matmul2d`, `matmul3d`, `cholesky`, `sparse` or `random`. The tasks compute nothing, so
+        the session is a simulated one. `policy` is a name or a `Policy`."""
+        run, _, took = self._session.task_set(name, n, tile, policy, gpu_memory)
+        return GraphRun(run, {}, took)
+
     def kernel(self, source: str, name: str | None = None) -> Kernel:
         """A kernel of a source in OpenCL C: its only one, or the one of a name."""
         return Kernel(self, source, name)
@@ -116,12 +186,38 @@ class Session:
         return f"<pdawl.Session {'simulated ' if self.is_simulated else ''}{names}>"
 
 
-def simulate(machine: str, *, strategy: str | None = None) -> Session:
+def simulate(
+    machine: str, *, strategy: str | None = None, gpu_memory: int | None = None
+) -> Session:
     """A simulated machine: one that ships with pdawl, such as `k40`, or the path of a machine
-    file. Results are computed here; times are those of the simulated machine."""
+    file. At most `gpu_memory` bytes of each GPU's memory are used. Results are computed here;
+    times are those of the simulated machine."""
     session = Session.__new__(Session)
-    session._open(None, machine, strategy)
+    session._open(None, machine, strategy, gpu_memory)
     return session
+
+
+def _matrix(name: str, given: Any) -> np.ndarray:
+    return _arrays.matrix(name, given, ("float32", "float64"))
+
+
+def _square(name: str, given: Any) -> np.ndarray:
+    array = _matrix(name, given)
+    if array.shape[0] != array.shape[1]:
+        raise ValueError(f"{name} has the shape {array.shape}; only a square matrix has factors")
+    return array
+
+
+def _complex(name: str, given: Any) -> np.ndarray:
+    return _arrays.matrix(name, given, ("complex64",))
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    options = {"policy": None, "tile": None, "gpu_memory": None, "verify": False, "traced": False}
+    for name in given:
+        if name not in options:
+            raise TypeError(f"there is no option {name}; there are {', '.join(options)}")
+    return options | given
 
 
 _shared: Session | None = None
@@ -142,6 +238,31 @@ def devices() -> list[dict[str, Any]]:
 def spmv(matrix: Any, x: Any, out: np.ndarray | None = None) -> np.ndarray:
     """`Session.spmv` on all devices of this machine."""
     return _this_machine().spmv(matrix, x, out)
+
+
+def matmul(a: Any, b: Any, **options: Any) -> Result:
+    """`Session.matmul` on all devices of this machine."""
+    return _this_machine().matmul(a, b, **options)
+
+
+def cholesky(a: Any, **options: Any) -> Result:
+    """`Session.cholesky` on all devices of this machine."""
+    return _this_machine().cholesky(a, **options)
+
+
+def lu(a: Any, **options: Any) -> Factors:
+    """`Session.lu` on all devices of this machine."""
+    return _this_machine().lu(a, **options)
+
+
+def fft2(a: Any, **options: Any) -> Result:
+    """`Session.fft2` on all devices of this machine."""
+    return _this_machine().fft2(a, **options)
+
+
+def sort(numbers: Any, **options: Any) -> Result:
+    """`Session.sort` on all devices of this machine."""
+    return _this_machine().sort(numbers, **options)
 
 
 def stencil(grid: Any, steps: int = 1, **options: Any) -> Run:

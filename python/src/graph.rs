@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use pdawl::Session;
 use pdawl::session::{Data, Error, Task};
+use pdawl::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -55,29 +57,70 @@ impl Choice {
     }
 }
 
-impl Spec {
+/// What is run.
+pub enum Work {
+    Tasks(Spec),
+    Set(TaskSet),
+}
+
+/// A set of tasks that share data, by its name as in `pdawl bench tasks --set`. They compute
+/// nothing.
+pub fn task_set(name: &str, n: u32, tile: Option<u32>) -> PyResult<TaskSet> {
+    let tile = tile.unwrap_or(TILE);
+    let product = |paper: Matmul2d| {
+        Tasks::Matmul2d(Matmul2d {
+            depth: 4 * tile,
+            ..paper
+        })
+    };
+    let tasks = match name {
+        "matmul2d" => product(Matmul2d::paper(n)),
+        "sparse" => product(Matmul2d::sparse(n)),
+        "matmul3d" => Tasks::Matmul3d(Matmul3d::paper(n)),
+        "cholesky" => Tasks::Cholesky(Cholesky::paper(n)),
+        "random" => Tasks::Random(RandomTasks::small(n)),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "no set of tasks is called {name}; there are matmul2d, matmul3d, cholesky, sparse \
+                 and random"
+            )));
+        }
+    };
+    let set = TaskSet {
+        tile,
+        ..TaskSet::paper(tasks)
+    };
+    set.check()
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(set)
+}
+
+impl Work {
     pub fn run(
         self,
         session: &mut Session,
         (policy, failure): (Choice, Failure),
         gpu_memory: Option<u64>,
     ) -> Result<Ran, Error> {
-        let Self { data, tasks } = self;
         let ending = failure.of(session.stop());
         let mut made: Vec<Data<u8>> = Vec::new();
-        let mut run = session.graph(|graph| {
-            made = data
-                .iter()
-                .map(|(name, bytes, given, is_result)| match given {
-                    Some(given) => graph.given(name, given),
-                    None if *is_result => graph.result(name, *bytes),
-                    None => graph.between(name, *bytes),
-                })
-                .collect();
-            for task in tasks {
-                graph.task(task.task(&made, &ending));
-            }
-        });
+        let mut is_result = Vec::new();
+        let mut run = match self {
+            Self::Set(set) => session.task_set(&set),
+            Self::Tasks(Spec { data, tasks }) => session.graph(|graph| {
+                for (name, bytes, given, result) in data {
+                    made.push(match given {
+                        Some(given) => graph.given(&name, &given),
+                        None if result => graph.result(&name, bytes),
+                        None => graph.between(&name, bytes),
+                    });
+                    is_result.push(result);
+                }
+                for task in tasks {
+                    graph.task(task.task(&made, &ending));
+                }
+            }),
+        };
         if let Some(bytes) = gpu_memory {
             run = run.gpu_memory(bytes);
         }
@@ -94,9 +137,9 @@ impl Spec {
             Choice::Named(name) => run.policy(&name),
         };
         let results = run.run()?;
-        let wanted = data.iter().zip(&made).enumerate();
-        let wanted = wanted.filter(|(_, ((.., is_result), _))| *is_result);
-        let wanted = wanted.map(|(index, (_, data))| (index, results.of(*data)));
+        let wanted = made.iter().zip(is_result).enumerate();
+        let wanted = wanted.filter(|(_, (_, is_result))| *is_result);
+        let wanted = wanted.map(|(index, (data, _))| (index, results.of(*data)));
         let took = took.lock().unwrap_or_else(PoisonError::into_inner);
         let took = is_own.then(|| took.as_secs_f64());
         Ok((Run(results.run().clone()), wanted.collect(), took))

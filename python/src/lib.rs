@@ -2,7 +2,9 @@
 //! NumPy's memory, runs, kernels and graphs, and policies and balancers that are Python objects.
 //! The package's Python code checks arguments, and makes arrays and reports of what this returns.
 
+mod arrays;
 mod balancer;
+mod cluster;
 mod errors;
 mod failure;
 mod graph;
@@ -20,6 +22,7 @@ fn _pdawl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<errors::Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<session::Session>()?;
+    module.add_class::<cluster::Cluster>()?;
     module.add_class::<matrix::Matrix>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<run::Run>()

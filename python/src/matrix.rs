@@ -1,13 +1,13 @@
 //! Sparse matrices in NumPy's memory.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pdawl::matrix::Shared;
 use pdawl::session::SparseMatrix;
 use pyo3::prelude::*;
 
+use crate::arrays::shared;
 use crate::errors::exception;
 
 /// A sparse matrix whose indices and values stay in NumPy's arrays.
@@ -25,8 +25,8 @@ impl Matrix {
         values: &Bound<'_, PyArray1<f64>>,
     ) -> PyResult<Self> {
         let starts = row_starts.as_slice()?.to_vec();
-        let column_of = shared(column_of)?;
-        let values = shared(values)?;
+        let column_of = elements(column_of)?;
+        let values = elements(values)?;
         let matrix = SparseMatrix::new(rows, columns, starts, column_of, values);
         Ok(Self(matrix.map_err(|error| exception(&error))?))
     }
@@ -43,15 +43,10 @@ impl Matrix {
 }
 
 /// An array's elements, and the array as their owner.
-fn shared<T: numpy::Element + Sync + 'static>(
-    array: &Bound<'_, PyArray1<T>>,
-) -> PyResult<Shared<T>> {
+fn elements<T: numpy::Element>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {
     let elements = {
         let array = array.try_readonly()?;
         NonNull::from(array.as_slice()?)
     };
-    let owner: Py<PyArray1<T>> = array.clone().unbind();
-    // SAFETY: the array keeps its memory while it lives, and is not resized while others refer
-    // to it. That nobody writes it is what the package asks of its users.
-    Ok(unsafe { Shared::new(elements, Arc::new(owner)) })
+    Ok(shared(elements, array))
 }

@@ -34,6 +34,7 @@ impl PyPolicy {
         ending: Ending,
         took: std::sync::Arc<Mutex<Duration>>,
     ) -> Self {
+        let began = Instant::now();
         let about = ending.guard((None, None, false), |py| {
             let policy = policy.bind(py);
             let window = match policy.getattr_opt("window")? {
@@ -45,6 +46,7 @@ impl PyPolicy {
             policy.call_method1("begin", (described(py, &problem)?,))?;
             Ok((window, Some(name), evicts))
         });
+        *took.lock().unwrap_or_else(PoisonError::into_inner) += began.elapsed();
         let (window, name, evicts) = about;
         Self {
             policy: Python::attach(|py| policy.clone_ref(py)),

@@ -1,27 +1,31 @@
 //! Sessions.
 
 use numpy::{
-    PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods,
+    PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1,
+    PyUntypedArrayMethods,
 };
 use pdawl::balance::Strategy;
-use pdawl::session::{Error, GridMut, GridNumbers, Session as Inner, StencilRun};
+use pdawl::session::{
+    ArrayRun, Computed, Error, Factors, GridMut, GridNumbers, Session as Inner, StencilRun,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
+use crate::arrays::{self, Answer, Matrix, answer};
 use crate::balancer::PyBalancer;
 use crate::errors::exception;
 use crate::failure::Failure;
 use crate::graph::{self, DataSpec, TaskSpec};
 use crate::kernel::{Kernel, LaunchArgument};
-use crate::matrix::Matrix;
+use crate::matrix::Matrix as SparseMatrix;
 use crate::run::Run;
 use crate::worker::Worker;
 
 /// The devices of a machine, on a thread of their own.
 #[pyclass(frozen)]
 pub struct Session {
-    worker: Worker,
+    worker: Worker<Inner>,
     /// What a policy or a balancer has raised.
     failure: Failure,
 }
@@ -62,16 +66,58 @@ impl StencilOptions {
     }
 }
 
+/// What an operation on arrays is asked for.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct OperationOptions {
+    policy: Option<String>,
+    tile: Option<u32>,
+    gpu_memory: Option<u64>,
+    verify: bool,
+    traced: bool,
+}
+
+impl OperationOptions {
+    fn run<R>(&self, mut run: ArrayRun<'_, R>) -> Result<Computed<R>, Error> {
+        if let Some(policy) = &self.policy {
+            run = run.policy(policy);
+        }
+        if let Some(tile) = self.tile {
+            run = run.tile(tile);
+        }
+        if let Some(bytes) = self.gpu_memory {
+            run = run.gpu_memory(bytes);
+        }
+        if self.verify {
+            run = run.verify();
+        }
+        match self.traced {
+            true => run.traced().run(),
+            false => run.run(),
+        }
+    }
+}
+
 #[pymethods]
 impl Session {
     /// The devices of a list or all of this machine, or those of a simulated machine.
     #[new]
-    #[pyo3(signature = (devices, machine))]
-    fn new(py: Python<'_>, devices: Option<String>, machine: Option<String>) -> PyResult<Self> {
-        let open = move || match (devices, machine) {
-            (_, Some(machine)) => Inner::simulate(&machine),
-            (Some(list), None) => Inner::open_devices(&list),
-            (None, None) => Inner::open(),
+    #[pyo3(signature = (devices, machine, gpu_memory))]
+    fn new(
+        py: Python<'_>,
+        devices: Option<String>,
+        machine: Option<String>,
+        gpu_memory: Option<u64>,
+    ) -> PyResult<Self> {
+        let open = move || {
+            let mut session = match (devices, machine) {
+                (_, Some(machine)) => Inner::simulate(&machine),
+                (Some(list), None) => Inner::open_devices(&list),
+                (None, None) => Inner::open(),
+            }?;
+            session.limit_gpu_memory(gpu_memory);
+            let stop = session.stop();
+            Ok((session, stop))
         };
         Ok(Self {
             worker: Worker::open(py, open)?,
@@ -118,7 +164,7 @@ impl Session {
     fn spmv(
         &self,
         py: Python<'_>,
-        matrix: &Matrix,
+        matrix: &SparseMatrix,
         x: PyReadonlyArray1<'_, f64>,
         mut y: PyReadwriteArray1<'_, f64>,
     ) -> PyResult<()> {
@@ -147,6 +193,88 @@ impl Session {
         let shape = shape(grid.shape());
         let mut grid = grid.try_readwrite()?;
         self.run_stencil(py, shape, GridNumbers::F32(grid.as_slice_mut()?), &options)
+    }
+
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        b: &Bound<'_, PyAny>,
+        options: OperationOptions,
+    ) -> PyResult<Answer> {
+        match (Matrix::of(a)?, Matrix::of(b)?) {
+            (Matrix::F32(a), Matrix::F32(b)) => {
+                let ran = self.run(py, |session| options.run(session.matmul(&a, &b)))?;
+                Ok(answer(py, ran.result.into_elements(), ran.run))
+            }
+            (Matrix::F64(a), Matrix::F64(b)) => {
+                let ran = self.run(py, |session| options.run(session.matmul(&a, &b)))?;
+                Ok(answer(py, ran.result.into_elements(), ran.run))
+            }
+            _ => Err(arrays::unlike()),
+        }
+    }
+
+    fn cholesky(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        options: OperationOptions,
+    ) -> PyResult<Answer> {
+        match Matrix::of(a)? {
+            Matrix::F32(a) => {
+                let ran = self.run(py, |session| options.run(session.cholesky(&a)))?;
+                Ok(answer(py, ran.result.into_elements(), ran.run))
+            }
+            Matrix::F64(a) => {
+                let ran = self.run(py, |session| options.run(session.cholesky(&a)))?;
+                Ok(answer(py, ran.result.into_elements(), ran.run))
+            }
+        }
+    }
+
+    /// The factors and the exchanges of rows.
+    fn lu(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        options: OperationOptions,
+    ) -> PyResult<(Answer, Py<PyArray1<i32>>)> {
+        let (factors, pivots) = match Matrix::of(a)? {
+            Matrix::F32(a) => {
+                let ran = self.run(py, |session| options.run(session.lu(&a)))?;
+                let Factors { lu, pivots } = ran.result;
+                (answer(py, lu.into_elements(), ran.run), pivots)
+            }
+            Matrix::F64(a) => {
+                let ran = self.run(py, |session| options.run(session.lu(&a)))?;
+                let Factors { lu, pivots } = ran.result;
+                (answer(py, lu.into_elements(), ran.run), pivots)
+            }
+        };
+        Ok((factors, PyArray1::from_vec(py, pivots).unbind()))
+    }
+
+    fn fft2(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        options: OperationOptions,
+    ) -> PyResult<Answer> {
+        let a = arrays::complex(a)?;
+        let ran = self.run(py, |session| options.run(session.fft2(&a)))?;
+        Ok(arrays::complex_answer(py, ran.result, ran.run))
+    }
+
+    fn sort(
+        &self,
+        py: Python<'_>,
+        numbers: &Bound<'_, PyAny>,
+        options: OperationOptions,
+    ) -> PyResult<Answer> {
+        let numbers = arrays::vector(numbers)?;
+        let ran = self.run(py, |session| options.run(session.sort(numbers)))?;
+        Ok(answer(py, ran.result, ran.run))
     }
 
     fn kernel(&self, py: Python<'_>, source: &str, name: Option<&str>) -> PyResult<Kernel> {
@@ -196,6 +324,23 @@ impl Session {
         Ok(Run(run))
     }
 
+    /// Runs a set of tasks that share data, of `pdawl bench tasks`.
+    #[pyo3(signature = (name, n, tile, policy, gpu_memory))]
+    fn task_set(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        n: u32,
+        tile: Option<u32>,
+        policy: &Bound<'_, PyAny>,
+        gpu_memory: Option<u64>,
+    ) -> PyResult<graph::Ran> {
+        let graph = graph::Work::Set(graph::task_set(name, n, tile)?);
+        let failure = self.failure.clone();
+        let policy = (graph::Choice::of(policy), failure);
+        self.run(py, move |session| graph.run(session, policy, gpu_memory))
+    }
+
     /// Runs a graph of tasks. Returns the run and the bytes of its results, by datum.
     fn graph(
         &self,
@@ -205,7 +350,7 @@ impl Session {
         policy: &Bound<'_, PyAny>,
         gpu_memory: Option<u64>,
     ) -> PyResult<graph::Ran> {
-        let graph = graph::Spec { data, tasks };
+        let graph = graph::Work::Tasks(graph::Spec { data, tasks });
         let failure = self.failure.clone();
         let policy = (graph::Choice::of(policy), failure);
         self.run(py, move |session| graph.run(session, policy, gpu_memory))

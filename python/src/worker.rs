@@ -1,41 +1,40 @@
-//! A thread that owns a session. Python's threads send it jobs and wait, without the
+//! A thread that owns a session or a node. Python's threads send it jobs and wait, without the
 //! interpreter's lock; Ctrl-C stops the run.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pdawl::Session;
 use pdawl::session::{Error, Stop};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
 
-type Job = Box<dyn FnOnce(&mut Session) + Send>;
+type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// Signals are looked at so often while a job runs.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The thread of a session.
-pub struct Worker {
-    jobs: Option<Sender<Job>>,
+/// The thread of a session or a node.
+pub struct Worker<S> {
+    jobs: Option<Sender<Job<S>>>,
     thread: Option<JoinHandle<()>>,
     stop: Stop,
 }
 
-impl Worker {
-    /// A thread with the session that `open` opens.
+impl<S: 'static> Worker<S> {
+    /// A thread with what `open` opens, and what stops its runs.
     pub fn open(
         py: Python<'_>,
-        open: impl FnOnce() -> Result<Session, Error> + Send + 'static,
+        open: impl FnOnce() -> Result<(S, Stop), Error> + Send + 'static,
     ) -> PyResult<Self> {
-        let (jobs, waiting) = channel::<Job>();
+        let (jobs, waiting) = channel::<Job<S>>();
         let (opened, result) = channel();
         let thread = std::thread::Builder::new().name("pdawl".to_owned());
         let thread = thread.spawn(move || match open() {
-            Ok(mut session) => {
-                let _ = opened.send(Ok(session.stop()));
+            Ok((mut session, stop)) => {
+                let _ = opened.send(Ok(stop));
                 for job in waiting {
                     job(&mut session);
                 }
@@ -60,15 +59,15 @@ impl Worker {
     pub fn call<'a, R: Send + 'a>(
         &self,
         py: Python<'_>,
-        job: impl FnOnce(&mut Session) -> R + Send + 'a,
+        job: impl FnOnce(&mut S) -> R + Send + 'a,
     ) -> PyResult<R> {
         let (done, result) = channel();
-        let job: Box<dyn FnOnce(&mut Session) + Send + 'a> = Box::new(move |session| {
+        let job: Box<dyn FnOnce(&mut S) + Send + 'a> = Box::new(move |session| {
             let _ = done.send(job(session));
         });
         // SAFETY: `wait` returns only when the job has sent its result or was dropped, so
         // nothing that it borrows is used after 'a.
-        let job: Job = unsafe { std::mem::transmute(job) };
+        let job: Job<S> = unsafe { std::mem::transmute(job) };
         let ended = || PyRuntimeError::new_err("the session's thread has ended");
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         jobs.send(job).map_err(|_| ended())?;
@@ -124,7 +123,7 @@ impl<R> Waiting<'_, R> {
     }
 }
 
-impl Drop for Worker {
+impl<S> Drop for Worker<S> {
     fn drop(&mut self) {
         self.jobs = None;
         let Some(thread) = self.thread.take() else {

@@ -1,6 +1,6 @@
 //! The experiments of the PySchedCL paper (section 5), a transformer under every
-//! policy, [`tasks`] that share data under policies for small memories, and workloads over
-//! nodes on [`one_machine`].
+//! policy, [`tasks`] that share data under policies for small memories, the results of
+//! [`dense`] operations, and workloads over nodes on [`one_machine`].
 //!
 //! * A [`Division`] is a graph divided into components, ready on a runtime, with
 //!   what policies know of it.
@@ -13,6 +13,7 @@
 //! that policies for [`tasks`] take to decide is measured here.
 
 mod comparison;
+pub mod dense;
 mod division;
 pub mod one_machine;
 mod point;

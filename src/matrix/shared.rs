@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Shared<T> {
     elements: NonNull<[T]>,
     /// Keeps the elements where they are.
-    _owner: Arc<dyn Any + Send + Sync>,
+    owner: Arc<dyn Any + Send + Sync>,
 }
 
 // SAFETY: the elements are only read, and the owner can be shared and sent.
@@ -26,9 +26,20 @@ impl<T> Shared<T> {
     /// The elements must stay at their place, and must not be written, as long as the owner
     /// is not dropped.
     pub unsafe fn new(elements: NonNull<[T]>, owner: Arc<dyn Any + Send + Sync>) -> Self {
-        Self {
-            elements,
-            _owner: owner,
+        Self { elements, owner }
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Shared<T> {
+    /// The elements as a vector: without a copy if nobody else has them, and they were made of
+    /// a vector.
+    pub fn into_vec(self) -> Vec<T> {
+        match Arc::clone(&self.owner).downcast::<Vec<T>>() {
+            Ok(vector) if vector.len() == self.len() => {
+                drop(self);
+                Arc::unwrap_or_clone(vector)
+            }
+            _ => self.to_vec(),
         }
     }
 }

@@ -3,16 +3,20 @@
 use thiserror::Error as ThisError;
 
 use crate::balance::StrategyError;
+use crate::engine::cluster::ClusterError;
 use crate::engine::corun::CorunError;
 use crate::engine::graph::GraphRunError;
 use crate::graph::GraphError;
 use crate::machine::MachineError;
 use crate::matrix::CsrError;
 use crate::policy::{MapError, PolicyNameError};
+use crate::quantity::Bytes;
 use crate::runtime::RuntimeError;
 use crate::runtime::select::SelectionError;
+use crate::workload::cluster::graph::WorkloadGraphError;
 use crate::workload::spmv::SpmvError;
 use crate::workload::stencil::StencilError;
+use crate::workload::task_set::TaskSetError;
 
 /// Why a session, or one of its runs, is not possible. Its text names the thing and what to do.
 #[derive(Debug, ThisError)]
@@ -44,6 +48,22 @@ pub enum Error {
     Map(#[from] MapError),
     #[error(transparent)]
     GraphRun(#[from] GraphRunError),
+    #[error(transparent)]
+    Tasks(#[from] TaskSetError),
+    #[error(transparent)]
+    Spaces(#[from] WorkloadGraphError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The memory of this machine does not suffice.
+    #[error("{what} need {needed} of memory, and {here} can be had; smaller arrays need less")]
+    Memory {
+        what: &'static str,
+        needed: Bytes,
+        here: Bytes,
+    },
+    /// The result cannot be taken from where it is.
+    #[error("the result cannot be read: {0}")]
+    Result(std::io::Error),
     /// The stop of the session was set before the run had a result.
     #[error("the run was stopped before it had a result")]
     Stopped,

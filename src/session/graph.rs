@@ -19,6 +19,7 @@ use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem};
 use crate::report::run::graph::{Measured, report};
 use crate::report::run::workload::DagParameters;
 use crate::report::{Context, Parameters, Workload};
+use crate::workload::task_set::{Body, TaskSet};
 
 /// A datum of a graph: elements of type `T`, written once.
 pub struct Data<T> {
@@ -223,7 +224,7 @@ type MakePolicy = Box<dyn FnOnce(Problem) -> Box<dyn Policy>>;
 /// A graph that is about to run.
 pub struct GraphRun<'a> {
     session: &'a mut Session,
-    graph: GraphBuilder,
+    graph: Result<TaskGraph, Error>,
     policy: Result<NamedOrOwn, Error>,
     gpu_memory: Option<u64>,
 }
@@ -260,11 +261,31 @@ impl Session {
     pub fn graph(&mut self, build: impl FnOnce(&mut TaskGraphBuilder)) -> GraphRun<'_> {
         let mut builder = TaskGraphBuilder::default();
         build(&mut builder);
+        self.run_of(builder.graph.build().map_err(Error::from))
+    }
+
+    /// A set of tasks that share data ([`crate::workload::task_set`]), such as those of
+    /// `pdawl bench tasks`, for comparing policies. Tasks that compute nothing run on simulated
+    /// machines only.
+    pub fn task_set(&mut self, set: &TaskSet) -> GraphRun<'_> {
+        let has_bodies = !matches!(set.body, Body::Model);
+        let graph = match self.is_simulated() || has_bodies {
+            true => set.graph().map_err(Error::from),
+            false => Err(Error::Arguments(
+                "tasks that compute nothing run on simulated machines only; \
+                 Session::simulate opens one"
+                    .to_owned(),
+            )),
+        };
+        self.run_of(graph)
+    }
+
+    fn run_of(&mut self, graph: Result<TaskGraph, Error>) -> GraphRun<'_> {
         GraphRun {
+            gpu_memory: self.gpu_memory,
             session: self,
-            graph: builder.graph,
+            graph,
             policy: Ok(NamedOrOwn::Named(NamedPolicy::LOCALITY)),
-            gpu_memory: None,
         }
     }
 }
@@ -308,7 +329,7 @@ impl GraphRun<'_> {
             policy,
             gpu_memory,
         } = self;
-        let (policy, graph) = (policy?, Arc::new(graph.build()?));
+        let (policy, graph) = (policy?, Arc::new(graph?));
         let components = Arc::new(Components::single_kernels(&graph));
         let (stop, context) = (session.stop.clone(), session.context(described()));
         let runtime = session.runtime()?;

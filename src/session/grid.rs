@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{Error, Run, Session, tracing};
+use super::{Error, Number, Run, Session, tracing};
 use crate::codelet::Precision;
 use crate::engine::corun::Options;
 use crate::matrix::Shared;
@@ -12,24 +12,6 @@ use crate::workload::Supersteps;
 use crate::workload::kernel::Sink;
 use crate::workload::stencil::Stencil;
 
-/// A number of a grid: `f32` or `f64`.
-pub trait GridNumber: bytemuck::Pod + Send {
-    /// The numbers of a grid of this type.
-    fn numbers(numbers: &mut [Self]) -> GridNumbers<'_>;
-}
-
-impl GridNumber for f32 {
-    fn numbers(numbers: &mut [Self]) -> GridNumbers<'_> {
-        GridNumbers::F32(numbers)
-    }
-}
-
-impl GridNumber for f64 {
-    fn numbers(numbers: &mut [Self]) -> GridNumbers<'_> {
-        GridNumbers::F64(numbers)
-    }
-}
-
 /// A grid of points, row after row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid<T> {
@@ -37,7 +19,7 @@ pub struct Grid<T> {
     numbers: Vec<T>,
 }
 
-impl<T: GridNumber> Grid<T> {
+impl<T: Number> Grid<T> {
     /// A grid of rows and columns, or of planes, rows and columns; at least 3 of each. The
     /// numbers are those of the first row, then those of the second, and so on.
     ///
@@ -96,7 +78,7 @@ pub struct GridMut<'a> {
     pub numbers: GridNumbers<'a>,
 }
 
-impl<'a, T: GridNumber> From<&'a mut Grid<T>> for GridMut<'a> {
+impl<'a, T: Number> From<&'a mut Grid<T>> for GridMut<'a> {
     fn from(grid: &'a mut Grid<T>) -> Self {
         Self {
             shape: grid.shape.clone(),
@@ -155,13 +137,13 @@ impl Session {
     /// ```
     pub fn stencil<'a>(&'a mut self, grid: impl Into<GridMut<'a>>) -> StencilRun<'a> {
         StencilRun {
+            gpu_memory: self.gpu_memory,
             session: self,
             grid: grid.into(),
             steps: 1,
             superstep: 1,
             coefficients: None,
             until: None,
-            gpu_memory: None,
             verify: false,
             traced: false,
             progress: Box::new(|_, _| {}),

@@ -113,13 +113,13 @@ impl Session {
     /// ```
     pub fn launch<'a>(&'a mut self, kernel: &'a mut Kernel, items: &[u64]) -> KernelRun<'a> {
         KernelRun {
+            gpu_memory: self.gpu_memory,
             session: self,
             kernel,
             items: items.to_vec(),
             groups: None,
             arguments: Vec::new(),
             steps: 1,
-            gpu_memory: None,
             traced: false,
         }
     }

@@ -5,6 +5,8 @@
 //!   devices for the next vector.
 //! * [`Session::stencil`] runs a Jacobi stencil on a [`Grid`].
 //! * [`Session::kernel`] divides an OpenCL kernel of the user's among the devices.
+//! * [`Session::matmul`], [`Session::cholesky`], [`Session::lu`], [`Session::fft2`] and
+//!   [`Session::sort`] compute with dense arrays; [`Nodes`] do so over the nodes of a cluster.
 //! * [`Session::graph`] runs tasks that read and write data, as a [policy](crate::policy::Policy)
 //!   places them.
 //!
@@ -15,10 +17,12 @@
 //! A user's own [`Balancer`] or policy takes the place of one of ours
 //! by [`Session::set_balancer`] and [`GraphRun::policy_of`].
 
+mod arrays;
 mod error;
 mod graph;
 mod grid;
 mod kernel;
+mod number;
 mod open;
 mod product;
 mod run;
@@ -28,18 +32,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::balance::{Balancer, Dawl, Setup, Strategy, StrategyError};
 use crate::engine::corun::{Control, Corun, Options, Tracing};
-use crate::machine::Device;
+use crate::machine::{Device, Host};
+use crate::quantity::Bytes;
 use crate::report::{Context, Machine, Workload, run::corun as corun_report};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
 
+pub use arrays::{ArrayRun, Complex, Computed, DenseMatrix, Factors, NodeRun, Nodes};
 pub use error::Error;
 pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
-pub use grid::{Grid, GridMut, GridNumber, GridNumbers, StencilRun};
+pub use grid::{Grid, GridMut, GridNumbers, StencilRun};
 pub use kernel::{Kernel, KernelRun};
+pub use number::Number;
 pub use product::SparseMatrix;
 pub use run::Run;
 
+use arrays::KnownTasks;
 use open::Devices;
 use product::OpenProduct;
 
@@ -65,8 +73,11 @@ pub struct Session {
     balancer: MakeBalancer,
     policy: String,
     stop: Stop,
+    /// The most bytes of each GPU's memory.
+    gpu_memory: Option<u64>,
     /// The matrix of the last product, which is still on the devices.
     product: Option<OpenProduct>,
+    known_tasks: Option<KnownTasks>,
 }
 
 /// Makes a balancer for the devices and the work.
@@ -78,6 +89,10 @@ type MakeBalancer = Arc<dyn Fn(&Setup) -> Box<dyn Balancer> + Send + Sync>;
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
+    fn of(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
+    }
+
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -126,7 +141,9 @@ impl Session {
             balancer: of_strategy(Strategy::Dawl),
             policy: Strategy::Dawl.to_string(),
             stop: Stop::default(),
+            gpu_memory: None,
             product: None,
+            known_tasks: None,
         }
     }
 
@@ -148,6 +165,12 @@ impl Session {
     /// Ends a run early when it is set.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
+    }
+
+    /// At most so many bytes of each GPU's memory from now on, unless a run says otherwise.
+    pub fn limit_gpu_memory(&mut self, bytes: Option<u64>) {
+        self.close_product();
+        self.gpu_memory = bytes;
     }
 
     /// How steps are divided from now on, as in `pdawl run --strategy`; at first `dawl`, which
@@ -206,6 +229,19 @@ impl Session {
         self.machine.implementations = self.devices.runtime.implementations();
         let report = corun_report::report(&outcome, self.context(described), Vec::new());
         Ok(Run::new(report, std::mem::take(&mut outcome.trace)))
+    }
+
+    /// Checks that so many bytes can be had.
+    fn check_memory(&self, needed: u64, what: &'static str) -> Result<(), Error> {
+        let here = Host::detect().memory.obtainable(0);
+        match needed <= here {
+            true => Ok(()),
+            false => Err(Error::Memory {
+                what,
+                needed: Bytes(needed),
+                here: Bytes(here),
+            }),
+        }
     }
 
     /// What reports have beside outcomes.

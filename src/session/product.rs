@@ -75,6 +75,7 @@ impl OpenProduct {
         matrix: &SparseMatrix,
         make: &MakeBalancer,
         lost: &[bool],
+        gpu_memory: Option<u64>,
     ) -> Result<Self, Error> {
         let options = spmv::Options {
             // In the matrix's order, so that nothing is copied.
@@ -85,10 +86,14 @@ impl OpenProduct {
         // SAFETY: what `spmv` points to neither moves nor changes while this product has the
         // `Arc`, and `close` or `drop` end the engine's borrow before that is dropped.
         let workload: &'static Spmv = unsafe { &*Arc::as_ptr(&spmv) };
+        let of_run = Options {
+            gpu_memory,
+            ..Options::of_steps(u32::MAX)
+        };
         let engine = session::Session::open(
             runtime,
             (workload, 0..workload.units(), Vec::new()),
-            (&Options::of_steps(u32::MAX), lost),
+            (&of_run, lost),
             &|setup| make(setup),
             None,
         )?;
@@ -240,9 +245,9 @@ impl Session {
     }
 
     fn open_product(&mut self, matrix: &SparseMatrix, lost: &[bool]) -> Result<(), Error> {
-        let make = Arc::clone(&self.balancer);
+        let (make, memory) = (Arc::clone(&self.balancer), self.gpu_memory);
         let runtime = self.runtime()?;
-        self.product = Some(OpenProduct::open(runtime, matrix, &make, lost)?);
+        self.product = Some(OpenProduct::open(runtime, matrix, &make, lost, memory)?);
         Ok(())
     }
 

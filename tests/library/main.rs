@@ -24,6 +24,7 @@ mod tile_cases;
 
 mod adopted;
 mod alone;
+mod arrays;
 mod cluster;
 mod cluster_bands;
 mod cluster_division;

@@ -2,8 +2,8 @@
 
 use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
 use pdawl::machine::host::Host;
-use pdawl::report::Context;
 use pdawl::report::run::nodes::{Asked, report};
+use pdawl::report::{Context, Workload};
 
 use super::options::ClusterOptions;
 use super::prepared::LonePart;
@@ -92,7 +92,7 @@ pub fn run(
         .chain(session.notes.clone())
         .chain(notes);
     let context = Context {
-        workload: prepared.described_as(&*computed.workload, &computed.size, outcome.tasks),
+        workload: Workload::of_tasks(&*computed.workload, computed.size, outcome.tasks),
         machine: session.machine,
         policy: policy.to_string(),
         notes: notes.collect(),

@@ -125,7 +125,7 @@ fn prepared(
         placement,
         matrix: Arc::clone(&matrix),
     };
-    let own = args.tile.unwrap_or(longest.div_ceil(8));
+    let own = (args.tile).unwrap_or_else(|| FftWorkload::lines_alone(rows, columns));
     let given = args.tile;
     let lone = (of.clone(), size.clone());
     PreparedWorkload::fitted(

@@ -4,9 +4,8 @@ use pdawl::balance::Strategy;
 use pdawl::cluster::space::{Extent, SpaceId};
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::machine::Device;
+use pdawl::report::Workload;
 use pdawl::report::run::nodes::Tolerance;
-use pdawl::report::run::workload::TasksParameters;
-use pdawl::report::{Parameters, Workload};
 use pdawl::spread::Network;
 use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload, Fit};
 
@@ -155,30 +154,6 @@ impl PreparedWorkload {
 
     /// What is computed, for reports: so many tasks.
     pub fn described(&self, tasks: u64) -> Workload {
-        self.described_as(&*self.workload, &self.size, tasks)
-    }
-
-    /// As [`Self::described`], of the workload or its form for one machine.
-    pub fn described_as(&self, workload: &dyn ClusterWorkload, size: &str, tasks: u64) -> Workload {
-        let ids = self.spaces();
-        let (mut subtasks, mut flops) = (0, 0.0);
-        if let Some(bands) = workload.bands() {
-            let all = 0..bands.workload.units();
-            flops = bands.workload.cost(&all).flops * tasks as f64;
-        }
-        for number in 0..tasks {
-            let task = workload.task(number, &ids);
-            subtasks += task.count();
-            flops += (0..task.count())
-                .map(|subtask| task.cost(subtask).flops)
-                .sum::<f64>();
-        }
-        let parameters = TasksParameters {
-            size: size.to_owned(),
-            tasks,
-            subtasks,
-            flops,
-        };
-        Workload::new(workload.name(), Parameters::Tasks(parameters))
+        Workload::of_tasks(&*self.workload, self.size.clone(), tasks)
     }
 }

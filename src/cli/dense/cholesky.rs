@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pdawl::codelet::Precision;
+use pdawl::workload::cluster::of_file;
 use pdawl::workload::dense::{Inputs, Operation};
 
 use super::input;
@@ -64,10 +65,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             let operation = Operation::Factorisation { rows };
             DenseJob {
-                name: "cholesky",
                 operation,
                 precision,
-                inputs: Inputs::files(operation, a, None),
+                inputs: Inputs::given(operation, of_file(a), None),
                 files: vec![path.to_owned()],
             }
         }
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let operation = Operation::Factorisation { rows: args.size };
             {
                 let precision = precision.unwrap_or(Precision::F32);
-                DenseJob::generated("cholesky", operation, precision, &args.options)
+                DenseJob::generated(operation, precision, &args.options)
             }
         }
     };

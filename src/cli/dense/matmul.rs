@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pdawl::codelet::ProductPrecision;
 use pdawl::matrix::npy::NpyMatrix;
+use pdawl::workload::cluster::of_file;
 use pdawl::workload::dense::{Inputs, Operation};
 
 use super::input;
@@ -129,10 +130,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 depth,
             };
             DenseJob {
-                name: "matmul",
                 operation,
                 precision,
-                inputs: Inputs::files(operation, a, Some(b)),
+                inputs: Inputs::given(operation, of_file(a), Some(of_file(b))),
                 files: args.a.iter().chain(&args.b).cloned().collect(),
             }
         }
@@ -143,12 +143,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 columns,
                 depth,
             };
-            DenseJob::generated(
-                "matmul",
-                operation,
-                args.precision.unwrap_or_default(),
-                options,
-            )
+            DenseJob::generated(operation, args.precision.unwrap_or_default(), options)
         }
     };
     let machine = options.machine.machine_path();

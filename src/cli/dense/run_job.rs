@@ -7,21 +7,21 @@ use std::time::Instant;
 
 use pdawl::codelet::ProductPrecision;
 use pdawl::engine::graph::Control;
+use pdawl::experiment::dense::Finished;
 use pdawl::experiment::tasks::{
     KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
 };
 use pdawl::graph::TaskGraph;
 use pdawl::report::run::dense::{Measured, report};
-use pdawl::report::run::workload::DenseParameters;
 use pdawl::report::run::{Lost, graph as graph_report};
-use pdawl::report::{Context, Parameters, Report, Workload};
+use pdawl::report::{Context, Report, Workload};
 use pdawl::runtime::Runtime;
 use pdawl::verify::product::Verification;
 use pdawl::workload::dense::{DenseTask, Inputs, Operation};
 use pdawl::workload::task_set::TiledGraph;
 
 use super::options::DenseOptions;
-use super::result::Finished;
+use super::result::{check_pivots, verify, write};
 use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
 use crate::cli::failure::Failure;
 use crate::cli::files::PreparedFiles;
@@ -32,8 +32,6 @@ use crate::cli::{graph, interrupt, terminal};
 
 /// What is to be computed.
 pub struct DenseJob {
-    /// `matmul` or `cholesky`.
-    pub name: &'static str,
     pub operation: Operation,
     pub precision: ProductPrecision,
     pub inputs: Inputs,
@@ -44,13 +42,11 @@ pub struct DenseJob {
 impl DenseJob {
     /// An operation on generated matrices.
     pub fn generated(
-        name: &'static str,
         operation: Operation,
         precision: impl Into<ProductPrecision>,
         options: &DenseOptions,
     ) -> Self {
         Self {
-            name,
             operation,
             precision: precision.into(),
             inputs: Inputs::generated(operation, options.seed),
@@ -115,29 +111,8 @@ pub fn run_job(
         open.release(runtime);
         ran
     })??;
-    let (rows, columns) = task.operation.result_size();
-    let workload = Workload::new(
-        job.name,
-        Parameters::Dense(DenseParameters {
-            rows,
-            columns,
-            depth: match task.operation {
-                Operation::Product { depth, .. } => Some(depth),
-                Operation::Factorisation { .. } => None,
-            },
-            precision: task.precision.name(),
-            tile: task.tile,
-            tasks: experiment.tasks(),
-            flops: task.operation.flops(),
-            inputs: job
-                .files
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect(),
-            order: options.order.text(),
-            seed: options.seed,
-        }),
-    );
+    let files_read = job.files.iter().map(|path| path.display().to_string());
+    let workload = Workload::of_dense(&task, experiment.tasks(), files_read.collect());
     let context = Context {
         workload,
         machine: session.machine.clone(),
@@ -309,12 +284,12 @@ impl Running<'_> {
             prepared: open.prepared(),
             runtime,
         };
-        finished.check_pivots()?;
+        check_pivots(&mut finished)?;
         let waiting = terminal::spinner();
         let verification = match self.options.verify {
             true => {
                 waiting.set_message("checking the result");
-                finished.verify(self.stop)?
+                verify(&mut finished, self.stop)?
             }
             false => None,
         };
@@ -322,7 +297,7 @@ impl Running<'_> {
         let checked = !self.options.verify || verification.is_some();
         if let Some(output) = output.filter(|_| right && checked) {
             waiting.set_message("writing the result");
-            finished.write(output)?;
+            write(&mut finished, output)?;
         }
         waiting.finish_and_clear();
         Ok(verification)

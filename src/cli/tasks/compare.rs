@@ -14,7 +14,7 @@ use pdawl::machine::{DeviceKind, Host};
 use pdawl::policy::NamedPolicy;
 use pdawl::quantity::Bytes;
 use pdawl::report::tasks::{TaskReport, TaskRow, TaskRuns};
-use pdawl::workload::task_set::Body;
+use pdawl::workload::task_set::{Body, Order};
 
 use super::Args;
 use crate::cli::failure::Failure;
@@ -151,7 +151,7 @@ impl Turns<'_> {
             n,
             tasks: experiment.tasks(),
             policy: policy.to_string(),
-            order: self.args.set.order.text(),
+            order: Order::from(self.args.set.order).name(),
             flops: experiment.flops(),
             least_seconds: least,
             runs: Vec::new(),

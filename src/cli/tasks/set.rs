@@ -75,15 +75,6 @@ pub enum OrderName {
     Random,
 }
 
-impl OrderName {
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Natural => "natural",
-            Self::Random => "random",
-        }
-    }
-}
-
 impl From<OrderName> for Order {
     fn from(name: OrderName) -> Self {
         match name {

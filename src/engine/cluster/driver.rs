@@ -1,5 +1,5 @@
 //! The thread that drives a node of a [`Cluster`](super::Cluster). It owns the wire, the
-//! devices and the node, and gets programs one after the other.
+//! devices and the node, and gets workloads one after the other.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -10,20 +10,39 @@ use super::abandon::abandon;
 use super::error::ClusterError;
 use super::handle::ClusterOptions;
 use super::node::{Node, Options};
-use super::results::Results;
 use super::run::{Control, Sink};
 use crate::cluster::NodeId;
+use crate::cluster::protocol::Settings;
+use crate::cluster::record::ClusterOutcome;
 use crate::cluster::space::Extent;
 use crate::cluster::wire::Wire;
-use crate::machine::host::Host;
+use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::runtime::{Runtime, select};
-use crate::workload::cluster::ClusterWorkload;
-use crate::workload::cluster::program::Program;
+use crate::workload::cluster::{ClusterWorkload, Fit};
+
+/// A workload that fits the nodes, with height and width of the blocks that it places.
+pub type Made = (Arc<dyn ClusterWorkload>, u64);
+
+/// A workload of all nodes.
+#[derive(Clone)]
+pub struct Job {
+    /// Makes it for the nodes.
+    pub make: Arc<dyn Fn(Fit) -> Result<Made, ClusterError> + Send + Sync>,
+    /// The spaces that the first node gets.
+    pub outputs: Vec<usize>,
+    /// Compare the result with a reference.
+    pub verify: bool,
+    /// What it is called in errors.
+    pub name: String,
+}
+
+/// What came of a job: at the first node its outcome, and the bytes of its outputs.
+pub type Brought = (Option<ClusterOutcome>, Vec<(usize, Vec<u8>)>);
 
 /// What a node is to do.
 enum Order {
-    Run(Arc<Program>),
+    Run(Job),
     /// Ends the cluster, as this process does not go on.
     Abandon,
 }
@@ -31,8 +50,8 @@ enum Order {
 /// A node that a thread drives.
 pub(super) struct Driver {
     orders: Option<Sender<Order>>,
-    opened: Receiver<Result<(), ClusterError>>,
-    ran: Receiver<Result<Results, ClusterError>>,
+    opened: Receiver<Result<Vec<Device>, ClusterError>>,
+    ran: Receiver<Result<Brought, ClusterError>>,
     thread: Option<JoinHandle<Result<(), ClusterError>>>,
 }
 
@@ -66,6 +85,7 @@ impl Driver {
                     return Ok(());
                 }
             };
+            let devices = runtime.devices().to_vec();
             let node = match join(wire, &mut *runtime, &options) {
                 Ok(node) => node,
                 Err(error) => {
@@ -74,7 +94,7 @@ impl Driver {
                 }
             };
             // Whoever does not wait for these does not go on either.
-            let _ = opened.send(Ok(()));
+            let _ = opened.send(Ok(devices));
             drive(node, here, &received, &answers)
         };
         let thread = Builder::new()
@@ -89,25 +109,25 @@ impl Driver {
         })
     }
 
-    /// Waits until all nodes have opened their devices.
-    pub fn opened(&mut self) -> Result<(), ClusterError> {
+    /// Waits until all nodes have opened their devices. Returns those of this node.
+    pub fn opened(&mut self) -> Result<Vec<Device>, ClusterError> {
         self.opened.recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Begins a program.
-    pub fn run(&self, program: &Arc<Program>) {
+    /// Begins a workload.
+    pub fn run(&self, job: &Job) {
         if let Some(orders) = &self.orders {
             // A thread that has ended gives no answer, which tells it.
-            let _ = orders.send(Order::Run(Arc::clone(program)));
+            let _ = orders.send(Order::Run(job.clone()));
         }
     }
 
-    /// Waits for the end of the program.
-    pub fn ran(&self) -> Result<Results, ClusterError> {
+    /// Waits for the end of the workload.
+    pub fn ran(&self) -> Result<Brought, ClusterError> {
         self.ran.recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// No program follows.
+    /// No workload follows.
     pub fn end(&mut self) {
         self.orders = None;
     }
@@ -144,11 +164,11 @@ fn drive(
     mut node: Node,
     here: usize,
     orders: &Receiver<Order>,
-    answers: &Sender<Result<Results, ClusterError>>,
+    answers: &Sender<Result<Brought, ClusterError>>,
 ) -> Result<(), ClusterError> {
     for order in orders {
         let ran = match order {
-            Order::Run(program) => run(&mut node, &program, here),
+            Order::Run(job) => run(&mut node, &job, here),
             Order::Abandon => {
                 let why = format!("the program has panicked at {}", node.me());
                 node.fail(ClusterError::Refused(why));
@@ -165,30 +185,37 @@ fn drive(
     Ok(node.settle()?.finish()?)
 }
 
-/// Runs a program, and takes its results.
-fn run(node: &mut Node, program: &Program, here: usize) -> Result<Results, ClusterError> {
-    if let Err(error) = check(node, program, here) {
-        return Err(node.fail(error));
-    }
+/// Runs a workload, and takes its results.
+fn run(node: &mut Node, job: &Job, here: usize) -> Result<Brought, ClusterError> {
+    let made = (job.make)(Fit::new(node.nodes(), Settings::default().network));
+    let made = made.and_then(|made| check(node, job, &*made.0, here).map(|()| made));
+    let (workload, tile) = match made {
+        Ok(made) => made,
+        Err(error) => return Err(node.fail(error)),
+    };
     let is_first = node.me() == NodeId::FIRST;
-    let mut brought: Vec<(usize, Vec<u8>)> =
-        program.results().map(|space| (space, Vec::new())).collect();
+    let outputs = job.outputs.iter();
+    let mut brought: Vec<(usize, Vec<u8>)> = outputs.map(|space| (*space, Vec::new())).collect();
     let outputs = brought.iter_mut().filter(|_| is_first);
     let mut control = Control {
-        tile: 1,
-        verify: None,
+        tile,
+        verify: job.verify.then_some(0),
         outputs: outputs
             .map(|(space, bytes)| (*space, bytes as &mut dyn Sink))
             .collect(),
         progress: &mut |_| {},
     };
-    let outcome = node.run_next(program, &mut control)?;
-    Ok(Results::new(program, outcome, brought))
+    let outcome = node.run_next(&*workload, &mut control)?;
+    Ok((outcome, brought))
 }
 
-/// Checks that a program can run on nodes of which so many are in this process.
-fn check(node: &Node, program: &Program, here: usize) -> Result<(), ClusterError> {
-    program.check()?;
+/// Checks that a workload fits in the memory of nodes of which so many are in this process.
+fn check(
+    node: &Node,
+    job: &Job,
+    workload: &dyn ClusterWorkload,
+    here: usize,
+) -> Result<(), ClusterError> {
     let bytes = |extent: Extent| {
         let Extent {
             rows,
@@ -197,12 +224,11 @@ fn check(node: &Node, program: &Program, here: usize) -> Result<(), ClusterError
         } = extent;
         u128::from(rows) * u128::from(columns) * u128::from(element)
     };
-    let spaces = program.spaces();
+    let spaces = workload.spaces();
     let all: u128 = spaces.iter().map(|space| bytes(space.extent)).sum();
     let brought: u128 = match node.me() {
-        NodeId::FIRST => program
-            .results()
-            .map(|space| bytes(spaces[space].extent))
+        NodeId::FIRST => (job.outputs.iter())
+            .map(|space| bytes(spaces[*space].extent))
             .sum(),
         _ => 0,
     };
@@ -210,7 +236,7 @@ fn check(node: &Node, program: &Program, here: usize) -> Result<(), ClusterError
     let has = Host::detect().memory.obtainable(0);
     match needed > u128::from(has) {
         true => Err(ClusterError::Memory {
-            program: program.name().to_owned(),
+            program: job.name.clone(),
             needed: Bytes(u64::try_from(needed).unwrap_or(u64::MAX)).to_string(),
             has: Bytes(has).to_string(),
         }),

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::driver::Driver;
+use super::driver::{Brought, Driver, Job};
 use super::error::ClusterError;
 use super::results::Results;
 use crate::cluster::protocol;
 use crate::cluster::wire::agreement::Agreement;
 use crate::cluster::wire::heartbeat::Pulse;
 use crate::cluster::wire::{LocalWire, Wire, agree, join};
+use crate::machine::Device;
 use crate::runtime::select::Selection;
 use crate::spread::NamedSpread;
+use crate::workload::cluster::ClusterWorkload;
 use crate::workload::cluster::program::Program;
 
 /// The nodes that run programs together.
@@ -54,6 +56,7 @@ pub struct Cluster {
     size: usize,
     /// This node, or all nodes of a cluster in threads, by rank.
     drivers: Vec<Driver>,
+    devices: Vec<Device>,
 }
 
 /// How nodes join, and what they use.
@@ -122,17 +125,23 @@ impl Cluster {
             .collect();
         let mut drivers = drivers?;
         let opened: Vec<_> = drivers.iter_mut().map(Driver::opened).collect();
-        opened.into_iter().collect::<Result<(), _>>()?;
+        let opened: Vec<Vec<Device>> = opened.into_iter().collect::<Result<_, _>>()?;
         Ok(Self {
             rank,
             size,
             drivers,
+            devices: opened.into_iter().next().unwrap_or_default(),
         })
     }
 
     /// The number of this node, from 0; 0 for nodes in threads.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// The devices of this node; those of the first node in threads.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
     }
 
     /// How many nodes there are.
@@ -147,8 +156,26 @@ impl Cluster {
     /// and [`ClusterOptions::stop`]. All nodes end then, and run no further program.
     pub fn run(&mut self, program: Program) -> Result<Results, ClusterError> {
         let program = Arc::new(program);
+        let made = Arc::clone(&program);
+        let (outcome, brought) = self.run_job(&Job {
+            name: program.name().to_owned(),
+            outputs: program.results().collect(),
+            verify: false,
+            make: Arc::new(move |_| {
+                made.check()?;
+                Ok((Arc::clone(&made) as _, 1))
+            }),
+        })?;
+        Ok(Results::new(&program, outcome, brought))
+    }
+
+    /// Runs a workload, as [`Self::run`] does a program.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_job(&mut self, job: &Job) -> Result<Brought, ClusterError> {
         for driver in &self.drivers {
-            driver.run(&program);
+            driver.run(job);
         }
         let ran: Vec<_> = self.drivers.iter().map(Driver::ran).collect();
         // The first node has been told why others ended.

@@ -40,6 +40,7 @@ mod turn;
 
 pub use abandon::{abandon, heard};
 pub use alone::{Alone, AloneOptions};
+pub use driver::{Brought, Job};
 pub use error::ClusterError;
 pub use expected::expected;
 pub use handle::{Cluster, ClusterOptions, build_agreement};

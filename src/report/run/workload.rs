@@ -5,6 +5,9 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cluster::space::SpaceId;
+use crate::workload::cluster::ClusterWorkload;
+use crate::workload::dense::{DenseTask, Operation};
 use crate::workload::kernel::UserKernel;
 use crate::workload::stencil::Stencil;
 use crate::workload::{Divisible, Supersteps};
@@ -223,6 +226,54 @@ impl Workload {
                 seed,
             }),
         )
+    }
+
+    /// A product or a factorisation of so many tasks. `inputs` are the files of its matrices.
+    pub fn of_dense(task: &DenseTask, tasks: usize, inputs: Vec<String>) -> Self {
+        let (rows, columns) = task.operation.result_size();
+        let (name, depth) = match task.operation {
+            Operation::Product { depth, .. } => ("matmul", Some(depth)),
+            Operation::Factorisation { .. } => ("cholesky", None),
+        };
+        Self::new(
+            name,
+            Parameters::Dense(DenseParameters {
+                rows,
+                columns,
+                depth,
+                precision: task.precision.name(),
+                tile: task.tile,
+                tasks,
+                flops: task.operation.flops(),
+                inputs,
+                order: task.order.name(),
+                seed: task.seed,
+            }),
+        )
+    }
+
+    /// Tasks over spaces, of which so many have run, with their sizes in words.
+    pub fn of_tasks(workload: &dyn ClusterWorkload, size: String, tasks: u64) -> Self {
+        let spaces = workload.spaces().len() as u32;
+        let ids: Vec<SpaceId> = (0..spaces).map(SpaceId).collect();
+        let (mut subtasks, mut flops) = (0, 0.0);
+        if let Some(bands) = workload.bands() {
+            let all = 0..bands.workload.units();
+            flops = bands.workload.cost(&all).flops * tasks as f64;
+        }
+        for number in 0..tasks {
+            let task = workload.task(number, &ids);
+            subtasks += task.count();
+            let costs = (0..task.count()).map(|subtask| task.cost(subtask).flops);
+            flops += costs.sum::<f64>();
+        }
+        let parameters = TasksParameters {
+            size,
+            tasks,
+            subtasks,
+            flops,
+        };
+        Self::new(workload.name(), Parameters::Tasks(parameters))
     }
 
     /// A user's kernel, of a file, with its steps.

@@ -26,6 +26,11 @@ pub struct FftWorkload {
 }
 
 impl FftWorkload {
+    /// Lines of a subtask on one machine by itself.
+    pub fn lines_alone(rows: u64, columns: u64) -> u64 {
+        rows.max(columns).div_ceil(8)
+    }
+
     fn extent(&self) -> Extent {
         Extent {
             rows: self.rows,

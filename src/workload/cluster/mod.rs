@@ -13,6 +13,7 @@ pub mod graph;
 mod kernel;
 mod lu;
 mod matmul;
+mod memory;
 mod placement;
 pub mod program;
 mod samples;
@@ -32,6 +33,7 @@ pub use generated::{generated, generated_as};
 pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::{LuWorkload, panel_width};
 pub use matmul::MatmulWorkload;
+pub use memory::of_memory;
 pub use placement::Placement;
 pub use sort::{SortAlone, SortSamples, SortWorkload, order};
 

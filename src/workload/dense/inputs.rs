@@ -1,13 +1,14 @@
-//! The given matrices: generated, or read from files.
+//! The given matrices: generated, or of files or arrays.
 
 use std::sync::{Arc, OnceLock};
 
 use super::Operation;
+use crate::cluster::space::Block;
 use crate::codelet::Element;
 use crate::graph::Contents;
-use crate::matrix::npy::{NpyError, NpyMatrix};
 use crate::parallel;
 use crate::random::uniform;
+use crate::workload::cluster::{Fill, FillError};
 use crate::workload::task_set::{Matrix, Tile};
 
 /// Numbers of a tile that one thread makes at a time: 0.2 ms of work or more.
@@ -22,14 +23,13 @@ const PIECE: usize = 1 << 16;
 /// positive definite, and its factor depends on all updates. A diagonal that exceeds the sum
 /// of each row would make it definite, too, but the updates would vanish beside it, and no
 /// check would find one that is missing.
-#[derive(Debug)]
 pub struct Inputs {
     operation: Operation,
     seed: u64,
-    a: Option<NpyMatrix>,
-    b: Option<NpyMatrix>,
+    a: Option<Fill>,
+    b: Option<Fill>,
     /// The first error of reading.
-    error: OnceLock<NpyError>,
+    error: OnceLock<FillError>,
 }
 
 impl Inputs {
@@ -44,8 +44,9 @@ impl Inputs {
         }
     }
 
-    /// Matrices in files: A, and B for a product. They have the operation's sizes.
-    pub fn files(operation: Operation, a: NpyMatrix, b: Option<NpyMatrix>) -> Self {
+    /// Matrices of the user's: A, and B for a product. They have the operation's sizes, and
+    /// elements as its precision stores them.
+    pub fn given(operation: Operation, a: Fill, b: Option<Fill>) -> Self {
         Self {
             a: Some(a),
             b,
@@ -53,7 +54,7 @@ impl Inputs {
         }
     }
 
-    /// The contents of a tile. If its file cannot be read, it becomes zeros, and
+    /// The contents of a tile. If it cannot be read, it becomes zeros, and
     /// [`Inputs::error`] says so.
     pub(super) fn contents(self: &Arc<Self>, tile: &Tile, element: Element) -> Contents {
         let (inputs, tile) = (Arc::clone(self), tile.clone());
@@ -61,19 +62,20 @@ impl Inputs {
     }
 
     /// Why a matrix could not be read, if so.
-    pub fn error(&self) -> Option<&NpyError> {
+    pub fn error(&self) -> Option<&FillError> {
         self.error.get()
     }
 
     fn fill(&self, tile: &Tile, element: Element, to: &mut [u8]) {
-        let file = match tile.matrix {
+        let given = match tile.matrix {
             Matrix::A => &self.a,
             _ => &self.b,
         };
-        let Some(file) = file else {
+        let Some(given) = given else {
             return self.generate(tile, element, to);
         };
-        if let Err(error) = file.read(tile.rows.clone(), tile.columns.clone(), to) {
+        let block = Block::new(tile.rows.clone(), tile.columns.clone());
+        if let Err(error) = given(&block, to) {
             to.fill(0);
             // Later errors have the same cause.
             let _ = self.error.set(error);

@@ -94,6 +94,16 @@ pub enum Order {
     Random,
 }
 
+impl Order {
+    /// `natural` or `random`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Natural => "natural",
+            Self::Random => "random",
+        }
+    }
+}
+
 /// What the tasks compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Body {

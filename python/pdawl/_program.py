@@ -1,0 +1,64 @@
+"""What the program `pdawl` does for Python: training cost models, and predicting with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from . import _pdawl
+from ._run import _frame
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Report(dict):
+    """A report, as the program prints it with `--format json` (docs/report.md)."""
+
+    def frame(self, member: str, index: str | None = None) -> pandas.DataFrame:
+        """A member that is a list, as a table."""
+        return _frame(self[member], index)
+
+
+def train(machine: str | None = None, *, workload: str = "stencil", **options: Any) -> Report:
+    """Profiles a machine, this one or a simulated one, and trains its cost model. Options are
+    those of `pdawl train`: `train("k40", budget="1m", plots="charts")`."""
+    given = {"machine": machine, "workload": workload, **options}
+    return _run(["train"], given)
+
+
+def predict(workload: str, *, machine: str | None = None, **options: Any) -> Report:
+    """How long a workload takes by strategy, by a machine's cost model. Options are those of
+    `pdawl predict`: `predict("stencil", size=20000, machine="k40").frame("predictions")`."""
+    return _run(["predict", workload], {"machine": machine, **options})
+
+
+def _run(command: list[str], options: dict[str, Any]) -> Report:
+    program = os.environ.get("PDAWL") or shutil.which("pdawl")
+    if program is None:
+        raise _pdawl.Error(
+            f"pdawl.{command[0]} runs the program pdawl, which is not on the PATH; `make install "
+            "PREFIX=~/.local` in a clone installs it, or $PDAWL names it"
+        )
+    line = [program, *command, "--format", "json"]
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            line.append(option)
+        elif value is not None and value is not False:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            line.extend([option, ",".join(str(one) for one in values)])
+    # Ctrl-C reaches the program, too; it ends cleanly and keeps what was measured.
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        try:
+            printed, said = ran.communicate()
+        except KeyboardInterrupt:
+            ran.communicate()
+            raise
+    if ran.returncode == 0:
+        return Report(json.loads(printed))
+    why = said.strip() or f"{program} ended with status {ran.returncode}"
+    raise ValueError(why) if ran.returncode == 2 else _pdawl.Error(why)

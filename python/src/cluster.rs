@@ -1,0 +1,162 @@
+//! The nodes that a launcher has started.
+
+use numpy::PyArray1;
+use pdawl::engine::cluster::ClusterOptions;
+use pdawl::session::{Computed, Error, NodeRun, Nodes};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::arrays::{self, Answer, Matrix, answer};
+use crate::errors::exception;
+use crate::worker::Worker;
+
+/// This process as a node, on a thread of its own.
+#[pyclass(frozen)]
+pub struct Cluster {
+    worker: Worker<Nodes>,
+    rank: usize,
+    size: usize,
+}
+
+#[pymethods]
+impl Cluster {
+    #[new]
+    #[pyo3(signature = (devices, wire, spread, threads))]
+    fn new(
+        py: Python<'_>,
+        devices: Option<&str>,
+        wire: Option<std::path::PathBuf>,
+        spread: Option<&str>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+        let devices = devices.map(str::parse).transpose();
+        let spread = spread.map(str::parse).transpose();
+        let options = ClusterOptions {
+            devices: devices
+                .map_err(|error: pdawl::runtime::select::SelectionError| wrong(&error))?,
+            spread: spread
+                .map_err(|error: pdawl::spread::SpreadNameError| wrong(&error))?
+                .unwrap_or_default(),
+            wire,
+            ..ClusterOptions::default()
+        };
+        let worker = Worker::open(py, move || {
+            let nodes = match threads {
+                Some(threads) => Nodes::in_threads(threads, options)?,
+                None => Nodes::join(options)?,
+            };
+            let stop = nodes.stop();
+            Ok((nodes, stop))
+        })?;
+        let (rank, size) = worker.call(py, |nodes| (nodes.rank(), nodes.size()))?;
+        Ok(Self { worker, rank, size })
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn matmul(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        b: &Bound<'_, PyAny>,
+        tile: Option<u32>,
+        verify: bool,
+    ) -> PyResult<Option<Answer>> {
+        let (Matrix::F32(a), Matrix::F32(b)) = (Matrix::of(a)?, Matrix::of(b)?) else {
+            return Err(PyValueError::new_err(
+                "products over nodes are of float32: astype(numpy.float32) makes it",
+            ));
+        };
+        let computed = self.run(py, |nodes| run(nodes.matmul(&a, &b), tile, verify))?;
+        Ok(computed.map(|Computed { result, run }| answer(py, result.into_elements(), run)))
+    }
+
+    /// The factors and the exchanges of rows.
+    fn lu(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        tile: Option<u32>,
+        verify: bool,
+    ) -> PyResult<Option<(Answer, Py<PyArray1<i32>>)>> {
+        let pivots = |pivots| PyArray1::from_vec(py, pivots).unbind();
+        Ok(match Matrix::of(a)? {
+            Matrix::F32(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
+                |Computed { result, run }| {
+                    (
+                        answer(py, result.lu.into_elements(), run),
+                        pivots(result.pivots),
+                    )
+                },
+            ),
+            Matrix::F64(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
+                |Computed { result, run }| {
+                    (
+                        answer(py, result.lu.into_elements(), run),
+                        pivots(result.pivots),
+                    )
+                },
+            ),
+        })
+    }
+
+    fn fft2(
+        &self,
+        py: Python<'_>,
+        a: &Bound<'_, PyAny>,
+        tile: Option<u32>,
+        verify: bool,
+    ) -> PyResult<Option<Answer>> {
+        let a = arrays::complex(a)?;
+        let computed = self.run(py, |nodes| run(nodes.fft2(&a), tile, verify))?;
+        Ok(computed.map(|Computed { result, run }| arrays::complex_answer(py, result, run)))
+    }
+
+    fn sort(
+        &self,
+        py: Python<'_>,
+        numbers: &Bound<'_, PyAny>,
+        tile: Option<u32>,
+        verify: bool,
+    ) -> PyResult<Option<Answer>> {
+        let numbers = arrays::vector(numbers)?;
+        let computed = self.run(py, |nodes| run(nodes.sort(numbers), tile, verify))?;
+        Ok(computed.map(|Computed { result, run }| answer(py, result, run)))
+    }
+}
+
+/// Runs an operation as asked.
+fn run<R>(
+    mut run: NodeRun<'_, R>,
+    tile: Option<u32>,
+    verify: bool,
+) -> Result<Option<Computed<R>>, Error> {
+    if let Some(tile) = tile {
+        run = run.tile(tile);
+    }
+    match verify {
+        true => run.verify().run(),
+        false => run.run(),
+    }
+}
+
+impl Cluster {
+    fn run<'a, R: Send + 'a>(
+        &self,
+        py: Python<'_>,
+        job: impl FnOnce(&mut Nodes) -> Result<R, Error> + Send + 'a,
+    ) -> PyResult<R> {
+        self.worker
+            .call(py, job)?
+            .map_err(|error| exception(&error))
+    }
+}

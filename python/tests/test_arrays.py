@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+import scipy.linalg
+
+import pdawl
+
+RANDOM = np.random.default_rng(1)
+
+
+def random(shape, dtype):
+    return (2 * RANDOM.random(shape) - 1).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("tile", [None, 17])
+def test_products_and_factors_are_right(session, dtype, tile):
+    a, b = random((70, 45), dtype), random((45, 33), dtype)
+    near = {"rtol": 0, "atol": 2e-5 if dtype == "float32" else 1e-13}
+    c = session.matmul(a, b, tile=tile, verify=True)
+    assert c.array.dtype == dtype and c.is_right
+    np.testing.assert_allclose(c, a.astype("f8") @ b, **near)
+
+    square = random((60, 60), dtype)
+    definite = square @ square.T + 60 * np.eye(60, dtype=dtype)
+    lower = session.cholesky(np.tril(definite), tile=tile)
+    np.testing.assert_allclose(lower, np.linalg.cholesky(definite.astype("f8")), **near)
+
+    factors = session.lu(square, tile=tile)
+    x = scipy.linalg.lu_solve((factors.lu, factors.pivots), square @ np.ones(60, dtype))
+    np.testing.assert_allclose(x, 1, rtol=0, atol=1e-2 if dtype == "float32" else 1e-9)
+    assert factors.pivots.dtype == np.int32 and factors.is_right is None
+
+
+def test_transforms_and_sorts_are_right(session):
+    a = (random((24, 50), "f4") + 1j * random((24, 50), "f4")).astype("c8")
+    found = session.fft2(a)
+    assert found.array.dtype == np.complex64
+    np.testing.assert_allclose(found, np.fft.fft2(a.astype("c16")), rtol=0, atol=1e-3)
+    numbers = random(100_001, "f4")
+    np.testing.assert_array_equal(session.sort(numbers), np.sort(numbers))
+
+
+def test_this_machine_computes_without_a_session():
+    a = random((20, 20), "f4")
+    np.testing.assert_allclose(pdawl.matmul(a, a), a @ a, atol=1e-5)
+    np.testing.assert_array_equal(pdawl.sort(a.ravel()), np.sort(a.ravel()))
+
+
+def test_a_run_comes_with_an_array():
+    session = pdawl.simulate("v100x4", gpu_memory=1 << 20)
+    c = session.matmul(random((300, 300), "f4"), random((300, 300), "f4"), tile=64, traced=True)
+    assert list(c.devices.index) == [device["name"] for device in session.devices]
+    assert c.report["details"]["gpu_memory_bytes"] == 1 << 20
+    assert "<iframe" in c._repr_html_() and "matmul" in repr(c)
+    assert np.asarray(c) is c.array and np.asarray(c, "f8").dtype == "f8"
+
+
+def test_wrong_arrays_are_named(session):
+    a = np.ones((3, 4))
+    for call, error, text in [
+        (lambda: session.matmul(a, a), ValueError, "as many columns of a"),
+        (lambda: session.matmul(a, np.ones((4, 3), "f4")), TypeError, "astype"),
+        (lambda: session.matmul(a, np.ones((4, 3), "i4")), TypeError, "float32 or float64"),
+        (lambda: session.matmul(a, np.ones(4)), ValueError, "rows and columns"),
+        (lambda: session.matmul(a, np.ones((4, 0))), ValueError, "rows and columns"),
+        (lambda: session.matmul(a.T, a), ValueError, "ascontiguousarray"),
+        (lambda: session.matmul(a, a.T.copy(), policy="best"), ValueError, "best"),
+        (lambda: session.matmul(a, a.T.copy(), tile=0), ValueError, "at least 1 row"),
+        (lambda: session.matmul(a, a.T.copy(), size=3), TypeError, "there is no option size"),
+        (lambda: session.cholesky(a), ValueError, "square"),
+        (lambda: session.cholesky(-np.eye(3)), ValueError, "not positive definite"),
+        (lambda: session.lu(np.zeros((3, 3))), pdawl.Error, "singular"),
+        (lambda: session.fft2(a), TypeError, "complex64"),
+        (lambda: session.sort(np.ones(3)), TypeError, "float32"),
+        (lambda: session.sort(np.ones(0, "f4")), ValueError, "at least one"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+    np.testing.assert_allclose(session.matmul(a, a.T.copy()), a @ a.T)
+
+
+@pytest.mark.parametrize("name", ["matmul2d", "matmul3d", "cholesky", "sparse", "random"])
+def test_task_sets_run_under_a_policy_of_python(name):
+    class Fifo(pdawl.Policy):
+        def next(self, device, now):
+            return self.waiting.pop(0) if self.waiting else None
+
+    session = pdawl.simulate("v100x2")
+    run = session.task_set(name, 20, Fifo())
+    assert run.policy_seconds > 0 and run.seconds > 0
+    assert session.task_set(name, 20, "darts+luf", gpu_memory=500 << 20).policy_seconds is None
+
+
+def test_wrong_task_sets_are_named():
+    with pytest.raises(ValueError, match="matmul2d"):
+        pdawl.simulate("k40").task_set("matmul", 4)
+    with pytest.raises(ValueError, match="simulated"):
+        pdawl.Session("host:1").task_set("matmul2d", 4)

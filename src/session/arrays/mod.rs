@@ -1,0 +1,19 @@
+//! Operations on dense matrices and vectors: products, factorisations, transforms and sorts.
+//!
+//! * A [`DenseMatrix`] is what they take and return, and [`ArrayRun`] an operation that is
+//!   about to run.
+//! * `tiled` runs a product or a Cholesky factorisation as tasks on tiles, and `spaces` an LU
+//!   factorisation, a transform or a sort as tasks over spaces. [`Nodes`] runs the operations
+//!   over the nodes of a cluster.
+
+mod matrix;
+mod nodes;
+mod run;
+mod spaces;
+mod tiled;
+
+pub use matrix::{Complex, DenseMatrix};
+pub use nodes::{NodeRun, Nodes};
+pub use run::{ArrayRun, Computed};
+pub use spaces::Factors;
+pub use tiled::KnownTasks;

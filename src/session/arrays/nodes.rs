@@ -1,0 +1,236 @@
+//! Operations over the nodes of a cluster.
+
+use std::sync::{Arc, OnceLock};
+
+use bytemuck::Pod;
+
+use super::spaces::{Place, SpacesJob, stopped};
+use super::{Complex, DenseMatrix, Factors};
+use crate::engine::cluster::{Cluster, ClusterError, ClusterOptions, Job};
+use crate::machine::Host;
+use crate::matrix::Shared;
+use crate::report::run::nodes::{Asked, report};
+use crate::report::{Context, Machine, Workload};
+use crate::session::{Computed, Error, Number, Run, Stop};
+use crate::spread::NamedSpread;
+use crate::workload::cluster::ClusterWorkload;
+
+/// The processes that a launcher such as `mpirun` has started together.
+///
+/// All call the same operations with the same arrays in the same order (SPMD, as with mpi4py).
+/// The first gets the results.
+pub struct Nodes {
+    cluster: Cluster,
+    spread: NamedSpread,
+    stop: Stop,
+}
+
+/// An operation over nodes that is about to run.
+pub struct NodeRun<'a, R> {
+    nodes: &'a mut Nodes,
+    job: Result<SpacesJob, Error>,
+    tile: Option<u32>,
+    verify: bool,
+    take: Box<dyn FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a>,
+}
+
+impl Nodes {
+    /// Joins the others. A process that was started by itself is the only node.
+    ///
+    /// # Errors
+    /// A wire that does not join, other programs, lost nodes, and devices that cannot be opened.
+    pub fn join(options: ClusterOptions) -> Result<Self, Error> {
+        Self::of(options, Cluster::join_with)
+    }
+
+    /// So many nodes that are threads of this process, for trying a program.
+    ///
+    /// # Errors
+    /// No nodes, and devices that cannot be opened.
+    pub fn in_threads(nodes: usize, options: ClusterOptions) -> Result<Self, Error> {
+        Self::of(options, |options| Cluster::in_threads(nodes, options))
+    }
+
+    fn of(
+        options: ClusterOptions,
+        join: impl FnOnce(ClusterOptions) -> Result<Cluster, ClusterError>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            spread: options.spread,
+            stop: Stop::of(Arc::clone(&options.stop)),
+            cluster: join(options)?,
+        })
+    }
+
+    /// Ends the present run on all nodes when it is set; they can run nothing more then.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// The number of this node, from 0.
+    pub fn rank(&self) -> usize {
+        self.cluster.rank()
+    }
+
+    /// How many nodes there are.
+    pub fn size(&self) -> usize {
+        self.cluster.size()
+    }
+
+    /// The product `C = A B` of matrices of singles.
+    pub fn matmul<'a>(
+        &'a mut self,
+        a: &DenseMatrix<f32>,
+        b: &DenseMatrix<f32>,
+    ) -> NodeRun<'a, DenseMatrix<f32>> {
+        let job = SpacesJob::product(a, b);
+        let (rows, columns) = (a.rows(), b.columns());
+        self.operation(job, move |spaces| matrix(rows, columns, spaces.first()))
+    }
+
+    /// The factors of a square matrix, with partial pivoting.
+    pub fn lu<'a, T: Number>(&'a mut self, matrix_of: &DenseMatrix<T>) -> NodeRun<'a, Factors<T>> {
+        let job = SpacesJob::lu(matrix_of);
+        let rows = matrix_of.rows();
+        self.operation(job, move |spaces| {
+            let pivots = spaces
+                .get(1)
+                .map(|bytes| bytemuck::pod_collect_to_vec(bytes));
+            Ok(Factors {
+                lu: matrix(rows, rows, spaces.first())?,
+                pivots: pivots.unwrap_or_default(),
+            })
+        })
+    }
+
+    /// The Fourier transform of a matrix along its rows and columns, without a factor.
+    pub fn fft2<'a>(
+        &'a mut self,
+        matrix_of: &DenseMatrix<Complex>,
+    ) -> NodeRun<'a, DenseMatrix<Complex>> {
+        let job = SpacesJob::fft2(matrix_of);
+        let (rows, columns) = (matrix_of.rows(), matrix_of.columns());
+        self.operation(job, move |spaces| matrix(rows, columns, spaces.first()))
+    }
+
+    /// The numbers in ascending order.
+    pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> NodeRun<'_, Vec<f32>> {
+        let job = SpacesJob::sort(numbers.into());
+        self.operation(job, |spaces| {
+            let sorted = spaces
+                .first()
+                .map(|bytes| bytemuck::pod_collect_to_vec(bytes));
+            Ok(sorted.unwrap_or_default())
+        })
+    }
+
+    fn operation<'a, R>(
+        &'a mut self,
+        job: Result<SpacesJob, Error>,
+        take: impl FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a,
+    ) -> NodeRun<'a, R> {
+        NodeRun {
+            nodes: self,
+            job,
+            tile: None,
+            verify: false,
+            take: Box::new(take),
+        }
+    }
+
+    /// Waits until all nodes have come to this point, and leaves the cluster.
+    ///
+    /// # Errors
+    /// The loss of the first node.
+    pub fn leave(self) -> Result<(), Error> {
+        Ok(self.cluster.leave()?)
+    }
+}
+
+fn matrix<T: Pod + Send + Sync>(
+    rows: u32,
+    columns: u32,
+    bytes: Option<&Vec<u8>>,
+) -> Result<DenseMatrix<T>, Error> {
+    let elements: Vec<T> = bytes.map_or_else(Vec::new, |bytes| bytemuck::pod_collect_to_vec(bytes));
+    DenseMatrix::new(rows, columns, elements)
+}
+
+impl<R> NodeRun<'_, R> {
+    /// Blocks of so many rows and columns; by default those that suit the nodes.
+    pub fn tile(self, rows: u32) -> Self {
+        Self {
+            tile: Some(rows),
+            ..self
+        }
+    }
+
+    /// Compares the result with a reference.
+    pub fn verify(self) -> Self {
+        Self {
+            verify: true,
+            ..self
+        }
+    }
+
+    /// Runs it. The first node gets the result with a report, the others `None`.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, a matrix that has no such factors, lost nodes, and
+    /// [`ClusterOptions::stop`]. The nodes can run nothing more then.
+    pub fn run(self) -> Result<Option<Computed<R>>, Error> {
+        let Self {
+            nodes,
+            job,
+            tile,
+            verify,
+            take,
+        } = self;
+        let job = Arc::new(job?);
+        if tile == Some(0) {
+            let why = "a block has at least 1 row, and 0 are asked for";
+            return Err(Error::Arguments(why.to_owned()));
+        }
+        let made = Arc::clone(&job);
+        let ran: Arc<OnceLock<Arc<dyn ClusterWorkload>>> = Arc::default();
+        let running = Arc::clone(&ran);
+        let (outcome, brought) = (nodes.cluster)
+            .run_job(&Job {
+                name: job.size.clone(),
+                outputs: job.outputs.clone(),
+                verify,
+                make: Arc::new(move |fit| match made.make(Place::Nodes(fit), tile) {
+                    Ok((workload, tile)) => {
+                        let workload: Arc<dyn ClusterWorkload> = Arc::from(workload);
+                        // Nodes in threads make the same one.
+                        let _ = running.set(Arc::clone(&workload));
+                        Ok((workload, tile))
+                    }
+                    Err(Error::Cluster(error)) => Err(error),
+                    Err(error) => Err(ClusterError::Refused(error.to_string())),
+                }),
+            })
+            .map_err(stopped)?;
+        let (Some(outcome), Some(workload)) = (outcome, ran.get()) else {
+            return Ok(None);
+        };
+        let name = outcome.nodes.first().map(|node| node.name.clone());
+        let devices = nodes.cluster.devices().to_vec();
+        let notes = outcome.nodes.iter().flat_map(|node| node.notes.clone());
+        let context = Context {
+            workload: Workload::of_tasks(&**workload, job.size.clone(), outcome.tasks),
+            machine: Machine::real(name.unwrap_or_default(), Host::detect(), devices),
+            policy: nodes.spread.to_string(),
+            notes: notes.collect(),
+        };
+        let run = Run::new(
+            report(&outcome, context, Asked::default()),
+            Default::default(),
+        );
+        let spaces = brought.into_iter().map(|(_, bytes)| bytes).collect();
+        Ok(Some(Computed {
+            result: take(spaces)?,
+            run,
+        }))
+    }
+}

@@ -1,0 +1,103 @@
+//! An operation that is about to run.
+
+use crate::policy::NamedPolicy;
+use crate::session::{Error, Run, Session};
+
+/// How an operation runs.
+pub struct ArrayOptions {
+    pub policy: NamedPolicy,
+    /// Rows and columns of a tile; by default those that suit the devices.
+    pub tile: Option<u32>,
+    /// The most bytes of each GPU's memory.
+    pub gpu_memory: Option<u64>,
+    pub verify: bool,
+    pub traced: bool,
+}
+
+/// An operation on arrays that is about to run.
+pub struct ArrayRun<'a, R> {
+    session: &'a mut Session,
+    operation: Box<Operation<'a, R>>,
+    policy: Option<String>,
+    options: ArrayOptions,
+}
+
+type Operation<'a, R> = dyn FnOnce(&mut Session, &ArrayOptions) -> Result<Computed<R>, Error> + 'a;
+
+/// What an operation has computed, and the report of its run.
+#[derive(Clone, Debug)]
+pub struct Computed<R> {
+    pub result: R,
+    pub run: Run,
+}
+
+impl<'a, R> ArrayRun<'a, R> {
+    pub(super) fn new(
+        session: &'a mut Session,
+        operation: impl FnOnce(&mut Session, &ArrayOptions) -> Result<Computed<R>, Error> + 'a,
+    ) -> Self {
+        let options = ArrayOptions {
+            policy: NamedPolicy::LOCALITY,
+            tile: None,
+            gpu_memory: session.gpu_memory,
+            verify: false,
+            traced: false,
+        };
+        Self {
+            session,
+            operation: Box::new(operation),
+            policy: None,
+            options,
+        }
+    }
+
+    /// The policy of this name, as in `pdawl run matmul --policy`; `locality` unless it is said.
+    pub fn policy(self, name: &str) -> Self {
+        Self {
+            policy: Some(name.to_owned()),
+            ..self
+        }
+    }
+
+    /// Tiles of so many rows and columns; a transform's subtasks have so many lines. By default
+    /// those that suit the devices.
+    pub fn tile(mut self, rows: u32) -> Self {
+        self.options.tile = Some(rows);
+        self
+    }
+
+    /// At most so many bytes of each GPU's memory.
+    pub fn gpu_memory(mut self, bytes: u64) -> Self {
+        self.options.gpu_memory = Some(bytes);
+        self
+    }
+
+    /// Compares the result with a reference; a wrong one says so in the report.
+    pub fn verify(mut self) -> Self {
+        self.options.verify = true;
+        self
+    }
+
+    /// Keeps the times of every command.
+    pub fn traced(mut self) -> Self {
+        self.options.traced = true;
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments, a matrix that has no such factors, when memory does
+    /// not suffice, when all devices are lost, and [`Error::Stopped`].
+    pub fn run(mut self) -> Result<Computed<R>, Error> {
+        if let Some(name) = &self.policy {
+            self.options.policy = name.parse()?;
+        }
+        if self.options.tile == Some(0) {
+            return Err(Error::Arguments(
+                "a tile has at least 1 row, and 0 are asked for".to_owned(),
+            ));
+        }
+        (self.operation)(self.session, &self.options)
+    }
+}

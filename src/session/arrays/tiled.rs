@@ -1,0 +1,205 @@
+//! Products and Cholesky factorisations, as tasks on tiles in host memory.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::matrix::precision;
+use super::run::{ArrayOptions, Computed};
+use super::spaces::check_product;
+use super::{ArrayRun, DenseMatrix};
+use crate::codelet::ProductPrecision;
+use crate::engine::graph::Control;
+use crate::experiment::dense::Finished;
+use crate::experiment::tasks::{
+    KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
+};
+use crate::report::Workload;
+use crate::report::run::dense::{Measured, report};
+use crate::report::run::graph::lost;
+use crate::session::{Error, Number, Run, Session};
+use crate::verify::product::Verification;
+use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
+use crate::workload::task_set::{Order, TiledGraph};
+
+/// The tasks of an operation that was run last, with what was measured of them: the next
+/// operation of the same sizes does not measure it again.
+pub struct KnownTasks {
+    task: DenseTask,
+    seconds: KernelSeconds,
+}
+
+impl Session {
+    /// The product `C = A B` of dense matrices on all devices, of which none needs to hold a
+    /// whole matrix.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), pdawl::session::Error> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let a = DenseMatrix::new(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let b = DenseMatrix::new(3, 1, vec![1.0, 0.0, -1.0])?;
+    /// let c = session.matmul(&a, &b).run()?.result;
+    /// assert_eq!(c.elements(), [-2.0, -2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn matmul<'a, T: Number>(
+        &'a mut self,
+        a: &'a DenseMatrix<T>,
+        b: &'a DenseMatrix<T>,
+    ) -> ArrayRun<'a, DenseMatrix<T>> {
+        ArrayRun::new(self, move |session, options| {
+            check_product(a, b)?;
+            let operation = Operation::Product {
+                rows: a.rows(),
+                columns: b.columns(),
+                depth: a.columns(),
+            };
+            let inputs = Inputs::given(operation, a.fill(), Some(b.fill()));
+            session.tiled(operation, precision(a).into(), inputs, options)
+        })
+    }
+
+    /// The factor `L` of a symmetric positive definite matrix `A = L L^T` on all devices, of
+    /// which none needs to hold a whole matrix. Only the lower triangle of A is read; L has
+    /// zeros above its diagonal.
+    pub fn cholesky<'a, T: Number>(
+        &'a mut self,
+        a: &'a DenseMatrix<T>,
+    ) -> ArrayRun<'a, DenseMatrix<T>> {
+        ArrayRun::new(self, move |session, options| {
+            let operation = Operation::Factorisation { rows: a.square()? };
+            let inputs = Inputs::given(operation, a.fill(), None);
+            session.tiled(operation, precision(a).into(), inputs, options)
+        })
+    }
+
+    fn tiled<T: Number>(
+        &mut self,
+        operation: Operation,
+        precision: ProductPrecision,
+        inputs: Inputs,
+        options: &ArrayOptions,
+    ) -> Result<Computed<DenseMatrix<T>>, Error> {
+        let began = Instant::now();
+        let task = DenseTask {
+            operation,
+            tile: self.tile(&operation, precision, options),
+            precision,
+            order: Order::Natural,
+            seed: 0,
+        };
+        let tile = task.tile;
+        self.check_memory(
+            operation.matrix_bytes(tile, precision),
+            "the tiles of the matrices",
+        )?;
+        let tiled = task.tiled(&Arc::new(inputs))?;
+        let seconds = self.seconds(&task)?;
+        let experiment = TaskExperiment::new(Arc::new(tiled.graph.clone()));
+        let runtime = self.devices.runtime.as_mut();
+        let mut open = experiment.open(runtime, &seconds, options.gpu_memory)?;
+        let setup_seconds = began.elapsed().as_secs_f64();
+        let ran = self.run_tasks(&task, &tiled, &mut open, options);
+        open.release(self.devices.runtime.as_mut());
+        let (last, verification, elements) = ran?;
+        self.known_tasks = Some(KnownTasks { task, seconds });
+        let mut context = self.context(Workload::of_dense(&task, experiment.tasks(), Vec::new()));
+        context.policy = options.policy.to_string();
+        let outcome = &last.outcome;
+        let measured = Measured {
+            window: None,
+            gpu_memory_bytes: options.gpu_memory,
+            setup_seconds,
+            runs: vec![outcome.seconds],
+            lost: outcome.losses.iter().map(|of| lost(outcome, of)).collect(),
+        };
+        let verification = verification.as_ref();
+        let report = report(&last, &tiled.graph, context, measured, verification);
+        let (rows, columns) = operation.result_size();
+        Ok(Computed {
+            result: DenseMatrix::new(rows, columns, elements)?,
+            run: Run::new(report, last.outcome.trace),
+        })
+    }
+
+    /// The length of tiles: as asked, or one that suits the devices.
+    fn tile(
+        &self,
+        operation: &Operation,
+        precision: ProductPrecision,
+        options: &ArrayOptions,
+    ) -> u32 {
+        let most = options.gpu_memory.unwrap_or(u64::MAX);
+        let own = self.devices().iter();
+        let own = own.filter(|device| !device.shares_host_memory);
+        let own = own.map(|device| device.memory.min(most)).min();
+        let suits = || tile_size::choose(operation, precision, self.devices().len(), own);
+        let tile = options.tile.unwrap_or_else(suits);
+        tile.min(operation.longest())
+    }
+
+    /// The seconds of tasks of every kind, measured unless the last operation had the same
+    /// tasks. The simulator or the devices are then ready for a run.
+    fn seconds(&mut self, task: &DenseTask) -> Result<KernelSeconds, Error> {
+        let known = self.known_tasks.take().filter(|known| known.task == *task);
+        if let Some(known) = known {
+            self.runtime()?;
+            return Ok(known.seconds);
+        }
+        let few = Arc::new(sample(&task.set()).graph()?);
+        let stop = self.stop.clone();
+        let seconds = KernelSeconds::measure(self.runtime()?, &few, &stop.0)?;
+        self.devices.begin()?;
+        Ok(seconds)
+    }
+
+    /// Runs the tasks, and takes the result.
+    fn run_tasks<T: Number>(
+        &mut self,
+        task: &DenseTask,
+        tiled: &TiledGraph,
+        open: &mut OpenTasks,
+        options: &ArrayOptions,
+    ) -> Result<(TaskRun, Option<Verification>, Vec<T>), Error> {
+        let stop = self.stop.clone();
+        let runtime = self.devices.runtime.as_mut();
+        let choice = PolicyChoice {
+            policy: options.policy,
+            window: None,
+            seed: 0,
+        };
+        let mut control = Control {
+            stop: &stop.0,
+            progress: &mut |_, _| {},
+        };
+        let run = open.run(runtime, &choice, options.traced, &mut control)?;
+        if run.outcome.interrupted {
+            return Err(Error::Stopped);
+        }
+        let mut finished = Finished {
+            task,
+            tiled,
+            prepared: open.prepared(),
+            runtime,
+        };
+        if let Some(row) = finished.bad_pivot()? {
+            return Err(Error::Arguments(format!(
+                "the matrix is not positive definite: the pivot of row {row} (counted from 0) is \
+                 not positive; give a positive definite one, or f64 instead of f32"
+            )));
+        }
+        let verification = match options.verify {
+            true => Some(finished.verify(&stop.0)?.ok_or(Error::Stopped)?),
+            false => None,
+        };
+        let (rows, columns) = task.operation.result_size();
+        let mut elements = vec![T::zeroed(); rows as usize * columns as usize];
+        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
+        let written: io::Result<()> = finished.write_rows(&mut rest);
+        written.map_err(Error::Result)?;
+        Ok((run, verification, elements))
+    }
+}
