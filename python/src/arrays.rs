@@ -13,14 +13,14 @@ use crate::errors::exception;
 use crate::run::Run;
 
 /// Elements that stay in NumPy's array, which the owner keeps.
-pub fn shared<T, A>(elements: NonNull<[T]>, array: &Bound<'_, A>) -> Shared<T> {
+pub fn shared<T: 'static, A: 'static>(elements: NonNull<[T]>, array: &Bound<'_, A>) -> Shared<T> {
     let owner: Py<A> = array.clone().unbind();
     // SAFETY: the array keeps its memory while it lives, and is not resized while others refer
     // to it. That nobody writes it is what the package asks of its users.
     unsafe { Shared::new(elements, Arc::new(owner)) }
 }
 
-fn elements<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> PyResult<NonNull<[T]>> {
+fn elements<T: numpy::Element + 'static>(array: &Bound<'_, PyArrayDyn<T>>) -> PyResult<NonNull<[T]>> {
     let array = array.try_readonly()?;
     Ok(NonNull::from(array.as_slice()?))
 }

@@ -43,7 +43,7 @@ impl Matrix {
 }
 
 /// An array's elements, and the array as their owner.
-fn elements<T: numpy::Element>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {
+fn elements<T: numpy::Element + 'static>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {
     let elements = {
         let array = array.try_readonly()?;
         NonNull::from(array.as_slice()?)
