@@ -15,7 +15,7 @@
 
 #define SUM_OF(z, n, at)                            \
     for (uint summand = 0; summand < n; summand++)  \
-        value += value_of(z[at + summand * apart]);
+        value += value_of(z[at + summand * distance]);
 
 // FIRST(at) declares `value` as the sum of element `at` of all, and AGAIN(at) declares it once
 // more: y keeps sums of singles, and would round others.
@@ -47,7 +47,7 @@ static inline float sum_of_group(float value, uint lane, __local float *scratch)
 
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
 void add_norm(__global const stored *restrict x, __global stored *restrict y,
-              uint width, float least, ulong apart Z_PARAMETERS)
+              uint width, float least, ulong distance Z_PARAMETERS)
 {
     __local float sum_scratch[LANES];
     __local float square_scratch[LANES];

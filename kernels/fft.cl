@@ -17,10 +17,10 @@
     barrier(CLK_LOCAL_MEM_FENCE);                                 \
     for (uint e = 0; e < EACH; e++) {                             \
         const uint j = item + e * ITEMS;                          \
-        const uint k = j & (apart - 1);                           \
+        const uint k = j & (span - 1);                           \
         const uint next = 2 * (j - k) + k;                        \
         line[next] = a[e].part;                                   \
-        line[next + apart] = b[e].part;                           \
+        line[next + span] = b[e].part;                           \
     }                                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                 \
     for (uint e = 0; e < EACH; e++) {                             \
@@ -51,11 +51,11 @@ void fft(__global const float2 *x, __global float2 *y, ulong x_first, uint x_str
         b[e] = from[(j + LENGTH / 2) * from_step];
     }
 
-    for (uint apart = 1; apart < LENGTH; apart *= 2) {
+    for (uint span = 1; span < LENGTH; span *= 2) {
         for (uint e = 0; e < EACH; e++) {
-            const uint k = (item + e * ITEMS) & (apart - 1);
+            const uint k = (item + e * ITEMS) & (span - 1);
             float cosine;
-            const float sine = sincos(-M_PI_F * (float)k / (float)apart, &cosine);
+            const float sine = sincos(-M_PI_F * (float)k / (float)span, &cosine);
             const float2 turned =
                 (float2)(b[e].x * cosine - b[e].y * sine, b[e].x * sine + b[e].y * cosine);
             b[e] = a[e] - turned;

@@ -108,7 +108,7 @@ void exchange_together(__global real *b, __global const uint *pivots, uint count
 
 #define COLUMN ((uint)get_global_id(1))
 
-// What is told of a column, in scratch, which has room for two columns: the best pivot of each
+// What is known of a column, in scratch, which has room for two columns: the best pivot of each
 // group's ROWS rows by its size, its place, and its row's numbers in the strip; and the
 // numbers of the row of the diagonal.
 #define GROUPS ((m + ROWS - 1) / ROWS)
@@ -125,14 +125,14 @@ void find_best(__local real *sizes, __local uint *places)
 {
     const uint item = get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint apart = ITEMS / 2; apart > 0; apart /= 2) {
-        if (item < apart) {
-            const real other = sizes[item + apart], own = sizes[item];
+    for (uint span = ITEMS / 2; span > 0; span /= 2) {
+        if (item < span) {
+            const real other = sizes[item + span], own = sizes[item];
             const bool better = BETTER(other, own)
-                || (other == own && places[item + apart] < places[item]);
+                || (other == own && places[item + span] < places[item]);
             if (better) {
                 sizes[item] = other;
-                places[item] = places[item + apart];
+                places[item] = places[item + span];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -28,9 +28,9 @@ static inline REAL sum_of_group(REAL value, uint lane, __local REAL *scratch)
 {
     scratch[lane] = value;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint apart = LANES / 2; apart > 0; apart /= 2) {
-        if (lane < apart)
-            scratch[lane] += scratch[lane + apart];
+    for (uint span = LANES / 2; span > 0; span /= 2) {
+        if (lane < span)
+            scratch[lane] += scratch[lane + span];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return scratch[0];

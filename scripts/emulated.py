@@ -50,7 +50,7 @@ class Done:
     printed: float
     ended: float
     # What happened meanwhile returned.
-    told: Any
+    meanwhile: Any
 
 
 class Program:
@@ -114,8 +114,8 @@ class Nodes:
         options = (["--on", ",".join(map(str, on))] if on else []) + (["--recover"] if recover else [])
         for node in on or range(self.count):
             worker(node).unlink(missing_ok=True)
-        told = []
-        beside = threading.Thread(target=lambda: told.append(meanwhile()), daemon=True)
+        returned = []
+        beside = threading.Thread(target=lambda: returned.append(meanwhile()), daemon=True)
         with tempfile.TemporaryFile("w+") as errors:
             command = [SCRIPT, "run", *options, *self.program.command(line)]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -140,7 +140,7 @@ class Nodes:
         report = json.loads(text) if text.startswith("{") else None
         if report is None and not recover:
             sys.exit(f"{' '.join(line)} fails:\n{said[-2000:]}")
-        return Done(report, said, printed, ended, told[0] if told else None)
+        return Done(report, said, printed, ended, returned[0] if returned else None)
 
     def run_other(self, command, environment=None):
         """What another program prints that runs on all nodes, one process each."""

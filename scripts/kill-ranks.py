@@ -122,11 +122,11 @@ def judge(ended, out, err):
     verdict = right(out)
     if verdict is False:
         return "a wrong result"
-    told = [line for line in err.splitlines() if line.startswith("pdawl:")]
-    if verdict is None and not told:
+    messages = [line for line in err.splitlines() if line.startswith("pdawl:")]
+    if verdict is None and not messages:
         return "no result, and nobody says why"
-    if verdict and any("start the run again" in line or "was lost before it had written" in line for line in told):
-        excluded = [line for line in told if "takes it for lost" not in line and "takes rank" not in line]
+    if verdict and any("start the run again" in line or "was lost before it had written" in line for line in messages):
+        excluded = [line for line in messages if "takes it for lost" not in line and "takes rank" not in line]
         if excluded:
             return "a right result, and another rank says that there is none: " + excluded[0]
     return None

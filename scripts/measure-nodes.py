@@ -94,7 +94,7 @@ def speeds_of(nodes, case, arguments):
                 continue
             computed = FALL_AT * expected * arguments.share
             done = nodes.run(line, meanwhile=lambda: fall(nodes, computed))
-            runs.append((policy, run, done, done.told - (done.printed - done.report["seconds"])))
+            runs.append((policy, run, done, done.meanwhile - (done.printed - done.report["seconds"])))
             nodes.slow(NODES - 1, 1)
     both = zip(before, rates(nodes, size))
     own = [statistics.mean(two) for two in both]
@@ -128,9 +128,9 @@ def losses(arguments):
             begun = time.time()
             done = nodes.run(line, meanwhile=lambda: kill(nodes, rank, moment * arguments.share), recover=True)
             if rank == 0:
-                told = [part for part in done.errors.splitlines() if "node 0" in part]
-                seconds = done.ended - done.told if done.told else ""
-                rows.append((seed, rank, moment, seconds, "", told[0] if told else "nothing is told"))
+                reported = [part for part in done.errors.splitlines() if "node 0" in part]
+                seconds = done.ended - done.meanwhile if done.meanwhile else ""
+                rows.append((seed, rank, moment, seconds, "", reported[0] if reported else "nothing is told"))
             else:
                 rows.append((seed, rank, moment, *survived(done, own, rank)))
             print(*rows[-1], f"{time.time() - begun:.1f} s in all", sep="\t", flush=True)

@@ -38,7 +38,7 @@ pub(crate) struct FileStore {
 
 /// A file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum StoredFile {
     /// The path of a user's file.
     File(PathBuf),
     /// The text of a shipped file.
@@ -121,7 +121,7 @@ impl FileStore {
     ///
     /// # Errors
     /// A text that cannot be a name, and an unknown name.
-    pub fn find(&self, name: &str) -> Result<Found, StoreError> {
+    pub fn find(&self, name: &str) -> Result<StoredFile, StoreError> {
         check_name(self.kind.what, name)?;
         self.get(name).ok_or_else(|| StoreError::Unknown {
             what: self.kind.what,
@@ -133,14 +133,14 @@ impl FileStore {
     }
 
     /// The file of this name, if there is one.
-    pub fn get(&self, name: &str) -> Option<Found> {
+    pub fn get(&self, name: &str) -> Option<StoredFile> {
         if let Ok(path) = self.path(name)
             && path.exists()
         {
-            return Some(Found::File(path));
+            return Some(StoredFile::File(path));
         }
         let shipped = self.kind.shipped.iter().find(|(each, _)| *each == name)?;
-        Some(Found::Shipped(shipped.1))
+        Some(StoredFile::Shipped(shipped.1))
     }
 
     /// The path of the user's file of this name, whether it exists or not.
@@ -249,7 +249,7 @@ mod tests {
     fn a_users_file_hides_a_shipped_one() {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::at(&NOTES, folder.path().join("deep"));
-        assert_eq!(store.get("first"), Some(Found::Shipped("one")));
+        assert_eq!(store.get("first"), Some(StoredFile::Shipped("one")));
         let error = store.find("third").unwrap_err().to_string();
         assert!(error.starts_with("no note is called `third`; known are first, second. Write one"));
 
@@ -258,7 +258,7 @@ mod tests {
         std::fs::write(store.path("third").unwrap(), "mine").unwrap();
         std::fs::write(folder.path().join("deep/.hidden.txt"), "").unwrap();
         std::fs::write(folder.path().join("deep/other.md"), "").unwrap();
-        assert_eq!(store.find("first").unwrap(), Found::File(path));
+        assert_eq!(store.find("first").unwrap(), StoredFile::File(path));
         assert_eq!(store.names(), ["first", "second", "third"]);
     }
 

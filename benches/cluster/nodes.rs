@@ -31,8 +31,8 @@ struct Driven {
 
 /// Seconds for which the calling thread has had a core.
 fn own_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = told.split(' ').next().and_then(|of| of.parse::<u64>().ok());
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|of| of.parse::<u64>().ok());
     nanos.unwrap_or(0) as f64 * 1e-9
 }
 

@@ -1,7 +1,7 @@
 //! The tasks that are simulated: what they read, write and cost.
 
 use pdawl::cluster::NodeId;
-use pdawl::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
+use pdawl::cluster::space::{Block, Extent, SpaceBlock, SpaceId, Spaces};
 use pdawl::cluster::task::Task;
 use pdawl::codelet::Cost;
 
@@ -59,7 +59,7 @@ impl Task for Convolution {
         self.across() * self.image.1.rows.div_ceil(self.block)
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let block = self.block(subtask);
         let (space, extent) = self.image;
         let half = self.filter / 2;
@@ -70,12 +70,12 @@ impl Task for Convolution {
             wide(block.rows, extent.rows),
             wide(block.columns, extent.columns),
         );
-        vec![Part { space, block }]
+        vec![SpaceBlock { space, block }]
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (space, block) = (self.result, self.block(subtask));
-        vec![Part { space, block }]
+        vec![SpaceBlock { space, block }]
     }
 
     fn cost(&self, subtask: u64) -> Cost {
@@ -102,9 +102,9 @@ impl Product {
         (subtask / across, subtask % across)
     }
 
-    fn cell(&self, space: usize, row: u64, column: u64) -> Part {
+    fn cell(&self, space: usize, row: u64, column: u64) -> SpaceBlock {
         let range = |number: u64| number * self.block..(number + 1) * self.block;
-        Part {
+        SpaceBlock {
             space: self.spaces[space],
             block: Block::new(range(row), range(column)),
         }
@@ -120,7 +120,7 @@ impl Task for Product {
         (self.side / self.block).pow(2)
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (row, column) = self.place(subtask);
         let blocks = 0..self.side / self.block;
         let left = blocks.clone().map(|k| self.cell(0, row, k));
@@ -128,7 +128,7 @@ impl Task for Product {
             .collect()
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (row, column) = self.place(subtask);
         vec![self.cell(2, row, column)]
     }
@@ -163,9 +163,9 @@ impl Equal {
         (spaces, ids)
     }
 
-    fn part(&self, space: usize, subtask: u64) -> Vec<Part> {
+    fn part(&self, space: usize, subtask: u64) -> Vec<SpaceBlock> {
         let (space, block) = (self.spaces[space], Block::new(0..1, subtask..subtask + 1));
-        vec![Part { space, block }]
+        vec![SpaceBlock { space, block }]
     }
 }
 
@@ -178,11 +178,11 @@ impl Task for Equal {
         self.count
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         self.part(0, subtask)
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         self.part(1, subtask)
     }
 

@@ -143,9 +143,9 @@ impl Argument {
     }
 
     /// The only place that has it, if there is one.
-    pub fn home(&self) -> Option<usize> {
+    pub fn only_place(&self) -> Option<usize> {
         match self {
-            Self::Mem(mem) => mem.home,
+            Self::Mem(mem) => mem.only_place,
             _ => None,
         }
     }

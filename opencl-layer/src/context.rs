@@ -58,7 +58,7 @@ pub struct Context {
     pub variants: Variants,
     /// Buffers that show their bytes in the program's memory.
     pub viewed: Handles,
-    /// Told when the context is gone.
+    /// Notified when the context is gone.
     ending: Ending,
 }
 

@@ -1,4 +1,4 @@
-//! What a program wants to be told when one of its objects is gone.
+//! What a program wants reported when one of its objects is gone.
 //!
 //! A memory object is gone when every driver has ended the commands that use it. Each
 //! driver's object therefore keeps the list of callbacks alive until its driver says that
@@ -33,7 +33,7 @@ impl Ending {
         wanted.push((function, data as usize));
     }
 
-    /// Whether anybody wants to be told.
+    /// Whether anybody wants a report.
     pub fn is_wanted(&self) -> bool {
         !self.wanted.lock().is_empty()
     }

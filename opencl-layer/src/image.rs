@@ -68,14 +68,14 @@ unsafe fn create(
         CL_INVALID_HOST_PTR => Ok(()),
         code => Err(code),
     })?;
-    let home = context.image_place().ok_or(CL_INVALID_OPERATION)?;
+    let only_place = context.image_place().ok_or(CL_INVALID_OPERATION)?;
     if let Some(buffer) = &buffer {
         if buffer.context != context || buffer.kind != CL_MEM_OBJECT_BUFFER {
             return Err(CL_INVALID_IMAGE_DESCRIPTOR);
         }
-        description.buffer = buffer.at(home)?;
+        description.buffer = buffer.at(only_place)?;
     }
-    let domain = context.domain(home);
+    let domain = context.domain(only_place);
     let native = driver_object!(
         domain.table,
         clCreateImage(domain.context, flags, format, &raw const description, host)
@@ -107,7 +107,7 @@ unsafe fn create(
         flags,
         size,
         host,
-        (kind, image, home),
+        (kind, image, only_place),
         native,
         buffer,
     );
@@ -212,14 +212,14 @@ pub unsafe extern "C" fn get_supported_image_formats(
         if !images.contains(&kind) || (entries == 0 && !formats.is_null()) {
             return Err(CL_INVALID_VALUE);
         }
-        let Some(home) = context.image_place() else {
+        let Some(only_place) = context.image_place() else {
             if !count.is_null() {
                 // SAFETY: OpenCL's promise about the count.
                 unsafe { *count = 0 };
             }
             return Ok(());
         };
-        let domain = context.domain(home);
+        let domain = context.domain(only_place);
         check(driver!(
             domain.table,
             clGetSupportedImageFormats(domain.context, flags, kind, entries, formats, count)
@@ -237,14 +237,14 @@ pub unsafe extern "C" fn get_image_info(
 ) -> cl_int {
     status(|| {
         let mem = Ref::<Mem>::of(handle)?;
-        let home = mem.home.ok_or(CL_INVALID_MEM_OBJECT)?;
+        let only_place = mem.only_place.ok_or(CL_INVALID_MEM_OBJECT)?;
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
         if what == CL_IMAGE_BUFFER {
             let buffer = mem.parent.as_ref().map(|(buffer, _)| buffer.handle());
             return answer.value(buffer.unwrap_or(std::ptr::null_mut()));
         }
-        let (table, native) = (mem.context.domain(home).table, mem.at(home)?);
+        let (table, native) = (mem.context.domain(only_place).table, mem.at(only_place)?);
         answer.pass(|size, value, needed| {
             driver!(table, clGetImageInfo(native, what, size, value, needed))
         })

@@ -127,7 +127,7 @@ pub unsafe extern "C" fn enqueue_map_image(
             address: shown.address,
             range: 0..image.size,
             writes,
-            place: image.home,
+            place: image.only_place,
         });
         Ok(shown.address as *mut c_void)
     };

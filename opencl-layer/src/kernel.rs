@@ -16,7 +16,7 @@ use crate::form::Form;
 use crate::handle::{Ref, kind};
 use crate::lane::Lane;
 use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
-use crate::program::{Apart, Program};
+use crate::program::{Program, SeparateGroups};
 use crate::records::Records;
 use crate::shape::Shape;
 use crate::status::{Fallible, check, driver, driver_object};
@@ -43,8 +43,8 @@ pub struct Kernel {
     /// The shapes of launches on some devices, whatever a launch says.
     shapes: Mutex<Vec<(cl_device_id, Shape)>, SHAPES>,
     natives: Mutex<Vec<Native>, KERNEL>,
-    /// What its text tells of running its groups apart; read when it is first wanted.
-    apart: OnceLock<Arc<Apart>>,
+    /// What its text tells of running its groups separately; read when it is first wanted.
+    separate_groups: OnceLock<Arc<SeparateGroups>>,
 }
 
 kind!(Kernel, CL_INVALID_KERNEL);
@@ -89,7 +89,7 @@ impl Kernel {
             args: Mutex::default(),
             shapes: Mutex::default(),
             natives: Mutex::default(),
-            apart: OnceLock::new(),
+            separate_groups: OnceLock::new(),
             program,
         };
         let places = 0..kernel.program.context.places.len();
@@ -151,10 +151,10 @@ impl Kernel {
         self.waits
     }
 
-    /// What its text tells of running its groups apart.
-    pub fn apart(&self) -> &Apart {
-        let read = || self.program.apart(&self.name, self.count);
-        self.apart.get_or_init(read)
+    /// What its text tells of running its groups separately.
+    pub fn separate_groups(&self) -> &SeparateGroups {
+        let read = || self.program.separate_groups(&self.name, self.count);
+        self.separate_groups.get_or_init(read)
     }
 
     /// Whether the kernel may write through an argument.
@@ -428,8 +428,8 @@ pub unsafe extern "C" fn set_kernel_arg(
         }
         // SAFETY: OpenCL's promise about the value.
         let argument = unsafe { Argument::new(kernel.takes[index as usize], size, value)? };
-        let place = match argument.home() {
-            Some(home) => home,
+        let place = match argument.only_place() {
+            Some(place) => place,
             None => kernel.any_place()?,
         };
         let domain = kernel.program.context.places[place].domain;

@@ -41,21 +41,21 @@ pub fn write(
     lane.queue = own.late.get(domain, own.real.id)?;
     let user = UserEvent::new(domain.table, domain.context)?;
     let end = Native::of_user(&user, lane.domain)?;
-    let (told, waited) = (Arc::clone(&end), before.to_vec());
+    let (failed, waited) = (Arc::clone(&end), before.to_vec());
     when_all_ended(before, move || {
         writes().run(move || {
             while_alive(|| match write.enqueue(&lane, &waited) {
                 Ok(native) => {
                     let finish = move |code: cl_int| {
                         if code < 0 {
-                            told.fail(code);
+                            failed.fail(code);
                         }
                         user.complete();
                     };
                     native.then(finish);
                 }
                 Err(code) => {
-                    told.fail(code);
+                    failed.fail(code);
                     user.complete();
                 }
             });

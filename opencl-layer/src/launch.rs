@@ -13,7 +13,7 @@ use crate::handle::Ref;
 use crate::kernel::{Kernel, Set};
 use crate::lane::{Lane, Waits};
 use crate::queue::Queue;
-use crate::records::{Entry, KernelRecord};
+use crate::records::{DivisionRecord, KernelRecord};
 use crate::shape::Shape;
 use crate::status::{Fallible, check, driver};
 
@@ -26,7 +26,7 @@ pub struct Launch {
     pub arguments: Vec<Set>,
     pub shape: Shape,
     pub record: OnceLock<Arc<KernelRecord>>,
-    pub division: OnceLock<Arc<Entry>>,
+    pub division: OnceLock<Arc<DivisionRecord>>,
     /// Why it is not divided, beside its kernel's text.
     pub refusal: OnceLock<Option<Cow<'static, str>>>,
 }
@@ -84,8 +84,8 @@ impl Launch {
 
     /// Whether it reads what it may write.
     pub fn iterates(&self) -> bool {
-        let apart = self.kernel.apart();
-        self.writes().any(|index| apart.reads[index])
+        let separate_groups = self.kernel.separate_groups();
+        self.writes().any(|index| separate_groups.reads[index])
     }
 
     /// Whether a place's driver has built its program.
@@ -100,7 +100,7 @@ impl Launch {
     }
 
     /// The place of a queue's kernels, if it can run this one, else one that can.
-    pub fn home(&self, queue: &Queue, place: usize) -> usize {
+    pub fn default_place(&self, queue: &Queue, place: usize) -> usize {
         match self.can_run_at(place) {
             true => place,
             false => self.able(queue).next().unwrap_or(place),
@@ -110,7 +110,7 @@ impl Launch {
     /// About how often such a launch was in this process and before, at the present speed of
     /// a queue's place.
     pub fn launches_before(&self, queue: &Queue, place: usize) -> f64 {
-        let device = &queue.context.places[self.home(queue, place)].profile;
+        let device = &queue.context.places[self.default_place(queue, place)].profile;
         let seconds = self.record().seconds(device);
         seconds.map_or(0.0, |seconds| self.record().spent() / seconds)
     }

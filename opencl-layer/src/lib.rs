@@ -46,7 +46,7 @@
 //! | `ARGUMENTS` | A kernel's arguments. | 10 |
 //! | `SHAPES` | The shapes of a kernel's launches by device. | 11 |
 //! | `PROGRAM` | The drivers' programs of a program. | 12 |
-//! | `APART` | What a program's text tells of its kernels. | 13 |
+//! | `SEPARATE_GROUPS` | What a program's text tells of its kernels. | 13 |
 //! | `COPIES` | The copies of a memory object. | 14 |
 //! | `VIEW` | The commands that wrote a buffer in the program's memory. | 15 |
 //! | `MAPS` | The mapped ranges of a memory object. | 16 |

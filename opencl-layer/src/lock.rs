@@ -32,7 +32,7 @@ ranks! {
     ARGUMENTS = 10,
     SHAPES = 11,
     PROGRAM = 12,
-    APART = 13,
+    SEPARATE_GROUPS = 13,
     COPIES = 14,
     VIEW = 15,
     MAPS = 16,

@@ -37,7 +37,7 @@ pub struct Mem {
     copies: Mutex<Copies, COPIES>,
     /// For an image: what it has more, and the only place that has it.
     pub image: Option<Image>,
-    pub home: Option<usize>,
+    pub only_place: Option<usize>,
     /// For a buffer in the program's memory that shows its bytes there.
     pub view: Option<HostView>,
     pub maps: Mutex<Vec<Mapped>, MAPS>,
@@ -131,7 +131,7 @@ impl Mem {
             parent: None,
             copies: Mutex::new(copies),
             image: None,
-            home: None,
+            only_place: None,
             view: None,
             maps: Mutex::default(),
             ending: Arc::default(),
@@ -158,7 +158,7 @@ impl Mem {
                 merging: Vec::new(),
             }),
             image: None,
-            home: None,
+            only_place: None,
             view: None,
             maps: Mutex::default(),
             ending: Arc::default(),
@@ -171,7 +171,7 @@ impl Mem {
         flags: cl_mem_flags,
         size: usize,
         host: *mut c_void,
-        (kind, image, home): (cl_mem_object_type, Image, usize),
+        (kind, image, only_place): (cl_mem_object_type, Image, usize),
         native: cl_mem,
         buffer: Option<Ref<Self>>,
     ) -> Self {
@@ -182,8 +182,8 @@ impl Mem {
             arriving: Vec::new(),
             merging: Vec::new(),
         };
-        copies.mems[home] = Some(native);
-        copies.regions.written(0..size as u64, home);
+        copies.mems[only_place] = Some(native);
+        copies.regions.written(0..size as u64, only_place);
         Self {
             context,
             kind,
@@ -196,7 +196,7 @@ impl Mem {
             parent: buffer.map(|buffer| (buffer, 0)),
             copies: Mutex::new(copies),
             image: Some(image),
-            home: Some(home),
+            only_place: Some(only_place),
             view: None,
             maps: Mutex::default(),
             ending: Arc::default(),

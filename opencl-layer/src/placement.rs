@@ -8,6 +8,6 @@ use crate::command::Command;
 impl Command {
     /// The only place that can run it, if there is one.
     pub fn fixed_place(&self) -> Option<usize> {
-        self.uses.iter().find_map(|used| used.mem.home)
+        self.uses.iter().find_map(|used| used.mem.only_place)
     }
 }

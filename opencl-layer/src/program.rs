@@ -22,8 +22,8 @@ pub mod compile;
 pub mod info;
 mod text;
 
-pub use text::Apart;
 use text::Facts;
+pub use text::SeparateGroups;
 
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
 

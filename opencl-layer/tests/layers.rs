@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use imports::Sources;
-use parts::Part;
+use parts::ArchitecturePart;
 
 const NAME: &str = "pdawl_opencl";
 
@@ -24,7 +24,7 @@ fn modules_use_only_those_below_them() {
     let page = fs::read_to_string(root).expect("src/lib.rs can be read");
     let lines = page.lines().filter_map(|line| line.strip_prefix("//! "));
     let parts = parts::parts(&lines.collect::<Vec<_>>().join("\n"), "module");
-    let module = |part: &Part| {
+    let module = |part: &ArchitecturePart| {
         let path = [NAME].into_iter().chain(part.name.split('/'));
         Some(path.map(str::to_owned).collect())
     };

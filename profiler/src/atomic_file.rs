@@ -54,7 +54,9 @@ impl AtomicFile {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let folder = folder(&place);
-        let file = builder.tempfile_in(folder).map_err(|e| told(folder, e))?;
+        let file = builder
+            .tempfile_in(folder)
+            .map_err(|e| explained(folder, e))?;
         Ok(Self { file, place })
     }
 
@@ -108,7 +110,7 @@ impl AtomicFile {
 
 /// Why no file can be made in a folder, without the name that the file has as
 /// long as it is beside its place.
-fn told(folder: &Path, error: io::Error) -> io::Error {
+fn explained(folder: &Path, error: io::Error) -> io::Error {
     let why = match error.kind() {
         // Some folders, such as /proc, have no room for files.
         io::ErrorKind::NotFound if folder.is_dir() => "no file can be created in that folder",

@@ -219,17 +219,17 @@ fn a_prior_that_is_right_but_for_a_factor_needs_no_more() {
 #[test]
 fn it_stops_when_asked_to() {
     let stop = AtomicBool::new(false);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut progress = |done, all| {
-        told.push((done, all));
+        reported.push((done, all));
         if done == 2 {
             stop.store(true, Ordering::Relaxed);
         }
     };
     let result = train(&profile(0.02, 1), &recipe(), &mut progress, &stop);
     assert_eq!(result, Err(TrainError::Interrupted));
-    assert_eq!(told[0].0, 0);
-    assert_eq!(told[0].1, 4 * 12);
+    assert_eq!(reported[0].0, 0);
+    assert_eq!(reported[0].1, 4 * 12);
     let result = train(&profile(0.02, 1), &recipe(), &mut |_, _| {}, &stop);
     assert_eq!(result, Err(TrainError::Interrupted));
 }

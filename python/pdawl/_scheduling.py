@@ -34,7 +34,7 @@ class Policy:
         """A task has ended."""
 
     def lost(self, device: int) -> None:
-        """A device is lost. Ready tasks are told again."""
+        """A device is lost. Ready tasks are reported again."""
         self.waiting.clear()
 
 

@@ -154,7 +154,7 @@ impl Policy for PyPolicy {
         if !self.ready.remove(&given) {
             self.refuse(&format!(
                 "`next` gave task {given} to device {device}, and it is not ready; give each \
-                 task once, after `ready` has told it"
+                 task once, after `ready` has reported it"
             ));
             return None;
         }

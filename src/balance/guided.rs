@@ -33,7 +33,7 @@ pub struct Guided {
     devices: Vec<DeviceView>,
     alive: Vec<bool>,
     /// On held units, or on the pool for a device that computes on host memory.
-    home: Vec<Power>,
+    local: Vec<Power>,
     /// On pool units, of which packets consist.
     pool: Vec<Power>,
     held: Option<Vec<u64>>,
@@ -46,7 +46,7 @@ impl Guided {
             units: setup.units,
             devices: setup.devices.clone(),
             alive: vec![true; count],
-            home: vec![None; count],
+            local: vec![None; count],
             pool: vec![None; count],
             held: None,
         }
@@ -68,9 +68,9 @@ impl Guided {
 
     /// The units that each device should hold by its power.
     fn implied(&self) -> Vec<u64> {
-        let powers: Vec<f64> = (self.home.iter().zip(&self.alive))
-            .map(|(home, alive)| match alive {
-                true => home.unwrap_or_else(|| mean(&self.home)),
+        let powers: Vec<f64> = (self.local.iter().zip(&self.alive))
+            .map(|(local, alive)| match alive {
+                true => local.unwrap_or_else(|| mean(&self.local)),
                 false => 0.0,
             })
             .collect();
@@ -103,10 +103,10 @@ impl Balancer for Guided {
     fn probed(&mut self, probe: &Probe) {
         let power = Some(probe.units as f64 / probe.seconds);
         match probe.kind {
-            ProbeKind::Held => self.home[probe.device] = power,
+            ProbeKind::Held => self.local[probe.device] = power,
             ProbeKind::Streamed | ProbeKind::Beside => self.pool[probe.device] = power,
             ProbeKind::Alone => {
-                self.home[probe.device] = power;
+                self.local[probe.device] = power;
                 self.pool[probe.device] = power;
             }
         }
@@ -139,8 +139,8 @@ impl Balancer for Guided {
         for (d, did) in report.devices.iter().enumerate() {
             learn(&mut self.pool[d], did.pooled, did.pooled_busy);
             match self.devices[d].capacity {
-                Some(_) => learn(&mut self.home[d], did.held, did.held_busy),
-                None => self.home[d] = self.pool[d],
+                Some(_) => learn(&mut self.local[d], did.held, did.held_busy),
+                None => self.local[d] = self.pool[d],
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Load balancing: how many units of work each device computes.
 //!
-//! Each balancer is a pure state machine in a file of its own. It is told the
+//! Each balancer is a pure state machine in a file of its own. It learns the
 //! setup, what finished and when, and which device was lost; it answers which
 //! device computes what next. It reads no clock, takes no lock and calls no
 //! device. So the same code runs on real devices and in the simulator, and every

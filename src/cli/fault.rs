@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use pdawl::machine::Device;
-use pdawl::runtime::sim::{At, FAULT_SECONDS, SLOWDOWNS, What};
+use pdawl::runtime::sim::{At, FAULT_SECONDS, FaultEffect, SLOWDOWNS};
 use thiserror::Error;
 
 use super::failure::Failure;
@@ -13,7 +13,7 @@ use super::failure::Failure;
 pub struct FaultSpec {
     /// The device's name.
     pub device: String,
-    pub what: What,
+    pub what: FaultEffect,
     pub at: At,
 }
 
@@ -43,7 +43,7 @@ pub enum FaultError {
         "write DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP, \
          DEVICE:cores:N@STEP or DEVICE:fail:N@STEP"
     )]
-    What,
+    Action,
     #[error("`{0}` is not a valid number for `{1}`: {2}")]
     Number(String, &'static str, &'static str),
 }
@@ -55,17 +55,17 @@ impl FromStr for FaultSpec {
         let (fault, at) = text.rsplit_once('@').ok_or(FaultError::When)?;
         let at = when(at).ok_or(FaultError::When)?;
         // A device's name can contain a colon, so the text is read from its end.
-        let (rest, last) = fault.rsplit_once(':').ok_or(FaultError::What)?;
+        let (rest, last) = fault.rsplit_once(':').ok_or(FaultError::Action)?;
         let (device, what) = match last {
-            "lost" => (rest, What::Lost),
-            "back" => (rest, What::Restored),
+            "lost" => (rest, FaultEffect::Lost),
+            "back" => (rest, FaultEffect::Restored),
             number => {
-                let (device, action) = rest.rsplit_once(':').ok_or(FaultError::What)?;
+                let (device, action) = rest.rsplit_once(':').ok_or(FaultError::Action)?;
                 (device, with_number(action, number)?)
             }
         };
         if device.is_empty() {
-            return Err(FaultError::What);
+            return Err(FaultError::Action);
         }
         Ok(Self {
             device: device.to_owned(),
@@ -87,28 +87,28 @@ fn when(text: &str) -> Option<At> {
     }
 }
 
-fn with_number(action: &str, number: &str) -> Result<What, FaultError> {
+fn with_number(action: &str, number: &str) -> Result<FaultEffect, FaultError> {
     let wrong = |action, why| FaultError::Number(number.to_owned(), action, why);
     match action {
         "slow" => (number.parse().ok())
             .filter(|factor| SLOWDOWNS.contains(factor))
-            .map(What::Slowed)
+            .map(FaultEffect::Slowed)
             .ok_or(wrong(
                 "slow",
                 "give a factor from 0.001 to 1e6, 2 for half the speed",
             )),
         "cores" => (number.parse().ok())
             .filter(|cores| *cores > 0)
-            .map(What::Cores)
+            .map(FaultEffect::Cores)
             .ok_or(wrong("cores", "give the number of cores left, at least 1")),
         "fail" => (number.parse().ok())
             .filter(|commands| *commands > 0)
-            .map(What::FailNext)
+            .map(FaultEffect::FailNext)
             .ok_or(wrong(
                 "fail",
                 "give the number of commands that fail, at least 1",
             )),
-        _ => Err(FaultError::What),
+        _ => Err(FaultError::Action),
     }
 }
 
@@ -119,17 +119,37 @@ mod tests {
     #[test]
     fn faults() {
         for (text, device, what, at) in [
-            ("gpu0:slow:2@10", "gpu0", What::Slowed(2.0), At::Phase(10)),
-            ("gpu0:lost@0", "gpu0", What::Lost, At::Phase(0)),
-            ("gpu0:back@1.5s", "gpu0", What::Restored, At::Seconds(1.5)),
-            ("host:cores:4@10", "host", What::Cores(4), At::Phase(10)),
+            (
+                "gpu0:slow:2@10",
+                "gpu0",
+                FaultEffect::Slowed(2.0),
+                At::Phase(10),
+            ),
+            ("gpu0:lost@0", "gpu0", FaultEffect::Lost, At::Phase(0)),
+            (
+                "gpu0:back@1.5s",
+                "gpu0",
+                FaultEffect::Restored,
+                At::Seconds(1.5),
+            ),
+            (
+                "host:cores:4@10",
+                "host",
+                FaultEffect::Cores(4),
+                At::Phase(10),
+            ),
             (
                 "host:8:slow:1.5@3",
                 "host:8",
-                What::Slowed(1.5),
+                FaultEffect::Slowed(1.5),
                 At::Phase(3),
             ),
-            ("gpu1:fail:3@7", "gpu1", What::FailNext(3), At::Phase(7)),
+            (
+                "gpu1:fail:3@7",
+                "gpu1",
+                FaultEffect::FailNext(3),
+                At::Phase(7),
+            ),
         ] {
             let device = device.to_owned();
             assert_eq!(text.parse(), Ok(FaultSpec { device, what, at }), "{text}");
@@ -149,7 +169,7 @@ mod tests {
             assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::When), "{text}");
         }
         for text in ["lost@1", ":lost@1", "gpu0@1", "gpu0:gone:3@1", "slow:2@1"] {
-            assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::What), "{text}");
+            assert_eq!(text.parse::<FaultSpec>(), Err(FaultError::Action), "{text}");
         }
         for text in [
             "g:slow:0@1",

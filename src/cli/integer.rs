@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_the_range_are_read_and_others_told() {
+    fn numbers_of_the_range_are_read_and_others_reported() {
         let small = integer(2u8..=200);
         assert_eq!(small("2"), Ok(2));
         assert_eq!(small(" 200 "), Ok(200));

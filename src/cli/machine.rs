@@ -24,11 +24,11 @@ const LEAST_COPY: u64 = 1 << 20;
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: MachineCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum MachineCommand {
     /// Measure this machine's links and memory, and save the figures in a file
     #[command(after_help = "Example:\n  pdawl machine save mine")]
     Save {
@@ -76,14 +76,14 @@ pub fn copy_size(text: &str) -> Result<ByteSize, String> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let store = MachineStore::of_user();
     match &args.what {
-        What::Save {
+        MachineCommand::Save {
             name,
             force,
             copy_size,
             format,
         } => save(&store, name, *force, *copy_size, *format),
-        What::List { format } => list(&store, *format),
-        What::Show { name, format } => {
+        MachineCommand::List { format } => list(&store, *format),
+        MachineCommand::Show { name, format } => {
             let machine = machine_file(name)?;
             let toml = machine.to_toml().map_err(Failure::of)?;
             terminal::print_file(*format, &machine, &toml)
@@ -133,7 +133,7 @@ fn save(
 
 /// A machine in the list.
 #[derive(JsonSchema, Serialize)]
-pub struct Entry {
+pub struct MachineSummary {
     /// For `--machine`.
     name: String,
     /// A line about it.
@@ -147,14 +147,14 @@ pub struct Entry {
 /// The known machines.
 #[derive(JsonSchema, Serialize)]
 pub struct Listing {
-    machines: Vec<Entry>,
+    machines: Vec<MachineSummary>,
 }
 
 fn list(store: &MachineStore, format: Format) -> Result<(), Failure> {
     let machines = terminal::readable(store.names(), |name| store.find(name));
     let machines: Vec<MachineFile> = machines.into_iter().map(|(_, machine)| machine).collect();
     let text = list_text(&machines);
-    let entry = |machine: MachineFile| Entry {
+    let entry = |machine: MachineFile| MachineSummary {
         name: machine.name,
         title: machine.title,
         cores: machine.host.cores,

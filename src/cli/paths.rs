@@ -28,17 +28,17 @@ impl Paths {
 
     /// The inputs in the order of the command line, each by its length and a checksum of
     /// its first and last bytes: what nodes compare, which must all have the same files. A
-    /// file that cannot be read is told where it is opened.
+    /// file that cannot be read is reported where it is opened.
     pub fn fingerprints(&self) -> String {
         let inputs = self.read.iter().filter(|path| path.is_file());
-        let told = inputs.map(|path| {
+        let texts = inputs.map(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             match fingerprint(path) {
                 Ok((bytes, sum)) => format!(", {name} of {bytes} bytes ({sum:032x})"),
                 Err(_) => String::new(),
             }
         });
-        told.collect()
+        texts.collect()
     }
 
     /// Tries the path of an output.

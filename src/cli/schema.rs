@@ -42,12 +42,12 @@ pub struct Args {
 /// The schemas that there are. `pdawl schema NAME` prints one.
 #[derive(JsonSchema, Serialize)]
 struct Listing {
-    schemas: Vec<Entry>,
+    schemas: Vec<SchemaEntry>,
 }
 
 /// A schema.
 #[derive(JsonSchema, Serialize)]
-struct Entry {
+struct SchemaEntry {
     name: &'static str,
     /// The commands of `pdawl` that print such JSON, or what the file is.
     printed_by: &'static str,
@@ -95,7 +95,7 @@ impl Schematic for Listing {
     const SCHEMA: &'static str = "pdawl-schemas/1";
 }
 
-impl Entry {
+impl SchemaEntry {
     /// The schema of a report.
     fn of<T: Schematic>(printed_by: &'static str) -> Self {
         Self {
@@ -133,34 +133,36 @@ fn described<T: Schematic>(mut schema: Schema) -> Schema {
     schema
 }
 
-fn all() -> Vec<Entry> {
+fn all() -> Vec<SchemaEntry> {
     vec![
-        Entry::of::<Report>("run"),
-        Entry::of::<Bench>("bench stencil, bench spmv"),
-        Entry::of::<Trial>("bench codelet"),
-        Entry::of::<Experiments>("bench transformer"),
-        Entry::of::<TaskReport>("bench tasks"),
-        Entry::file::<ExecReport>(exec::FORMAT, "exec, on standard error or in --report"),
-        Entry::file::<KernelsFile<'_>>(kernels::FORMAT, "the file that exec keeps"),
-        Entry::of::<PredictionReport>("predict"),
-        Entry::of::<ScalingReport>("predict --cluster"),
-        Entry::of::<ProfileReport>("profile"),
-        Entry::of::<TrainingReport>("train"),
-        Entry::of::<ListReport>("model list"),
-        Entry::file::<ModelFile>(bundle::FORMAT, "model show: the model file"),
-        Entry::of::<CheckReport>("model check"),
-        Entry::of::<AdaptReport>("model adapt"),
-        Entry::of::<MatrixReport>("matrix stats, matrix generate"),
-        Entry::of::<SpecReport>("spec check"),
-        Entry::of::<infer::Report>("spec infer"),
-        Entry::of::<show::Report>("graph show"),
-        Entry::of::<devices::Listing>("devices"),
-        Entry::of::<machine::Listing>("machine list"),
-        Entry::file::<MachineFile>(file::FORMAT, "machine show: the machine file"),
-        Entry::of::<clusters::Listing>("cluster list"),
-        Entry::file::<ClusterFile>(cluster::FORMAT, "cluster show: the cluster file"),
-        Entry::of::<SavedReport<'_>>("machine save, cluster measure, model export, model import"),
-        Entry::of::<Listing>("schema"),
+        SchemaEntry::of::<Report>("run"),
+        SchemaEntry::of::<Bench>("bench stencil, bench spmv"),
+        SchemaEntry::of::<Trial>("bench codelet"),
+        SchemaEntry::of::<Experiments>("bench transformer"),
+        SchemaEntry::of::<TaskReport>("bench tasks"),
+        SchemaEntry::file::<ExecReport>(exec::FORMAT, "exec, on standard error or in --report"),
+        SchemaEntry::file::<KernelsFile<'_>>(kernels::FORMAT, "the file that exec keeps"),
+        SchemaEntry::of::<PredictionReport>("predict"),
+        SchemaEntry::of::<ScalingReport>("predict --cluster"),
+        SchemaEntry::of::<ProfileReport>("profile"),
+        SchemaEntry::of::<TrainingReport>("train"),
+        SchemaEntry::of::<ListReport>("model list"),
+        SchemaEntry::file::<ModelFile>(bundle::FORMAT, "model show: the model file"),
+        SchemaEntry::of::<CheckReport>("model check"),
+        SchemaEntry::of::<AdaptReport>("model adapt"),
+        SchemaEntry::of::<MatrixReport>("matrix stats, matrix generate"),
+        SchemaEntry::of::<SpecReport>("spec check"),
+        SchemaEntry::of::<infer::Report>("spec infer"),
+        SchemaEntry::of::<show::Report>("graph show"),
+        SchemaEntry::of::<devices::Listing>("devices"),
+        SchemaEntry::of::<machine::Listing>("machine list"),
+        SchemaEntry::file::<MachineFile>(file::FORMAT, "machine show: the machine file"),
+        SchemaEntry::of::<clusters::Listing>("cluster list"),
+        SchemaEntry::file::<ClusterFile>(cluster::FORMAT, "cluster show: the cluster file"),
+        SchemaEntry::of::<SavedReport<'_>>(
+            "machine save, cluster measure, model export, model import",
+        ),
+        SchemaEntry::of::<Listing>("schema"),
     ]
 }
 

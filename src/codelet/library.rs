@@ -124,7 +124,7 @@ pub struct Lines {
     pub first: u64,
     /// From one number of a line to the next, and from one line to the next.
     pub stride: u32,
-    pub apart: u32,
+    pub distance: u32,
 }
 
 /// A side of a product.
@@ -138,7 +138,7 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LibraryCall {
     /// `C = beta C + alpha A B`, or with B stored transposed `A B^T`, for `batch` triples of
-    /// matrices, `apart` numbers from one of each to the next. C is not read if beta is 0. A
+    /// matrices, `distance` numbers from one of each to the next. C is not read if beta is 0. A
     /// and B are stored as the precision's factors.
     Gemm {
         precision: ProductPrecision,
@@ -154,7 +154,7 @@ pub enum LibraryCall {
         b: Operand,
         c: Operand,
         batch: u32,
-        apart: [u64; 3],
+        distance: [u64; 3],
     },
     /// The lower triangle of `C = beta C + alpha A A^T`, A of `rows x depth`.
     Syrk {

@@ -130,7 +130,7 @@ fn sort(threads: usize, given: &[f32], sorted: &mut [f32]) {
         for one in of(number) {
             let at = &mut next[usize::from(buckets.of_leading[leading(one)])];
             // SAFETY: a piece has as many places in a bucket as it has numbers for it. They
-            // are apart from those of other pieces and buckets, and within the memory.
+            // are disjoint from those of other pieces and buckets, and within the memory.
             unsafe { to.at(*at).write(*one) };
             *at += 1;
         }
@@ -140,7 +140,7 @@ fn sort(threads: usize, given: &[f32], sorted: &mut [f32]) {
     let ranges: Vec<Range<usize>> = begins.iter().zip(ends).map(|(b, end)| *b..end).collect();
     for_each_piece(threads, ranges.len(), |number| {
         let range = &ranges[number];
-        // SAFETY: buckets are apart, within the memory, and all of their numbers are written.
+        // SAFETY: buckets are disjoint, within the memory, and all of their numbers are written.
         let bucket = unsafe { std::slice::from_raw_parts_mut(to.at(range.start), range.len()) };
         radsort::sort_by_key(bucket, key);
     });

@@ -192,7 +192,7 @@ impl Comparison {
     }
 
     /// Measures every configuration of a space, and the better ones again in later
-    /// rounds. `control.progress` is told the runs so far.
+    /// rounds. `control.progress` receives the runs so far.
     ///
     /// # Errors
     /// As [`Comparison::run`].

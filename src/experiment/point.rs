@@ -73,7 +73,7 @@ pub struct Point {
 
 impl Point {
     /// Measures a point. `None` if `stop` was set before any candidate ran;
-    /// otherwise it has the runs until then. `progress` is told each phase.
+    /// otherwise it has the runs until then. `progress` receives each phase.
     ///
     /// # Errors
     /// As [`Comparison::run`].

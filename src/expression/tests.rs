@@ -81,7 +81,7 @@ fn lists_come_in_all_the_forms_that_files_have() {
 }
 
 #[test]
-fn faults_are_told_with_their_place() {
+fn faults_are_reported_with_their_place() {
     let pairs = [("n", 4), ("z", 0)];
     for (text, part) in [
         ("n/z", "character 2: division by zero"),

@@ -48,8 +48,8 @@ mod tests {
                 7.0
             ]
         );
-        let apart = bottom_levels(&graph, seconds, |bytes| bytes as f64 / 8.0);
-        assert_eq!(apart[0], 20.0 + 4.0);
-        assert_eq!(apart[6], 7.0);
+        let with_transfers = bottom_levels(&graph, seconds, |bytes| bytes as f64 / 8.0);
+        assert_eq!(with_transfers[0], 20.0 + 4.0);
+        assert_eq!(with_transfers[6], 7.0);
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_from_its_first_to_its_last() {
+    fn a_cycle_is_reported_from_its_first_to_its_last() {
         assert_eq!(order(&[&[2], &[0], &[1], &[2]]), Err(vec![0, 1, 2, 0]));
         assert_eq!(order(&[&[1], &[1]]), Err(vec![1, 1]));
     }

@@ -7,7 +7,7 @@ use pdawl_profiler::atomic_file;
 
 use super::store::bounded_text;
 use super::{ClusterFile, MachineError};
-use crate::file_store::{FileStore, Found, StoreKind};
+use crate::file_store::{FileStore, StoreKind, StoredFile};
 
 static CLUSTERS: StoreKind = StoreKind {
     what: "cluster",
@@ -66,8 +66,8 @@ impl ClusterStore {
             return load(Path::new(name));
         }
         match self.files.find(name)? {
-            Found::File(path) => load(&path),
-            Found::Shipped(text) => {
+            StoredFile::File(path) => load(&path),
+            StoredFile::Shipped(text) => {
                 ClusterFile::parse(text, &format!("{} (shipped)", self.files.file(name)))
             }
         }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_the_remedy() {
+    fn what_is_not_there_is_reported_with_the_remedy() {
         let store = ClusterStore::at("/nonexistent");
         let error = store.find("five").unwrap_err().to_string();
         assert!(error.contains("known are four") && error.contains("cluster measure"));

@@ -8,7 +8,7 @@ use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::bounded;
 
 use super::{MachineError, MachineFile};
-use crate::file_store::{FileStore, Found, StoreKind};
+use crate::file_store::{FileStore, StoreKind, StoredFile};
 
 static MACHINES: StoreKind = StoreKind {
     what: "machine",
@@ -90,8 +90,8 @@ impl MachineStore {
     /// wrong.
     pub fn find(&self, name: &str) -> Result<MachineFile, MachineError> {
         match self.files.find(name)? {
-            Found::File(path) => load(&path),
-            Found::Shipped(text) => {
+            StoredFile::File(path) => load(&path),
+            StoredFile::Shipped(text) => {
                 MachineFile::parse(text, &format!("{} (shipped)", self.files.file(name)))
             }
         }

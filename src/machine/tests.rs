@@ -84,7 +84,7 @@ fn shipped_v100s_have_a_bus_and_links_between_every_two() {
 }
 
 #[test]
-fn a_wrong_file_is_told_by_file_key_and_remedy() {
+fn a_wrong_file_is_reported_by_file_key_and_remedy() {
     for (from, to, words) in [
         (
             "cores = 8\n",
@@ -181,7 +181,7 @@ fn a_wrong_file_is_told_by_file_key_and_remedy() {
 }
 
 #[test]
-fn a_wrong_direct_link_is_told_by_file_key_and_remedy() {
+fn a_wrong_direct_link_is_reported_by_file_key_and_remedy() {
     for (from, to, words) in [
         (
             r#"to = "gpu1""#,

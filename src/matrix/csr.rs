@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_is_told() {
+    fn what_is_no_matrix_is_reported() {
         use CsrError::{Column, Entries, Falling, First, Order, Starts, TooLarge};
         let check = |columns: u32, starts: &[u64], of: &[u32], values: usize| {
             let values = vec![1.0; values];

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::cache::{self, Found};
+use super::cache::{self, CacheLookup};
 use super::control::Control;
 use super::csr::{Csr, MOST};
 use super::error::{FileError, MatrixError};
@@ -109,9 +109,9 @@ impl MatrixSource {
         let cached = self.cache && is_lasting(path);
         if cached {
             match cache::load(path, self.memory, control)? {
-                Found::Matrix(csr) => return Ok(csr),
-                Found::Nothing => {}
-                Found::Damaged(why) => notes.push(format!(
+                CacheLookup::Matrix(csr) => return Ok(csr),
+                CacheLookup::Nothing => {}
+                CacheLookup::Damaged(why) => notes.push(format!(
                     "{} is not usable as a cache ({why}); the matrix is read from its text",
                     cache::path(path).display()
                 )),

@@ -7,7 +7,7 @@
 
 use pdawl_profiler::Fitted;
 use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual, Terms};
-use pdawl_profiler::bundle::{Adapted, Bundle, BundleError, Entry};
+use pdawl_profiler::bundle::{Adapted, Bundle, BundleError, CodeletModel};
 use pdawl_profiler::dataset::Provenance;
 use thiserror::Error;
 
@@ -68,7 +68,11 @@ pub enum AdaptationError {
 ///
 /// # Errors
 /// An input of the model that is not known of the machine.
-pub fn choose(entry: &Entry, probes: &[Probe], runs: usize) -> Result<Vec<usize>, AdaptationError> {
+pub fn choose(
+    entry: &CodeletModel,
+    probes: &[Probe],
+    runs: usize,
+) -> Result<Vec<usize>, AdaptationError> {
     let terms = Terms::of(&entry.fitted, &TERMS);
     let candidates = (probes.iter())
         .map(|probe| Ok(terms.values(&calibration(entry, probe, 0.0)?.terms)))
@@ -83,9 +87,9 @@ pub fn choose(entry: &Entry, probes: &[Probe], runs: usize) -> Result<Vec<usize>
 /// # Errors
 /// As [`choose`]; no runs, and impossible times.
 pub fn correct(
-    entry: &Entry,
+    entry: &CodeletModel,
     runs: &[(Probe, f64)],
-) -> Result<(Entry, Vec<Residual>), AdaptationError> {
+) -> Result<(CodeletModel, Vec<Residual>), AdaptationError> {
     let calibrations = (runs.iter())
         .map(|(probe, seconds)| calibration(entry, probe, *seconds))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
@@ -101,7 +105,7 @@ pub fn correct(
         codelet: entry.codelet.clone(),
         source,
     })?;
-    let entry = Entry {
+    let entry = CodeletModel {
         fitted: adapted.fitted,
         // Counters of another machine's cores explain nothing here.
         explaining: None,
@@ -129,7 +133,7 @@ pub struct Target<'a> {
 /// A foreign model or a machine that cannot be written as JSON.
 pub fn bundle(
     foreign: &Bundle,
-    entries: Vec<Entry>,
+    entries: Vec<CodeletModel>,
     runs: usize,
     target: Target,
 ) -> Result<Bundle, AdaptationError> {
@@ -152,7 +156,11 @@ pub fn bundle(
 }
 
 /// A run as an input of the correction.
-fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration, AdaptationError> {
+fn calibration(
+    entry: &CodeletModel,
+    probe: &Probe,
+    seconds: f64,
+) -> Result<Calibration, AdaptationError> {
     let mut facts = Facts::of(&probe.case, &probe.descriptors);
     let prior = facts.prior_seconds();
     let mut figure = |name: &str| {
@@ -178,7 +186,7 @@ fn calibration(entry: &Entry, probe: &Probe, seconds: f64) -> Result<Calibration
     })
 }
 
-fn noise(entry: &Entry) -> f64 {
+fn noise(entry: &CodeletModel) -> f64 {
     entry.fitted.spread.max(LEAST_NOISE)
 }
 

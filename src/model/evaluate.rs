@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pdawl_profiler::bundle::{Bundle, Entry, Range};
+use pdawl_profiler::bundle::{Bundle, CodeletModel, Range};
 use pdawl_profiler::train::Baseline;
 use pdawl_profiler::validate::Accuracy;
 use pdawl_profiler::{Fitted, Row, Sample, Table, median};
@@ -184,7 +184,12 @@ fn noise(runs: &[PredictedRun], medians: &[PredictedRun]) -> f64 {
 }
 
 /// Every run of a group, whose `table` has a row for each in the same order.
-fn runs(entry: &Entry, group: &SampleGroup, table: &Table, places: &[usize]) -> Vec<PredictedRun> {
+fn runs(
+    entry: &CodeletModel,
+    group: &SampleGroup,
+    table: &Table,
+    places: &[usize],
+) -> Vec<PredictedRun> {
     let predicted = |row: &Row| {
         let values: Vec<f64> = places.iter().map(|place| row.values[*place]).collect();
         entry.fitted.predict(&values, row.prior)
@@ -212,7 +217,7 @@ pub fn places(fitted: &Fitted, table: &Table) -> Result<Vec<usize>, String> {
 }
 
 /// Rows outside the training ranges, and their number by feature.
-fn outside(entry: &Entry, table: &Table) -> (usize, BTreeMap<String, usize>) {
+fn outside(entry: &CodeletModel, table: &Table) -> (usize, BTreeMap<String, usize>) {
     let is_input = |name: &String| entry.fitted.inputs.iter().any(|input| input.name == *name);
     let ranges: Vec<(usize, &String, &Range)> = (table.names.iter().enumerate())
         .filter(|(_, name)| name.starts_with("known.") || is_input(name))
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_has_nothing_for_is_told() {
+    fn what_the_model_has_nothing_for_is_reported() {
         let machine = machine("k40");
         let mut samples = samples(&machine);
         let bundle = model("mine", &machine, &samples);

@@ -190,7 +190,7 @@ fn kind(descriptors: &Descriptors) -> &'static str {
 
 /// The entries of a model, for messages.
 pub(super) fn contents(bundle: &Bundle) -> String {
-    let entry = |e: &pdawl_profiler::bundle::Entry| format!("{} on {}", e.codelet, e.kind);
+    let entry = |e: &pdawl_profiler::bundle::CodeletModel| format!("{} on {}", e.codelet, e.kind);
     let all: Vec<String> = bundle.models.iter().map(entry).collect();
     match all.is_empty() {
         true => "nothing".to_owned(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pdawl_profiler::bundle::{Bundle, BundleError};
 use thiserror::Error;
 
-use crate::file_store::{FileStore, Found, StoreError, StoreKind};
+use crate::file_store::{FileStore, StoreError, StoreKind, StoredFile};
 
 static MODELS: StoreKind = StoreKind {
     what: "model",
@@ -83,7 +83,7 @@ impl ModelStore {
 
     /// Whether the model of this name is the user's own, not a shipped one.
     pub fn is_own(&self, name: &str) -> bool {
-        matches!(self.files.get(name), Some(Found::File(_)))
+        matches!(self.files.get(name), Some(StoredFile::File(_)))
     }
 
     /// The model of this name. A user's hides a shipped one.
@@ -111,7 +111,7 @@ impl ModelStore {
             let Some(found) = self.files.get(&name) else {
                 continue;
             };
-            let shipped = matches!(found, Found::Shipped(_));
+            let shipped = matches!(found, StoredFile::Shipped(_));
             // Shipped models are called like their machines.
             if shipped && name != wanted.machine {
                 continue;
@@ -161,16 +161,16 @@ impl ModelStore {
     /// The location of a model, for people.
     pub fn place(&self, name: &str) -> String {
         match self.files.get(name) {
-            Some(Found::File(path)) => path.display().to_string(),
-            Some(Found::Shipped(_)) => "the program, with which it ships".to_owned(),
+            Some(StoredFile::File(path)) => path.display().to_string(),
+            Some(StoredFile::Shipped(_)) => "the program, with which it ships".to_owned(),
             None => self.files.place(),
         }
     }
 
-    fn read(&self, name: &str, found: Found) -> Result<Bundle, BundleError> {
+    fn read(&self, name: &str, found: StoredFile) -> Result<Bundle, BundleError> {
         match found {
-            Found::File(path) => Bundle::read(&path),
-            Found::Shipped(text) => {
+            StoredFile::File(path) => Bundle::read(&path),
+            StoredFile::Shipped(text) => {
                 Bundle::parse(text, &format!("{} (shipped)", self.files.file(name)))
             }
         }

@@ -179,8 +179,8 @@ mod tests {
         let all = Clustering::map(&problem, 4).expect("a map");
         assert!(all.iter().all(|device| *device == 0));
         let mut policy = Clustering::new(problem.clone(), map).expect("a policy");
-        let told = run(&mut policy, &problem, |_, _| 1.0);
-        assert_eq!(told, [(3.0, vec![1, 3]), (3.0, vec![1, 3])]);
+        let levels = run(&mut policy, &problem, |_, _| 1.0);
+        assert_eq!(levels, [(3.0, vec![1, 3]), (3.0, vec![1, 3])]);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Dmdar {
         Some(copies.sum::<f64>() + seconds)
     }
 
-    /// Nothing runs, this device has nothing in its memory, and what is ready will be told
+    /// Nothing runs, this device has nothing in its memory, and what is ready will be reported
     /// again.
     fn begin_anew(&mut self, device: usize) {
         self.lists.lose(device);

@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn an_idle_device_gets_the_next_component() {
         let problem = layers(1, 8, [3.0, 1.0]);
-        let told = run(&mut Eager::new(problem.clone()), &problem, |d, _| {
+        let levels = run(&mut Eager::new(problem.clone()), &problem, |d, _| {
             [3.0, 1.0][d]
         });
         // The slow one begins with one, and takes another at 3 s and at 6 s.
-        assert_eq!(told, [(6.0, vec![2, 6])]);
+        assert_eq!(levels, [(6.0, vec![2, 6])]);
     }
 }

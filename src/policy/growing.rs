@@ -2,7 +2,7 @@
 //! device has, when some have arrived or were taken back.
 //!
 //! A policy decides about what it knows. So nothing is lost by forgetting what was decided:
-//! what devices hold, and what is ready, is told again.
+//! what devices hold, and what is ready, is reported again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -74,7 +74,7 @@ impl Growing {
     }
 
     /// There is a task more, with the next number. Its predecessors do not matter, as it is
-    /// told when it is ready.
+    /// reported when it is ready.
     pub fn task(&mut self, task: Task) {
         self.tasks.push(task);
     }

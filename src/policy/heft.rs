@@ -48,7 +48,7 @@ impl Heft {
         self.problem.devices[device].transfer(bytes)
     }
 
-    /// Nothing runs, and what is ready will be told again.
+    /// Nothing runs, and what is ready will be reported again.
     fn forget_placements(&mut self) {
         self.ready.clear();
         self.running.iter_mut().for_each(Vec::clear);
@@ -150,16 +150,16 @@ mod tests {
     #[test]
     fn components_go_where_they_are_finished_first() {
         let problem = layers(1, 8, [3.0, 1.0]);
-        let told = run(&mut Heft::new(problem.clone()), &problem, |d, _| {
+        let levels = run(&mut Heft::new(problem.clone()), &problem, |d, _| {
             [3.0, 1.0][d]
         });
-        assert_eq!(told, [(6.0, vec![2, 6])]);
+        assert_eq!(levels, [(6.0, vec![2, 6])]);
         // A CPU that takes longer than the GPU for all gets nothing.
         let problem = layers(1, 8, [30.0, 1.0]);
-        let told = run(&mut Heft::new(problem.clone()), &problem, |d, _| {
+        let levels = run(&mut Heft::new(problem.clone()), &problem, |d, _| {
             [30.0, 1.0][d]
         });
-        assert_eq!(told, [(8.0, vec![0, 8])]);
+        assert_eq!(levels, [(8.0, vec![0, 8])]);
     }
 
     /// The device that gets component 0 of one that reads so many bytes.

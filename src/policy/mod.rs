@@ -1,6 +1,6 @@
 //! Scheduling policies, one a file: which component goes to which device, and when.
 //!
-//! A policy is a state machine. It is told which component became ready, which ended
+//! A policy is a state machine. It learns which component became ready, which ended
 //! and when, which datum arrived in or left a device's memory, and which device was
 //! lost or is back; it answers which component a device gets next and which datum leaves
 //! a full memory. It takes no lock, reads no clock and calls no device, so it is the same on
@@ -142,11 +142,11 @@ pub trait Policy {
     fn finished(&mut self, finished: &Finished);
 
     /// A device was lost, and gets nothing more. Nothing runs at that moment. Ready
-    /// components are told again, with those that must be repeated.
+    /// components are reported again, with those that must be repeated.
     fn lost(&mut self, device: usize);
 
     /// A lost device is back, with nothing in its memory, and may get components again.
-    /// Nothing runs at that moment. Ready components are told again.
+    /// Nothing runs at that moment. Ready components are reported again.
     fn returned(&mut self, device: usize);
 
     /// A datum that a device is to load although no component that it was given needs it,

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_policy_is_told_with_what_exists() {
+    fn what_is_no_policy_is_reported_with_what_exists() {
         for (text, part) in [
             ("", "`` is not a policy"),
             ("fifo", "`fifo` is not a policy"),

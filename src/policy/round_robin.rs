@@ -112,8 +112,8 @@ mod tests {
     fn devices_get_components_in_turns() {
         let problem = layers(1, 7, [3.0, 1.0]);
         let mut policy = RoundRobin::new(problem.clone(), None);
-        let told = run(&mut policy, &problem, |d, _| [3.0, 1.0][d]);
-        assert_eq!(told, [(12.0, vec![4, 3])]);
+        let levels = run(&mut policy, &problem, |d, _| [3.0, 1.0][d]);
+        assert_eq!(levels, [(12.0, vec![4, 3])]);
     }
 
     #[test]

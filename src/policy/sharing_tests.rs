@@ -124,10 +124,10 @@ proptest! {
             device.memory = device.memory.map(|_| 400);
         }
         for mut policy in policies(&problem, 1) {
-            let told = execute(policy.as_mut(), &problem);
-            let belady = Belady::new(problem.clone(), told.orders.clone(), 1);
+            let levels = execute(policy.as_mut(), &problem);
+            let belady = Belady::new(problem.clone(), levels.orders.clone(), 1);
             let least = outcome(&problem, belady).loads;
-            prop_assert!(least <= told.loads, "{} {} {}", policy.name(), least, told.loads);
+            prop_assert!(least <= levels.loads, "{} {} {}", policy.name(), least, levels.loads);
         }
     }
 }
@@ -229,8 +229,8 @@ fn pairs_of_loads_help_with_three_inputs() {
 fn all_devices_work_on_the_readers_of_one_datum() {
     for inputs in [vec![0], Vec::new()] {
         let problem = readers((0..400).map(|_| inputs.clone()), gpus(4, 35));
-        let told = darts(&problem, DartsOptions::default());
-        for order in told.orders {
+        let levels = darts(&problem, DartsOptions::default());
+        for order in levels.orders {
             assert!((90..=110).contains(&order.len()), "{}", order.len());
         }
     }
@@ -252,7 +252,7 @@ fn chains_stay_on_their_device() {
     for task in &mut problem.tasks {
         task.outputs = task.inputs.clone();
     }
-    let told = darts(&problem, DartsOptions::default());
+    let levels = darts(&problem, DartsOptions::default());
     // A few move to balance the end.
-    assert!(told.loads < 80, "{}", told.loads);
+    assert!(levels.loads < 80, "{}", levels.loads);
 }

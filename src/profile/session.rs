@@ -50,7 +50,7 @@ pub struct ProfilingSession<'a> {
     budget: Budget,
     began: Instant,
     rows: &'a mut dyn RowStore,
-    /// Told of each run before it begins.
+    /// Called for each run before it begins.
     watch: &'a mut dyn FnMut(&SessionProgress),
     /// Of runs on CPUs and on GPUs: the times of one say nothing of the other.
     expectations: [Expectation; 2],

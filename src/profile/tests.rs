@@ -168,7 +168,7 @@ fn an_interrupted_run_is_no_row() {
 }
 
 #[test]
-fn a_budget_that_is_too_small_is_told_with_what_it_takes() {
+fn a_budget_that_is_too_small_is_reported_with_what_it_takes() {
     let mut profiled = simulated("k40", 0.02);
     let runs = schedule(&designs(&profiled, 2), 1, 1);
     let (rows, summary) = run_session(&mut profiled, &runs, Duration::from_nanos(1), None);

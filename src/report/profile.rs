@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_counted_apart_and_other_codelets_not() {
+    fn kinds_are_counted_separately_and_other_codelets_not() {
         let samples = [
             sample("gpu", "a", "x", 3.0),
             sample("gpu", "a", "x", 3.0),

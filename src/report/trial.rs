@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_variant_is_seen_and_told() {
+    fn a_wrong_variant_is_seen_and_reported() {
         let options = Options {
             queues: 2,
             launches: 4,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_two_have_changed_is_told() {
+    fn what_two_have_changed_is_reported() {
         let base = vec![0; 10_000];
         let mut all = base.clone();
         all[9_000] = 1;
@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_written_apart_make_the_whole(
+        fn parts_written_separately_make_the_whole(
             base in prop::collection::vec(any::<u8>(), 1..300),
             owner in prop::collection::vec(0usize..4, 300),
             new in prop::collection::vec(any::<u8>(), 300),

@@ -205,13 +205,13 @@ mod tests {
                             let has = |byte: u64| naive[byte as usize].has(place);
                             prop_assert_eq!(regions.valid(begin..end, place), bytes().all(has));
                             let missing = regions.missing(begin..end, place);
-                            let told: Vec<(u64, Places)> = missing
+                            let reported: Vec<(u64, Places)> = missing
                                 .flat_map(|(range, places)| range.map(move |byte| (byte, places)))
                                 .collect();
                             let each = bytes().map(|byte| (byte, naive[byte as usize]));
                             let absent: Vec<(u64, Places)> =
                                 each.filter(|(_, p)| !p.is_empty() && !p.has(place)).collect();
-                            prop_assert_eq!(told, absent);
+                            prop_assert_eq!(reported, absent);
                         }
                     }
                 }

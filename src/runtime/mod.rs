@@ -129,7 +129,7 @@ pub trait Devices {
     /// A device's present generation; `None` while it is lost. Commands that use memory or
     /// a queue of an earlier one end as [`Status::DeviceLost`].
     ///
-    /// The default is for devices that never come back: what is lost is told by errors and
+    /// The default is for devices that never come back: what is lost is reported by errors and
     /// completions.
     fn generation(&self, _device: DeviceId) -> Option<Generation> {
         Some(Generation::default())

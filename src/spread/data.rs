@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::cluster::NodeId;
-use crate::cluster::space::{Block, Part, Spaces};
+use crate::cluster::space::{Block, SpaceBlock, Spaces};
 use crate::cluster::task::Task;
 use crate::cluster::task::chain::{Chain, Source};
 
@@ -41,7 +41,7 @@ pub struct Data {
     /// The places in `reads` of blocks that their subtask also writes.
     changed: Bits,
     /// The node that has most of what each subtask reads, when all of it is written.
-    homes: Vec<Option<NodeId>>,
+    main_holders: Vec<Option<NodeId>>,
     /// Blocks of others that each node has or will have, because subtasks there read them.
     fetched: Vec<Bits>,
     /// Those of them that any node has, which may send them on.
@@ -59,7 +59,7 @@ pub struct Missing {
 }
 
 /// Nodes that have almost as much of what a subtask reads as the one that has most, as where
-/// bands differ by a row, are homes as well.
+/// bands differ by a row, are main holders as well.
 const ALMOST: f64 = 0.95;
 
 /// Most bytes that this takes: a small part of a node's memory.
@@ -77,7 +77,7 @@ impl Data {
     }
 
     fn within(most: usize, chain: &Arc<Chain>, spaces: &Spaces, nodes: usize) -> Option<Self> {
-        let mut numbers: HashMap<(Part, Option<u64>), u32> = HashMap::new();
+        let mut numbers: HashMap<(SpaceBlock, Option<u64>), u32> = HashMap::new();
         let mut data = Self {
             chain: Arc::clone(chain),
             blocks: Vec::new(),
@@ -85,7 +85,7 @@ impl Data {
             reads: Vec::new(),
             begins: vec![0],
             changed: Bits::default(),
-            homes: vec![None; chain.count() as usize],
+            main_holders: vec![None; chain.count() as usize],
             fetched: vec![Bits::default(); nodes],
             copied: Bits::default(),
             sums: vec![0; nodes],
@@ -95,7 +95,7 @@ impl Data {
             for source in chain.sources(subtask) {
                 let Source { part, writer } = source;
                 let is_same =
-                    |own: &Part| own.space == part.space && own.block.contains(&part.block);
+                    |own: &SpaceBlock| own.space == part.space && own.block.contains(&part.block);
                 let is_changed = written.iter().any(is_same);
                 let directory = spaces.directory(part.space);
                 let holders = directory.holders(&part.block);
@@ -105,7 +105,7 @@ impl Data {
                     None => before.collect(),
                 };
                 for (block, holder) in found {
-                    let part = Part {
+                    let part = SpaceBlock {
                         space: part.space,
                         block,
                     };
@@ -130,7 +130,7 @@ impl Data {
             }
             data.begins.push(data.reads.len());
         }
-        data.find_homes();
+        data.find_main_holders();
         Some(data)
     }
 
@@ -187,18 +187,18 @@ impl Data {
     }
 
     /// The node that has most of the bytes that a subtask reads.
-    pub fn home(&self, subtask: u64) -> Option<NodeId> {
-        self.homes[subtask as usize]
+    pub fn main_holder(&self, subtask: u64) -> Option<NodeId> {
+        self.main_holders[subtask as usize]
     }
 
-    fn find_homes(&mut self) {
+    fn find_main_holders(&mut self) {
         let count = self.begins.len() as u64 - 1;
-        (0..count).for_each(|subtask| self.find_home(subtask));
+        (0..count).for_each(|subtask| self.find_main_holder(subtask));
     }
 
-    /// Finds the home of a subtask. Where several nodes have most, the subtasks of its task are
-    /// divided among them in the order of both.
-    pub fn find_home(&mut self, subtask: u64) {
+    /// Finds the main holder of a subtask. Where several nodes have most, the subtasks of its
+    /// task are divided among them in the order of both.
+    pub fn find_main_holder(&mut self, subtask: u64) {
         let mut having: Vec<NodeId> = Vec::new();
         let range = self.begins[subtask as usize]..self.begins[subtask as usize + 1];
         for &block in &self.reads[range] {
@@ -219,7 +219,7 @@ impl Data {
         let (task, own) = self.chain.place(subtask);
         let count = self.chain.tasks()[task].count();
         let place = (own * best.len() as u64 / count) as usize;
-        self.homes[subtask as usize] = best.get(place).copied();
+        self.main_holders[subtask as usize] = best.get(place).copied();
         having.iter().for_each(|node| self.sums[node.index()] = 0);
     }
 
@@ -235,12 +235,12 @@ impl Data {
     }
 
     /// Another node answers for what a lost node had.
-    pub fn lost(&mut self, node: NodeId, heir: NodeId) {
+    pub fn lost(&mut self, node: NodeId, successor: NodeId) {
         let blocks = self.blocks.iter_mut();
         for (_, holder) in blocks.filter(|(_, holder)| *holder == Some(node)) {
-            *holder = Some(heir);
+            *holder = Some(successor);
         }
-        self.find_homes();
+        self.find_main_holders();
     }
 }
 
@@ -268,13 +268,13 @@ mod tests {
         let mut spaces = Spaces::default();
         // Each subtask reads a column.
         let space = spaces.add(extent, rows);
-        let columns = ListedTask::light(SIDE).reading(|subtask| Part {
+        let columns = ListedTask::light(SIDE).reading(|subtask| SpaceBlock {
             space,
             block: Block::new(0..SIDE, subtask..subtask + 1),
         });
         let task = Arc::new(Chain::of(Arc::new(columns)));
         let data = Data::of(&task, &spaces, 2).unwrap();
-        assert_eq!(data.home(7), Some(NodeId(1)));
+        assert_eq!(data.main_holder(7), Some(NodeId(1)));
         let missing = data.missing(7, NodeId(1));
         assert_eq!(missing.map(|block| block.bytes).sum::<u64>(), SIDE / 4 * 8);
         assert_eq!(data.memory(), (SIDE * SIDE) as usize * (4 + BLOCK_BYTES));

@@ -138,7 +138,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, Part, SpaceId};
+    use crate::cluster::space::{Block, SpaceBlock, SpaceId};
     use crate::cluster::task::chain::Chaining;
     use crate::cluster::task::listed::ListedTask;
     use crate::codelet::Cost;
@@ -150,7 +150,7 @@ mod tests {
         let space = SpaceId(0);
         let element = |subtask| Block::new(0..1, subtask..subtask + 1);
         let task = ListedTask::of(name, count, cost);
-        Arc::new(task.writing(|subtask| Part {
+        Arc::new(task.writing(|subtask| SpaceBlock {
             space,
             block: element(subtask),
         }))

@@ -52,7 +52,7 @@ pub struct Ledger {
     copies: BTreeMap<u64, NodeId>,
     /// What each node was asked to give back and has not answered.
     revoking: Vec<BTreeSet<u64>>,
-    /// What nodes were told to forget and have not answered. Until then a node may report
+    /// What nodes were ordered to forget and have not answered. Until then a node may report
     /// a result that it will forget.
     cancelling: BTreeSet<(NodeId, u64)>,
     open: u64,

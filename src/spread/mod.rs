@@ -1,6 +1,6 @@
 //! Spreading: which node computes which subtasks of a task.
 //!
-//! Each policy is a pure state machine in a file of its own. It is told what happened, and
+//! Each policy is a pure state machine in a file of its own. It learns what happened, and
 //! gives orders through the [`TaskState`]: give subtasks to a node, ask for some back, have
 //! one computed at a second node. It knows no messages and reads no clock. In a node,
 //! devices take subtasks from the node's queue ([`crate::cluster::protocol`]).

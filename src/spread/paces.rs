@@ -72,7 +72,7 @@ pub struct Paces {
     all: f64,
     /// When the policy is woken next.
     wake: Nanos,
-    /// When something was told last in this task.
+    /// When something was reported last in this task.
     last: Nanos,
 }
 

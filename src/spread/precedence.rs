@@ -98,7 +98,7 @@ impl Precedence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, Part, SpaceId};
+    use crate::cluster::space::{Block, SpaceBlock, SpaceId};
     use crate::cluster::task::chain::Chaining;
     use crate::cluster::task::listed::ListedTask;
 
@@ -106,7 +106,7 @@ mod tests {
 
     /// Each subtask changes its element of a row, and reads the one before it.
     fn step() -> Arc<dyn Task> {
-        let columns = |columns| Part {
+        let columns = |columns| SpaceBlock {
             space: SpaceId(0),
             block: Block::new(0..1, columns),
         };

@@ -201,8 +201,10 @@ impl TaskState {
     }
 
     /// The node that has most of what a subtask reads.
-    pub fn home(&self, subtask: u64) -> Option<NodeId> {
-        self.data.as_ref().and_then(|data| data.home(subtask))
+    pub fn main_holder(&self, subtask: u64) -> Option<NodeId> {
+        self.data
+            .as_ref()
+            .and_then(|data| data.main_holder(subtask))
     }
 
     /// How many of a node's subtasks lacked nothing when they were given to it.
@@ -316,7 +318,7 @@ impl TaskState {
         self.now = now;
     }
 
-    /// A node has the result of a subtask. To be told before the policy is.
+    /// A node has the result of a subtask. To be reported before the policy learns of it.
     pub fn note_done(&mut self, subtask: u64, node: NodeId) -> Completion {
         let completion = self.ledger.done(subtask, node);
         if let Completion::First { .. } = completion {
@@ -325,7 +327,7 @@ impl TaskState {
             }
             for freed in self.precedence.done(subtask) {
                 if let Some(data) = &mut self.data {
-                    data.find_home(freed);
+                    data.find_main_holder(freed);
                 }
                 self.ledger.set_free(freed);
                 self.freed.push(freed);
@@ -355,8 +357,8 @@ impl TaskState {
         (self.ledger).results(subtasks.map(|subtask| self.task.number(task, subtask)))
     }
 
-    /// A node has answered for subtasks. To be told before the policy is. The result is
-    /// whether the answer is about more than copies that were to be forgotten.
+    /// A node has answered for subtasks. To be reported before the policy learns of it. The
+    /// result is whether the answer is about more than copies that were to be forgotten.
     pub fn note_revoked(&mut self, node: NodeId, back: &[Range<u64>], kept: &[Range<u64>]) -> bool {
         let mut concerns = back.is_empty();
         for (runs, back) in [(back, true), (kept, false)] {
@@ -367,18 +369,18 @@ impl TaskState {
         concerns
     }
 
-    /// A node is lost, and another one answers for its data. To be told before the policy
-    /// is.
-    pub fn note_lost(&mut self, node: NodeId, heir: NodeId) {
+    /// A node is lost, and another one answers for its data. To be reported before the policy
+    /// learns of it.
+    pub fn note_lost(&mut self, node: NodeId, successor: NodeId) {
         self.working[node.index()].fill(false);
         self.ledger.lost(node);
         self.precedence.undone(self.ledger.open());
         if let Some(data) = &mut self.data {
-            data.lost(node, heir);
+            data.lost(node, successor);
         }
     }
 
-    /// A device of a node has failed. To be told before the policy is.
+    /// A device of a node has failed. To be reported before the policy learns of it.
     pub fn note_device_lost(&mut self, node: NodeId, device: usize) {
         if let Some(works) = self.working[node.index()].get_mut(device) {
             *works = false;

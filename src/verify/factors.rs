@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use super::checked::{Checked, FactorFigures};
-use super::product::{GROUPS, Matrix, Part, Product, ProductSums, Source};
+use super::product::{GROUPS, Matrix, MatrixPart, Product, ProductSums, Source};
 use super::twofold::Twofold;
 use super::{PIECE, Rounding};
 use crate::random::uniform;
@@ -40,7 +40,7 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
         seed,
     };
     let (of_a, of_u) = <(RefCell<Greatest>, RefCell<Greatest>)>::default();
-    let mut source = |matrix, act: &mut dyn FnMut(Part)| {
+    let mut source = |matrix, act: &mut dyn FnMut(MatrixPart)| {
         for rows in bands(size) {
             let mut numbers = match matrix {
                 Matrix::C => given(rows.clone()),
@@ -60,7 +60,7 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
                     Matrix::C => of_a.borrow_mut().add(numbers),
                 }
             }
-            let whole = Part {
+            let whole = MatrixPart {
                 rows,
                 columns: 0..size,
                 numbers,
@@ -128,7 +128,7 @@ fn twofold_residual(product: Product, source: &mut dyn Source<Infallible>) -> f6
     let mut ux = vec![(Twofold::default(), 0.0); size];
     let mut residual = ux.clone();
     let mut each = |matrix, act: &mut dyn FnMut(usize, usize, f64)| {
-        let Ok(_) = source.each(matrix, &mut |part: Part| {
+        let Ok(_) = source.each(matrix, &mut |part: MatrixPart| {
             let columns = part.columns.start as usize..;
             let width = (part.columns.end - part.columns.start) as usize;
             let rows = (part.rows.start as usize..).zip(part.numbers.chunks_exact(width));
@@ -188,12 +188,12 @@ fn bands(size: u64) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// The groups of a part's columns.
-fn in_groups(whole: &Part, group: u64, act: &mut dyn FnMut(Part)) {
+fn in_groups(whole: &MatrixPart, group: u64, act: &mut dyn FnMut(MatrixPart)) {
     let width = (whole.columns.end - whole.columns.start) as usize;
     for begin in (0..width).step_by(group as usize) {
         let end = (begin + group as usize).min(width);
         let rows = whole.numbers.chunks_exact(width);
-        act(Part {
+        act(MatrixPart {
             rows: whole.rows.clone(),
             columns: begin as u64..end as u64,
             numbers: rows

@@ -7,7 +7,7 @@
 //! In rows and columns whose products may overflow, samples are compared with sums in double
 //! precision.
 
-use super::product::{Matrix, Part, Product, Source, Verification, norm};
+use super::product::{Matrix, MatrixPart, Product, Source, Verification, norm};
 use super::{Rounding, Sum};
 use crate::random::uniform;
 
@@ -276,7 +276,7 @@ fn term(is_negative: bool, other: f64) -> Terms {
 }
 
 /// The numbers of a part: row, number and column.
-fn each(part: &Part) -> impl Iterator<Item = (u64, f64, u64)> {
+fn each(part: &MatrixPart) -> impl Iterator<Item = (u64, f64, u64)> {
     let columns = part.columns.clone();
     let places = part
         .rows

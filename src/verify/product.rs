@@ -104,14 +104,14 @@ pub trait Source<E> {
     ///
     /// # Errors
     /// When a part cannot be read.
-    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(Part)) -> Result<bool, E>;
+    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(MatrixPart)) -> Result<bool, E>;
 }
 
 impl<E, F> Source<E> for F
 where
-    F: FnMut(Matrix, &mut dyn FnMut(Part)) -> Result<bool, E>,
+    F: FnMut(Matrix, &mut dyn FnMut(MatrixPart)) -> Result<bool, E>,
 {
-    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(Part)) -> Result<bool, E> {
+    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(MatrixPart)) -> Result<bool, E> {
         self(matrix, act)
     }
 }
@@ -156,14 +156,14 @@ impl Product {
 }
 
 /// A part of a matrix.
-pub struct Part {
+pub struct MatrixPart {
     pub rows: Range<u64>,
     pub columns: Range<u64>,
     /// By rows.
     pub numbers: Vec<f64>,
 }
 
-impl Part {
+impl MatrixPart {
     fn width(&self) -> usize {
         (self.columns.end - self.columns.start) as usize
     }
@@ -285,7 +285,7 @@ impl ProductSums {
             cx: zeros(of.rows),
             a_norms: vec![0.0; of.rows as usize],
         };
-        let rest = |part: Part| match without {
+        let rest = |part: MatrixPart| match without {
             Some(places) => part.without(&places.columns_left_out),
             None => part,
         };
@@ -296,7 +296,7 @@ impl ProductSums {
         Ok(complete.then_some(sums))
     }
 
-    fn add_b(&mut self, part: &Part) {
+    fn add_b(&mut self, part: &MatrixPart) {
         let (group, signs) = self.signs(&part.columns);
         let norms = part.each_row(&mut self.bx, |_, numbers, bx| {
             bx[group] += dot(numbers, &signs);
@@ -306,7 +306,7 @@ impl ProductSums {
         norms.for_each(|norm| *of = of.hypot(norm));
     }
 
-    fn add_a(&mut self, part: &Part) {
+    fn add_a(&mut self, part: &MatrixPart) {
         let bx = &self.bx[part.columns.start as usize..];
         let norms = part.each_row(&mut self.abx, |_, numbers, abx| {
             let mut sums = *abx;
@@ -322,7 +322,7 @@ impl ProductSums {
         rows.zip(norms).for_each(|(of, norm)| *of = of.hypot(norm));
     }
 
-    fn add_c(&mut self, part: &Part) {
+    fn add_c(&mut self, part: &MatrixPart) {
         let (group, signs) = self.signs(&part.columns);
         let added = part.each_row(&mut self.cx, |_, numbers, cx| {
             cx[group] += dot(numbers, &signs);

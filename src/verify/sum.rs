@@ -10,7 +10,7 @@ use super::Rounding;
 /// normal number. Twice that is allowed, and what rounding the factors of each product before
 /// it may change.
 ///
-/// Numbers that are infinite or none count apart, so that the places of such results are
+/// Numbers that are infinite or none count separately, so that the places of such results are
 /// compared: IEEE 754 decides by these terms alone what the sum is, whatever its order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {

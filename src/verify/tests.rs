@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::product::{Matrix, Part, Product, Verification};
+use super::product::{Matrix, MatrixPart, Product, Verification};
 use super::transform::{Complex, Transform};
 use super::*;
 use crate::codelet::Precision;
@@ -106,7 +106,7 @@ impl Case {
             rounding: single(),
             seed: 5,
         };
-        let mut source = |matrix, act: &mut dyn FnMut(Part)| {
+        let mut source = |matrix, act: &mut dyn FnMut(MatrixPart)| {
             let (of, height, width) = match matrix {
                 Matrix::A => (&self.a, rows, depth),
                 Matrix::B => (&self.b, depth, columns),
@@ -121,7 +121,7 @@ impl Case {
                             .clone()
                             .map(move |column| (row * width + column) as usize)
                     });
-                    act(Part {
+                    act(MatrixPart {
                         numbers: places.map(|place| of[place].into()).collect(),
                         rows,
                         columns,

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use imports::Sources;
-use parts::Part;
+use parts::ArchitecturePart;
 
 /// The crates of the workspace: name in paths, folder, and files of roots.
 const CRATES: [(&str, &str, &[&str]); 4] = [
@@ -33,7 +33,7 @@ fn parts_use_only_the_parts_below_them() {
     let page = folder.join("ARCHITECTURE.md");
     let page = fs::read_to_string(page).expect("ARCHITECTURE.md can be read");
     let parts = parts::parts(&page, "part");
-    let module = |part: &Part| {
+    let module = |part: &ArchitecturePart| {
         if part.name == "kernels" {
             // OpenCL sources.
             assert!(
@@ -80,7 +80,7 @@ fn violations_of(low: &str) -> String {
     sources.add("name", &folder.path().join("lib.rs"), &["name"]);
     let table = "| part | owns |\n|---|---|\n| `high/part/` | |\n| `high/` | |\n| `low.rs` | |\n";
     let parts = parts::parts(table, "part");
-    let module = |part: &Part| {
+    let module = |part: &ArchitecturePart| {
         let path = ["name"].into_iter().chain(part.name.split('/'));
         Some(path.map(str::to_owned).collect())
     };
@@ -156,7 +156,7 @@ fn rows_without_sources_and_sources_without_row_are_found() {
     let mut sources = Sources::default();
     sources.add("name", &root, &["name"]);
     let parts = parts::parts("| part |\n|---|\n| `gone/` |\n| `low/` |\n", "part");
-    let module = |part: &Part| Some(vec!["name".to_owned(), part.name.clone()]);
+    let module = |part: &ArchitecturePart| Some(vec!["name".to_owned(), part.name.clone()]);
     assert_eq!(
         parts::violations(&parts, &sources, module, folder.path()),
         "gone: the table has it, the sources do not\n\

@@ -7,7 +7,7 @@ use crate::imports::{ModulePath, Sources};
 
 /// A part: a module with all that is in it, but what is a part itself.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ArchitecturePart {
     /// As the table has it, without the slash at its end: `cluster/wire`.
     pub name: String,
     /// Its position in the table. A row may have several parts, in their order.
@@ -15,7 +15,7 @@ pub struct Part {
 }
 
 /// The parts in the first column of the table whose first column is called `heading`.
-pub fn parts(markdown: &str, heading: &str) -> Vec<Part> {
+pub fn parts(markdown: &str, heading: &str) -> Vec<ArchitecturePart> {
     let cells = |line: &str| -> Vec<String> {
         let cells = line.trim().trim_matches('|').split('|');
         cells.map(|cell| cell.trim().to_owned()).collect()
@@ -33,7 +33,7 @@ pub fn parts(markdown: &str, heading: &str) -> Vec<Part> {
                 .trim_end_matches('/')
                 .trim_end_matches(".rs")
                 .to_owned();
-            parts.push(Part {
+            parts.push(ArchitecturePart {
                 name,
                 rank: parts.len(),
             });
@@ -47,12 +47,12 @@ pub fn parts(markdown: &str, heading: &str) -> Vec<Part> {
 /// the module that is a part, or `None` if the part is no Rust code; `folder` is what the paths
 /// of files begin with, which is not shown.
 pub fn violations(
-    parts: &[Part],
+    parts: &[ArchitecturePart],
     sources: &Sources,
-    module: impl Fn(&Part) -> Option<ModulePath>,
+    module: impl Fn(&ArchitecturePart) -> Option<ModulePath>,
     folder: &std::path::Path,
 ) -> String {
-    let modules: Vec<(ModulePath, &Part)> = parts
+    let modules: Vec<(ModulePath, &ArchitecturePart)> = parts
         .iter()
         .filter_map(|part| Some((module(part)?, part)))
         .collect();

@@ -30,10 +30,10 @@ fn a_lost_device_ends_its_commands_and_those_that_wait_for_them() {
     fake.lose(0, ILLEGAL_ADDRESS);
     let mut ends: Vec<(EventId, Status)> = Vec::new();
     for _ in 0..5 {
-        let told = next(&mut machine);
-        ends.push((told.event, told.status));
+        let completion = next(&mut machine);
+        ends.push((completion.event, completion.status));
     }
-    let end = |event| &ends.iter().find(|(e, _)| *e == event).expect("told").1;
+    let end = |event| &ends.iter().find(|(e, _)| *e == event).expect("reported").1;
     for event in lost {
         let Status::DeviceLost(why) = end(event) else {
             panic!("{:?}", end(event));
@@ -46,7 +46,7 @@ fn a_lost_device_ends_its_commands_and_those_that_wait_for_them() {
     );
     assert_eq!(*end(independent), Status::Done);
     let nothing = machine.wait(Some(Duration::ZERO)).expect("no error");
-    assert!(nothing.is_none(), "each is told once");
+    assert!(nothing.is_none(), "each is reported once");
     // The device refuses from then on, the other one works.
     for refused in [
         machine.alloc(ONE, 4).map(|_| ()),
@@ -60,7 +60,7 @@ fn a_lost_device_ends_its_commands_and_those_that_wait_for_them() {
 }
 
 #[test]
-fn who_is_told_to_wait_for_a_lost_device_is_not_lost_with_it() {
+fn who_waits_for_a_lost_device_is_not_lost_with_it() {
     let fake = fake();
     let mut machine = machine("cuda0,cuda1");
     let buffers = [ONE, OTHER].map(|device| machine.alloc(device, 256).expect("a buffer"));
@@ -71,14 +71,14 @@ fn who_is_told_to_wait_for_a_lost_device_is_not_lost_with_it() {
     let waiting = enqueue(&mut machine, queues[1], add(buffers[1], 1), &[lost]);
     let independent = enqueue(&mut machine, free, add(buffers[1], 1), &[]);
     for _ in 0..3 {
-        let told = next(&mut machine);
-        let is_as_expected = match told.status {
-            Status::DeviceLost(_) => told.event == lost,
-            Status::Skipped => told.event == waiting,
-            Status::Done => told.event == independent,
+        let completion = next(&mut machine);
+        let is_as_expected = match completion.status {
+            Status::DeviceLost(_) => completion.event == lost,
+            Status::Skipped => completion.event == waiting,
+            Status::Done => completion.event == independent,
             Status::Failed(_) => false,
         };
-        assert!(is_as_expected, "{told:?}");
+        assert!(is_as_expected, "{completion:?}");
     }
 }
 
@@ -100,10 +100,10 @@ fn a_kernel_outside_of_its_memory_loses_the_device() {
         Command::Launch(launch(&far, args)),
         &[],
     );
-    let told = next(&mut machine);
-    assert_eq!(told.event, event);
-    let Status::DeviceLost(why) = told.status else {
-        panic!("{:?}", told.status);
+    let completion = next(&mut machine);
+    assert_eq!(completion.event, event);
+    let Status::DeviceLost(why) = completion.status else {
+        panic!("{:?}", completion.status);
     };
     assert!(
         why.contains("a kernel reached outside of its memory"),
@@ -143,7 +143,7 @@ fn a_refused_command_leaves_its_queue_in_order() {
 }
 
 #[test]
-fn full_memory_is_told_with_figures_and_freed_memory_serves() {
+fn full_memory_is_reported_with_figures_and_freed_memory_serves() {
     let fake = fake();
     let mut machine = machine("cuda0");
     let most = machine.devices()[0].memory;
@@ -179,7 +179,7 @@ fn full_memory_is_told_with_figures_and_freed_memory_serves() {
 }
 
 #[test]
-fn kernels_that_cannot_run_through_cuda_are_told_with_the_reason() {
+fn kernels_that_cannot_run_through_cuda_are_reported_with_the_reason() {
     let _fake = fake();
     let mut machine = machine("cuda0");
     let queue = machine.queue(ONE).expect("a queue");
@@ -226,7 +226,7 @@ fn kernels_that_cannot_run_through_cuda_are_told_with_the_reason() {
 }
 
 #[test]
-fn what_does_not_open_is_told() {
+fn what_does_not_open_is_reported() {
     let fake = fake();
     fake.fail("cuDevicePrimaryCtxRetain", OUT_OF_MEMORY, 1);
     let open = |text: &str| {

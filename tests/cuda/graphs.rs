@@ -84,9 +84,9 @@ fn a_graph_is_its_launches_in_an_order_that_they_allow() {
     let mut a = first;
     for run in 1..4 {
         let event = enqueue(&mut machine, queue, of(&whole), &[]);
-        let told = next(&mut machine);
+        let completion = next(&mut machine);
         assert_eq!(
-            (told.event, told.kind, &told.status),
+            (completion.event, completion.kind, &completion.status),
             (event, CommandKind::Launch, &Status::Done)
         );
         let expected = worked_on(&a);
@@ -288,11 +288,17 @@ fn a_profiled_queue_has_the_times_of_a_graph() {
         let [a, b] = buffers(&mut machine, queue, &[0; 64]);
         let whole = graph(vec![(slow(a), &[]), (slow(b), &[0]), (add(a, 1), &[1])]);
         let event = enqueue(&mut machine, queue, of(&whole), &[]);
-        let told = next(&mut machine);
-        assert_eq!((told.event, &told.status), (event, &Status::Done));
-        assert!(told.queued <= told.started, "{told:?}");
-        assert!(told.ended - told.started >= 40_000_000, "{told:?}");
-        assert!(told.ended <= machine.now() && told.stages.is_none());
+        let completion = next(&mut machine);
+        assert_eq!(
+            (completion.event, &completion.status),
+            (event, &Status::Done)
+        );
+        assert!(completion.queued <= completion.started, "{completion:?}");
+        assert!(
+            completion.ended - completion.started >= 40_000_000,
+            "{completion:?}"
+        );
+        assert!(completion.ended <= machine.now() && completion.stages.is_none());
         assert_eq!(read(&mut machine, queue, a), vec![2; 64]);
     }
 }
@@ -314,12 +320,12 @@ fn a_device_that_is_lost_in_a_graph_ends_what_waits_for_it() {
     let lost = enqueue(&mut machine, queues[0], of(&whole), &[]);
     let waiting = enqueue(&mut machine, queues[1], add(other, 1), &[lost]);
     for _ in 0..2 {
-        let told = next(&mut machine);
-        let is_as_expected = match told.status {
-            Status::DeviceLost(why) => told.event == lost && why.contains("ILLEGAL_ADDRESS"),
-            status => told.event == waiting && status == Status::Skipped,
+        let completion = next(&mut machine);
+        let is_as_expected = match completion.status {
+            Status::DeviceLost(why) => completion.event == lost && why.contains("ILLEGAL_ADDRESS"),
+            status => completion.event == waiting && status == Status::Skipped,
         };
-        assert!(is_as_expected, "{:?}", told.event);
+        assert!(is_as_expected, "{:?}", completion.event);
     }
     assert!(machine.alloc(ONE, 4).is_err(), "it is lost");
 }

@@ -169,7 +169,7 @@ fn kernels_of_a_series_have_memory_of_their_own() {
 }
 
 #[test]
-fn a_series_of_copies_and_launches_is_told_once_with_its_kernels() {
+fn a_series_of_copies_and_launches_is_reported_once_with_its_kernels() {
     let _fake = fake();
     let (mut machine, queue, buffer) = prepared(64);
     let memory = host(&mut machine, &[7; 64]);
@@ -180,12 +180,15 @@ fn a_series_of_copies_and_launches_is_told_once_with_its_kernels() {
         Command::read(buffer, 0, memory, 0..256),
     ]);
     enqueue(&mut machine, queue, series, &[]);
-    let told = next(&mut machine);
-    assert_eq!((told.status, told.bytes), (Status::Done, 512));
-    let stages = told.stages.expect("it is mixed");
+    let completion = next(&mut machine);
+    assert_eq!((completion.status, completion.bytes), (Status::Done, 512));
+    let stages = completion.stages.expect("it is mixed");
     assert_eq!((stages.written, stages.read), (256, 256));
     let (begin, end) = stages.kernels;
-    assert!(told.started <= begin && end <= told.ended, "{stages:?}");
+    assert!(
+        completion.started <= begin && end <= completion.ended,
+        "{stages:?}"
+    );
     assert!(end - begin >= 20_000_000, "{stages:?}");
     assert_eq!(numbers(&mut machine, memory), vec![13; 64]);
     assert!(finish(&mut machine).is_empty());

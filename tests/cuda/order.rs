@@ -1,4 +1,4 @@
-//! Queues are in order, events order queues, and every command with an event is told once.
+//! Queues are in order, events order queues, and every command with an event is reported once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::library::fake;
 use crate::machine::{ONE, OTHER, add, enqueue, finish, host, machine, next, numbers, slow};
 
 #[test]
-fn a_queue_is_in_order_and_each_command_is_told_once() {
+fn a_queue_is_in_order_and_each_command_is_reported_once() {
     let _fake = fake();
     let mut machine = machine("cuda0");
     let memory = host(&mut machine, &[5; 64]);
@@ -165,17 +165,25 @@ fn times_are_in_order_on_one_clock() {
         before = vec![event];
     }
     for _ in 0..12 {
-        let told = next(&mut machine);
+        let completion = next(&mut machine);
         assert_eq!(
-            (&told.status, told.kind),
+            (&completion.status, completion.kind),
             (&Status::Done, CommandKind::Launch)
         );
-        assert!(told.queued <= told.submitted && told.submitted <= told.started);
+        assert!(
+            completion.queued <= completion.submitted && completion.submitted <= completion.started
+        );
         // The fake's slow kernel sleeps for so long.
-        assert!(told.ended - told.started >= 20_000_000, "{told:?}");
+        assert!(
+            completion.ended - completion.started >= 20_000_000,
+            "{completion:?}"
+        );
         // A device's clock is known to within what a call takes.
-        assert!(told.started + 15_000_000 >= last_end, "{told:?} {last_end}");
-        assert!(told.ended <= machine.now());
-        last_end = told.ended;
+        assert!(
+            completion.started + 15_000_000 >= last_end,
+            "{completion:?} {last_end}"
+        );
+        assert!(completion.ended <= machine.now());
+        last_end = completion.ended;
     }
 }

@@ -250,13 +250,13 @@ fn copies_out_of_range_are_refused_as_for_other_memory() {
 }
 
 /// Bytes from some on, whose owner counts its drops.
-struct Part {
+struct OwnedBytes {
     bytes: Vec<u64>,
     range: Range<usize>,
     drops: Arc<AtomicUsize>,
 }
 
-impl Part {
+impl OwnedBytes {
     /// `count` numbers, the first at `begin` bytes behind a multiple of 64.
     fn new(count: usize, begin: usize, drops: &Arc<AtomicUsize>) -> Self {
         let mut bytes = vec![0u64; (4 * count + begin).div_ceil(8) + 8];
@@ -272,13 +272,13 @@ impl Part {
     }
 }
 
-impl AsMut<[u8]> for Part {
+impl AsMut<[u8]> for OwnedBytes {
     fn as_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.bytes)[self.range.clone()]
     }
 }
 
-impl Drop for Part {
+impl Drop for OwnedBytes {
     fn drop(&mut self) {
         self.drops.fetch_add(1, Ordering::Relaxed);
     }
@@ -289,14 +289,14 @@ fn too_little_alignment_is_refused_and_the_memory_returns() {
     let drops = Arc::default();
     for (name, mut runtime) in runtimes() {
         for begin in [1, 4, 8, 24] {
-            let part = AdoptedMemory::new(Part::new(99, begin, &drops));
+            let part = AdoptedMemory::new(OwnedBytes::new(99, begin, &drops));
             let refused = runtime.adopt_host(part).expect_err("not aligned");
             let text = refused.to_string();
             let aligned = format!("aligned to {} bytes", begin & begin.wrapping_neg());
             assert!(text.contains(&aligned), "{name}: {text}");
             assert!(text.contains("need 16;"), "{name}: {text}");
             let before = drops.load(Ordering::Relaxed);
-            assert!(refused.memory.into_owner::<Part>().is_ok());
+            assert!(refused.memory.into_owner::<OwnedBytes>().is_ok());
             assert_eq!(drops.load(Ordering::Relaxed), before + 1);
         }
     }
@@ -308,7 +308,7 @@ fn sixteen_bytes_of_alignment_suffice() {
     for (name, mut runtime) in runtimes() {
         let lanes = lanes(runtime.as_mut(), 4 * 1025);
         for begin in [16, 32, 48] {
-            let part = AdoptedMemory::new(Part::new(1025, begin, &drops));
+            let part = AdoptedMemory::new(OwnedBytes::new(1025, begin, &drops));
             let memory = runtime.adopt_host(part).expect("adopted");
             let mut expected = numbers(1025);
             for lane in &lanes {
@@ -329,7 +329,7 @@ fn owners_are_dropped_once_whoever_drops_them() {
         let dropped = || AtomicUsize::load(&drops, Ordering::Relaxed);
         let (name, mut runtime) = runtimes().swap_remove(index);
         let adopt = |runtime: &mut dyn Runtime| {
-            let part = AdoptedMemory::new(Part::new(1025, 0, &drops));
+            let part = AdoptedMemory::new(OwnedBytes::new(1025, 0, &drops));
             runtime.adopt_host(part).expect("adopted")
         };
         let lanes = lanes(runtime.as_mut(), 4 * 1025);

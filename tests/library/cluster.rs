@@ -444,7 +444,7 @@ fn every_workload_is_right_on_an_opencl_device() {
     }
 }
 
-/// A node that cannot read an input ends the run, and all others are told which one and why.
+/// A node that cannot read an input ends the run, and all others learn which one and why.
 #[test]
 fn an_input_that_cannot_be_read_ends_the_run() {
     let whole = singles(40, 9, 4, 1);

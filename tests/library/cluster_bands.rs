@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::cluster::wire::{LocalWire, Wire};
 use pdawl::codelet::Precision;
 use pdawl::machine::MachineStore;
-use pdawl::runtime::sim::{At, Fault, Sim, SimOptions, What};
+use pdawl::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload};
@@ -22,7 +22,7 @@ fn rank(case: &Case, wire: LocalWire, stop: &AtomicBool) -> Ran {
     let slowed = |device| Fault {
         device,
         at: At::Seconds(0.0),
-        what: What::Slowed(1e5),
+        what: FaultEffect::Slowed(1e5),
     };
     let faults = match wire.rank() {
         1 => vec![slowed(0), slowed(1)],
@@ -76,7 +76,7 @@ fn a_slow_node_gives_units_away() {
         let checked = outcome.checked().expect("the result was compared");
         assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
         let notes = &outcome.nodes[0].notes;
-        let is_told = |note: &String| note.contains("divided the units anew after 4 steps");
-        assert!(notes.iter().any(is_told), "{name}: {notes:?}");
+        let is_reported = |note: &String| note.contains("divided the units anew after 4 steps");
+        assert!(notes.iter().any(is_reported), "{name}: {notes:?}");
     }
 }

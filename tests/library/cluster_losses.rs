@@ -109,7 +109,7 @@ fn a_lost_device_does_not_change_the_result() {
     );
 }
 
-/// Several nodes are lost at about the same time, which the others may be told at once.
+/// Several nodes are lost at about the same time, which the others may learn at once.
 #[test]
 fn two_lost_nodes_do_not_change_the_result() {
     let seed = fastrand::u64(..1 << 40);

@@ -131,7 +131,7 @@ fn programs_that_cannot_run_are_refused() {
 }
 
 #[test]
-fn devices_that_do_not_exist_are_told() {
+fn devices_that_do_not_exist_are_reported() {
     let options = ClusterOptions {
         devices: Some("opencl9.9".parse().expect("a selection")),
         ..ClusterOptions::default()

@@ -269,7 +269,7 @@ fn what_is_collected_follows_one_another() {
 }
 
 #[test]
-fn more_than_a_task_may_yield_is_told() {
+fn more_than_a_task_may_yield_is_reported() {
     let mut program = Program::new("too many");
     let input = program.given(1, 20, |_, column| column as i64);
     let whole = move |_| input.whole();

@@ -20,17 +20,17 @@ use pdawl::workload::cluster::{ClusterWorkload, Fill, LuWorkload, Placement};
 use crate::pocl;
 
 /// Numbers of a matrix, by row and column.
-type Entry = fn(usize, usize, usize) -> f64;
+type EntryFunction = fn(usize, usize, usize) -> f64;
 
 fn noise(i: usize, j: usize) -> f64 {
     let place = (i as u64) << 32 | j as u64;
     2.0 * fastrand::Rng::with_seed(place).f64() - 1.0
 }
 
-const RANDOM: Entry = |_, i, j| noise(i, j);
+const RANDOM: EntryFunction = |_, i, j| noise(i, j);
 
 /// Matrices that need exchanges of rows, or are nearly singular.
-const MATRICES: [(&str, Entry); 8] = [
+const MATRICES: [(&str, EntryFunction); 8] = [
     ("random", RANDOM),
     ("graded", |n, i, j| {
         noise(i, j) * 10f64.powf(-12.0 * (i as f64 / n as f64))
@@ -54,7 +54,7 @@ const MATRICES: [(&str, Entry); 8] = [
     }),
 ];
 
-fn workload(n: usize, precision: Precision, entry: Entry) -> LuWorkload {
+fn workload(n: usize, precision: Precision, entry: EntryFunction) -> LuWorkload {
     let matrix: Fill = Arc::new(move |block: &Block, bytes: &mut [u8]| {
         let columns = block.columns.clone();
         let places = block
@@ -83,7 +83,7 @@ fn workload(n: usize, precision: Precision, entry: Entry) -> LuWorkload {
     }
 }
 
-/// The factors, the pivots and what is told of the run.
+/// The factors, the pivots and what is reported of the run.
 type Factored = (Vec<u8>, Vec<u8>, ClusterOutcome);
 
 /// What a rank of a run has at its end.
@@ -155,7 +155,7 @@ fn numbers(bytes: &[u8], precision: Precision) -> Vec<f64> {
 
 /// `|P A - L U| / (n |A| u)` in the 1-norm, as LAPACK's dget01; and checks that no number of
 /// L is greater than 1.
-fn ratio(workload: &LuWorkload, entry: Entry, (lu, pivots, _): &Factored) -> f64 {
+fn ratio(workload: &LuWorkload, entry: EntryFunction, (lu, pivots, _): &Factored) -> f64 {
     let n = workload.size as usize;
     let precision = workload.precision;
     let (lu, pivots) = (
@@ -229,7 +229,7 @@ fn factors_of_awkward_matrices_have_small_residuals() {
 
 #[test]
 fn a_matrix_without_factors_is_refused_with_its_column() {
-    let cases: [(&str, Entry, usize, &str); 6] = [
+    let cases: [(&str, EntryFunction, usize, &str); 6] = [
         ("zeros", |_, _, _| 0.0, 65, "singular: column 0 "),
         ("ones", |_, _, _| 1.0, 65, "singular: column 1 "),
         (

@@ -10,7 +10,7 @@ use pdawl::engine::Outcome;
 use pdawl::machine::MachineFile;
 use pdawl::model::planner::{CandidateDevice, ModelledMachine, plan};
 use pdawl::model::{Descriptors, ModelStore, Physics, StepWork};
-use pdawl::runtime::sim::{At, Fault, SimDevice, What};
+use pdawl::runtime::sim::{At, Fault, FaultEffect, SimDevice};
 use pdawl_profiler::train::Family;
 
 use crate::simulated_machines::{CASES, Case, STEPS, Start, late};
@@ -149,9 +149,9 @@ fn with_the_shipped_models_a_run_recovers_within_4_steps() {
             (
                 "half of the cores gone",
                 0,
-                What::Cores(case.file().host.cores / 2),
+                FaultEffect::Cores(case.file().host.cores / 2),
             ),
-            ("the GPU at half speed", 1, What::Slowed(2.0)),
+            ("the GPU at half speed", 1, FaultEffect::Slowed(2.0)),
         ] {
             let fault = |step| Fault {
                 device,
@@ -233,8 +233,8 @@ fn devices_that_become_half_as_fast_are_followed_within_4_steps() {
         let machine = case.file();
         for device in 0..=machine.devices.len() {
             let what = match device {
-                0 => What::Cores(machine.host.cores / 2),
-                _ => What::Slowed(2.0),
+                0 => FaultEffect::Cores(machine.host.cores / 2),
+                _ => FaultEffect::Slowed(2.0),
             };
             let fault = |step| Fault {
                 device,

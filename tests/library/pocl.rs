@@ -3,12 +3,12 @@
 
 use pdawl::machine::DeviceKind;
 use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::opencl::{self, Found};
+use pdawl::runtime::opencl::{self, FoundDevice};
 use pdawl::runtime::select::{Selection, open_union};
 use pdawl::runtime::union::Union;
 
 /// The OpenCL CPU device that these tests need.
-pub fn cpu_device() -> Found {
+pub fn cpu_device() -> FoundDevice {
     let discovery = opencl::discover();
     let mut devices = discovery.devices.into_iter();
     let cpu = devices

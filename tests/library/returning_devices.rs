@@ -10,7 +10,7 @@ use pdawl::codelet::Precision;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::machine::MachineStore;
-use pdawl::runtime::sim::{At, Fault, Sim, SimOptions, What};
+use pdawl::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
 use pdawl::workload::spmv::{self, Form, Spmv};
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{Divisible, Supersteps};
@@ -54,7 +54,7 @@ fn run(
     )
 }
 
-fn at(step: u32, device: usize, what: What) -> Fault {
+fn at(step: u32, device: usize, what: FaultEffect) -> Fault {
     Fault {
         device,
         at: At::Phase(step),
@@ -110,8 +110,8 @@ fn a_device_that_is_back_before_a_command_tells_its_loss_has_nothing_of_before()
         for step in [0, 1, STEPS - 1] {
             for device in 0..2 {
                 let faults = vec![
-                    at(step, device, What::Lost),
-                    at(step, device, What::Restored),
+                    at(step, device, FaultEffect::Lost),
+                    at(step, device, FaultEffect::Restored),
                 ];
                 let outcome = run("k20-32", &*workload, faults, 1, halves).expect("a run");
                 let what = format!("{name}, device {device}, step {step}");
@@ -132,7 +132,7 @@ fn a_device_that_is_back_before_a_command_tells_its_loss_has_nothing_of_before()
 #[test]
 fn a_device_takes_part_again_from_the_step_in_which_it_is_back() {
     for (name, workload) in workloads() {
-        let faults = vec![at(2, 1, What::Lost), at(5, 1, What::Restored)];
+        let faults = vec![at(2, 1, FaultEffect::Lost), at(5, 1, FaultEffect::Restored)];
         let outcome = run("k40", &*workload, faults, 1, halves).expect("a run");
         assert_eq!(outcome.verified, Some(true), "{name}");
         assert_eq!(outcome.losses[0].back, Some(5), "{name}");
@@ -146,7 +146,7 @@ fn a_device_takes_part_again_from_the_step_in_which_it_is_back() {
             );
         }
         // Every balancer gives it work again, where that pays.
-        let faults = vec![at(2, 1, What::Lost), at(3, 1, What::Restored)];
+        let faults = vec![at(2, 1, FaultEffect::Lost), at(3, 1, FaultEffect::Restored)];
         let guided = |setup: &Setup| -> Box<dyn Balancer> { Box::new(Guided::new(setup)) };
         let outcome = run("k40", &*workload, faults, 1, guided).expect("a run");
         assert_eq!(outcome.verified, Some(true), "{name}");
@@ -159,7 +159,7 @@ fn dawl_gives_a_device_that_is_back_its_share_again() {
     let workload = Stencil::new(2000, 2000, None, Precision::F64, 1).expect("a stencil");
     let make = |setup: &Setup| -> Box<dyn Balancer> { Box::new(Dawl::new(setup)) };
     let before = run("k40", &workload, Vec::new(), 1, make).expect("a run");
-    let faults = vec![at(2, 1, What::Lost), at(4, 1, What::Restored)];
+    let faults = vec![at(2, 1, FaultEffect::Lost), at(4, 1, FaultEffect::Restored)];
     let outcome = run("k40", &workload, faults, 1, make).expect("a run");
     assert_eq!(outcome.verified, Some(true));
     assert_eq!(outcome.losses[0].back, Some(4));
@@ -173,7 +173,7 @@ fn a_run_on_one_device_begins_again_when_that_is_back() {
         let strategy = pdawl::balance::Strategy::alone(1, setup.devices.len());
         strategy.build(setup).expect("a balancer")
     };
-    let faults = vec![at(3, 1, What::Lost), at(3, 1, What::Restored)];
+    let faults = vec![at(3, 1, FaultEffect::Lost), at(3, 1, FaultEffect::Restored)];
     let outcome = run("k40", &workload, faults, 1, alone).expect("a run");
     assert_eq!(outcome.verified, Some(true));
     // Steps of a lone device are submitted ahead, and faults strike then.
@@ -194,9 +194,9 @@ fn befall(rng: &mut Rng, devices: usize) -> Vec<Fault> {
             false => At::Seconds(least + 1e-3 * rng.f64() * rng.f64()),
         };
         let what = match rng.u32(..5) {
-            0 => What::Slowed(1.0 + 9.0 * rng.f64()),
-            1 => What::FailNext(rng.u32(1..4)),
-            _ => What::Lost,
+            0 => FaultEffect::Slowed(1.0 + 9.0 * rng.f64()),
+            1 => FaultEffect::FailNext(rng.u32(1..4)),
+            _ => FaultEffect::Lost,
         };
         let begins = moment(rng, 0.0);
         faults.push(Fault {
@@ -204,14 +204,14 @@ fn befall(rng: &mut Rng, devices: usize) -> Vec<Fault> {
             at: begins,
             what,
         });
-        if what == What::Lost && rng.bool() {
+        if what == FaultEffect::Lost && rng.bool() {
             faults.push(Fault {
                 device,
                 at: match begins {
                     At::Phase(begin) => At::Phase(rng.u32(begin..STEPS)),
                     At::Seconds(least) => moment(rng, least),
                 },
-                what: What::Restored,
+                what: FaultEffect::Restored,
             });
         }
     }
@@ -239,7 +239,7 @@ fn no_schedule_of_faults_spoils_a_result() {
         let what = format!("seed {seed}, {name} on {machine}, {faults:?}, {balancer}");
         let hit = |device| {
             let mut faults = faults.iter().filter(|fault| fault.device == device);
-            faults.any(|fault| matches!(fault.what, What::Lost | What::FailNext(_)))
+            faults.any(|fault| matches!(fault.what, FaultEffect::Lost | FaultEffect::FailNext(_)))
         };
         let may_lose_all = (0..devices).all(hit);
         let ran = run(

@@ -1,5 +1,5 @@
 //! Sessions: results against plain loops, on simulated and real devices, and what wrong
-//! arguments are told.
+//! arguments are reported.
 
 use std::sync::Arc;
 
@@ -244,7 +244,7 @@ fn a_kernel_is_divided_and_known_from_then_on() {
     );
 }
 
-fn told(error: Result<impl Sized, Error>) -> String {
+fn message(error: Result<impl Sized, Error>) -> String {
     match error {
         Ok(_) => panic!("it was wrong"),
         Err(error) => error.to_string(),
@@ -258,43 +258,46 @@ fn wrong_arguments_are_named() {
     let one_row = |columns: Vec<u32>| SparseMatrix::new(1, 3, vec![0, 2], columns, vec![1.0, 1.0]);
     let mut grid = Grid::new(&[3, 3], vec![0.0; 9]).unwrap();
     let mut errors = vec![
-        (told(Session::simulate("k41")), "no machine is called `k41`"),
-        (told(Session::open_devices("gpu7")), "gpu7"),
         (
-            told(session.spmv(&two, &[1.0])),
+            message(Session::simulate("k41")),
+            "no machine is called `k41`",
+        ),
+        (message(Session::open_devices("gpu7")), "gpu7"),
+        (
+            message(session.spmv(&two, &[1.0])),
             "x has 1 numbers, and the matrix 3 columns",
         ),
         (
-            told(session.spmv_into(&two, &[1.0; 3], &mut [0.0])),
+            message(session.spmv_into(&two, &[1.0; 3], &mut [0.0])),
             "y has 1 numbers, and the matrix 2 rows",
         ),
-        (told(one_row(vec![2, 2])), "columns must ascend"),
-        (told(one_row(vec![0, 3])), "an entry in column 3"),
+        (message(one_row(vec![2, 2])), "columns must ascend"),
+        (message(one_row(vec![0, 3])), "an entry in column 3"),
         (
-            told(Grid::new(&[3, 3], vec![0.0; 8])),
+            message(Grid::new(&[3, 3], vec![0.0; 8])),
             "has 9 points, and 8 numbers",
         ),
-        (told(Grid::new(&[9], vec![0.0; 9])), "a grid has 2 axes"),
+        (message(Grid::new(&[9], vec![0.0; 9])), "a grid has 2 axes"),
         (
-            told(session.set_strategy(&balance::Strategy::Pdawl)),
+            message(session.set_strategy(&balance::Strategy::Pdawl)),
             "model",
         ),
     ];
     errors.push((
-        told(session.stencil(&mut grid).steps(0).run()),
+        message(session.stencil(&mut grid).steps(0).run()),
         "at least 1 step",
     ));
     errors.push((
-        told(session.stencil(&mut grid).until(0.0, 1).run()),
+        message(session.stencil(&mut grid).until(0.0, 1).run()),
         "a change above 0",
     ));
     errors.push((
-        told(session.stencil(&mut grid).coefficients(&[1.0]).run()),
+        message(session.stencil(&mut grid).coefficients(&[1.0]).run()),
         "1 coefficients",
     ));
     let narrow = Grid::new(&[3, 2], vec![0.0; 6]).unwrap();
     errors.push((
-        told(session.stencil(&mut narrow.clone()).run()),
+        message(session.stencil(&mut narrow.clone()).run()),
         "at least 3 points",
     ));
     let never = |graph: &mut pdawl::session::TaskGraphBuilder| {
@@ -302,10 +305,10 @@ fn wrong_arguments_are_named() {
         let made = graph.result::<f64>("made", 1);
         graph.task(Task::new("t", |_| {}).reads(never).writes(made));
     };
-    errors.push((told(session.graph(never).run()), "never"));
-    errors.push((told(session.graph(|_| {}).run()), "no kernels"));
+    errors.push((message(session.graph(never).run()), "never"));
+    errors.push((message(session.graph(|_| {}).run()), "no kernels"));
     errors.push((
-        told(session.graph(never).policy("fifo").run()),
+        message(session.graph(never).policy("fifo").run()),
         "`fifo` is not a policy",
     ));
     for (error, part) in errors {
@@ -317,20 +320,23 @@ fn wrong_arguments_are_named() {
     let (a, mut b) = ([0.0f32; 4], [0.0f32; 4]);
     for (error, part) in [
         (
-            told(session.kernel("void f() {}")),
+            message(session.kernel("void f() {}")),
             "no function that is a `__kernel`",
         ),
         (
-            told(session.kernel_named(kernel, "l")),
+            message(session.kernel_named(kernel, "l")),
             "no kernel `l`; it has k",
         ),
-        (told(session.launch(&mut k, &[]).run()), "1 to 3 dimensions"),
         (
-            told(session.launch(&mut k, &[1]).reads(&a).run()),
+            message(session.launch(&mut k, &[]).run()),
+            "1 to 3 dimensions",
+        ),
+        (
+            message(session.launch(&mut k, &[1]).reads(&a).run()),
             "it takes 3 arguments (a, b, n), and 1",
         ),
         (
-            told(
+            message(
                 session
                     .launch(&mut k, &[1])
                     .reads(&a)
@@ -341,7 +347,7 @@ fn wrong_arguments_are_named() {
             "b is a buffer",
         ),
         (
-            told(
+            message(
                 session
                     .launch(&mut k, &[1])
                     .reads(&a)

@@ -4,7 +4,7 @@
 
 use pdawl::balance::Dawl;
 use pdawl::engine::Outcome;
-use pdawl::runtime::sim::{At, Fault, What};
+use pdawl::runtime::sim::{At, Fault, FaultEffect};
 
 use crate::simulated_machines::{CASES, Case, STEPS, Start, late};
 
@@ -43,7 +43,7 @@ fn a_device_that_becomes_half_as_fast_is_followed_within_4_steps() {
             let slow = |step| Fault {
                 device,
                 at: At::Phase(step),
-                what: What::Slowed(2.0),
+                what: FaultEffect::Slowed(2.0),
             };
             let oracle = case.oracle(&[slow(0)]);
             let name = format!("{}, device {device} slow", case.name());

@@ -156,7 +156,7 @@ fn page_ranks_are_near_the_best_division() {
     is_near_the_best("page ranks", (ranks(), 20), most_of);
 }
 
-/// DAWL that is told of a GPU, the last device, which is so many times as fast as it is.
+/// DAWL that learns of a GPU, the last device, which is so many times as fast as it is.
 struct Misled {
     dawl: Dawl,
     device: usize,

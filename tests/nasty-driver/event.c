@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is to be told: the end of an event, one callback of an event that has ended, or
+/* What is to be reported: the end of an event, one callback of an event that has ended, or
  * the end of a buffer. */
 typedef struct News {
     struct News *next;

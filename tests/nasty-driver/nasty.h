@@ -7,7 +7,7 @@
  *   there begins (memory.c);
  * - a queue begins no command before it is flushed, commands are late, and those that may
  *   run in any order do (command.c);
- * - the end of a command is told late, and callbacks run on a thread of their own (event.c);
+ * - the end of a command is reported late, and callbacks run on a thread of their own (event.c);
  * - a write of at most 64 KiB from pageable memory reads that memory when it is enqueued,
  *   whatever it waits for, as NVIDIA's driver does (transfer.c);
  * - a use of what is not there ends the program with a message (object.c).
@@ -62,7 +62,7 @@ struct _cl_command_queue {
     cl_context context;
     cl_device_id device;
     cl_command_queue_properties properties;
-    cl_event first, end; /* commands that are not told to be complete, in order */
+    cl_event first, end; /* commands that are not reported to be complete, in order */
     cl_event last;       /* the last one; NULL if it has ended */
     cl_event barrier;    /* the last barrier of a queue without order */
     cl_ulong numbers;    /* commands that it got */

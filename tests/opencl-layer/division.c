@@ -258,7 +258,7 @@ static void simple(void) {
 }
 
 /* Stores that meet, or leave their slices. */
-static void stray(void) {
+static void outside_slices(void) {
     steps("mirror", NULL, "merged", counted, mirrored);
     steps("scatter", NULL, "merged", identity_then_not, scattered);
     steps("mask", NULL, "merged", ones_later, masked);
@@ -560,7 +560,7 @@ int main(void) {
     begin(0);
     common = build(sources, "");
     simple();
-    stray();
+    outside_slices();
     refused();
     includes();
     wide();

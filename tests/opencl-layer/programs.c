@@ -3,17 +3,17 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-static atomic_int told;
+static atomic_int notified;
 
 static void CL_CALLBACK tell(cl_program program, void *data) {
-    if (program && data == &told)
-        told++;
+    if (program && data == &notified)
+        notified++;
 }
 
-static void wait_told(int number) {
-    for (int i = 0; i < 1000 && told < number; i++)
+static void wait_notified(int number) {
+    for (int i = 0; i < 1000 && notified < number; i++)
         usleep(10000);
-    CHECK(told == number);
+    CHECK(notified == number);
 }
 
 static void run(cl_program program, int factor) {
@@ -52,8 +52,8 @@ static void steps(void) {
     cl_program rest = of_source("#include \"times.h\"\nint times(int x) { return x * FACTOR; }");
     const char *name = "times.h";
     OK(clCompileProgram(main, 0, NULL, "", 1, &header, &name, NULL, NULL));
-    OK(clCompileProgram(rest, 0, NULL, "", 1, &header, &name, tell, &told));
-    wait_told(1);
+    OK(clCompileProgram(rest, 0, NULL, "", 1, &header, &name, tell, &notified));
+    wait_notified(1);
     CHECK(!clCreateKernel(main, "scale", &code));
     CODE(code, CL_INVALID_PROGRAM_EXECUTABLE);
     cl_program both[2] = {main, rest};
@@ -64,7 +64,7 @@ static void steps(void) {
         OK(clReleaseProgram(linked));
     }
     CODE(clCompileProgram(main, 0, NULL, "", 1, NULL, &name, NULL, NULL), CL_INVALID_VALUE);
-    CODE(clCompileProgram(main, 0, NULL, "", 0, NULL, NULL, NULL, &told), CL_INVALID_VALUE);
+    CODE(clCompileProgram(main, 0, NULL, "", 0, NULL, NULL, NULL, &notified), CL_INVALID_VALUE);
     CHECK(!clLinkProgram(context, 0, NULL, "", 0, NULL, NULL, NULL, &code));
     CODE(code, CL_INVALID_VALUE);
     cl_program wrong = (cl_program)context;

@@ -1,4 +1,4 @@
-/* Asks every object every question and prints what it is told, so that runs can be compared: the
+/* Asks every object every question and prints the answers, so that runs can be compared: the
  * question, the status and the answer's size, and the answer where it is a plain number. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include "check.h"

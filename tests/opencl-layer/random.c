@@ -11,7 +11,7 @@
  *   barrier  markers and barriers between any two commands
  *
  * KINDS is a set of bits, one for each kind of command, in the order of `kinds` below. The
- * first wrong byte is told with its seed and its command, and the status is then 1; it is 2
+ * first wrong byte is reported with its seed and its command, and the status is then 1; it is 2
  * if a call fails. Everything but the threads' timing is repeated by the same arguments. */
 #include "check.h"
 #include <pthread.h>
@@ -256,10 +256,10 @@ static Part *pick(World *w, Part *const *others, int count) {
     for (;;) {
         /* PoCL 3.1 crashes when it copies boxes of sub-buffers. */
         Part *part = w->kind == COPY_BOX || chance(w, 2) ? &w->whole[chance(w, BUFFERS)] : &w->halves[chance(w, 2 * BUFFERS)];
-        bool apart = true;
+        bool is_disjoint = true;
         for (int i = 0; i < count; i++)
-            apart &= part->last < others[i]->first || others[i]->last < part->first;
-        if (apart)
+            is_disjoint &= part->last < others[i]->first || others[i]->last < part->first;
+        if (is_disjoint)
             return part;
     }
 }

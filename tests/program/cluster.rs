@@ -135,7 +135,7 @@ fn page_ranks_are_right_and_written() {
 }
 
 #[test]
-fn a_tolerance_ends_a_page_rank_and_the_steps_are_told() {
+fn a_tolerance_ends_a_page_rank_and_the_steps_are_reported() {
     let home = Home::new();
     let ranks = "run pagerank --matrix rmat:9,8 --verify --devices host:1 --output r.npy";
     let long = home.json(&format!("{ranks} --tolerance 1e-4 --steps 100"));
@@ -170,7 +170,7 @@ fn a_tolerance_ends_a_page_rank_and_the_steps_are_told() {
 
 /// As `mpirun` starts it. What the command line tells is refused before processes join.
 #[test]
-fn options_that_kernels_over_nodes_do_not_have_are_told() {
+fn options_that_kernels_over_nodes_do_not_have_are_reported() {
     for (line, part) in [
         ("--strategy gpu", "--strategy is for a kernel on one node"),
         ("--gpu-memory 1GiB", "--gpu-memory"),
@@ -185,7 +185,7 @@ fn options_that_kernels_over_nodes_do_not_have_are_told() {
 }
 
 #[test]
-fn wrong_files_and_options_are_told() {
+fn wrong_files_and_options_are_reported() {
     let home = Home::new();
     write(&home.path("a.npy"), "<f4", "(2, 3)", &[1.0; 6]);
     write(&home.path("even.npy"), "<f4", "(2, 2)", &[1.0; 4]);

@@ -244,7 +244,7 @@ fn speed_ups_count_from_the_run_on_one_machine() {
 }
 
 #[test]
-fn predictions_without_a_cluster_are_told() {
+fn predictions_without_a_cluster_are_reported() {
     pdawl("predict lu")
         .assert()
         .code(2)

@@ -23,7 +23,7 @@ pub fn pdawl(line: &str) -> Command {
 /// Returns the JSON report of `pdawl` with these arguments, which must succeed
 /// print nothing on standard error, and conform to its schema.
 pub fn json(line: &str) -> Value {
-    told(pdawl(&format!("{line} --format json")))
+    parsed_output(pdawl(&format!("{line} --format json")))
 }
 
 /// [`pdawl`] as a plain process, for tests that signal it or read while it runs.
@@ -48,7 +48,7 @@ fn command(process: Process) -> Command {
     command
 }
 
-fn told(mut command: Command) -> Value {
+fn parsed_output(mut command: Command) -> Value {
     let output = command.assert().success().stderr("").get_output().clone();
     let printed = serde_json::from_slice(&output.stdout).expect("JSON on standard output");
     schemas::conforms(&printed);
@@ -104,7 +104,7 @@ impl Home {
     }
 
     pub fn json(&self, line: &str) -> Value {
-        told(self.pdawl(&format!("{line} --format json")))
+        parsed_output(self.pdawl(&format!("{line} --format json")))
     }
 
     pub fn process(&self, line: &str) -> Process {

@@ -220,8 +220,8 @@ fn generated_matrices_are_right_under_every_policy() {
             let figure = |name: &str| report[name].as_f64().unwrap();
             let flops = report["workload"]["parameters"]["flops"].as_f64().unwrap();
             let rate = flops / figure("seconds");
-            let told = report["throughput"]["value"].as_f64().unwrap();
-            assert!((told - rate).abs() < 1e-6 * rate);
+            let reported = report["throughput"]["value"].as_f64().unwrap();
+            assert!((reported - rate).abs() < 1e-6 * rate);
         }
     }
 }
@@ -242,7 +242,7 @@ fn the_text_and_the_chart_say_that_they_are_simulated() {
 }
 
 #[test]
-fn wrong_files_are_told() {
+fn wrong_files_are_reported() {
     let home = Home::new();
     let ones = |rows: usize, columns: usize| vec![vec![1.0; columns]; rows];
     write(&home.path("a.npy"), false, false, &ones(4, 5));
@@ -321,7 +321,7 @@ fn wrong_files_are_told() {
 }
 
 #[test]
-fn wrong_usage_is_told() {
+fn wrong_usage_is_reported() {
     for (line, code, part) in [
         ("matmul --size 0", 2, "0 is not in 1..="),
         ("matmul --rows 5 --columns 5", 2, "--depth <K>"),
@@ -377,7 +377,7 @@ fn wrong_usage_is_told() {
 }
 
 #[test]
-fn a_lost_device_is_told() {
+fn a_lost_device_is_reported() {
     let home = Home::new();
     let line = "run matmul --size 8192 --machine v100x2 --fault gpu1:lost@0.002s";
     let report: Value = home.json(line);

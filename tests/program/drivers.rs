@@ -55,7 +55,7 @@ fn files_that_loaders_do_not_survive_are_named() {
 }
 
 #[test]
-fn a_driver_that_lacks_a_library_is_told_with_the_reason() {
+fn a_driver_that_lacks_a_library_is_reported_with_the_reason() {
     let home = Home::new();
     let (needed, driver) = (home.path("libneeded.so"), home.path("libdriver.so"));
     library(&needed, "int needed(void) { return 1; }", None);
@@ -82,7 +82,7 @@ fn a_driver_that_lacks_a_library_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_loader_that_lacks_a_library_is_told_with_the_reason() {
+fn a_loader_that_lacks_a_library_is_reported_with_the_reason() {
     let home = Home::new();
     let (needed, loader) = (home.path("libneeded.so"), home.path("libOpenCL.so.1"));
     library(&needed, "int needed(void) { return 1; }", None);

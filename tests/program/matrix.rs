@@ -134,7 +134,7 @@ fn values_may_be_nan_or_infinite() {
 }
 
 #[test]
-fn malformed_files_are_told_with_line_and_remedy() {
+fn malformed_files_are_reported_with_line_and_remedy() {
     let banner = |rest: &str| format!("%%MatrixMarket matrix {rest}\n2 2 1\n1 1 1\n");
     for (text, line, part, remedy) in [
         (
@@ -249,7 +249,7 @@ fn malformed_files_are_told_with_line_and_remedy() {
         ),
     ] {
         let at = format!("m.mtx, line {line}: ");
-        let told = contains(at).and(contains(part)).and(contains(remedy));
+        let expected = contains(at).and(contains(part)).and(contains(remedy));
         let silent = contains("panicked").not();
         let folder = Folder::with("m.mtx", &text);
         folder
@@ -257,35 +257,36 @@ fn malformed_files_are_told_with_line_and_remedy() {
             .assert()
             .code(1)
             .stdout("")
-            .stderr(told.and(silent));
+            .stderr(expected.and(silent));
         // A file that cannot be read leaves no cache.
         assert_eq!(folder.names(), ["m.mtx"], "{text}");
 
         // The same holds for a compressed file, except that its length does not
         // limit the number of entries.
         if !part.contains("4294967296 entries") {
-            let told = contains(format!("m.mtx.gz, line {line}: ")).and(contains(part));
+            let expected = contains(format!("m.mtx.gz, line {line}: ")).and(contains(part));
             let folder = Folder::with("m.mtx.gz", compressed(&text));
             folder
                 .matrix("stats m.mtx.gz")
                 .assert()
                 .code(1)
-                .stderr(told);
+                .stderr(expected);
         }
     }
 }
 
 #[test]
-fn truncated_or_damaged_compressed_files_are_told() {
+fn truncated_or_damaged_compressed_files_are_reported() {
     let lines: String = (1..=3000).map(|i| format!("{i} {i} {}\n", i * i)).collect();
     let whole = compressed(general("3000 3000 3000", &lines));
     let folder = Folder::with("m.mtx.gz", &whole[..whole.len() / 2]);
-    let told = contains("m.mtx.gz: the compressed data or the archive ends too early, after line ");
+    let expected =
+        contains("m.mtx.gz: the compressed data or the archive ends too early, after line ");
     folder
         .matrix("stats m.mtx.gz")
         .assert()
         .code(1)
-        .stderr(told.and(contains("fetch or make")));
+        .stderr(expected.and(contains("fetch or make")));
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 0xff;
     let folder = Folder::with("m.mtx.gz", damaged);
@@ -297,14 +298,14 @@ fn truncated_or_damaged_compressed_files_are_told() {
 }
 
 #[test]
-fn what_is_no_file_is_told() {
+fn what_is_no_file_is_reported() {
     let folder = Folder::new();
-    let told = contains("none.mtx: cannot be read").and(contains("give the path"));
+    let expected = contains("none.mtx: cannot be read").and(contains("give the path"));
     folder
         .matrix("stats none.mtx")
         .assert()
         .code(1)
-        .stderr(told);
+        .stderr(expected);
     folder
         .matrix("stats .")
         .assert()
@@ -321,19 +322,19 @@ fn a_matrix_without_room_is_refused_before_it_is_read() {
         .open(folder.path("m.mtx"))
         .unwrap();
     file.set_len(3_000_000_000).unwrap();
-    let told = contains("m.mtx: reading 400000000 entries of 1000 rows needs 10.4 GiB")
+    let expected = contains("m.mtx: reading 400000000 entries of 1000 rows needs 10.4 GiB")
         .and(contains("and 2.00 GiB of memory are available"));
     folder
         .matrix("stats m.mtx --host-memory 2GiB")
         .assert()
         .code(1)
-        .stderr(told);
-    let told = contains("look-alike of kmer_U1a needs 2.06 GiB").and(contains("1.00 GiB"));
+        .stderr(expected);
+    let expected = contains("look-alike of kmer_U1a needs 2.06 GiB").and(contains("1.00 GiB"));
     folder
         .matrix("stats like:kmer_U1a --host-memory 1GiB")
         .assert()
         .code(1)
-        .stderr(told);
+        .stderr(expected);
 }
 
 #[test]
@@ -349,8 +350,13 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ("generate m.mtx out.mtx", "is the path of a file"),
     ] {
         let folder = Folder::new();
-        let told = contains(part).and(contains("panicked").not());
-        folder.matrix(line).assert().code(2).stdout("").stderr(told);
+        let expected = contains(part).and(contains("panicked").not());
+        folder
+            .matrix(line)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(expected);
         assert!(folder.names().is_empty(), "{line}");
     }
 }

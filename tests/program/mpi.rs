@@ -84,7 +84,7 @@ fn refused(groups: &[(&str, &str)]) -> String {
 #[test]
 #[ignore = "needs Open MPI and libclang: make test-mpi"]
 fn processes_that_are_started_unlike_all_end_and_say_why() {
-    for (first, other, told) in [
+    for (first, other, expected) in [
         (
             "lu --size 200",
             "lu --size 200 --placement central",
@@ -108,7 +108,7 @@ fn processes_that_are_started_unlike_all_end_and_say_why() {
     ] {
         let errors = refused(&[("-n 2", first), ("-n 1", other)]);
         assert_eq!(
-            errors.matches(told).count(),
+            errors.matches(expected).count(),
             1,
             "{first}, {other}: {errors}"
         );
@@ -142,14 +142,14 @@ fn a_process_that_cannot_do_its_part_ends_all() {
         ([within(1, &there), within(2, &here)], "node 0"),
     ] {
         let errors = refused(&[(&groups[0], line), (&groups[1], line)]);
-        let told = format!("{lost}: a.mtx");
-        assert_eq!(errors.matches(&told).count(), 1, "{errors}");
+        let expected = format!("{lost}: a.mtx");
+        assert_eq!(errors.matches(&expected).count(), 1, "{errors}");
     }
 }
 
 #[test]
 #[ignore = "needs Open MPI and libclang: make test-mpi"]
-fn kernels_that_cannot_be_divided_are_told_once() {
+fn kernels_that_cannot_be_divided_are_reported_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let count = "__kernel void k(__global const int *x, __global int *n) {
         if (x[get_global_id(0)] > 3) atomic_inc(n);
@@ -171,7 +171,7 @@ fn kernels_that_cannot_be_divided_are_told_once() {
         write("json", &spec);
     }
     let options = format!("-n 2 -wdir {}", folder.path().display());
-    for (line, told) in [
+    for (line, expected) in [
         (
             "count.json",
             "node 0: count.json: the kernel cannot be divided: work-groups",
@@ -187,7 +187,7 @@ fn kernels_that_cannot_be_divided_are_told_once() {
         ("turn.json --devices host", "runs no OpenCL C"),
     ] {
         let errors = refused(&[(&options, &format!("kernel {line}"))]);
-        assert_eq!(errors.matches(told).count(), 1, "{line}: {errors}");
+        assert_eq!(errors.matches(expected).count(), 1, "{line}: {errors}");
     }
 }
 
@@ -277,8 +277,8 @@ fn three_processes_go_from_a_grid_in_a_file_to_another() {
     let output = run(&format!("stencil --input {}", path("nan.npy")));
     assert!(!output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
-    let told = "node 0: ".to_owned() + &path("nan.npy") + ": the number in row 92, column 70";
-    assert!(errors.contains(&told), "{errors}");
+    let expected = "node 0: ".to_owned() + &path("nan.npy") + ": the number in row 92, column 70";
+    assert!(errors.contains(&expected), "{errors}");
 }
 
 /// The static policy gives each node its part, so all three compute.

@@ -132,13 +132,13 @@ fn slurm(launchers: &[&str]) -> Output {
 
 #[test]
 fn a_job_of_slurm_starts_one_process_on_each_node() {
-    let told = |launchers: &[&str]| String::from_utf8(slurm(launchers).stdout).unwrap();
-    let by_mpirun = told(&["mpirun", "srun"]);
+    let output = |launchers: &[&str]| String::from_utf8(slurm(launchers).stdout).unwrap();
+    let by_mpirun = output(&["mpirun", "srun"]);
     assert!(
         by_mpirun.contains("/mpirun --map-by ppr:1:node --bind-to none pdawl run "),
         "{by_mpirun}"
     );
-    let by_srun = told(&["srun"]);
+    let by_srun = output(&["srun"]);
     assert!(
         by_srun.contains("/srun --mpi=pmix --ntasks-per-node=1 --cpus-per-task=48 "),
         "{by_srun}"

@@ -132,7 +132,7 @@ fn comparisons_take_every_policy() {
 }
 
 #[test]
-fn what_a_policy_does_not_take_is_told() {
+fn what_a_policy_does_not_take_is_reported() {
     for (line, part) in [
         (
             "run transformer --policy locality --map h_cpu=1",

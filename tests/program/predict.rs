@@ -50,7 +50,7 @@ fn predictions_are_what_runs_take_and_have_their_plans() {
 }
 
 #[test]
-fn what_the_model_never_saw_is_told() {
+fn what_the_model_never_saw_is_reported() {
     let home = Home::with_k40_model("learned");
     let line = "predict stencil --size 30000 --machine k40 --steps 2";
     let report = home.json(line);

@@ -89,7 +89,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A member without a meaning of its own is told with the one before, if both are of one
+    /// A member without a meaning of its own is explained with the one before, if both are of one
     /// type: a comment in the sources often is of several fields.
     fn own_members(&mut self, properties: &'a Map<String, Value>, of: &'a Value, path: &str) {
         let required = of["required"].as_array().into_iter().flatten();
@@ -102,7 +102,7 @@ impl<'a> Section<'a> {
             let first = &properties[name];
             let mut beside = Vec::new();
             while let Some(next) =
-                names.next_if(|next| self.is_told_with(&properties[*next], next, first))
+                names.next_if(|next| self.is_explained_with(&properties[*next], next, first))
             {
                 beside.push(next);
             }
@@ -114,8 +114,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Whether a member is told with an earlier one.
-    fn is_told_with(&self, of: &'a Value, name: &str, earlier: &'a Value) -> bool {
+    /// Whether a member is explained with an earlier one.
+    fn is_explained_with(&self, of: &'a Value, name: &str, earlier: &'a Value) -> bool {
         let scalar = |of: &Value| {
             let kind = self.kind(of).replace(" or null", "");
             let words = ["integer", "number", "string", "boolean"];

@@ -187,7 +187,7 @@ fn a_run_goes_on_where_another_ended() {
 }
 
 #[test]
-fn wrong_files_are_told() {
+fn wrong_files_are_reported() {
     let home = Home::new();
     let path = |name: &str| home.path(name);
     let mut one_wrong = numbers(12 * 10);

@@ -54,7 +54,7 @@ fn a_change_ends_the_steps_on_all_devices() {
 }
 
 #[test]
-fn what_ended_the_steps_is_told() {
+fn what_ended_the_steps_is_reported() {
     let home = Home::new();
     let run = "run stencil --size 100 --steps 60 --devices host --check-every 7";
     let report = home.json(&format!("{run} --until 0.01 --superstep 20"));

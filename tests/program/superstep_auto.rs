@@ -39,7 +39,7 @@ fn an_adaptive_run_begins_with_the_plan() {
     assert_eq!(computed["verification"]["right"], true);
 }
 
-/// Who has no part in the plan is told, where a strategy leaves the choice to the plan.
+/// Who has no part in the plan is reported, where a strategy leaves the choice to the plan.
 #[test]
 fn the_note_names_devices_that_rest() {
     let home = Home::new();

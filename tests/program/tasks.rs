@@ -105,7 +105,7 @@ fn tasks_run_on_real_devices() {
 }
 
 #[test]
-fn wrong_usage_is_told() {
+fn wrong_usage_is_reported() {
     let on = "--machine v100x2";
     for (line, part) in [
         (format!("--set matmul2d --n 0 {on}"), "0 is not in 1..="),
@@ -165,7 +165,7 @@ fn wrong_usage_is_told() {
 }
 
 #[test]
-fn a_memory_that_is_too_small_is_told_with_the_size_and_the_policy() {
+fn a_memory_that_is_too_small_is_reported_with_the_size_and_the_policy() {
     pdawl("bench tasks --set matmul2d --n 2 --machine v100x1 --gpu-memory 20MiB --policies darts")
         .assert()
         .code(1)

@@ -55,12 +55,12 @@ impl Failures {
         new.retain(|&rank| !std::mem::replace(&mut self.failed[rank], true));
         match new.is_empty() {
             true => Err(refused),
-            false => Ok(new.into_iter().map(told).collect()),
+            false => Ok(new.into_iter().map(unreachable_rank).collect()),
         }
     }
 }
 
-fn told(rank: usize) -> Unreachable {
+fn unreachable_rank(rank: usize) -> Unreachable {
     let why = Failure::new("MPI says that its process has failed");
     Unreachable { rank, why }
 }

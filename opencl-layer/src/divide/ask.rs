@@ -22,7 +22,7 @@ use crate::native::Native;
 use crate::order;
 use crate::process_end::while_alive;
 use crate::queue::{Queue, State};
-use crate::records::Entry;
+use crate::records::DivisionRecord;
 use crate::settings::settings;
 use crate::shape::Shape;
 use crate::status::{Fallible, check, driver};
@@ -37,7 +37,7 @@ pub fn ask(
     state: &mut State,
     command: &Command,
     launch: &Launch,
-    (place, entry): (usize, &Arc<Entry>),
+    (place, entry): (usize, &Arc<DivisionRecord>),
 ) -> Fallible<()> {
     let context = &queue.context;
     let lane = queue.lane(state, place)?;
@@ -150,9 +150,9 @@ fn compared(queue: &Queue, place: usize) -> Option<Compared> {
 }
 
 fn question(launch: &Launch, trial: Trial, compared: Option<Compared>) -> Question {
-    let apart = launch.kernel.apart();
+    let separate_groups = launch.kernel.separate_groups();
     let iterates = launch.iterates();
-    let (numbers, merges) = match &apart.division {
+    let (numbers, merges) = match &separate_groups.division {
         Ok(division) => {
             let numbers = replaceable(launch, division);
             let merges = merging(launch, division, (iterates, &numbers));
@@ -179,7 +179,7 @@ fn question(launch: &Launch, trial: Trial, compared: Option<Compared>) -> Questi
 fn replaceable(launch: &Launch, division: &Divisible) -> Vec<Option<Numbers>> {
     let numbers = |(index, set): (usize, &Set)| {
         let is_read = match &set.argument {
-            Argument::Mem(_) => launch.kernel.apart().reads[index],
+            Argument::Mem(_) => launch.kernel.separate_groups().reads[index],
             Argument::Bytes(_) => true,
             _ => false,
         };
@@ -214,7 +214,7 @@ fn merging(
     let mut arguments = launch.arguments.iter().enumerate();
     arguments.find_map(|(index, set)| {
         let what = match &set.argument {
-            Argument::Mem(_) if launch.kernel.apart().reads[index] => "data",
+            Argument::Mem(_) if launch.kernel.separate_groups().reads[index] => "data",
             // What is fixed is part of the key.
             Argument::Bytes(_) if !division.fixed.contains(&index) => "value",
             _ => return None,

@@ -8,26 +8,26 @@ use super::verdict::{self, begin};
 use crate::argument::Argument;
 use crate::cut::Cut;
 use crate::launch::Launch;
-use crate::program::Apart;
-use crate::records::{Deciding, Entry};
+use crate::program::SeparateGroups;
+use crate::records::{Deciding, DivisionRecord};
 
 impl Launch {
     /// What is known of dividing it.
-    pub fn division(&self) -> &Arc<Entry> {
+    pub fn division(&self) -> &Arc<DivisionRecord> {
         self.division.get_or_init(|| {
             let record = self.record();
-            let deciding = deciding(self, self.kernel.apart());
+            let deciding = deciding(self, self.kernel.separate_groups());
             record.divisions.of(deciding, |deciding| {
                 let key = begin(record) + &text(deciding);
                 let kept = verdict::kept(&key, self);
-                Entry::new(key, Cut::all(&self.shape), kept)
+                DivisionRecord::new(key, Cut::all(&self.shape), kept)
             })
         })
     }
 }
 
-fn deciding(launch: &Launch, apart: &Apart) -> Deciding {
-    let Ok(division) = &apart.division else {
+fn deciding(launch: &Launch, separate_groups: &SeparateGroups) -> Deciding {
+    let Ok(division) = &separate_groups.division else {
         return Deciding::new();
     };
     let iterates = launch.iterates();

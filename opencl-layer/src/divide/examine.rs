@@ -129,7 +129,7 @@ impl Examination<'_> {
             let axis = cut.axis;
             let why = match &self.question.merges {
                 Some(why) => Some(why.clone()),
-                None => self.strays(&built, cut, &result, (run, compare))?,
+                None => self.outside_slices(&built, cut, &result, (run, compare))?,
             };
             let Some(why) = why else {
                 let agreeing = Agreeing::new();
@@ -278,7 +278,7 @@ impl Examination<'_> {
 
     /// Why parts do not write only their slices. `run` and `compare` are the seconds of the
     /// whole and of comparing results.
-    fn strays(
+    fn outside_slices(
         &self,
         built: &Built,
         cut: &Cut,

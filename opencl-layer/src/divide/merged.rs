@@ -22,7 +22,7 @@ use crate::mem::Mem;
 use crate::native::{Native, UserEvent, when_all_ended};
 use crate::process_end::while_alive;
 use crate::queue::{Queue, State};
-use crate::records::Entry;
+use crate::records::DivisionRecord;
 use crate::status::{Fallible, check, driver, driver_object};
 use crate::worker::merges;
 use pdawl::residency::difference::{Twice, merge};
@@ -30,7 +30,7 @@ use pdawl::residency::difference::{Twice, merge};
 /// What is left to do when the parts have ended.
 struct Merge {
     launch: Launch,
-    entry: Arc<Entry>,
+    entry: Arc<DivisionRecord>,
     mems: Vec<Ref<Mem>>,
     /// By part: the contents of each buffer afterwards.
     results: Vec<Vec<HostMemory>>,

@@ -34,11 +34,11 @@ use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
-use crate::records::{Entry, UNKNOWN, Why};
+use crate::records::{DivisionRecord, UNKNOWN, Why};
 use crate::settings::{Division, settings};
 use crate::status::Fallible;
 
-use parts::{Divided, Part};
+use parts::{Divided, PlaceBlocks};
 
 pub use rates::note;
 
@@ -48,7 +48,7 @@ pub fn begin(
     state: &mut State,
     command: &Command,
     launch: &Launch,
-) -> Option<Arc<Entry>> {
+) -> Option<Arc<DivisionRecord>> {
     let division = settings().division;
     // Out of order, a launch that does not wait could write what is being copied.
     let waits = division == Division::Equal;
@@ -65,10 +65,16 @@ pub fn begin(
         match verdict::by_others(&examined) {
             Some(verdict) => entry.settle(verdict),
             None => {
-                let home = launch.home(queue, state.place);
+                let default_place = launch.default_place(queue, state.place);
                 let place = match waits {
-                    true => Some(home),
-                    false => pays::where_to_examine(queue, home, command, launch, examined.len()),
+                    true => Some(default_place),
+                    false => pays::where_to_examine(
+                        queue,
+                        default_place,
+                        command,
+                        launch,
+                        examined.len(),
+                    ),
                 };
                 if let Some(place) = place {
                     examine(queue, state, command, launch, place);
@@ -188,7 +194,7 @@ pub fn issue(
 
 /// Why a launch is not divided whatever an examination tells, if there is a reason.
 fn refusal<'a>(queue: &Queue, command: &Command, launch: &'a Launch) -> Option<&'a str> {
-    if let Err(why) = &launch.kernel.apart().division {
+    if let Err(why) = &launch.kernel.separate_groups().division {
         return Some(why);
     }
     let refusal = (launch.refusal)
@@ -201,7 +207,7 @@ fn planned<'a>(
     queue: &Queue,
     command: &'a Command,
     launch: &'a Launch,
-    entry: &'a Arc<Entry>,
+    entry: &'a Arc<DivisionRecord>,
     verdict: &'a Verdict,
 ) -> Result<(Divided<'a>, bool), Why<'a>> {
     let (axis, agreeing, merges) = match verdict {
@@ -245,7 +251,7 @@ fn planned<'a>(
 }
 
 /// The blocks of a launch for each place, in proportion to weights.
-fn shared(cut: &Cut, places: &[usize], weights: &[f64]) -> Vec<Part> {
+fn shared(cut: &Cut, places: &[usize], weights: &[f64]) -> Vec<PlaceBlocks> {
     let counts = pdawl::balance::largest_remainder(cut.blocks() as u64, weights);
     let mut at = 0;
     let mut parts: Vec<(usize, Range<usize>)> = Vec::new();

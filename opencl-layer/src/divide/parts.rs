@@ -19,20 +19,20 @@ use crate::native::Native;
 use crate::order;
 use crate::own_time;
 use crate::queue::{Queue, State};
-use crate::records::Entry;
+use crate::records::DivisionRecord;
 use crate::report;
 use crate::status::Fallible;
 
 /// A part: a place, and its blocks.
-pub type Part = (usize, Range<usize>);
+pub type PlaceBlocks = (usize, Range<usize>);
 
 /// A launch that is divided.
 pub struct Divided<'a> {
     pub command: &'a Command,
     pub launch: &'a Launch,
-    pub entry: &'a Arc<Entry>,
+    pub entry: &'a Arc<DivisionRecord>,
     pub cut: &'a Cut,
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlaceBlocks>,
     /// The seconds that it is predicted to gain.
     pub gain: f64,
 }
@@ -53,7 +53,7 @@ impl Divided<'_> {
         blocks: &Range<usize>,
         slices: bool,
     ) -> Range<usize> {
-        let reads = self.launch.kernel.apart().reads[index];
+        let reads = self.launch.kernel.separate_groups().reads[index];
         let slice = self.cut.slice(used.mem.size, blocks);
         match slice {
             Some(slice) if slices && used.writes && !reads => slice,

@@ -3,7 +3,7 @@
 
 use opencl_sys::CL_DEVICE_TYPE_CPU;
 
-use super::parts::{Divided, Part};
+use super::parts::{Divided, PlaceBlocks};
 use super::shared;
 use crate::command::Command;
 use crate::cut::Cut;
@@ -11,7 +11,7 @@ use crate::device_profile;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::queue::Queue;
-use crate::records::{Entry, Why};
+use crate::records::{DivisionRecord, Why};
 
 /// The part of a kernel's time that its examination may cost.
 const BUDGET: f64 = 0.02;
@@ -42,7 +42,7 @@ fn most_gain(seconds: &[f64], run: f64) -> f64 {
 /// have a part of it that is small, as it may end in a refusal.
 pub fn where_to_examine(
     queue: &Ref<Queue>,
-    home: usize,
+    default_place: usize,
     command: &Command,
     launch: &Launch,
     others: usize,
@@ -52,13 +52,13 @@ pub fn where_to_examine(
     let able: Vec<usize> = launch.able(queue).collect();
     let seconds = |place: &usize| record.seconds(&places[*place].profile);
     let known: Vec<f64> = able.iter().map(seconds).collect::<Option<_>>()?;
-    let run = seconds(&home).filter(|_| able.len() > 1)?;
+    let run = seconds(&default_place).filter(|_| able.len() > 1)?;
     let is_cpu = |place: usize| places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
     let times = (1 + others) as f64;
     let gain = most_gain(&known, run);
     let is_idle = |place: &usize| {
-        let is_alike = places[*place].profile == places[home].profile;
-        *place != home && is_alike && !is_cpu(*place) && !is_used(queue, *place)
+        let is_alike = places[*place].profile == places[default_place].profile;
+        *place != default_place && is_alike && !is_cpu(*place) && !is_used(queue, *place)
     };
     if let Some(idle) = able.iter().copied().find(is_idle) {
         let costs = device_profile::costs(&queue.context);
@@ -66,18 +66,18 @@ pub fn where_to_examine(
         let bytes: u64 = reads
             .map(|used| used.mem.missing_bytes(&used.range, idle))
             .sum();
-        let copies = costs.copy(home, idle, bytes).0;
+        let copies = costs.copy(default_place, idle, bytes).0;
         let is_worth = run * gain > OVERHEAD && times * copies <= gain * record.spent();
         return is_worth.then_some(idle);
     }
     let written = command.uses.iter().filter(|used| used.writes);
     let bytes: usize = written.map(|used| used.mem.size).sum();
-    let pass = bytes as f64 / PASSED[usize::from(!is_cpu(home))];
+    let pass = bytes as f64 / PASSED[usize::from(!is_cpu(default_place))];
     let contents = 2.0 + f64::from(u8::from(launch.iterates()));
     let each = |each: [f64; 2]| each[0] + contents * each[1];
     let building = launch.kernel.program.build_seconds() * able.len() as f64;
     let cost = each(RUNS) * run + each(PASSES) * pass + building;
-    (times * cost <= BUDGET * record.spent()).then_some(home)
+    (times * cost <= BUDGET * record.spent()).then_some(default_place)
 }
 
 /// Whether kernels of another queue of the context go to a place.
@@ -97,7 +97,7 @@ pub fn parts(
     divided: &Divided,
     places: &[usize],
     merges: bool,
-) -> Result<(Vec<Part>, f64), Why<'static>> {
+) -> Result<(Vec<PlaceBlocks>, f64), Why<'static>> {
     let Divided {
         command,
         launch,
@@ -158,7 +158,7 @@ pub fn parts(
 fn rates(
     queue: &Queue,
     launch: &Launch,
-    entry: &Entry,
+    entry: &DivisionRecord,
     cut: &Cut,
     places: &[usize],
 ) -> Option<Vec<f64>> {

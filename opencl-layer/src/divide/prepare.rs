@@ -12,7 +12,7 @@ use crate::launch::Launch;
 use crate::process_end::while_alive;
 use crate::program::Program;
 use crate::queue::{Queue, State};
-use crate::records::Entry;
+use crate::records::DivisionRecord;
 use crate::status::Fallible;
 use crate::worker::examinations;
 
@@ -77,7 +77,7 @@ pub fn lacking(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
-    (entry, verdict): (&Arc<Entry>, &Verdict),
+    (entry, verdict): (&Arc<DivisionRecord>, &Verdict),
     places: &[usize],
 ) -> Vec<usize> {
     let Some(form) = form(&entry.cuts, verdict) else {
@@ -96,7 +96,7 @@ pub fn build(
     queue: &Queue,
     state: &mut State,
     launch: &Launch,
-    (entry, verdict): (&Arc<Entry>, &Verdict),
+    (entry, verdict): (&Arc<DivisionRecord>, &Verdict),
     places: &[usize],
 ) {
     let Ok(programs) = Programs::of(queue, state, launch, places.iter().copied()) else {

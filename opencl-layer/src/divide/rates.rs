@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::queue::State;
-use crate::records::{Entry, KernelRecord, duration};
+use crate::records::{DivisionRecord, KernelRecord, duration};
 
 /// A part that runs, whose time is to be noted.
 pub struct PartTiming {
-    pub entry: Arc<Entry>,
+    pub entry: Arc<DivisionRecord>,
     pub record: Arc<KernelRecord>,
     pub place: usize,
     /// Its groups along the axis, and those of the launch.

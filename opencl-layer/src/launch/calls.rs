@@ -80,7 +80,7 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
             refusal: OnceLock::new(),
         };
         if queue.fits() {
-            let place = action.home(&queue, queue.places[0]);
+            let place = action.default_place(&queue, queue.places[0]);
             action.kernel.check_shape(&action.shape_at(place), place)?;
         }
         let kind = CL_COMMAND_NDRANGE_KERNEL;

@@ -143,7 +143,7 @@ impl Mem {
         let (mem, at, size) = (self.at(to)?, range.start, range.len());
         let mut before = by.before.to_vec();
         before.extend(self.copies().arriving_at(range, self.context.places.len()));
-        // What it waits for in this queue is only told of once it has begun.
+        // What it waits for in this queue is only known once it has begun.
         by.state.flush()?;
         let write = LateWrite {
             mem,

@@ -160,7 +160,7 @@ pub unsafe extern "C" fn create_program_with_binary(
             let sizes: Vec<usize> = own.iter().map(|i| unsafe { *lengths.add(*i) }).collect();
             // SAFETY: as above.
             let mut data: Vec<_> = own.iter().map(|i| unsafe { *binaries.add(*i) }).collect();
-            let mut told = vec![CL_SUCCESS; own.len()];
+            let mut notified = vec![CL_SUCCESS; own.len()];
             let inner = &context.domains[domain];
             let (context, number) = (inner.context, ids.len() as cl_uint);
             let made = driver_object!(
@@ -171,13 +171,13 @@ pub unsafe extern "C" fn create_program_with_binary(
                     ids.as_ptr(),
                     sizes.as_ptr(),
                     data.as_mut_ptr(),
-                    told.as_mut_ptr()
+                    notified.as_mut_ptr()
                 )
             );
             if !statuses.is_null() {
-                for (index, told) in own.iter().zip(told) {
+                for (index, notified) in own.iter().zip(notified) {
                     // SAFETY: OpenCL's promise about the statuses.
-                    unsafe { *statuses.add(*index) = told };
+                    unsafe { *statuses.add(*index) = notified };
                 }
             }
             natives.push((domain, made?, ids));
@@ -221,13 +221,13 @@ pub unsafe extern "C" fn build_program(
             (chosen(&program.devices, count, devices)?, options)
         };
         let result = program.build(&devices, options);
-        told(&program, notify, data, result)
+        notified(&program, notify, data, result)
     })
 }
 
 /// Tells a program that work on one of its programs has ended, if it wants that. The log
 /// then says whether it ended well; arguments that are wrong are errors all the same.
-pub fn told(
+pub fn notified(
     program: &Ref<Program>,
     notify: Option<Built>,
     data: *mut c_void,

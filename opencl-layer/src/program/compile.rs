@@ -6,7 +6,7 @@ use std::ptr;
 use libc::{c_char, c_void};
 use opencl_sys::*;
 
-use super::calls::{chosen, told};
+use super::calls::{chosen, notified};
 use super::{Built, Job, Origin, Program};
 use crate::boundary::{object, status};
 use crate::context::Context;
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn compile_program(
             _ => unsafe { std::slice::from_raw_parts(names, number as usize) },
         };
         let result = program.compile(&devices, options, &headers, names);
-        told(&program, notify, data, result)
+        notified(&program, notify, data, result)
     })
 }
 
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn link_program(
             return Err(CL_INVALID_PROGRAM);
         }
         let program = link(&context, devices, options, &inputs)?;
-        told(&program, notify, data, Ok(()))?;
+        notified(&program, notify, data, Ok(()))?;
         Ok(program.give())
     };
     // SAFETY: OpenCL's promise about the code.

@@ -10,7 +10,7 @@ use pdawl_profiler::file::bounded;
 
 use super::{Origin, Program, State};
 
-use crate::lock::{APART, Mutex};
+use crate::lock::{Mutex, SEPARATE_GROUPS};
 
 /// Bytes of an included file, at most.
 const MOST_INCLUDED: u64 = 16 << 20;
@@ -30,11 +30,11 @@ pub(super) struct Facts {
     /// Whether files are included that were not read.
     includes: bool,
     /// By kernel.
-    apart: Mutex<HashMap<CString, Arc<Apart>>, APART>,
+    separate_groups: Mutex<HashMap<CString, Arc<SeparateGroups>>, SEPARATE_GROUPS>,
 }
 
-/// What a kernel's text tells of running its groups apart.
-pub struct Apart {
+/// What a kernel's text tells of running its groups separately.
+pub struct SeparateGroups {
     /// Why they must not, or what decides which bytes they write.
     pub division: Result<Divisible, String>,
     /// By argument: whether the kernel may read through it.
@@ -52,7 +52,7 @@ impl Facts {
             language: language.map(str::to_owned),
             volatile: text.contains("volatile"),
             includes: includes(text),
-            apart: Mutex::default(),
+            separate_groups: Mutex::default(),
         }
     }
 
@@ -61,7 +61,7 @@ impl Facts {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 
-    /// Whether and how the groups of a kernel may run apart.
+    /// Whether and how the groups of a kernel may run separately.
     fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
         let source = self.source.as_ref().ok_or("its program has no text")?;
         let language = self.language.as_deref();
@@ -98,17 +98,17 @@ impl Program {
         facts
     }
 
-    /// What the text tells of running the groups of a kernel apart, which has so many
+    /// What the text tells of running the groups of a kernel separately, which has so many
     /// arguments.
-    pub fn apart(&self, kernel: &CStr, count: usize) -> Arc<Apart> {
+    pub fn separate_groups(&self, kernel: &CStr, count: usize) -> Arc<SeparateGroups> {
         let facts = self.facts();
-        let mut known = facts.apart.lock();
-        if let Some(apart) = known.get(kernel) {
-            return Arc::clone(apart);
+        let mut known = facts.separate_groups.lock();
+        if let Some(separate_groups) = known.get(kernel) {
+            return Arc::clone(separate_groups);
         }
         let info = facts.kernel(kernel);
         let accesses = info.map_or(&[][..], |info| &info.accesses);
-        let apart = Arc::new(Apart {
+        let separate_groups = Arc::new(SeparateGroups {
             division: match accesses.len() == count {
                 true => facts.division(kernel),
                 false => Err("its program's text has no such kernel that can be read".to_owned()),
@@ -117,8 +117,8 @@ impl Program {
                 .map(|access| access.read || access.guessed)
                 .collect(),
         });
-        known.insert(kernel.to_owned(), Arc::clone(&apart));
-        apart
+        known.insert(kernel.to_owned(), Arc::clone(&separate_groups));
+        separate_groups
     }
 
     /// By argument of a kernel: whether it may write through it.

@@ -4,19 +4,20 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-use super::entry::Entry;
+use super::entry::DivisionRecord;
 use crate::handle::AddressHasher;
 use crate::lock::{ENTRIES, Guard, Mutex};
 
 /// What of a launch decides which bytes it writes, beside its key, by argument: a value, or
-/// that there is none. A null pointer is told so from a buffer of as many bytes as a pointer.
+/// that there is none. A null pointer is thus distinguished from a buffer of as many
+/// bytes as a pointer.
 pub type Deciding = Vec<(usize, Option<Arc<[u8]>>)>;
 
 /// Entries of launches with one key.
 #[derive(Default)]
 pub struct Entries(Mutex<ByDeciding, ENTRIES>);
 
-type ByDeciding = HashMap<Deciding, Arc<Entry>, BuildHasherDefault<AddressHasher>>;
+type ByDeciding = HashMap<Deciding, Arc<DivisionRecord>, BuildHasherDefault<AddressHasher>>;
 
 impl Entries {
     fn lock(&self) -> Guard<'_, ByDeciding, ENTRIES> {
@@ -24,7 +25,11 @@ impl Entries {
     }
 
     /// The entry of launches that this decides of, made with its key if it is the first one.
-    pub fn of(&self, deciding: Deciding, make: impl FnOnce(&Deciding) -> Entry) -> Arc<Entry> {
+    pub fn of(
+        &self,
+        deciding: Deciding,
+        make: impl FnOnce(&Deciding) -> DivisionRecord,
+    ) -> Arc<DivisionRecord> {
         let mut entries = self.lock();
         if let Some(entry) = entries.get(&deciding) {
             return Arc::clone(entry);
@@ -35,8 +40,8 @@ impl Entries {
     }
 
     /// All entries, in the order of their keys.
-    pub fn all(&self) -> Vec<Arc<Entry>> {
-        let mut all: Vec<Arc<Entry>> = self.lock().values().map(Arc::clone).collect();
+    pub fn all(&self) -> Vec<Arc<DivisionRecord>> {
+        let mut all: Vec<Arc<DivisionRecord>> = self.lock().values().map(Arc::clone).collect();
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all
     }

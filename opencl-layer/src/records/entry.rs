@@ -14,7 +14,7 @@ use crate::process_end::while_alive;
 type Task = Box<dyn FnOnce() + Send>;
 
 /// One kernel, as far as dividing it is concerned.
-pub struct Entry {
+pub struct DivisionRecord {
     /// What files know it by.
     pub key: String,
     /// The ways to divide its launches.
@@ -44,7 +44,7 @@ enum Stage {
     Known(Arc<Verdict>),
 }
 
-impl Entry {
+impl DivisionRecord {
     /// The entry of a key, whose launches can be divided in these ways, with what earlier runs
     /// have found out.
     pub fn new(key: String, cuts: Vec<Cut>, kept: Option<Verdict>) -> Self {
@@ -103,7 +103,7 @@ impl Entry {
         is_new
     }
 
-    /// Programs are built for a verdict. Until it is told again, nobody divides by it.
+    /// Programs are built for a verdict. Until it is reported again, nobody divides by it.
     pub fn reconsider(&self) {
         self.state().stage = Stage::Examining;
     }

@@ -26,7 +26,7 @@ pub mod store;
 mod timing;
 
 pub use entries::{Deciding, Entries};
-pub use entry::Entry;
+pub use entry::DivisionRecord;
 pub use figures::{UNKNOWN, Why};
 pub use timing::{Timing, duration, note};
 

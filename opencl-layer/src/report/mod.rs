@@ -149,7 +149,11 @@ pub fn moved(state: &mut State, lane: &Lane, bytes: usize, to_host: bool, native
                 CommandKind::Write
             };
             let bytes = bytes as u64;
-            counts.pending(spans::What::new(kind, "moved", bytes), lane.place, native);
+            counts.pending(
+                spans::SpanCommand::new(kind, "moved", bytes),
+                lane.place,
+                native,
+            );
         }
         drop(counts);
         let mut report = report();

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::native::Native;
 
 use super::kernels::Launches;
-use super::spans::{self, Pending, Span, What};
+use super::spans::{self, Pending, Span, SpanCommand};
 
 /// The counts of a queue. They outlive it.
 pub struct Counts {
@@ -81,7 +81,7 @@ impl Counts {
         }
     }
 
-    pub fn pending(&mut self, what: What, place: usize, native: &Arc<Native>) {
+    pub fn pending(&mut self, what: SpanCommand, place: usize, native: &Arc<Native>) {
         if spans::has_room(self.pending.len()) {
             self.pending.push(Pending::new(what, place, native));
         }

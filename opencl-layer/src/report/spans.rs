@@ -34,13 +34,13 @@ pub fn has_room(kept: usize) -> bool {
 
 /// What a command is.
 #[derive(Clone)]
-pub struct What {
+pub struct SpanCommand {
     kind: CommandKind,
     label: Name,
     bytes: u64,
 }
 
-impl What {
+impl SpanCommand {
     pub fn new(kind: CommandKind, label: impl Into<Name>, bytes: u64) -> Self {
         let label = label.into();
         Self { kind, label, bytes }
@@ -48,10 +48,10 @@ impl What {
 }
 
 /// A command of the program's.
-pub fn of(command: &Command) -> What {
+pub fn of(command: &Command) -> SpanCommand {
     if let Some(launch) = command.action.launch() {
         let name = launch.kernel.name.to_string_lossy();
-        return What::new(CommandKind::Launch, Name::Shared(name.into()), 0);
+        return SpanCommand::new(CommandKind::Launch, Name::Shared(name.into()), 0);
     }
     let bytes = command
         .uses
@@ -60,16 +60,16 @@ pub fn of(command: &Command) -> What {
         .max()
         .unwrap_or(0);
     match command.kind {
-        CL_COMMAND_READ_BUFFER => What::new(CommandKind::Read, "read", bytes),
-        CL_COMMAND_WRITE_BUFFER => What::new(CommandKind::Write, "write", bytes),
-        CL_COMMAND_COPY_BUFFER => What::new(CommandKind::Copy, "copy", bytes),
-        _ => What::new(CommandKind::Copy, "other", bytes),
+        CL_COMMAND_READ_BUFFER => SpanCommand::new(CommandKind::Read, "read", bytes),
+        CL_COMMAND_WRITE_BUFFER => SpanCommand::new(CommandKind::Write, "write", bytes),
+        CL_COMMAND_COPY_BUFFER => SpanCommand::new(CommandKind::Copy, "copy", bytes),
+        _ => SpanCommand::new(CommandKind::Copy, "other", bytes),
     }
 }
 
 /// A command that may not have ended.
 pub struct Pending {
-    what: What,
+    what: SpanCommand,
     pub place: usize,
     native: Arc<Native>,
     /// When its enqueueing function had returned.
@@ -77,7 +77,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    pub fn new(what: What, place: usize, native: &Arc<Native>) -> Self {
+    pub fn new(what: SpanCommand, place: usize, native: &Arc<Native>) -> Self {
         let native = Arc::clone(native);
         Self {
             what,
@@ -105,7 +105,7 @@ impl Pending {
 
 /// A command that has ended.
 pub struct Span {
-    what: What,
+    what: SpanCommand,
     queue: usize,
     device: String,
     /// Queued, submitted, started and ended by the device's clock.
@@ -115,7 +115,7 @@ pub struct Span {
 
 impl Span {
     fn of(
-        what: &What,
+        what: &SpanCommand,
         queue: usize,
         device: &str,
         native: &Native,
@@ -181,7 +181,7 @@ impl Spans {
 
     /// Adds a sample that has ended.
     pub fn sample(&mut self, device: &str, native: &Native) {
-        let what = What::new(CommandKind::Launch, "sample", 0);
+        let what = SpanCommand::new(CommandKind::Launch, "sample", 0);
         self.add(
             Span::of(&what, SAMPLES, device, native, None)
                 .into_iter()

@@ -42,7 +42,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
                 seconds[place] = f64::INFINITY;
             }
         }
-        let mut told = auto_fit::Epoch {
+        let mut description = auto_fit::Epoch {
             seconds,
             present: Some(present[index]),
             ..Default::default()
@@ -52,10 +52,10 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
                 continue;
             };
             let lists = [
-                (used.upload, &mut told.uploads),
-                (used.read && !used.upload, &mut told.reads),
-                (used.written, &mut told.writes),
-                (used.download, &mut told.downloads),
+                (used.upload, &mut description.uploads),
+                (used.read && !used.upload, &mut description.reads),
+                (used.written, &mut description.writes),
+                (used.download, &mut description.downloads),
             ];
             for (is_so, list) in lists {
                 if is_so {
@@ -63,7 +63,7 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
                 }
             }
         }
-        described.push(told);
+        described.push(description);
     }
     let costs = device_profile::costs(&queue.context).clone();
     let situation = Situation {

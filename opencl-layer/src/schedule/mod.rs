@@ -28,7 +28,7 @@ use crate::native::Native;
 use crate::own_time;
 use crate::process_end::{self, while_alive};
 use crate::queue::{Queue, State};
-use crate::records::{self, Entry, Timing};
+use crate::records::{self, DivisionRecord, Timing};
 use crate::report;
 use crate::scheduling;
 use crate::settings::Mapping;
@@ -65,7 +65,7 @@ struct QueuePlan {
     /// Samples of the first recorded command.
     samples: Vec<Sample>,
     /// What the first recorded command waits for: its kernel is being examined.
-    examined: Option<Arc<Entry>>,
+    examined: Option<Arc<DivisionRecord>>,
     /// Launches in flight of kernels of which it is not known yet how to divide them.
     undecided: VecDeque<Arc<Native>>,
     /// What the first recorded command waits for: one of these.
@@ -155,14 +155,14 @@ fn begin(queue: &Ref<Queue>, state: &mut State, command: &Command, launch: &Laun
 
 /// What a launch of which it is not known yet how to divide it waits for: drivers have as many
 /// as keep a device busy. Otherwise a program that waits at its end only would have given all
-/// its launches to a driver before one of them has told its time.
+/// its launches to a driver before one of them has reported its time.
 fn pace(
     queue: &Ref<Queue>,
     state: &mut State,
     command: &Command,
     launch: &Launch,
 ) -> Option<Arc<Native>> {
-    let device = &queue.context.places[launch.home(queue, state.place)].profile;
+    let device = &queue.context.places[launch.default_place(queue, state.place)].profile;
     let is_short = |seconds: f64| seconds < PACED;
     if launch.record().seconds(device).is_some_and(is_short)
         || !divide::is_undecided(queue, command, launch)
@@ -239,7 +239,7 @@ fn place_of_launch(
     let able = || launch.able(queue);
     let mapping = queue.mapping();
     if mapping == Mapping::Off {
-        state.place = launch.home(queue, state.place);
+        state.place = launch.default_place(queue, state.place);
         return state.place;
     }
     let record = launch.record();
@@ -264,7 +264,7 @@ fn place_of_launch(
         }
         _ => {}
     }
-    state.place = launch.home(queue, state.place);
+    state.place = launch.default_place(queue, state.place);
     state.place
 }
 

@@ -91,12 +91,12 @@ pub fn begin(
     if able().nth(1).is_none() || !record.is_due_for_samples(able().map(device)) {
         return Vec::new();
     }
-    let home = launch.home(queue, state.place);
-    let worth = |place: usize| worth(queue, command, record, home, place);
+    let default_place = launch.default_place(queue, state.place);
+    let worth = |place: usize| worth(queue, command, record, default_place, place);
     let is_known = |place: usize| record.seconds(device(place)).is_some();
-    let mut others = able().filter(|place| *place != home);
+    let mut others = able().filter(|place| *place != default_place);
     if !others.any(|place| is_known(place) || worth(place).is_some()) {
-        // There is nothing to choose from. The launch itself tells its time at home.
+        // There is nothing to choose from. The launch itself tells its time at its default place.
         return Vec::new();
     }
     let mut samples = Vec::new();
@@ -104,7 +104,7 @@ pub fn begin(
         if is_known(place) || record.was_sampled(device(place)) {
             continue;
         }
-        let most = match place == home {
+        let most = match place == default_place {
             true => Some(1.0),
             false => worth(place),
         };
@@ -128,12 +128,12 @@ pub fn begin(
 }
 
 /// The part of the range that a sample elsewhere may run, so that it costs little of the
-/// time that the kernel takes at home.
+/// time that the kernel takes at its default place.
 fn worth(
     queue: &Queue,
     command: &Command,
     record: &KernelRecord,
-    home: usize,
+    default_place: usize,
     place: usize,
 ) -> Option<f64> {
     let places = &queue.context.places;
@@ -144,10 +144,10 @@ fn worth(
     let bytes: u64 = missing.sum();
     let is_cpu = |place: usize| places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
     let cost = bytes as f64 / COPIES + PREPARING[usize::from(is_cpu(place))];
-    match record.seconds(&places[home].profile) {
+    match record.seconds(&places[default_place].profile) {
         Some(seconds) => {
             let left = (record.spent() + seconds) * BUDGET - cost;
-            let slower = SLOWER[usize::from(is_cpu(home) || !is_cpu(place))];
+            let slower = SLOWER[usize::from(is_cpu(default_place) || !is_cpu(place))];
             (left >= 0.0).then(|| left / (seconds * slower).max(f64::MIN_POSITIVE))
         }
         None => (bytes <= FREE && !is_cpu(place)).then_some(1.0),

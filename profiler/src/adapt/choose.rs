@@ -65,10 +65,10 @@ fn best(candidates: &[Vec<f64>], belief: &Belief, noise: f64) -> Option<(usize, 
 /// The variance, summed over all candidates' predictions, that a run removes.
 fn removed(candidates: &[Vec<f64>], belief: &Belief, noise: f64, run: usize) -> f64 {
     let here = &candidates[run];
-    let told: f64 = (candidates.iter())
+    let covariance: f64 = (candidates.iter())
         .map(|other| belief.together(here, other).powi(2))
         .sum();
-    told / (belief.variance(here) + noise)
+    covariance / (belief.variance(here) + noise)
 }
 
 #[cfg(test)]

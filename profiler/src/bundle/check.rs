@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Bundle, Entry, Range};
+use super::{Bundle, CodeletModel, Range};
 use crate::dataset::Feature;
 use crate::fitted::Fitted;
 use crate::train::Validation;
@@ -48,7 +48,7 @@ pub(super) fn check(bundle: &Bundle) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn entry(entry: &Entry, path: &str) -> Result<(), Wrong> {
+fn entry(entry: &CodeletModel, path: &str) -> Result<(), Wrong> {
     let at = |field: &str| format!("{path}.{field}");
     if !["cpu", "gpu"].contains(&entry.kind.as_str()) {
         return wrong(&at("kind"), "is neither `cpu` nor `gpu`");

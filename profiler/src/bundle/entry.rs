@@ -11,7 +11,7 @@ use crate::train::Validation;
 /// The model of a codelet on a kind of device.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct CodeletModel {
     /// `cpu` or `gpu`.
     pub kind: String,
     pub codelet: String,

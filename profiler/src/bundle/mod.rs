@@ -5,7 +5,7 @@
 //! of everything else in a canonical form (keys sorted, no blanks), so that
 //! reformatting a file changes nothing and any other change is noticed.
 //!
-//! * A [`Bundle`] has an [`Entry`] for each kind of device and codelet.
+//! * A [`Bundle`] has an [`CodeletModel`] for each kind of device and codelet.
 //! * [`BundleError`] says what is wrong with a file, and what to do.
 //! * `canonical` is the form for the checksum, `layout` the one for readers;
 //!   `check` refuses values that no training gives.
@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use entry::{Adapted, Entry, Explaining, Range};
+pub use entry::{Adapted, CodeletModel, Explaining, Range};
 pub use error::BundleError;
 
 use crate::atomic_file;
@@ -61,7 +61,7 @@ pub struct Bundle {
     /// The machine's description, in the form of the program that trained the model.
     pub machine_file: Value,
     /// One for each kind of device and codelet.
-    pub models: Vec<Entry>,
+    pub models: Vec<CodeletModel>,
 }
 
 impl Bundle {
@@ -130,7 +130,7 @@ impl Bundle {
     }
 
     /// The model of a kind of device (`cpu` or `gpu`) and a codelet.
-    pub fn find(&self, kind: &str, codelet: &str) -> Option<&Entry> {
+    pub fn find(&self, kind: &str, codelet: &str) -> Option<&CodeletModel> {
         (self.models.iter()).find(|entry| entry.kind == kind && entry.codelet == codelet)
     }
 

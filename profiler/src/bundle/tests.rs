@@ -63,7 +63,7 @@ fn bundle() -> Bundle {
     let mut provenance = Provenance::default();
     provenance.add("command", "pdawl train --machine k40");
     let range = Range::of([1000.0, 3.5e5]).unwrap();
-    let entry = |kind: &str, spec: &Spec| Entry {
+    let entry = |kind: &str, spec: &Spec| CodeletModel {
         kind: kind.to_owned(),
         codelet: "stencil5-f64".into(),
         rows: 24,

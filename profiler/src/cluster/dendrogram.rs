@@ -148,9 +148,9 @@ mod tests {
             let tree = Dendrogram::of(names(n), distance);
             let expected = brute_force(n, &distance);
             prop_assert_eq!(tree.steps.len(), n - 1);
-            for (step, (together, apart)) in expected.iter().enumerate() {
+            for (step, (together, distance)) in expected.iter().enumerate() {
                 prop_assert_eq!(&members(&tree, n + step), together);
-                prop_assert!((tree.steps[step].distance - apart).abs() < 1e-12);
+                prop_assert!((tree.steps[step].distance - distance).abs() < 1e-12);
                 prop_assert_eq!(tree.steps[step].size, together.len());
             }
             for k in 1..=n {

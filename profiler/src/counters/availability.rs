@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_counts_in_software_and_is_told_of_the_pmu() {
+    fn a_guest_counts_in_software_and_reports_the_pmu() {
         let guest = Environment {
             paranoid: Some(2),
             virtual_machine: true,

@@ -20,17 +20,17 @@ use super::threads::this_thread;
 /// use std::sync::mpsc::channel;
 /// use pdawl_profiler::counters::{Opener, threads_of_this_process};
 ///
-/// let (told, tell) = channel();
+/// let (sender, receiver) = channel();
 /// let (go, goes) = channel::<()>();
 /// let opener = Opener::of(&threads_of_this_process());
 /// std::thread::scope(|scope| {
 ///     let opener = &opener;
 ///     scope.spawn(move || {
 ///         opener.join();
-///         told.send(()).unwrap();
+///         sender.send(()).unwrap();
 ///         goes.recv().unwrap();
 ///     });
-///     tell.recv().unwrap();
+///     receiver.recv().unwrap();
 ///     let mut counters = opener.open();
 ///     go.send(()).unwrap();
 ///     println!("{:?}", counters.stop().values);

@@ -11,7 +11,7 @@ pub struct Set {
 }
 
 /// The sets that so many threads can be counted with, out of `events` in the
-/// order of their worth, if `free` files may be opened. No set is torn apart.
+/// order of their worth, if `free` files may be opened. No set is divided.
 ///
 /// To count an event matters more than to group it. What is left of the files
 /// goes into groups, each of which takes one a thread: for the processor's
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_comes_before_any_group_and_no_set_is_torn_apart() {
+    fn an_event_comes_before_any_group_and_no_set_is_divided() {
         // 4 of the kernel, then pairs.
         assert_eq!(chosen(128, 896), (6, vec![false, true]));
         assert_eq!(chosen(128, 512), (4, vec![false]));

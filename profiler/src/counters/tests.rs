@@ -62,18 +62,18 @@ fn countable(event: Event) -> bool {
 
 #[test]
 fn another_thread_is_counted_while_it_runs_and_only_then() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let (go, goes) = channel::<()>();
     let (done, is_done) = channel();
     let worker = thread::spawn(move || {
-        tell.send(this_thread().unwrap()).unwrap();
+        sender.send(this_thread().unwrap()).unwrap();
         while goes.recv().is_ok() {
             touch(16);
             burn(20_000_000);
             done.send(()).unwrap();
         }
     });
-    let mut counters = Counters::open(&[told.recv().unwrap()]);
+    let mut counters = Counters::open(&[receiver.recv().unwrap()]);
     // Not counted: it lies before the start.
     go.send(()).unwrap();
     is_done.recv().unwrap();
@@ -174,23 +174,23 @@ fn a_group_reads_as_the_same_counters_do_alone() {
 
 /// Two workers that join, if asked, then touch so many MiB each and end.
 fn workers(opener: &Opener, join: bool, mebibytes: usize) -> (Counters, Counters) {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let goes = Barrier::new(3);
     thread::scope(|scope| {
         for _ in 0..2 {
-            let (tell, goes) = (tell.clone(), &goes);
+            let (sender, goes) = (sender.clone(), &goes);
             scope.spawn(move || {
                 if join {
                     opener.join();
                     opener.join();
                 }
-                tell.send(this_thread().unwrap()).unwrap();
+                sender.send(this_thread().unwrap()).unwrap();
                 goes.wait();
                 touch(mebibytes);
                 burn(5_000_000);
             });
         }
-        let threads: Vec<i32> = told.iter().take(2).collect();
+        let threads: Vec<i32> = receiver.iter().take(2).collect();
         let both = (opener.open(), Counters::open(&threads));
         goes.wait();
         both
@@ -301,14 +301,14 @@ fn no_threads_give_no_figures() {
 
 #[test]
 fn a_thread_that_ends_meanwhile_keeps_its_counts() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let (go, goes) = channel::<()>();
     let worker = thread::spawn(move || {
-        tell.send(this_thread().unwrap()).unwrap();
+        sender.send(this_thread().unwrap()).unwrap();
         goes.recv().unwrap();
         touch(8);
     });
-    let mut counters = Counters::open(&[told.recv().unwrap()]);
+    let mut counters = Counters::open(&[receiver.recv().unwrap()]);
     counters.start();
     go.send(()).unwrap();
     worker.join().unwrap();

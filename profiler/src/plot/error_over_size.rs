@@ -4,7 +4,7 @@
 use plotters::prelude::*;
 
 use super::axis::{Axis, decimal, drawable, short};
-use super::figure::{self, Entry, FAINT, INK, SHADE, Scale};
+use super::figure::{self, FAINT, INK, LegendEntry, SHADE, Scale};
 use super::{PlotError, Series};
 
 /// Width and height of the chart without the legend.
@@ -53,16 +53,16 @@ pub fn error_over_size(
         return Err(empty);
     };
 
-    let mut legend: Vec<(Entry, String)> = (series.iter().enumerate())
-        .map(|(i, s)| (Entry::Mark(i), s.name.clone()))
+    let mut legend: Vec<(LegendEntry, String)> = (series.iter().enumerate())
+        .map(|(i, s)| (LegendEntry::Mark(i), s.name.clone()))
         .collect();
-    legend.push((Entry::Line(FAINT), "mean of near sizes".into()));
+    legend.push((LegendEntry::Line(FAINT), "mean of near sizes".into()));
     if trained.is_some() {
-        legend.push((Entry::Area(SHADE), "sizes of the training".into()));
+        legend.push((LegendEntry::Area(SHADE), "sizes of the training".into()));
     }
     let left_out = all().count() - all().filter(is_drawable).count();
     if left_out > 0 {
-        legend.push((Entry::Note, format!("{left_out} points left out")));
+        legend.push((LegendEntry::Note, format!("{left_out} points left out")));
     }
     let beside = figure::legend_width(&legend);
     let width = SIZE.0 + beside;

@@ -42,7 +42,7 @@ pub(super) fn colour(i: usize) -> RGBColor {
 
 /// What a line of the legend shows.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Entry {
+pub(super) enum LegendEntry {
     /// The mark of the `i`th series.
     Mark(usize),
     Line(RGBColor),
@@ -92,28 +92,28 @@ pub(super) fn title_height(text: &str, width: i32) -> i32 {
 }
 
 /// The sheet's width beside the chart that the legend takes.
-pub(super) fn legend_width(legend: &[(Entry, String)]) -> i32 {
+pub(super) fn legend_width(legend: &[(LegendEntry, String)]) -> i32 {
     let texts = legend.iter().map(|(_, text)| text.as_str());
     label::widest(texts, TEXT) + SAMPLE + 2 * MARGIN
 }
 
 /// Draws a legend from a place on downwards.
-pub(super) fn legend(sheet: &Sheet, legend: &[(Entry, String)], at: (i32, i32)) -> Drawn<()> {
+pub(super) fn legend(sheet: &Sheet, legend: &[(LegendEntry, String)], at: (i32, i32)) -> Drawn<()> {
     let style = label::style(TEXT, false, INK, HPos::Left);
     let (x, mut y) = (at.0 + MARGIN, at.1);
     for (entry, text) in legend {
         let (left, right) = (x, x + SAMPLE - 6);
         match entry {
-            Entry::Mark(i) => mark(sheet, *i, ((left + right) / 2, y))?,
-            Entry::Line(colour) => sheet.draw(&PathElement::new(
+            LegendEntry::Mark(i) => mark(sheet, *i, ((left + right) / 2, y))?,
+            LegendEntry::Line(colour) => sheet.draw(&PathElement::new(
                 vec![(left, y), (right, y)],
                 colour.stroke_width(2),
             ))?,
-            Entry::Area(colour) => sheet.draw(&Rectangle::new(
+            LegendEntry::Area(colour) => sheet.draw(&Rectangle::new(
                 [(left, y - 6), (right, y + 6)],
                 colour.filled(),
             ))?,
-            Entry::Note => {}
+            LegendEntry::Note => {}
         }
         sheet.draw(&Text::new(
             label::plain(text),

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 
 use super::axis::{Axis, drawable, short};
-use super::figure::{self, Entry, FAINT, SHADE, Scale};
+use super::figure::{self, FAINT, LegendEntry, SHADE, Scale};
 use super::{PlotError, Series};
 
 /// Width and height of the chart without the legend.
@@ -30,14 +30,14 @@ pub fn predicted_against_measured(
     let axis = Axis::over(times).ok_or(PlotError::Empty {
         missing: "no point has a measured and a predicted time above 0",
     })?;
-    let mut legend: Vec<(Entry, String)> = (series.iter().enumerate())
-        .map(|(i, s)| (Entry::Mark(i), s.name.clone()))
+    let mut legend: Vec<(LegendEntry, String)> = (series.iter().enumerate())
+        .map(|(i, s)| (LegendEntry::Mark(i), s.name.clone()))
         .collect();
-    legend.push((Entry::Line(FAINT), "predicted = measured".into()));
-    legend.push((Entry::Area(SHADE), "within 5 %".into()));
+    legend.push((LegendEntry::Line(FAINT), "predicted = measured".into()));
+    legend.push((LegendEntry::Area(SHADE), "within 5 %".into()));
     let left_out = all().filter(|p| !is_drawable(p)).count();
     if left_out > 0 {
-        legend.push((Entry::Note, format!("{left_out} points left out")));
+        legend.push((LegendEntry::Note, format!("{left_out} points left out")));
     }
     let beside = figure::legend_width(&legend);
     let top = figure::title_height(title, SIDE + beside);

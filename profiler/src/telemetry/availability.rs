@@ -51,13 +51,13 @@ fn described(telemetry: &Telemetry) -> Vec<Described> {
         .zip(0..)
         .map(|(model, index)| Described {
             model: model.clone(),
-            figures: told(&*telemetry.gauge_at(index)),
+            figures: figure_names(&*telemetry.gauge_at(index)),
         })
         .collect()
 }
 
 /// The names of the figures of a GPU's sensors.
-fn told(sensor: &dyn Sensor) -> Vec<String> {
+fn figure_names(sensor: &dyn Sensor) -> Vec<String> {
     let energy = sensor.energy();
     let figures = figures(&[sensor.read()], (energy, energy));
     figures.into_keys().collect()
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_gpu_is_described_by_what_it_tells() {
         assert_eq!(
-            told(&Old),
+            figure_names(&Old),
             ["telemetry.power_watts", "telemetry.sm_clock_mhz"]
         );
     }

@@ -13,8 +13,8 @@ pub fn figures(
 ) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
     for figure in Figure::SAMPLED {
-        let told = readings.iter().filter_map(|read| read.get(figure));
-        if let Some(median) = median(told.filter(|value| value.is_finite())) {
+        let values = readings.iter().filter_map(|read| read.get(figure));
+        if let Some(median) = median(values.filter(|value| value.is_finite())) {
             figures.insert(figure.name().to_owned(), median);
         }
     }

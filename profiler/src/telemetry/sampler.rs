@@ -82,13 +82,13 @@ mod tests {
 
     impl Fake {
         fn new() -> (Arc<Self>, std::sync::mpsc::Receiver<u32>) {
-            let (tell, told) = channel();
+            let (sender, receiver) = channel();
             let fake = Self {
                 readings: AtomicU32::new(0),
                 energies: AtomicU32::new(0),
-                asked: Mutex::new(tell),
+                asked: Mutex::new(sender),
             };
-            (Arc::new(fake), told)
+            (Arc::new(fake), receiver)
         }
     }
 
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn it_asks_again_and_again_until_it_is_stopped() {
-        let (fake, told) = Fake::new();
+        let (fake, receiver) = Fake::new();
         let sampler = Sampler::start(fake.clone(), Duration::from_millis(1)).unwrap();
-        while told.recv().unwrap() < 9 {}
+        while receiver.recv().unwrap() < 9 {}
         let figures = sampler.stop();
         // At least 9 readings: 100, 200 and then always 300.
         let expected = [
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_run_shorter_than_the_interval_has_one_glance_and_stops_at_once() {
-        let (fake, told) = Fake::new();
+        let (fake, receiver) = Fake::new();
         let sampler = Sampler::start(fake, Duration::from_secs(600)).unwrap();
-        assert_eq!(told.recv(), Ok(1));
+        assert_eq!(receiver.recv(), Ok(1));
         let begin = Instant::now();
         let figures = sampler.stop();
         assert!(begin.elapsed() < Duration::from_secs(60));
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn a_dropped_sampler_asks_no_more() {
-        let (fake, told) = Fake::new();
+        let (fake, receiver) = Fake::new();
         drop(Sampler::start(fake, Duration::from_millis(1)).unwrap());
         // The thread ends, and with it the last that could tell.
-        while told.recv().is_ok() {}
+        while receiver.recv().is_ok() {}
     }
 
     /// A GPU whose driver panics when it is polled.

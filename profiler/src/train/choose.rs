@@ -18,8 +18,8 @@ pub fn score(inside: f64, folds: &[f64], beyond: Option<f64>) -> (f64, f64) {
         None => inside,
     };
     let centre = median(folds).unwrap_or(0.0);
-    let apart: Vec<f64> = folds.iter().map(|error| error - centre).collect();
-    let standard_error = spread(&apart) / (folds.len().max(1) as f64).sqrt();
+    let deviations: Vec<f64> = folds.iter().map(|error| error - centre).collect();
+    let standard_error = spread(&deviations) / (folds.len().max(1) as f64).sqrt();
     let relative = match inside > 0.0 {
         true => standard_error / inside,
         false => 0.0,

@@ -36,7 +36,7 @@ struct FamilyFit {
 }
 
 /// The results of a family on all divisions.
-pub struct Entry {
+pub struct FamilyResult {
     pub candidate: Candidate,
     /// Fitted to all rows.
     pub model: Model,
@@ -72,7 +72,7 @@ impl<'a> Comparison<'a> {
         &self,
         progress: &mut dyn FnMut(usize, usize),
         stop: &AtomicBool,
-    ) -> Result<(Vec<Entry>, Vec<Failed>), TrainError> {
+    ) -> Result<(Vec<FamilyResult>, Vec<Failed>), TrainError> {
         let mut families = self.recipe.families.clone();
         families.sort_by_key(|family| (family.is_slow(), *family));
         let count = self.splits.len();
@@ -116,7 +116,7 @@ impl<'a> Comparison<'a> {
 
     /// Puts together the fits to the folds, to all rows and without the rows
     /// beyond.
-    fn entry(&self, family: Family, mut fits: Vec<FamilyFit>) -> Option<Entry> {
+    fn entry(&self, family: Family, mut fits: Vec<FamilyFit>) -> Option<FamilyResult> {
         let mut rest = fits.split_off(self.folds).into_iter();
         let folds: Vec<Vec<HeldOut>> = fits.into_iter().map(|fit| fit.held_out).collect();
         let mut held_out = folds.concat();
@@ -141,7 +141,7 @@ impl<'a> Comparison<'a> {
         let logs: Vec<f64> = held_out.iter().map(log).collect();
         model.fitted.spread = spread(&logs);
         let inputs = model.fitted.inputs.iter();
-        Some(Entry {
+        Some(FamilyResult {
             candidate: Candidate {
                 family,
                 spec: plan.spec,

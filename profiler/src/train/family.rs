@@ -73,9 +73,9 @@ impl Family {
         )
     }
 
-    /// Whether its hyper-parameters decide how far it strays beyond the rows
+    /// Whether its hyper-parameters decide how far it extrapolates beyond the rows
     /// that it saw, so that they are searched there, too. Other corrections
-    /// level off, and other models stray in any case.
+    /// level off, and other models extrapolate in any case.
     pub(super) fn can_be_tamed(self) -> bool {
         self == Self::PriorLinear
     }

@@ -116,11 +116,17 @@ impl<'a> Training<'a> {
     pub fn central_weights(&self) -> Vec<f64> {
         let target = self.target(true);
         let centre = median(self.only_believed().target(true)).unwrap_or(0.0);
-        let apart: Vec<f64> = target.iter().map(|value| value - centre).collect();
-        let most = 3.0 * spread(&apart) + ROUNDING;
-        let rows = self.weights.iter().zip(apart);
-        rows.map(|(weight, apart)| if apart.abs() <= most { *weight } else { 0.0 })
-            .collect()
+        let deviations: Vec<f64> = target.iter().map(|value| value - centre).collect();
+        let most = 3.0 * spread(&deviations) + ROUNDING;
+        let rows = self.weights.iter().zip(deviations);
+        rows.map(|(weight, deviations)| {
+            if deviations.abs() <= most {
+                *weight
+            } else {
+                0.0
+            }
+        })
+        .collect()
     }
 
     fn only_believed(&self) -> Self {

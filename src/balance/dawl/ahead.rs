@@ -78,12 +78,12 @@ impl Dawl {
     /// Whether a partition is the present plan.
     fn is_present(&self, partition: &Partition) -> bool {
         let Partition { held, pooled, .. } = partition;
-        let (all, apart) = (self.plan.pooled.iter().zip(pooled))
-            .fold((0, 0), |(all, apart), (now, then)| {
-                (all + now, apart + now.abs_diff(*then))
+        let (all, moved) = (self.plan.pooled.iter().zip(pooled))
+            .fold((0, 0), |(all, moved), (now, then)| {
+                (all + now, moved + now.abs_diff(*then))
             });
         *held == self.plan.held
             && self.is_unstreamed(held, pooled) == self.unstreamed.is_some()
-            && apart as f64 <= ALIKE * all as f64
+            && moved as f64 <= ALIKE * all as f64
     }
 }

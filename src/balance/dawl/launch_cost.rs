@@ -18,7 +18,7 @@ pub struct Kernels {
 
 /// Launches a unit in two observations must differ by this factor to show the cost of
 /// a launch.
-const APART: f64 = 4.0;
+const DISTINCT: f64 = 4.0;
 /// Seconds that a launch takes at least.
 const LEAST: f64 = 1e-9;
 /// A delay below this part of a step may be noise.
@@ -57,7 +57,7 @@ impl LaunchCost {
             return;
         };
         let (sparse, dense) = (few.more * seen.units, seen.more * few.units);
-        if dense > APART * sparse && dense > few.units {
+        if dense > DISTINCT * sparse && dense > few.units {
             let cost = (seen.seconds * few.units - few.seconds * seen.units) / (dense - sparse);
             let most = MOST * seen.seconds / seen.more;
             self.cost.observe_anew(cost.clamp(0.0, most));

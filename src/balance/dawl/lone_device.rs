@@ -5,7 +5,7 @@
 
 use super::Dawl;
 use super::partition::Partition;
-use super::shares::APART;
+use super::shares::DISTINCT;
 
 /// Helpers that gain less than this are left out at first: co-running costs about as
 /// much.
@@ -78,7 +78,7 @@ impl Dawl {
         let spread = |d: usize| self.rates[d].held.uncertainty();
         let widest = beside.iter().map(|d| spread(*d)).fold(0.0, f64::max);
         match beside.iter().all(is_alike) && self.capacity(device) > 0 {
-            true if spread(device) > 0.0 => 1.0 + APART * widest.hypot(spread(device)),
+            true if spread(device) > 0.0 => 1.0 + DISTINCT * widest.hypot(spread(device)),
             _ => ROUGH,
         }
     }

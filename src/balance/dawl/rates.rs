@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_told_and_a_drift_is_none() {
+    fn noise_is_reported_and_a_drift_is_none() {
         assert_eq!(after(&[1.0]).uncertainty(), 0.0);
         let noisy = after(&[1.0, 1.05, 0.98, 1.04, 0.97, 1.02]).uncertainty();
         assert!((0.02..0.04).contains(&noisy), "{noisy}");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noise_can_be_told() {
+    fn what_is_noise_can_be_reported() {
         let mut estimate = Estimate::of(1.0);
         assert_eq!(estimate.observe_within(1.4, 0.5), Verdict::Fits);
         assert_eq!(estimate.observe_within(0.7, 0.5), Verdict::Suspect);

@@ -20,7 +20,7 @@ const STREAMING_PAYS: f64 = 0.99;
 const ROUGHLY_PAYS: f64 = 0.9;
 /// Probed rates that differ by fewer standard errors may be equal: those of equal devices
 /// do in 19 of 20 cases.
-pub(super) const APART: f64 = 2.0;
+pub(super) const DISTINCT: f64 = 2.0;
 /// Rates with and without streams that differ by less than this part are averaged:
 /// few steps show both, so the difference is taken for noise.
 const CONTENDED: f64 = 0.05;
@@ -219,8 +219,8 @@ impl Dawl {
         };
         let spread = |d: usize| self.rates[d].held.uncertainty();
         let is_alike = |d: usize, rate: f64| {
-            let apart = (rate / own - 1.0).abs();
-            apart <= APART * spread(d).hypot(spread(device))
+            let difference = (rate / own - 1.0).abs();
+            difference <= DISTINCT * spread(d).hypot(spread(device))
         };
         let alike = (0..self.devices.len())
             .filter(|d| self.reports == 0 && is_of_kind(d))

@@ -62,7 +62,7 @@ impl Dawl {
         either.is_some_and(|either| self.try_streams(step, either))
     }
 
-    /// A plan gives work to more devices than before. Rates measured apart may promise more
+    /// A plan gives work to more devices than before. Rates measured separately may promise more
     /// than the devices do together, so the steps before the plan judge it.
     pub(super) fn compare_joined(&mut self, step: u32, plan: &StepPlan) {
         let (Some(reference), None, None) = (self.fastest_step, &self.guide, &self.active.trial)

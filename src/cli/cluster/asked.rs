@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_otherwise_is_told_by_its_option() {
+    fn what_is_meant_otherwise_is_reported_by_its_option() {
         let line = "pdawl run convolution --size 100 --verify";
-        for (other, told) in [
+        for (other, expected) in [
             ("pdawl run fft --size 100 --verify", "the command"),
             ("pdawl run convolution --size 101 --verify", "--size"),
             ("pdawl run convolution --size 100", "--verify"),
@@ -141,7 +141,7 @@ mod tests {
             ),
         ] {
             let difference = of(line).difference(&of(other)).unwrap();
-            assert_eq!(difference.name, told, "{other}");
+            assert_eq!(difference.name, expected, "{other}");
         }
     }
 }

@@ -135,7 +135,7 @@ impl ResultFile {
         self.output.finish()
     }
 
-    fn told(&self, error: &io::Error) -> io::Error {
+    fn with_path(&self, error: &io::Error) -> io::Error {
         io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
     }
 }
@@ -144,11 +144,11 @@ impl Sink for ResultFile {
     fn begin(&mut self) -> io::Result<()> {
         let begun = self.output.begin();
         let begun = begun.and_then(|()| self.output.append(&self.header));
-        begun.map_err(|error| self.told(&error))
+        begun.map_err(|error| self.with_path(&error))
     }
 
     fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
         let appended = self.output.append(bytes);
-        appended.map_err(|error| self.told(&error))
+        appended.map_err(|error| self.with_path(&error))
     }
 }

@@ -383,7 +383,7 @@ pub(super) fn print(job: &ClusterJob, report: &Report) -> Result<(), Failure> {
     }
 }
 
-/// The failure of a run. What a node was told by another one, only the first prints.
+/// The failure of a run. What a node received from another one, only the first prints.
 pub(super) fn of_run(error: ClusterError, rank: usize) -> Failure {
     match error {
         ClusterError::Interrupted => Failure::Interrupted,
@@ -404,14 +404,14 @@ mod tests {
 
     #[test]
     fn each_node_tells_that_the_first_one_is_lost_and_not_what_that_one_tells() {
-        let told = |error, rank| match of_run(error, rank) {
+        let failure = |error, rank| match of_run(error, rank) {
             Failure::Failed { what, .. } => Some(what),
             _ => None,
         };
-        let lost = told(ClusterError::FirstLost, 2).unwrap();
+        let lost = failure(ClusterError::FirstLost, 2).unwrap();
         assert!(lost.starts_with("node 0 was lost"), "{lost}");
         let stopped = || ClusterError::Stopped("node 1 has no device left".to_owned());
-        assert_eq!(told(stopped(), 2), None);
-        assert!(told(stopped(), 0).is_some());
+        assert_eq!(failure(stopped(), 2), None);
+        assert!(failure(stopped(), 0).is_some());
     }
 }

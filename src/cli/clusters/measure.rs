@@ -76,7 +76,7 @@ fn first(failure: Failure, rank: usize) -> Failure {
     }
 }
 
-/// What a node was told by another one, only the first prints.
+/// What a node received from another one, only the first prints.
 fn of_measuring(error: ClusterError, rank: usize) -> Failure {
     match error {
         ClusterError::Interrupted => Failure::Interrupted,

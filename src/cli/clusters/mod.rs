@@ -23,11 +23,11 @@ use super::terminal;
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ClusterCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ClusterCommand {
     /// List the clusters that --cluster knows
     #[command(after_help = "Example:\n  pdawl cluster list --format json")]
     List {
@@ -80,19 +80,19 @@ struct MeasureArgs {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let store = ClusterStore::of_user();
     match &args.what {
-        What::List { format } => list(&store, *format),
-        What::Show { name, format } => {
+        ClusterCommand::List { format } => list(&store, *format),
+        ClusterCommand::Show { name, format } => {
             let cluster = store.find(name).map_err(Failure::of)?;
             let toml = cluster.to_toml().map_err(Failure::of)?;
             terminal::print_file(*format, &cluster, &toml)
         }
-        What::Measure(args) => measure::run(&store, args),
+        ClusterCommand::Measure(args) => measure::run(&store, args),
     }
 }
 
 /// A cluster in the list.
 #[derive(JsonSchema, Serialize)]
-pub struct Entry {
+pub struct ClusterSummary {
     /// For `--cluster`.
     name: String,
     /// A line about it.
@@ -105,14 +105,14 @@ pub struct Entry {
 /// The known clusters.
 #[derive(JsonSchema, Serialize)]
 pub struct Listing {
-    clusters: Vec<Entry>,
+    clusters: Vec<ClusterSummary>,
 }
 
 fn list(store: &ClusterStore, format: Format) -> Result<(), Failure> {
     let clusters = terminal::readable(store.names(), |name| store.find(name));
     let clusters: Vec<ClusterFile> = clusters.into_iter().map(|(_, cluster)| cluster).collect();
     let text = list_text(&clusters);
-    let entry = |cluster: ClusterFile| Entry {
+    let entry = |cluster: ClusterFile| ClusterSummary {
         nodes: cluster.count(),
         machines: machines(&cluster),
         name: cluster.name,

@@ -24,7 +24,7 @@ pub struct DenseOptions {
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub tile: TileArg,
 
-    /// The order in which the policy is told of the tasks
+    /// The order in which the policy learns of the tasks
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderName,
 

@@ -2,7 +2,7 @@
 
 use pdawl::machine::{Device, PeerSpec};
 use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::sim::{At, What};
+use pdawl::runtime::sim::{At, FaultEffect};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, PeerPath, Runtime};
@@ -115,7 +115,7 @@ fn connect(runtime: &mut dyn Runtime, peers: &[PeerSpec]) {
 
 /// The loss of a device.
 fn loss(spec: &FaultSpec, devices: &[Device]) -> Result<Fault, Failure> {
-    let (What::Lost, At::Seconds(seconds)) = (spec.what, spec.at) else {
+    let (FaultEffect::Lost, At::Seconds(seconds)) = (spec.what, spec.at) else {
         return Err(Failure::usage(
             "--fault: on real devices, only the loss of a device at a time can be injected",
             format!(

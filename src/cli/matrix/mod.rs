@@ -16,11 +16,11 @@ use super::failure::Failure;
                   pdawl matrix generate rmat:16,8 power.mtx.gz")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: MatrixCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum MatrixCommand {
     /// Show a matrix's statistics and how long its rows are
     #[command(after_help = stats::EXAMPLES)]
     Stats(stats::Args),
@@ -32,7 +32,7 @@ enum What {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
-        What::Stats(args) => stats::run(args),
-        What::Generate(args) => generate::run(args),
+        MatrixCommand::Stats(args) => stats::run(args),
+        MatrixCommand::Generate(args) => generate::run(args),
     }
 }

@@ -12,7 +12,7 @@ use pdawl::profile::{
 };
 use pdawl::report::model::AdaptReport;
 use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun};
-use pdawl_profiler::bundle::{Bundle, Entry};
+use pdawl_profiler::bundle::{Bundle, CodeletModel};
 
 use super::Source;
 use crate::cli::args::{Format, noise};
@@ -156,7 +156,7 @@ impl<'a> Calibration<'a> {
         foreign: &Bundle,
         name: &str,
         stop: &AtomicBool,
-    ) -> Result<Vec<(Entry, AdaptedGroup)>, Failure> {
+    ) -> Result<Vec<(CodeletModel, AdaptedGroup)>, Failure> {
         let Some((dims, precision)) = of_stencil(name) else {
             self.notes
                 .push(format!("{name} is left out: this program cannot run it"));
@@ -164,7 +164,7 @@ impl<'a> Calibration<'a> {
         };
         let wanted = wanted(self.args, dims, precision);
         let designs = wanted.design_for(&self.profiled, &mut self.notes)?;
-        let designs: Vec<(&Entry, &[Configuration])> = (designs.iter())
+        let designs: Vec<(&CodeletModel, &[Configuration])> = (designs.iter())
             .filter_map(|design| {
                 let kind = design.first()?.kind.to_string();
                 Some((foreign.find(&kind, name)?, &design[..]))
@@ -183,7 +183,7 @@ impl<'a> Calibration<'a> {
     /// Makes the most informative runs of an entry.
     fn calibrate(
         &mut self,
-        entry: &Entry,
+        entry: &CodeletModel,
         design: &[Configuration],
         runs: usize,
         stop: &AtomicBool,
@@ -227,7 +227,10 @@ impl<'a> Calibration<'a> {
 }
 
 /// An entry and its report after these runs.
-fn corrected(entry: &Entry, done: Vec<Done>) -> Result<(Entry, AdaptedGroup), Failure> {
+fn corrected(
+    entry: &CodeletModel,
+    done: Vec<Done>,
+) -> Result<(CodeletModel, AdaptedGroup), Failure> {
     let runs: Vec<(Probe, f64)> = (done.iter())
         .map(|(_, probe, seconds)| (probe.clone(), *seconds))
         .collect();

@@ -19,7 +19,7 @@ pub struct Export {
     /// Replace the file if there is one
     #[arg(long)]
     force: bool,
-    /// How it is told
+    /// How it is given
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -34,7 +34,7 @@ pub struct Import {
     /// Replace the model of this name if there is one
     #[arg(long)]
     force: bool,
-    /// How it is told
+    /// How it is given
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -23,11 +23,11 @@ pub use source::Source;
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ModelCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ModelCommand {
     /// List the models that there are
     #[command(after_help = "Example:\n  pdawl model list")]
     List {
@@ -75,11 +75,11 @@ enum What {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let store = ModelStore::of_user();
     match &args.what {
-        What::List { format } => list::list(&store, *format),
-        What::Show { model, format } => list::show(&store, model, *format),
-        What::Export(args) => exchange::export(&store, args),
-        What::Import(args) => exchange::import(&store, args),
-        What::Check(args) => check::run(&store, args),
-        What::Adapt(args) => adapt::run(&store, args),
+        ModelCommand::List { format } => list::list(&store, *format),
+        ModelCommand::Show { model, format } => list::show(&store, model, *format),
+        ModelCommand::Export(args) => exchange::export(&store, args),
+        ModelCommand::Import(args) => exchange::import(&store, args),
+        ModelCommand::Check(args) => check::run(&store, args),
+        ModelCommand::Adapt(args) => adapt::run(&store, args),
     }
 }

@@ -45,12 +45,12 @@ impl Session {
                 ));
             }
         };
-        let told: Vec<String> = (best.shares.iter())
+        let shares: Vec<String> = (best.shares.iter())
             .map(|share| format!("{share:.4}"))
             .collect();
         self.notes.push(format!(
             "the oracle's shares are {}, the best of {} trial runs",
-            told.join(", "),
+            shares.join(", "),
             best.trials
         ));
         Ok(SweepResult::Best(best.shares))

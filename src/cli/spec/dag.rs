@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_told_from_one_with_a_longer_name() {
+    fn a_device_is_distinguished_from_one_with_a_longer_name() {
         assert_eq!(of("opencl0.1"), "opencl0.1");
         assert_eq!(of(" opencl0.10:4=own"), "opencl0.10");
         assert_eq!(of("host@spread"), "host");

@@ -87,7 +87,7 @@ fn refused_by_cuda(kernels: &[&Described], devices: &str) -> Result<Option<Strin
 /// names devices.
 pub fn left_out(args: &MachineArgs) -> Vec<String> {
     match args.devices {
-        // Where there are none because of an error, `running` has told it.
+        // Where there are none because of an error, `running` has reported it.
         None => default_devices(&select::driver_devices().unwrap_or_default(), cores()).1,
         Some(_) => Vec::new(),
     }

@@ -26,11 +26,11 @@ use super::failure::Failure;
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: SpecCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum SpecCommand {
     /// Check a kernel file or a graph before anything runs
     #[command(after_help = check::EXAMPLES)]
     Check(check::Args),
@@ -42,8 +42,8 @@ enum What {
 /// Runs `pdawl spec`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
-        What::Check(args) => check::run(args),
-        What::Infer(args) => infer::run(args),
+        SpecCommand::Check(args) => check::run(args),
+        SpecCommand::Infer(args) => infer::run(args),
     }
 }
 

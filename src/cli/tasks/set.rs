@@ -33,7 +33,7 @@ pub struct SetArgs {
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST_ROWS / DEPTH))]
     tile: Option<u32>,
 
-    /// The order in which policies are told of the tasks
+    /// The order in which policies learn of the tasks
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderName,
 

@@ -77,11 +77,11 @@ impl Args {
         if !self.batch {
             return Form::Heads;
         }
-        let apart = self.graph.scheduling.map.unwrap_or(0) as u32;
-        let apart = apart.min(self.heads);
-        let together = self.heads - apart;
+        let single = self.graph.scheduling.map.unwrap_or(0) as u32;
+        let single = single.min(self.heads);
+        let together = self.heads - single;
         let groups = (together > 0).then_some(together).into_iter();
-        Form::Batches(groups.chain((0..apart).map(|_| 1)).collect())
+        Form::Batches(groups.chain((0..single).map(|_| 1)).collect())
     }
 }
 

@@ -11,12 +11,12 @@ pub(super) struct Combining {
     /// How many other nodes' results are combined with this node's.
     combined: usize,
     /// How many nodes send their results to this one, and the node that gets them all;
-    /// `None` before the coordinator has told, and when this node's part is done.
+    /// `None` before the coordinator has sent its order, and when this node's part is done.
     part: Option<(usize, Option<NodeId>)>,
 }
 
 impl Combining {
-    /// The coordinator has told the nodes that have results. The one at place p sends its
+    /// The coordinator has informed the nodes that have results. The one at place p sends its
     /// to that at p without its lowest bit.
     pub fn begin(&mut self, me: NodeId, nodes: &[NodeId], task: TaskId, actions: &mut Vec<Action>) {
         let Some(place) = nodes.iter().position(|&node| node == me) else {

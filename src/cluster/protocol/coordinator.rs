@@ -19,15 +19,15 @@ struct Running {
     chain: Arc<Chain>,
     state: TaskState,
     phase: Phase,
-    /// How many of its tasks' ends were told.
+    /// How many of its tasks' ends were reported.
     ended: usize,
-    /// By node: the subtasks of which it was told who has their results.
-    told: Vec<HashSet<u64>>,
+    /// By node: the subtasks of which it knows who has their results.
+    informed: Vec<HashSet<u64>>,
 }
 
 impl Running {
-    /// Who has what these subtasks read of the results of others, as far as a node was not
-    /// told.
+    /// Who has what these subtasks read of the results of others, as far as a node does
+    /// not know it.
     fn written(&mut self, node: NodeId, subtasks: &[Range<u64>]) -> Results {
         let mut written = Vec::new();
         if self.chain.is_woven() {
@@ -35,7 +35,7 @@ impl Running {
             let sources = sources.flat_map(|subtask| self.chain.sources(subtask));
             for writer in sources.filter_map(|source| source.writer) {
                 if let Some(holder) = self.state.ledger().holder(writer)
-                    && self.told[node.index()].insert(writer)
+                    && self.informed[node.index()].insert(writer)
                 {
                     written.push((writer..writer + 1, holder));
                 }
@@ -89,7 +89,7 @@ impl Coordinator {
         }
     }
 
-    /// All nodes have told what they are.
+    /// All nodes have reported what they are.
     pub fn welcome(&mut self, nodes: Nodes) {
         self.alive = vec![true; nodes.len()];
         self.working = nodes
@@ -141,7 +141,7 @@ impl Coordinator {
             state,
             phase: Phase::Computing,
             ended: 0,
-            told: vec![HashSet::new(); self.alive.len()],
+            informed: vec![HashSet::new(); self.alive.len()],
         });
         self.decide(id, now, actions, |spread, state| spread.begin(state));
         self.end_if_done(actions);
@@ -401,10 +401,10 @@ impl Coordinator {
         }
         let count = self.alive.len();
         let mut nodes = (1..count).map(|step| (lost.index() + step) % count);
-        let heir = nodes
+        let successor = nodes
             .find(|&node| self.alive[node])
             .map_or(0, |node| node as u32);
-        let heir = NodeId(heir);
+        let successor = NodeId(successor);
         let combining = self
             .running
             .as_ref()
@@ -415,10 +415,10 @@ impl Coordinator {
             running.chain.is_woven() && running.state.ledger().has_results(lost)
         });
         let joint = combining || unrecorded || woven || self.is_held_together;
-        let restart = joint || spaces.clone().lost(lost, heir);
+        let restart = joint || spaces.clone().lost(lost, successor);
         let message = Message::Lost {
             node: lost,
-            heir,
+            successor,
             restart,
         };
         self.tell(&message, actions);
@@ -432,7 +432,7 @@ impl Coordinator {
         let Some(running) = &mut self.running else {
             return;
         };
-        running.state.note_lost(lost, heir);
+        running.state.note_lost(lost, successor);
         let task = running.id;
         self.decide(task, now, actions, |spread, state| spread.lost(lost, state));
     }

@@ -29,7 +29,7 @@ pub(super) struct Copies {
     of: HashMap<Source, Vec<(NodeId, Nanos)>>,
     /// When each node's link is expected to be free again, and for how long it has sent.
     sends: HashMap<NodeId, (Nanos, Nanos)>,
-    /// What each node was told to send.
+    /// What each node was ordered to send.
     relayed: HashMap<NodeId, Vec<Relayed>>,
 }
 
@@ -56,10 +56,10 @@ impl Copies {
         }
         let copies = self.of.entry(wanted.source.clone()).or_default();
         let takes = (bytes as f64 / self.network.bandwidth * 1e9) as Nanos;
-        let told = now + self.network.round_trip / 2;
+        let arrival = now + self.network.round_trip / 2;
         let asked_before = copies.iter().position(|(node, _)| *node == wanted.to);
         let others = copies.iter().filter(|_| asked_before.is_none());
-        let others = others.map(|&(node, has)| (node, has.max(told)));
+        let others = others.map(|&(node, has)| (node, has.max(arrival)));
         let of = |node: NodeId| self.sends.get(&node).copied().unwrap_or((0, 0));
         let begins = |(node, can): (NodeId, Nanos)| (node, can.max(of(node).0));
         let costs = |&(node, begins): &(NodeId, Nanos)| begins.saturating_add(of(node).1);
@@ -87,7 +87,7 @@ impl Copies {
         }
     }
 
-    /// A node is lost. The result is what it was told to send, and may not have sent.
+    /// A node is lost. The result is what it was ordered to send, and may not have sent.
     pub fn lost(&mut self, node: NodeId) -> Vec<Relayed> {
         for copies in self.of.values_mut() {
             copies.retain(|(other, _)| *other != node);
@@ -101,7 +101,7 @@ impl Copies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, Part, SpaceId};
+    use crate::cluster::space::{Block, SpaceBlock, SpaceId};
 
     const SECOND: Nanos = 1_000_000_000;
 
@@ -118,7 +118,7 @@ mod tests {
         Relayed {
             to: NodeId(to),
             request: RequestId(row),
-            source: Source::before(Part {
+            source: Source::before(SpaceBlock {
                 space: SpaceId(0),
                 block: Block::new(row..row + 1, 0..1),
             }),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::copies::Relayed;
 use super::{Action, Message, RequestId};
 use crate::cluster::NodeId;
-use crate::cluster::space::{Block, Directory, Holder, Part, Rectangles, SpaceId, Spaces};
+use crate::cluster::space::{Block, Directory, Holder, Rectangles, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::TaskId;
 use crate::cluster::task::chain::{Chain, Source};
 use crate::spread::Network;
@@ -54,7 +54,7 @@ pub(super) struct Fetches {
     /// How often something has come.
     pub arrivals: u64,
     /// Who answers for lost nodes.
-    heirs: HashMap<NodeId, NodeId>,
+    successors: HashMap<NodeId, NodeId>,
 }
 
 /// Whether a block is asked for by itself, so that others may send it on: where it travels
@@ -78,7 +78,7 @@ impl Fetches {
         task: TaskId,
         (cache, network): (u64, Network),
         next: u64,
-        heirs: HashMap<NodeId, NodeId>,
+        successors: HashMap<NodeId, NodeId>,
     ) -> Self {
         Self {
             me,
@@ -95,7 +95,7 @@ impl Fetches {
             unused_bytes: 0,
             clock: 0,
             arrivals: 0,
-            heirs,
+            successors,
         }
     }
 
@@ -103,9 +103,9 @@ impl Fetches {
         self.me
     }
 
-    /// Whether a node is lost, as far as this one was told.
+    /// Whether a node is lost, as far as this one knows.
     pub fn is_lost(&self, node: NodeId) -> bool {
-        self.heirs.contains_key(&node)
+        self.successors.contains_key(&node)
     }
 
     /// The number of the next request.
@@ -120,8 +120,8 @@ impl Fetches {
     }
 
     fn holder(&self, mut node: NodeId) -> NodeId {
-        while let Some(&heir) = self.heirs.get(&node) {
-            node = heir;
+        while let Some(&successor) = self.successors.get(&node) {
+            node = successor;
         }
         node
     }
@@ -209,7 +209,7 @@ impl Fetches {
                     rest = rest.iter().flat_map(|piece| piece.without(known)).collect();
                 }
                 let space = part.space;
-                let rest = rest.into_iter().map(|block| Part { space, block });
+                let rest = rest.into_iter().map(|block| SpaceBlock { space, block });
                 found.extend(rest.map(|part| (holder, Source { part, writer })));
             }
             for (holder, source) in found {
@@ -499,8 +499,14 @@ impl Fetches {
 
     /// Another node answers for what a lost one has, so what was asked of it and has not
     /// come is asked again.
-    pub fn lost(&mut self, lost: NodeId, heir: NodeId, spaces: &Spaces, actions: &mut Vec<Action>) {
-        self.heirs.insert(lost, heir);
+    pub fn lost(
+        &mut self,
+        lost: NodeId,
+        successor: NodeId,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        self.successors.insert(lost, successor);
         let open = |(number, request): (&u64, &Request)| {
             (request.holder == lost && !request.here).then_some(*number)
         };

@@ -10,7 +10,7 @@ use crate::balance::bands::Pace;
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::record::NodeRecord;
-use crate::cluster::space::Part;
+use crate::cluster::space::SpaceBlock;
 use crate::cluster::task::TaskId;
 use crate::cluster::task::chain::Source;
 use crate::spread::Next;
@@ -30,7 +30,7 @@ pub enum Message {
     Welcome { nodes: Nodes },
     /// From the coordinator: compute these subtasks, after those that came before. `written`
     /// tells who has what other subtasks of a chain have written for them, as far as this node
-    /// was not told before.
+    /// was not reported before.
     Assign {
         task: TaskId,
         subtasks: Vec<Range<u64>>,
@@ -106,7 +106,7 @@ pub enum Message {
     /// with first contents. With `restart`, the tasks begin anew.
     Lost {
         node: NodeId,
-        heir: NodeId,
+        successor: NodeId,
         restart: bool,
     },
     /// From the coordinator, to all: the tasks begin anew, as this has gone wrong.
@@ -121,9 +121,9 @@ pub enum Message {
     Common { task: TaskId },
     /// From the first node, after the last task: asks for a part. `attempt` says how often
     /// the tasks have begun.
-    Collect { attempt: u64, part: Part },
+    Collect { attempt: u64, part: SpaceBlock },
     /// Answers [`Message::Collect`]. The part's bytes follow.
-    Piece { attempt: u64, part: Part },
+    Piece { attempt: u64, part: SpaceBlock },
     /// In a co-run: what a node reads of another one's units after a step, or to begin a
     /// round with units that it has not had, follows; before it, so many bytes of sums.
     Band {

@@ -1,4 +1,4 @@
-//! What a node does, as a state machine: it is told what arrived, what its devices did and
+//! What a node does, as a state machine: it learns what arrived, what its devices did and
 //! the time, and answers what to send and what to start. It reads no clock and knows no
 //! wire and no device, so the same code runs on real nodes and in a simulated cluster.
 //!
@@ -104,7 +104,7 @@ pub enum Action {
     },
     /// Start a subtask, on this device or another one: all that it reads is here. Its result
     /// is held when it has ended, until [`Action::Keep`] or [`Action::Discard`]. After the
-    /// loss of a device a subtask may be started that runs, or has ended; its end is told
+    /// loss of a device a subtask may be started that runs, or has ended; its end is reported
     /// then, too.
     Start { device: DeviceIndex, subtask: u64 },
     /// Stop a subtask, if that can be done; its result is not wanted. It still ends with
@@ -129,8 +129,8 @@ pub enum Action {
     Ended { index: usize, results: Results },
     /// The tasks begin anew, and what devices still run is not wanted.
     Restart { cause: Cause },
-    /// A node was lost; its data with first contents go to `heir`, and the task goes on.
-    Lost { node: NodeId, heir: NodeId },
+    /// A node was lost; its data with first contents go to `successor`, and the task goes on.
+    Lost { node: NodeId, successor: NodeId },
     /// The run cannot go on.
     Fail { why: String },
     /// The run cannot go on, as nobody coordinates it.

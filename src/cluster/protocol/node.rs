@@ -57,8 +57,8 @@ pub struct NodeMachine {
     program: String,
     info: NodeInfo,
     settings: Settings,
-    /// At the coordinator: what has been told of each node.
-    told: Vec<Option<NodeInfo>>,
+    /// At the coordinator: what each node has reported.
+    infos: Vec<Option<NodeInfo>>,
     coordinator: Option<Coordinator>,
     nodes: Nodes,
     devices: Devices,
@@ -69,7 +69,7 @@ pub struct NodeMachine {
     early: Vec<(NodeId, Message)>,
     next_request: u64,
     /// Who answers for lost nodes.
-    heirs: HashMap<NodeId, NodeId>,
+    successors: HashMap<NodeId, NodeId>,
     /// Of the tasks that have ended since they began last.
     counts: Counts,
 }
@@ -99,7 +99,7 @@ impl NodeMachine {
             devices: Devices::new(&info, settings.prefetch),
             info,
             settings,
-            told: vec![
+            infos: vec![
                 None;
                 if me == NodeId::FIRST {
                     nodes as usize
@@ -113,7 +113,7 @@ impl NodeMachine {
             work: None,
             early: Vec::new(),
             next_request: 0,
-            heirs: HashMap::new(),
+            successors: HashMap::new(),
             counts: Counts::default(),
         }
     }
@@ -138,9 +138,9 @@ impl NodeMachine {
 
     /// The node that has a node's data with first contents: itself, unless it was lost.
     /// New spaces must be placed accordingly.
-    pub fn heir(&self, mut node: NodeId) -> NodeId {
-        while let Some(&heir) = self.heirs.get(&node) {
-            node = heir;
+    pub fn successor(&self, mut node: NodeId) -> NodeId {
+        while let Some(&successor) = self.successors.get(&node) {
+            node = successor;
         }
         node
     }
@@ -170,7 +170,7 @@ impl NodeMachine {
         self.task
     }
 
-    /// How often the tasks have begun anew, as all nodes know it: two losses may be told at
+    /// How often the tasks have begun anew, as all nodes know it: two losses may be reported at
     /// once.
     pub fn restarts(&self) -> u64 {
         self.task.0 / RESTART
@@ -213,7 +213,7 @@ impl NodeMachine {
             self.task,
             (self.settings.cache, network),
             self.next_request,
-            self.heirs.clone(),
+            self.successors.clone(),
         );
         let work = Work::new(
             (self.task, self.me),
@@ -283,7 +283,7 @@ impl NodeMachine {
             Event::NodeLost { node } => self.node_lost(node, now, spaces, actions),
             // The coordinator alone says who is lost. Without it there is no run, so it is
             // lost if one other node says so: all nodes come to one verdict. Other nodes
-            // have told the coordinator that they do not reach this one.
+            // have reported to the coordinator that they do not reach this one.
             Event::Excluded { by } if self.me == NodeId::FIRST || by == NodeId::FIRST => {
                 actions.push(Action::Excluded { by });
             }
@@ -466,9 +466,9 @@ impl NodeMachine {
             Message::Welcome { nodes } => self.nodes = nodes,
             Message::Lost {
                 node,
-                heir,
+                successor,
                 restart,
-            } => self.told_lost(node, heir, restart, spaces, actions),
+            } => self.received_lost(node, successor, restart, spaces, actions),
             Message::Again { why } => self.restart(Cause::Mistake(why), actions),
             Message::Stop { why } => actions.push(Action::Fail { why }),
             Message::Unreachable { node } => self.node_lost(node, now, spaces, actions),
@@ -523,12 +523,12 @@ impl NodeMachine {
         }
     }
 
-    /// At the coordinator: a node tells what it is. When all have, all are told.
+    /// At the coordinator: a node reports what it is. When all have, all nodes receive it.
     fn greeted(&mut self, from: NodeId, program: &str, info: NodeInfo, actions: &mut Vec<Action>) {
         let Some(coordinator) = &mut self.coordinator else {
             return;
         };
-        let all = (0..).map(NodeId).take(self.told.len());
+        let all = (0..).map(NodeId).take(self.infos.len());
         if program != self.program {
             let why = format!(
                 "{from} ({}) runs `{program}`, node 0 runs `{}`; start the same program with the same arguments on all nodes",
@@ -540,13 +540,13 @@ impl NodeMachine {
             }
             return;
         }
-        if let Some(told) = self.told.get_mut(from.index()) {
-            *told = Some(info);
+        if let Some(infos) = self.infos.get_mut(from.index()) {
+            *infos = Some(info);
         }
-        if !self.told.iter().all(Option::is_some) {
+        if !self.infos.iter().all(Option::is_some) {
             return;
         }
-        if let Some(nodes) = self.told.iter().cloned().collect::<Option<Nodes>>() {
+        if let Some(nodes) = self.infos.iter().cloned().collect::<Option<Nodes>>() {
             coordinator.welcome(Arc::clone(&nodes));
             for to in all {
                 let nodes = Arc::clone(&nodes);
@@ -556,11 +556,11 @@ impl NodeMachine {
         }
     }
 
-    /// The coordinator tells that a node is lost.
-    fn told_lost(
+    /// The coordinator reports that a node is lost.
+    fn received_lost(
         &mut self,
         node: NodeId,
-        heir: NodeId,
+        successor: NodeId,
         restart: bool,
         spaces: &Spaces,
         actions: &mut Vec<Action>,
@@ -570,18 +570,18 @@ impl NodeMachine {
             actions.push(Action::Excluded { by });
             return;
         }
-        self.heirs.insert(node, heir);
+        self.successors.insert(node, successor);
         if restart {
             self.restart(Cause::Lost(node), actions);
             return;
         }
-        actions.push(Action::Lost { node, heir });
+        actions.push(Action::Lost { node, successor });
         if let Some(work) = &mut self.work {
-            work.lost(node, heir, spaces, actions);
+            work.lost(node, successor, spaces, actions);
         }
     }
 
-    /// The tasks begin anew. What was told of the present attempt is forgotten.
+    /// The tasks begin anew. What was reported of the present attempt is forgotten.
     fn restart(&mut self, cause: Cause, actions: &mut Vec<Action>) {
         self.stop_work(actions);
         self.counts = Counts::default();

@@ -175,7 +175,7 @@ impl Work {
         send(message, actions);
     }
 
-    /// Another node has the result of a subtask. The coordinator is told when it is
+    /// Another node has the result of a subtask. The coordinator learns when it is
     /// forgotten here, as a report that it is done may be on its way.
     pub fn cancel(&mut self, subtask: u64, devices: &mut Devices, actions: &mut Vec<Action>) {
         if self.done.remove(&subtask) {
@@ -351,8 +351,14 @@ impl Work {
 
     /// A node is lost, and another one answers for what it has. This one sends what the lost
     /// one was to send for it.
-    pub fn lost(&mut self, lost: NodeId, heir: NodeId, spaces: &Spaces, actions: &mut Vec<Action>) {
-        self.fetches.lost(lost, heir, spaces, actions);
+    pub fn lost(
+        &mut self,
+        lost: NodeId,
+        successor: NodeId,
+        spaces: &Spaces,
+        actions: &mut Vec<Action>,
+    ) {
+        self.fetches.lost(lost, successor, spaces, actions);
         for relayed in self.copies.lost(lost) {
             serve(relayed, actions);
         }
@@ -427,7 +433,7 @@ impl Work {
         if devices.free_slots(self.id) == 0 {
             return None;
         }
-        // A cancelled run of it must end first: its result is told apart by nothing.
+        // A cancelled run of it must end first: nothing distinguishes its result.
         let can_begin =
             |subtask: &u64| self.fetches.is_here(*subtask) && !devices.runs(self.id, *subtask);
         let ready = || self.queue.asked().filter(can_begin);

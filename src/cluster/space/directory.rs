@@ -51,13 +51,13 @@ impl<H: Copy> Directory<H> {
 }
 
 impl Directory {
-    /// Takes a node out. Its blocks with first contents go to `heir`. The result is whether
+    /// Takes a node out. Its blocks with first contents go to `successor`. The result is whether
     /// it had other blocks, whose contents are lost.
-    pub fn lost(&mut self, node: NodeId, heir: NodeId) -> bool {
+    pub fn lost(&mut self, node: NodeId, successor: NodeId) -> bool {
         let mut any = false;
         for holder in self.blocks.values_mut().filter(|h| h.node == node) {
             match holder.initial {
-                true => holder.node = heir,
+                true => holder.node = successor,
                 false => any = true,
             }
         }

@@ -54,7 +54,7 @@ impl Extent {
 
 /// A block of a space.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Part {
+pub struct SpaceBlock {
     pub space: SpaceId,
     pub block: Block,
 }
@@ -62,11 +62,11 @@ pub struct Part {
 /// All spaces, with the nodes that have their blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Spaces {
-    all: Vec<Option<Entry>>,
+    all: Vec<Option<SpaceEntry>>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct SpaceEntry {
     extent: Extent,
     directory: Directory,
     /// Whether every node makes what it reads, so that nothing travels.
@@ -111,7 +111,7 @@ impl Spaces {
                 },
             );
         }
-        self.all.push(Some(Entry {
+        self.all.push(Some(SpaceEntry {
             extent,
             directory,
             is_made,
@@ -156,17 +156,17 @@ impl Spaces {
     ///
     /// # Panics
     /// When the space was removed or never added.
-    pub fn bytes(&self, part: &Part) -> u64 {
+    pub fn bytes(&self, part: &SpaceBlock) -> u64 {
         self.extent(part.space).bytes(&part.block)
     }
 
-    fn entry(&self, space: SpaceId) -> &Entry {
+    fn entry(&self, space: SpaceId) -> &SpaceEntry {
         let entry = self.all.get(space.0 as usize).and_then(Option::as_ref);
         entry.unwrap_or_else(|| panic!("space {} does not exist", space.0))
     }
 
     /// Notes that a node has the new contents of a part, and no other node has them.
-    pub fn written(&mut self, part: &Part, node: NodeId) {
+    pub fn written(&mut self, part: &SpaceBlock, node: NodeId) {
         if let Some(Some(entry)) = self.all.get_mut(part.space.0 as usize) {
             let initial = false;
             entry.directory.set(&part.block, Holder { node, initial });
@@ -186,11 +186,11 @@ impl Spaces {
         }
     }
 
-    /// Takes a lost node out. Its blocks with first contents go to `heir`, which computes
+    /// Takes a lost node out. Its blocks with first contents go to `successor`, which computes
     /// them again. The result is whether other blocks were lost with it.
-    pub fn lost(&mut self, node: NodeId, heir: NodeId) -> bool {
+    pub fn lost(&mut self, node: NodeId, successor: NodeId) -> bool {
         let spaces = self.all.iter_mut().flatten();
-        let lost = spaces.map(|entry| entry.directory.lost(node, heir));
+        let lost = spaces.map(|entry| entry.directory.lost(node, successor));
         lost.fold(false, |any, lost| any | lost)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::Task;
-use crate::cluster::space::{Block, Directory, Part, Rectangles, SpaceId};
+use crate::cluster::space::{Block, Directory, Rectangles, SpaceBlock, SpaceId};
 use crate::codelet::Cost;
 
 /// Subtasks of a chain of several tasks, at most: every node keeps what each of them reads.
@@ -25,14 +25,14 @@ const MOST_SOURCES: usize = 256;
 /// A part as it was when a subtask of the chain had written it, or before the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Source {
-    pub part: Part,
+    pub part: SpaceBlock,
     /// The number of the subtask.
     pub writer: Option<u64>,
 }
 
 impl Source {
     /// A part as it was before the chain.
-    pub fn before(part: Part) -> Self {
+    pub fn before(part: SpaceBlock) -> Self {
         let writer = None;
         Self { part, writer }
     }
@@ -42,7 +42,7 @@ impl Source {
         let block = self.part.block.common(block)?;
         let space = self.part.space;
         Some(Self {
-            part: Part { space, block },
+            part: SpaceBlock { space, block },
             writer: self.writer,
         })
     }
@@ -122,7 +122,7 @@ impl Chain {
     }
 
     /// The same of a part that it reads.
-    pub fn sources_of(&self, subtask: u64, part: &Part) -> Vec<Source> {
+    pub fn sources_of(&self, subtask: u64, part: &SpaceBlock) -> Vec<Source> {
         match &self.woven {
             Some(woven) => {
                 let sources = woven.sources[subtask as usize].iter();
@@ -166,7 +166,7 @@ impl Chain {
         for (block, ..) in written.flat_map(|written| written.overlapping(&part.block)) {
             left = left.iter().flat_map(|piece| piece.without(block)).collect();
         }
-        let left = left.into_iter().map(|block| Part { space, block });
+        let left = left.into_iter().map(|block| SpaceBlock { space, block });
         left.map(|part| Source { part, writer }).collect()
     }
 
@@ -207,17 +207,17 @@ impl Task for Chain {
         }
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (task, subtask) = self.part_of(subtask);
         task.reads(subtask)
     }
 
-    fn touches(&self, subtask: u64) -> Vec<Part> {
+    fn touches(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (task, subtask) = self.part_of(subtask);
         task.touches(subtask)
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (task, subtask) = self.part_of(subtask);
         task.writes(subtask)
     }
@@ -308,10 +308,10 @@ impl Chaining {
     }
 
     /// When parts were written, each of their elements once; none if that are too many.
-    fn read(&self, parts: &[Part]) -> Option<Vec<Source>> {
+    fn read(&self, parts: &[SpaceBlock]) -> Option<Vec<Source>> {
         let mut sources = Vec::new();
         let mut seen: HashMap<SpaceId, Rectangles<()>> = HashMap::new();
-        for Part { space, block } in parts {
+        for SpaceBlock { space, block } in parts {
             let seen = seen.entry(*space).or_default();
             let mut rest = vec![block.clone()];
             for (known, ..) in seen.overlapping(block) {
@@ -324,12 +324,12 @@ impl Chaining {
                     before = before.iter().flat_map(|of| of.without(&block)).collect();
                     let (space, writer) = (*space, Some(writer));
                     sources.push(Source {
-                        part: Part { space, block },
+                        part: SpaceBlock { space, block },
                         writer,
                     });
                 }
                 let space = *space;
-                let before = before.into_iter().map(|block| Part { space, block });
+                let before = before.into_iter().map(|block| SpaceBlock { space, block });
                 sources.extend(before.map(Source::before));
                 if sources.len() > MOST_SOURCES {
                     return None;
@@ -436,7 +436,7 @@ mod tests {
     /// A task that reads and writes random blocks of a space.
     fn random(random: &mut fastrand::Rng) -> ListedTask {
         let count = random.u64(1..=SIDE);
-        let part = |rows, columns| Part {
+        let part = |rows, columns| SpaceBlock {
             space: SpaceId(0),
             block: Block::new(rows, columns),
         };
@@ -460,7 +460,7 @@ mod tests {
         }
     }
 
-    fn elements(part: &Part) -> impl Iterator<Item = (u64, u64)> + '_ {
+    fn elements(part: &SpaceBlock) -> impl Iterator<Item = (u64, u64)> + '_ {
         let rows = part.block.rows.clone();
         rows.flat_map(|row| part.block.columns.clone().map(move |column| (row, column)))
     }

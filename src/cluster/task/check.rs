@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::Task;
-use crate::cluster::space::{Block, Directory, Part, SpaceId, Spaces};
+use crate::cluster::space::{Block, Directory, SpaceBlock, SpaceId, Spaces};
 
 /// Why a task cannot begin.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum TaskError {
     Outside {
         task: String,
         subtask: u64,
-        part: Part,
+        part: SpaceBlock,
         height: u64,
         width: u64,
     },
@@ -130,12 +130,12 @@ mod tests {
             self.0.len() as u64
         }
 
-        fn reads(&self, _subtask: u64) -> Vec<Part> {
+        fn reads(&self, _subtask: u64) -> Vec<SpaceBlock> {
             Vec::new()
         }
 
-        fn writes(&self, subtask: u64) -> Vec<Part> {
-            vec![Part {
+        fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
+            vec![SpaceBlock {
                 space: SpaceId(0),
                 block: self.0[subtask as usize].clone(),
             }]

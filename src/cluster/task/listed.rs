@@ -1,7 +1,7 @@
 //! A task for tests: lists of what its subtasks read and write.
 
 use super::Task;
-use crate::cluster::space::Part;
+use crate::cluster::space::SpaceBlock;
 use crate::codelet::Cost;
 
 /// A task of as many subtasks as it has costs.
@@ -10,8 +10,8 @@ pub struct ListedTask {
     pub name: &'static str,
     pub costs: Vec<Cost>,
     /// By subtask; of those behind the end, nothing.
-    pub reads: Vec<Vec<Part>>,
-    pub writes: Vec<Vec<Part>>,
+    pub reads: Vec<Vec<SpaceBlock>>,
+    pub writes: Vec<Vec<SpaceBlock>>,
 }
 
 impl ListedTask {
@@ -32,14 +32,14 @@ impl ListedTask {
     }
 
     /// With what each subtask reads.
-    pub fn reading(self, reads: impl Fn(u64) -> Part) -> Self {
+    pub fn reading(self, reads: impl Fn(u64) -> SpaceBlock) -> Self {
         let reads = (0..self.count()).map(|subtask| vec![reads(subtask)]);
         let reads = reads.collect();
         Self { reads, ..self }
     }
 
     /// With what each subtask writes.
-    pub fn writing(self, writes: impl Fn(u64) -> Part) -> Self {
+    pub fn writing(self, writes: impl Fn(u64) -> SpaceBlock) -> Self {
         let writes = (0..self.count()).map(|subtask| vec![writes(subtask)]);
         let writes = writes.collect();
         Self { writes, ..self }
@@ -55,12 +55,12 @@ impl Task for ListedTask {
         self.costs.len() as u64
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let reads = self.reads.get(subtask as usize);
         reads.cloned().unwrap_or_default()
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let writes = self.writes.get(subtask as usize);
         writes.cloned().unwrap_or_default()
     }

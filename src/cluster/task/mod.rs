@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use check::{TaskError, check};
 
-use super::space::Part;
+use super::space::SpaceBlock;
 use crate::codelet::{Codelet, Cost, Memory, Value};
 
 /// A task's number. All nodes run the same tasks in the same order.
@@ -36,18 +36,18 @@ pub trait Task: Send + Sync {
     fn count(&self) -> u64;
 
     /// The blocks that a subtask reads, as they were when the task began.
-    fn reads(&self, subtask: u64) -> Vec<Part>;
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock>;
 
     /// Blocks that a subtask may read parts of, beside what it is known to read. Nobody knows
     /// which before it touches them ([`Computed::lacked`]).
-    fn touches(&self, subtask: u64) -> Vec<Part> {
+    fn touches(&self, subtask: u64) -> Vec<SpaceBlock> {
         let _ = subtask;
         Vec::new()
     }
 
     /// The blocks that a subtask writes, all of their elements. No element belongs to two
     /// subtasks, unless the task reduces.
-    fn writes(&self, subtask: u64) -> Vec<Part>;
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock>;
 
     /// The operations and the memory traffic of a subtask.
     fn cost(&self, subtask: u64) -> Cost;
@@ -77,7 +77,7 @@ pub trait Task: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadArgument {
     /// Parts of one space.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SpaceBlock>,
     /// Whether the memory is as long as the space, and the parts have their places there (the
     /// paper's natural view). Otherwise they follow one another without gaps (the compact
     /// view).
@@ -86,7 +86,7 @@ pub struct ReadArgument {
 
 impl ReadArgument {
     /// Parts that follow one another without gaps.
-    pub fn compact(parts: Vec<Part>) -> Self {
+    pub fn compact(parts: Vec<SpaceBlock>) -> Self {
         Self {
             parts,
             keeps_places: false,
@@ -220,13 +220,13 @@ pub trait Computed: Task {
     }
 
     /// What a part begins with that a subtask writes without reading it.
-    fn begins(&self, part: &Part) -> Beginning {
+    fn begins(&self, part: &SpaceBlock) -> Beginning {
         let _ = part;
         Beginning::Anything
     }
 
     /// Writes what such a part begins with.
-    fn begin(&self, part: &Part, bytes: &mut [u8]) {
+    fn begin(&self, part: &SpaceBlock, bytes: &mut [u8]) {
         let _ = (part, bytes);
     }
 
@@ -235,7 +235,7 @@ pub trait Computed: Task {
 
     /// What a subtask that has ended here has touched although it was not there. It reads these
     /// parts from now on at this node, and has no result before it has run with them.
-    fn lacked(&self, subtask: u64) -> Vec<Part> {
+    fn lacked(&self, subtask: u64) -> Vec<SpaceBlock> {
         let _ = subtask;
         Vec::new()
     }

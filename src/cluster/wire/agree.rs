@@ -29,7 +29,7 @@ enum Word {
     Unlike { why: String },
 }
 
-/// Returns when all ranks have told rank 0 that they have the same.
+/// Returns when all ranks have reported to rank 0 that they have the same.
 ///
 /// # Errors
 /// [`WireError::Unlike`] at all ranks when one has something else, the loss of any rank,
@@ -55,11 +55,11 @@ pub fn agree(wire: &mut dyn Wire, mine: &Agreement, stop: &AtomicBool) -> Result
 /// At rank 0: compares what all have with what it has itself.
 fn compare(wire: &mut dyn Wire, mine: &Agreement, stop: &AtomicBool) -> Result<(), WireError> {
     let others = 1..wire.size();
-    let mut told = vec![false; wire.size()];
+    let mut answered = vec![false; wire.size()];
     let mut unlike = None;
-    while unlike.is_none() && !others.clone().all(|rank| told[rank]) {
+    while unlike.is_none() && !others.clone().all(|rank| answered[rank]) {
         let (from, word) = next(wire, stop)?;
-        told[from] = true;
+        answered[from] = true;
         unlike = match word {
             Some(Word::Mine(theirs)) => mine
                 .difference(&theirs)
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ranks_are_told_which_one_has_something_else() {
+    fn all_ranks_learn_which_one_has_something_else() {
         for (place, sizes) in [["6", "5", "5"], ["5", "6", "5"], ["5", "5", "6"]]
             .iter()
             .enumerate()
@@ -190,10 +190,10 @@ mod tests {
         };
         assert!(why.starts_with("node 1 runs a version"), "{why}");
         // And it is told so.
-        let told = second.poll().unwrap();
+        let answered = second.poll().unwrap();
         assert!(
-            matches!(told, Some(Arrived::Message { from: 0, .. })),
-            "{told:?}"
+            matches!(answered, Some(Arrived::Message { from: 0, .. })),
+            "{answered:?}"
         );
     }
 

@@ -79,9 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_with_other_values_is_told_from_both_sides() {
+    fn the_first_name_with_other_values_is_reported_at_both_sides() {
         let first = of(&[("version", "1"), ("--size", "5"), ("--tile", "2")]);
-        for (other, told) in [
+        for (other, expected) in [
             (
                 of(&[("version", "1"), ("--size", "6"), ("--tile", "3")]),
                 "--size is 5 at node 0, and is 6",
@@ -101,7 +101,7 @@ mod tests {
             ),
         ] {
             let difference = first.difference(&other).unwrap();
-            assert_eq!(difference.to_string(), told);
+            assert_eq!(difference.to_string(), expected);
         }
     }
 

@@ -275,7 +275,7 @@ mod tests {
         while !alarm.load(Ordering::Relaxed) {
             thread::yield_now();
         }
-        // What raised it is told afterwards.
+        // What raised it is reported afterwards.
         wire.watch(None).unwrap();
         assert!(next_arrival(&mut wire).is_ok());
     }
@@ -298,11 +298,11 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_meanwhile_is_told_once_and_last_words_are_sent() {
+    fn what_goes_wrong_meanwhile_is_reported_once_and_last_words_are_sent() {
         let (mut other, mut wire) = pair();
         other.send(1, Channel::Control, vec![255]).unwrap();
-        let told = next_arrival(&mut wire);
-        assert_eq!(told, Err(WireError::Unknown { from: 0 }));
+        let arrived = next_arrival(&mut wire);
+        assert_eq!(arrived, Err(WireError::Unknown { from: 0 }));
         assert_eq!(wire.poll(), Ok(None));
         wire.send(0, vec![7]).unwrap();
         wire.flush(Duration::from_secs(60)).unwrap();

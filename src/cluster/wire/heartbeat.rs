@@ -3,7 +3,7 @@
 //! Every rank sends every other one a *beat* in each period, a message without content.
 //! Whatever else arrives counts as one, too, but what is sent does not: a message may wait
 //! for seconds behind a large one, and a beat, which is a control message, does not. This
-//! file decides alone; it is told what arrived and the time. [`super::Link`] acts.
+//! file decides alone; it learns what arrived and the time. [`super::Link`] acts.
 //!
 //! A rank judges only while it listens. Time in which it did not poll, because it was
 //! suspended or did something long, counts as one period at most, and nobody is judged

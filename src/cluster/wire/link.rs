@@ -32,7 +32,7 @@ pub struct Link<T> {
     arrived: VecDeque<Arrived>,
     /// By rank.
     peers: Vec<Peer>,
-    /// By rank, what [`Wire::clock_offset`] returns; nothing before rank 0 has told it.
+    /// By rank, what [`Wire::clock_offset`] returns; nothing before rank 0 has sent it.
     offsets: Option<Vec<i64>>,
     /// The answer to rank 0's last question.
     answer: Option<Answer>,

@@ -57,7 +57,7 @@ impl LocalWire {
 const PRESENT: u8 = 0;
 /// Its messages vanish.
 const CUT: u8 = 1;
-/// Ended by a test, or by the end of its thread; the others are told.
+/// Ended by a test, or by the end of its thread; the others learn of it.
 const GONE: u8 = 2;
 /// Ended after everybody had agreed.
 const ENDED: u8 = 3;
@@ -91,7 +91,7 @@ struct Parcel {
 pub struct Faults(Arc<Hub>);
 
 impl Faults {
-    /// The rank is gone: its own calls fail, and the others are told when they have read
+    /// The rank is gone: its own calls fail, and the others learn of it when they have read
     /// what it sent.
     pub fn kill(&self, rank: usize) {
         self.0.set(rank, GONE);
@@ -116,7 +116,7 @@ pub struct Local {
     order: VecDeque<usize>,
     shuffle: Option<fastrand::Rng>,
     /// By rank: its loss was delivered.
-    told: Vec<bool>,
+    reported: Vec<bool>,
 }
 
 impl Local {
@@ -136,7 +136,7 @@ impl Local {
             unread: vec![VecDeque::new(); size],
             order: VecDeque::new(),
             shuffle: shuffle.map(|seed| fastrand::Rng::with_seed(seed.wrapping_add(rank as u64))),
-            told: vec![false; size],
+            reported: vec![false; size],
         });
         local.collect()
     }
@@ -165,10 +165,10 @@ impl Local {
         }
     }
 
-    /// A rank that is gone, of which the user has not been told.
+    /// A rank that is gone, of which the user does not know.
     fn newly_gone(&self) -> Option<usize> {
-        let gone = |&rank: &usize| !self.told[rank] && self.hub.state(rank) == GONE;
-        (0..self.told.len()).find(gone)
+        let gone = |&rank: &usize| !self.reported[rank] && self.hub.state(rank) == GONE;
+        (0..self.reported.len()).find(gone)
     }
 }
 
@@ -208,7 +208,7 @@ impl Transport for Local {
             self.keep(parcel);
         }
         if let Some(rank) = gone.filter(|&rank| self.unread[rank].is_empty()) {
-            self.told[rank] = true;
+            self.reported[rank] = true;
             let why = "its thread has ended".to_owned();
             return Ok(Some(Event::Lost { rank, why }));
         }
@@ -238,7 +238,7 @@ impl Transport for Local {
     }
 
     fn lose(&mut self, rank: usize) {
-        self.told[rank] = true;
+        self.reported[rank] = true;
     }
 
     fn close(&mut self, _complete: bool) -> Result<(), WireError> {

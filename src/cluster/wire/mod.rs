@@ -47,9 +47,9 @@ mod tests;
 pub enum Arrived {
     /// A message, whole.
     Message { from: usize, bytes: Vec<u8> },
-    /// The rank takes part no more. This is told once; no message of it follows.
+    /// The rank takes part no more. This is reported once; no message of it follows.
     Lost { rank: usize, why: String },
-    /// The rank takes this one for lost. This is told once; no message of it follows.
+    /// The rank takes this one for lost. This is reported once; no message of it follows.
     Excluded { by: usize },
 }
 

@@ -25,7 +25,7 @@ pub(super) unsafe fn run<S: Stored>(args: &[HostValue], _first: u64, units: Rang
     };
     let (x, y) = (args.memory::<S>(0), args.memory::<S>(1));
     let (width, least) = (args.u32(2), args.f32(3));
-    let apart = args.u64(4);
+    let distance = args.u64(4);
     let count = (args.values.len() - FIXED) / 2;
     let parts: Vec<(*const S, usize)> = (FIXED..FIXED + count)
         .map(|z| (args.memory::<S>(z).cast_const(), args.u32(z + count)))
@@ -40,7 +40,7 @@ pub(super) unsafe fn run<S: Stored>(args: &[HostValue], _first: u64, units: Rang
             S::to_values(row(x), &mut sums);
             for (part, stack) in &parts {
                 for summand in 0..*stack {
-                    add(&mut sums, row(part.add(summand * apart)));
+                    add(&mut sums, row(part.add(summand * distance)));
                 }
             }
             norm(&mut sums, least);

@@ -16,7 +16,7 @@
 //! | 1 | `y` | memory | likewise; overlaps none of the others |
 //! | 2 | `width` | u32 | numbers of a row, at least 1 |
 //! | 3 | `least` | f32 | added to the variance, above 0 |
-//! | 4 | `apart` | u64 | numbers from one summand of a memory to the next |
+//! | 4 | `distance` | u64 | numbers from one summand of a memory to the next |
 //! | 5... | `z` | memory | summands as large as `x`, one behind the other |
 //! | ...last | `stack` | u32 | for each `z` in turn: its summands |
 //!

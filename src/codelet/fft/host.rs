@@ -113,9 +113,9 @@ pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>)
     if rows == 0 {
         return;
     }
-    let apart = rows + GAP;
+    let distance = rows + GAP;
     WORKSPACE.with_borrow_mut(|workspace| {
-        let (plan, scratch, lines) = workspace.of(rows, TOGETHER * apart);
+        let (plan, scratch, lines) = workspace.of(rows, TOGETHER * distance);
         let scratch = &mut scratch[..plan.get_inplace_scratch_len()];
         for begin in (units.start as usize..units.end as usize).step_by(TOGETHER) {
             let some = begin..(begin + TOGETHER).min(units.end as usize);
@@ -126,7 +126,7 @@ pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>)
                 x: x.first.wrapping_add(some.start).cast_const(),
                 lines,
             });
-            for line in lines.chunks_exact_mut(apart).take(some.len()) {
+            for line in lines.chunks_exact_mut(distance).take(some.len()) {
                 plan.process_with_scratch(&mut line[..rows], scratch);
             }
             vectorised(Scatter {

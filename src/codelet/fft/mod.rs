@@ -117,15 +117,15 @@ fn library(along: Along) -> LibraryKernel {
         let lines = u32::try_from(units.end.saturating_sub(units.start)).ok()?;
         let block = |argument: usize, first: usize| {
             let (first, row) = (u64_at(args, first)?, u32_at(args, first + 1)?);
-            let (stride, apart) = match along {
+            let (stride, distance) = match along {
                 Along::Rows => (1, row),
                 Along::Columns => (row, 1),
             };
             (columns..=MOST).contains(&row).then(|| Lines {
                 argument,
-                first: first + units.start * u64::from(apart),
+                first: first + units.start * u64::from(distance),
                 stride,
-                apart,
+                distance,
             })
         };
         let length = match along {

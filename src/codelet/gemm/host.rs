@@ -28,7 +28,7 @@ pub(super) unsafe fn multiply<T: Product, const TRANSPOSED: bool>(
         values: args,
     };
     let (rows, columns, depth) = (args.u32(3), args.u32(4), args.u32(5));
-    let apart = [args.u64(6), args.u64(7), args.u64(8)];
+    let distance = [args.u64(6), args.u64(7), args.u64(8)];
     let block = BLOCK as usize;
     let across = columns.div_ceil(block).max(1);
     let blocks = (rows.div_ceil(block) * across).max(1);
@@ -45,8 +45,8 @@ pub(super) unsafe fn multiply<T: Product, const TRANSPOSED: bool>(
     let [a, b, c] = [(a, depth), (b, b_stride), (args.memory(2), columns)]
         .map(|(first, stride)| Matrix::<T>::new(first, stride));
     let multiply_one = |matrix: usize, threads: usize| {
-        let [a, b, c] = [(a, apart[0]), (b, apart[1]), (c, apart[2])]
-            .map(|(of, apart)| of.skip(matrix * apart));
+        let [a, b, c] = [(a, distance[0]), (b, distance[1]), (c, distance[2])]
+            .map(|(of, distance)| of.skip(matrix * distance));
         let within = |unit: usize| unit.clamp(matrix * blocks, (matrix + 1) * blocks);
         let of_matrix = within(units.start) - matrix * blocks..within(units.end) - matrix * blocks;
         for (down, right) in rectangles(of_matrix, across) {

@@ -196,13 +196,13 @@ fn library(gemm: &Gemm) -> LibraryKernel {
         let size = |index| u32_at(args, index);
         let [rows, columns, depth] = [size(3)?, size(4)?, size(5)?];
         let place = |index| u64_at(args, index);
-        let apart = [place(6)?, place(7)?, place(8)?];
+        let distance = [place(6)?, place(7)?, place(8)?];
         let before = units.start / blocks.max(1);
         let batch = (units.end / blocks.max(1)).saturating_sub(before);
         let batch = u32::try_from(batch).ok()?;
         let matrix = |argument: usize, first: u64, stride: u32| Operand {
             argument,
-            first: first + before * apart[argument],
+            first: first + before * distance[argument],
             stride,
         };
         let call = LibraryCall::Gemm {
@@ -218,7 +218,7 @@ fn library(gemm: &Gemm) -> LibraryKernel {
             b: matrix(1, place(10)?, if transposed { depth } else { columns }),
             c: matrix(2, 0, columns),
             batch,
-            apart,
+            distance,
         };
         let sizes = [rows, columns, depth, batch];
         are_sizes(&sizes).then(|| (call, sizes.map(u64::from).to_vec()))

@@ -60,7 +60,7 @@ unsafe fn factor<T: Number>(
     pivots: &mut [u32],
 ) {
     let columns = pivots.len();
-    // SAFETY: the caller's contract; the parts of the matrix are apart.
+    // SAFETY: the caller's contract; the parts of the matrix are disjoint.
     unsafe {
         if columns <= STRIP {
             return strip::factor(threads, a, (rows, first), pivots);
@@ -97,7 +97,7 @@ unsafe fn follow<T: Number>(
     for_each_piece(threads, count, |number| {
         let some = piece(columns, GRAIN, number, count);
         let b = b.from(0, some.start);
-        // SAFETY: the caller's contract; pieces are apart.
+        // SAFETY: the caller's contract; pieces are disjoint.
         unsafe {
             exchange_rows(b, pivots, (rows, first), some.len());
             solve(factors, b, depth, some.len());
@@ -215,7 +215,7 @@ unsafe fn exchange_on<T: Number>(
     let count = pieces(threads, columns * pivots.len() * EXCHANGE);
     for_each_piece(threads, count, |number| {
         let some = piece(columns, GRAIN, number, count);
-        // SAFETY: the caller's contract; pieces are apart.
+        // SAFETY: the caller's contract; pieces are disjoint.
         unsafe { exchange_rows(b.from(0, some.start), pivots, rows, some.len()) }
     });
 }

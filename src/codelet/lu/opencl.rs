@@ -202,7 +202,7 @@ mod tests {
         let args = [0, 0, 300, 70].map(Value::U32);
         let kernel = exchange(Precision::F64);
         let steps = kernel.steps(&(0..2), &args);
-        let told = steps.iter().map(|(source, sizes)| {
+        let launches = steps.iter().map(|(source, sizes)| {
             let offset = sizes.offset.as_ref().expect("a column");
             (source.entry(), sizes.global[0] / ITEMS, offset[1])
         });
@@ -213,7 +213,7 @@ mod tests {
             ("lu_gather", 8, 64),
             ("lu_return", 8, 64),
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(launches.collect::<Vec<_>>(), expected);
         assert!(kernel.steps(&(0..0), &args).is_empty());
         assert_eq!(kernel.scratch(&args), Some(300 * 64 * 8 + 300 * 4));
     }
@@ -224,19 +224,19 @@ mod tests {
         let args = [0, 0, 100, 70].map(Value::U32);
         let kernel = panel(Precision::F32);
         let steps = kernel.steps(&(0..1), &args);
-        let told = |entry: &str| -> Vec<(usize, usize)> {
+        let launches = |entry: &str| -> Vec<(usize, usize)> {
             let steps = steps.iter().filter(|(source, _)| source.entry() == entry);
-            let told = steps.map(|(_, sizes)| {
+            let launches = steps.map(|(_, sizes)| {
                 let offset = sizes.offset.as_ref().expect("a column");
                 (sizes.global[0] / ITEMS, offset[1])
             });
-            told.collect()
+            launches.collect()
         };
-        assert_eq!(told("lu_search"), [(4, 0), (3, 32), (2, 64)]);
+        assert_eq!(launches("lu_search"), [(4, 0), (3, 32), (2, 64)]);
         let columns = (0..70).map(|column| (4 - column / 32, column));
-        assert_eq!(told("lu_column"), columns.collect::<Vec<_>>());
-        assert_eq!(told("lu_beside"), [(2, 0), (2, 32), (2, 64)]);
-        assert_eq!(told("lu_below"), [(2, 0), (1, 32), (0, 64)]);
+        assert_eq!(launches("lu_column"), columns.collect::<Vec<_>>());
+        assert_eq!(launches("lu_beside"), [(2, 0), (2, 32), (2, 64)]);
+        assert_eq!(launches("lu_below"), [(2, 0), (1, 32), (0, 64)]);
         assert!(kernel.steps(&(0..0), &args).is_empty());
         assert_eq!(kernel.scratch(&args), Some(2 * 5 * 33 * 8 + 32));
     }

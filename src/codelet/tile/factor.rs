@@ -88,7 +88,7 @@ macro_rules! converted {
                     let part = (down.len(), right.len(), size.2);
                     let b = b.beginning_at(right.start, transposed);
                     let of = (a.from(down.start, 0), b, transposed);
-                    // SAFETY: the caller's contract; parts are apart.
+                    // SAFETY: the caller's contract; parts are disjoint.
                     unsafe { by_panels(c.from(down.start, right.start), part, of, factors) }
                 });
             }
@@ -112,7 +112,7 @@ macro_rules! converted {
                         by_panels(Matrix::new(sums.as_mut_ptr(), width), part, of, (1.0, 0.0));
                     }
                     for (row, sums) in down.zip(sums.chunks_exact(width.max(1))) {
-                        // SAFETY: the caller's contract; parts are apart.
+                        // SAFETY: the caller's contract; parts are disjoint.
                         let to = unsafe { c.row(row, right.clone()) };
                         Self::from_values(sums, to);
                     }

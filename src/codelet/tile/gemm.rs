@@ -186,7 +186,7 @@ fn library(precision: ProductPrecision, transposed: bool) -> LibraryKernel {
             b: operand(args, [1, 7, 10], b_row)?,
             c: operand(args, [2, 8, 11], columns)?,
             batch: 1,
-            apart: [0; 3],
+            distance: [0; 3],
         };
         let sizes = [rows, columns, depth];
         are_sizes(&sizes).then(|| (call, sizes.map(u64::from).to_vec()))

@@ -324,7 +324,7 @@ impl<T: Number> Matrix<T> {
             let b = b.beginning_at(right.start, transposed);
             let part = (down.len(), right.len(), size.2);
             let a = a.from(down.start, 0);
-            // SAFETY: the caller's contract; parts are apart.
+            // SAFETY: the caller's contract; parts are disjoint.
             unsafe {
                 self.from(down.start, right.start)
                     .add_product(part, a, b, transposed, factors);

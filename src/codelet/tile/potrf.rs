@@ -113,7 +113,7 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>, thr
 /// # Safety
 /// A has `rows` rows and columns, and no others use it.
 unsafe fn factor<T: Number>(threads: usize, a: Matrix<T>, rows: usize) {
-    // SAFETY: the caller's contract; the parts of A are apart.
+    // SAFETY: the caller's contract; the parts of A are disjoint.
     unsafe {
         if rows <= LEAF {
             return factor_leaf(a, rows);

@@ -147,7 +147,7 @@ pub(super) unsafe fn triangle_on<T: Number>(
             for begin in band.clone().step_by(block) {
                 let size = (rows - begin, block.min(band.end - begin), depth);
                 let a = a.from(begin, 0);
-                // SAFETY: the caller's contract; blocks are apart.
+                // SAFETY: the caller's contract; blocks are disjoint.
                 unsafe {
                     c.from(begin, begin).add_product(size, a, a, true, factors);
                 }

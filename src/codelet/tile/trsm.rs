@@ -131,7 +131,7 @@ pub(super) unsafe fn solve_on<T: Number>(
     let count = pieces(threads, (rows * columns).saturating_mul(columns));
     for_each_piece(threads, count, |number| {
         let some = piece(rows, LEAF, number, count);
-        // SAFETY: the caller's contract; pieces are apart.
+        // SAFETY: the caller's contract; pieces are disjoint.
         unsafe { solve(l, b.from(some.start, 0), some.len(), columns) }
     });
 }

@@ -20,7 +20,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// first node has answered, and so tells it to its user; false at the first node itself.
 pub fn abandon(wire: &mut dyn Wire, why: &str) -> bool {
     let (me, why) = (wire.rank(), why.to_owned());
-    // The first node passes on what it is told.
+    // The first node passes on what it receives.
     let to = match me {
         0 => 1..wire.size(),
         _ => 0..1,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::cluster::wire::LocalWire;
 
-    fn told(wire: &mut LocalWire) -> Option<String> {
+    fn received(wire: &mut LocalWire) -> Option<String> {
         match wire.poll() {
             Ok(Some(Arrived::Message { bytes, .. })) => match decode(&bytes) {
                 Some((Message::Stop { why }, _)) => Some(why),
@@ -96,7 +96,7 @@ mod tests {
         let mut wires = LocalWire::cluster(3);
         assert!(!abandon(&mut wires[0], "no file"));
         for wire in &mut wires[1..] {
-            assert_eq!(told(wire).as_deref(), Some("no file"));
+            assert_eq!(received(wire).as_deref(), Some("no file"));
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
         let (mut second, mut first) = (wires.remove(1), wires.remove(0));
         let answered = thread::spawn(move || abandon(&mut second, "no file"));
         let why = loop {
-            if let Some(why) = told(&mut first) {
+            if let Some(why) = received(&mut first) {
                 break why;
             }
             thread::yield_now();

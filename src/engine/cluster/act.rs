@@ -9,7 +9,7 @@ use super::node::{Combined, Node};
 use super::subtasks::{FEW, OfChain, Subtasks, Written};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, Event, Message};
-use crate::cluster::space::{Part, SpaceId};
+use crate::cluster::space::{SpaceBlock, SpaceId};
 use crate::cluster::task::{Task, TaskId};
 
 impl Node<'_> {
@@ -67,7 +67,7 @@ impl Node<'_> {
                 self.restarts = true;
                 Ok(())
             }
-            Action::Lost { node, heir } => self.inherit(node, heir),
+            Action::Lost { node, successor } => self.take_over(node, successor),
             Action::Fail { why } => Err(ClusterError::Stopped(why)),
             Action::FirstLost => Err(ClusterError::FirstLost),
             Action::Excluded { by } => {
@@ -93,10 +93,10 @@ impl Node<'_> {
     }
 
     /// Computes the first contents of a part.
-    pub(super) fn fill(&mut self, part: Part) -> Result<(), ClusterError> {
+    pub(super) fn fill(&mut self, part: SpaceBlock) -> Result<(), ClusterError> {
         let fill = self.fills.get(part.space.0 as usize).cloned().flatten();
         let Some(fill) = fill else {
-            let Part { space, block } = part;
+            let SpaceBlock { space, block } = part;
             return Err(ClusterError::Missing { space, block });
         };
         let Subtasks { graph, store, .. } = &mut self.subtasks;
@@ -112,7 +112,7 @@ impl Node<'_> {
             // Its device was lost, and another one computes it.
             return Ok(());
         }
-        if let Some((device, took)) = self.told.get(&subtask).copied()
+        if let Some((device, took)) = self.computed.get(&subtask).copied()
             && self.held.contains_key(&subtask)
         {
             // It had ended when it was taken for lost with a device.
@@ -218,20 +218,20 @@ impl Node<'_> {
         self.tell(Event::Combined)
     }
 
-    /// Another node is lost. Its heir computes the first contents of its blocks.
-    fn inherit(&mut self, node: NodeId, heir: NodeId) -> Result<(), ClusterError> {
+    /// Another node is lost. Its successor computes the first contents of its blocks.
+    fn take_over(&mut self, node: NodeId, successor: NodeId) -> Result<(), ClusterError> {
         self.lost[node.index()] = true;
         let mut inherited = Vec::new();
-        if heir == self.me() {
+        if successor == self.me() {
             let spaces = (0..self.fills.len() as u32).map(SpaceId);
             for space in spaces.filter(|space| !self.spaces.is_made(*space)) {
                 let whole = self.spaces.extent(space).whole();
                 let holders = self.spaces.directory(space).holders(&whole);
                 let of_node = holders.filter(|(_, holder)| holder.node == node && holder.initial);
-                inherited.extend(of_node.map(|(block, _)| Part { space, block }));
+                inherited.extend(of_node.map(|(block, _)| SpaceBlock { space, block }));
             }
         }
-        self.spaces.lost(node, heir);
+        self.spaces.lost(node, successor);
         inherited.into_iter().try_for_each(|part| self.fill(part))?;
         let unserved = std::mem::take(&mut self.unserved);
         self.answers.extend(unserved);

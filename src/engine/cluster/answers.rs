@@ -8,7 +8,7 @@ use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
-use crate::cluster::space::{Part, Spaces, pieces};
+use crate::cluster::space::{SpaceBlock, Spaces, pieces};
 use crate::cluster::task::chain::Source;
 
 /// Bytes of data in a message of an answer. One travels while the next one is copied, and the
@@ -47,7 +47,7 @@ fn portions(spaces: &Spaces, sources: Vec<Source>, most: u64) -> VecDeque<Vec<So
                 bytes = 0;
             }
             bytes += more;
-            let part = Part { space, block };
+            let part = SpaceBlock { space, block };
             last.push(Source { part, writer });
         }
     }
@@ -73,7 +73,7 @@ impl Node<'_> {
     }
 
     /// Sends a part to the node that collects it.
-    pub(super) fn send_piece(&mut self, to: NodeId, part: Part) -> Result<(), ClusterError> {
+    pub(super) fn send_piece(&mut self, to: NodeId, part: SpaceBlock) -> Result<(), ClusterError> {
         self.answers.push(Answer {
             to,
             portions: VecDeque::from([vec![Source::before(part)]]),
@@ -114,7 +114,7 @@ impl Node<'_> {
     ///
     /// # Errors
     /// When the tasks begin anew, and what a run refuses.
-    pub(super) fn until_here(&mut self, parts: Vec<Part>) -> Result<(), Interruption> {
+    pub(super) fn until_here(&mut self, parts: Vec<SpaceBlock>) -> Result<(), Interruption> {
         let sources: Vec<Source> = parts.into_iter().map(Source::before).collect();
         while !self.subtasks.want(&self.spaces, sources.iter())? {
             self.turn()?;
@@ -174,7 +174,7 @@ mod tests {
             Block::new(4..9, 1..3),
         ];
         let source = |block: Block| Source {
-            part: Part { space, block },
+            part: SpaceBlock { space, block },
             writer: Some(7),
         };
         let elements = |sources: &[Source]| {

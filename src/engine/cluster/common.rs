@@ -5,7 +5,7 @@ use super::encode::encode;
 use super::node::{Interruption, Node};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::cluster::space::{Part, SpaceId};
+use crate::cluster::space::{SpaceBlock, SpaceId};
 
 impl Node<'_> {
     /// At the first node, the bytes of a space after a task that has ended. All nodes call it:
@@ -19,16 +19,16 @@ impl Node<'_> {
         let block = self.spaces.extent(space).whole();
         let holders = self.spaces.directory(space).holders(&block);
         let (own, others): (Vec<_>, Vec<_>) = holders.partition(|(_, holder)| holder.node == me);
-        let part = |(block, _)| Part { space, block };
+        let part = |(block, _)| SpaceBlock { space, block };
         if me != NodeId::FIRST {
             for own in own.into_iter().map(part) {
                 self.send_piece(NodeId::FIRST, own)?;
             }
             return Ok(None);
         }
-        let waiting: Vec<Part> = others.into_iter().map(part).collect();
+        let waiting: Vec<SpaceBlock> = others.into_iter().map(part).collect();
         self.until_sent(|node| waiting.iter().all(|part| node.pieces.contains_key(part)))?;
-        let part = Part { space, block };
+        let part = SpaceBlock { space, block };
         let mut bytes = vec![0; self.spaces.bytes(&part) as usize];
         self.put_together(&part, waiting, &mut bytes)?;
         Ok(Some(bytes))

@@ -15,8 +15,9 @@ impl Node<'_> {
     pub(super) fn decide(&mut self, space: SpaceId, is_met: &IsMet) -> Result<bool, Interruption> {
         let task = self.machine.task();
         let Some(bytes) = self.brought(space)? else {
-            let is_told = |node: &Self| node.verdicts.get(&task).is_some_and(|of| !of.is_empty());
-            self.until(is_told)?;
+            let has_verdict =
+                |node: &Self| node.verdicts.get(&task).is_some_and(|of| !of.is_empty());
+            self.until(has_verdict)?;
             // What came before belongs to an attempt that has ended.
             self.verdicts.retain(|about, _| *about >= task);
             let of_task = self.verdicts.get_mut(&task);

@@ -55,7 +55,7 @@ pub(super) struct Driver {
     thread: Option<JoinHandle<Result<(), ClusterError>>>,
 }
 
-/// The thread has ended, and has told why before.
+/// The thread has ended, and has reported why before.
 fn ended() -> ClusterError {
     let why = "the node has ended with an error before; a new process joins again";
     ClusterError::Stopped(why.to_owned())

@@ -51,13 +51,13 @@ pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Option<(M, usize)> {
 mod tests {
     use super::*;
     use crate::cluster::protocol::{Message, RequestId};
-    use crate::cluster::space::{Block, Part, SpaceId};
+    use crate::cluster::space::{Block, SpaceBlock, SpaceId};
     use crate::cluster::task::TaskId;
     use crate::cluster::task::chain::Source;
 
     #[test]
     fn a_message_and_its_data_come_back() {
-        let part = Part {
+        let part = SpaceBlock {
             space: SpaceId(3),
             block: Block::new(0..u64::MAX, 5..7),
         };

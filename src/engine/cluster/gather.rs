@@ -8,7 +8,7 @@ use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Message, RequestId};
-use crate::cluster::space::{Block, Part, SpaceId, pieces};
+use crate::cluster::space::{Block, SpaceBlock, SpaceId, pieces};
 use crate::cluster::task::chain::Source;
 use crate::cluster::wire::memory;
 
@@ -41,7 +41,7 @@ impl Node<'_> {
             let is_here = |node: &Self| waiting.iter().all(|part| node.pieces.contains_key(part));
             self.until_sent(is_here)?;
             bytes.resize(extent.bytes(block) as usize, 0);
-            let part = Part {
+            let part = SpaceBlock {
                 space,
                 block: block.clone(),
             };
@@ -63,7 +63,7 @@ impl Node<'_> {
     }
 
     /// Asks the other nodes for what they have of a block, and tells the parts.
-    fn collect(&mut self, space: SpaceId, block: &Block) -> Result<Vec<Part>, ClusterError> {
+    fn collect(&mut self, space: SpaceId, block: &Block) -> Result<Vec<SpaceBlock>, ClusterError> {
         let me = self.me();
         let directory = self.spaces.directory(space);
         let foreign = (directory.holders(block)).filter(|(_, holder)| holder.node != me);
@@ -72,7 +72,7 @@ impl Node<'_> {
             .collect();
         let mut parts = Vec::new();
         for (block, node) in foreign {
-            let part = Part { space, block };
+            let part = SpaceBlock { space, block };
             let message = Message::Collect {
                 attempt: self.machine.restarts(),
                 part: part.clone(),
@@ -89,14 +89,14 @@ impl Node<'_> {
     /// When the tasks begin anew, what a run refuses, and elements that no task has written.
     pub(super) fn put_together(
         &mut self,
-        part: &Part,
-        got: Vec<Part>,
+        part: &SpaceBlock,
+        got: Vec<SpaceBlock>,
         to: &mut [u8],
     ) -> Result<(), Interruption> {
         let (me, space) = (self.me(), part.space);
         let holders = self.spaces.directory(space).holders(&part.block);
         let own = holders.filter(|(_, holder)| holder.node == me);
-        let own = own.map(|(block, _)| Part { space, block }).collect();
+        let own = own.map(|(block, _)| SpaceBlock { space, block }).collect();
         self.until_here(own)?;
         let count = got.len() as u64;
         // Requests of tasks are numbered from the other end.

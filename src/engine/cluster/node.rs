@@ -22,7 +22,7 @@ use crate::cluster::protocol::{
     Counts, DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
 use crate::cluster::record::{DevicePart, NodeRecord};
-use crate::cluster::space::{Part, Spaces};
+use crate::cluster::space::{SpaceBlock, Spaces};
 use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Computed, TaskId};
 use crate::cluster::wire::{Arrived, Wire, memory};
@@ -33,7 +33,7 @@ use crate::time::Nanos;
 use crate::workload::cluster::Fill;
 
 /// The results of a reduction, as bytes.
-pub(super) type Combined = Vec<(Part, Vec<u8>)>;
+pub(super) type Combined = Vec<(SpaceBlock, Vec<u8>)>;
 
 /// How a cluster runs.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ pub struct Node<'a> {
     /// Results that the store has, of tasks that have not ended.
     pub(super) kept: HashMap<u64, Written>,
     /// By subtask of the chain: the device that has computed it, and how long that took.
-    pub(super) told: HashMap<u64, (DeviceIndex, Nanos)>,
+    pub(super) computed: HashMap<u64, (DeviceIndex, Nanos)>,
     /// The combined results of a task that reduces.
     pub(super) combined: Option<Combined>,
     /// How many tasks of the chain have ended.
@@ -125,12 +125,12 @@ pub struct Node<'a> {
     /// By rank: the nodes that are lost.
     pub(super) lost: Vec<bool>,
     pub(super) record: NodeRecord,
-    /// At the first node: what others have told at the end.
+    /// At the first node: what others have reported at the end.
     pub(super) records: Vec<Option<NodeRecord>>,
-    /// Requests for blocks of a lost node, of whose loss this node has not been told yet.
+    /// Requests for blocks of a lost node, of whose loss this node does not know yet.
     pub(super) unserved: Vec<Answer>,
     /// At the first node: parts that others have sent at the end, and where in the bytes.
-    pub(super) pieces: HashMap<Part, (Vec<u8>, usize)>,
+    pub(super) pieces: HashMap<SpaceBlock, (Vec<u8>, usize)>,
     /// What the first node has said of conditions after tasks: whether they are met, one after
     /// the other. Where others did all the work, it may be several tasks ahead of this node.
     pub(super) verdicts: BTreeMap<TaskId, VecDeque<bool>>,
@@ -205,7 +205,7 @@ impl<'a> Node<'a> {
             tasks: Vec::new(),
             held: HashMap::new(),
             kept: HashMap::new(),
-            told: HashMap::new(),
+            computed: HashMap::new(),
             combined: None,
             ended: 0,
             restarts: false,
@@ -245,7 +245,7 @@ impl<'a> Node<'a> {
         NodeId(self.wire.rank() as u32)
     }
 
-    /// What all nodes have told of themselves.
+    /// What all nodes have reported of themselves.
     pub fn nodes(&self) -> &[NodeInfo] {
         self.machine.nodes()
     }
@@ -278,15 +278,15 @@ impl<'a> Node<'a> {
         let mut actions = Vec::new();
         (self.machine).begin(chain, &self.spaces, now, &mut actions);
         self.act(actions)?;
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             // The end of a task may be followed at once by news that it begins anew.
             self.check_restart()?;
-            while told < self.ended {
-                told += 1;
+            while reported < self.ended {
+                reported += 1;
                 progress();
             }
-            if told == count {
+            if reported == count {
                 break;
             }
             self.turn()?;
@@ -305,7 +305,7 @@ impl<'a> Node<'a> {
         }
         self.kept.clear();
         self.combined = None;
-        self.told.clear();
+        self.computed.clear();
         self.requests.clear();
         self.unserved.clear();
         self.wake_at = None;

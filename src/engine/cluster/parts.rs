@@ -7,7 +7,7 @@ use super::division::{Pace, division};
 use super::error::ClusterError;
 use super::subtasks::{Computing, EndedSubtask, OfChain, Running, Subtasks, Written};
 use crate::cluster::protocol::DeviceIndex;
-use crate::cluster::space::{Part, Spaces};
+use crate::cluster::space::{SpaceBlock, Spaces};
 use crate::cluster::task::{Computed, Task, TaskId};
 use crate::codelet::{Cost, Name};
 use crate::engine::graph::Ended;
@@ -64,7 +64,7 @@ impl Subtasks {
         if units < 2 {
             return None;
         }
-        let bytes = |parts: &[Part]| parts.iter().map(|part| spaces.bytes(part)).sum::<u64>();
+        let bytes = |parts: &[SpaceBlock]| parts.iter().map(|part| spaces.bytes(part)).sum::<u64>();
         let read = bytes(&task.reads(subtask)) as f64;
         // What half of the units read tells what all parts read.
         let half = task.part(subtask, 0..units / 2)?;
@@ -232,7 +232,7 @@ impl Subtasks {
 
 /// The bytes of the memory that a subtask uses, at most.
 fn memory_bytes(task: &dyn Computed, subtask: u64, spaces: &Spaces) -> u64 {
-    let length = |part: &Part, keeps_place: bool| match keeps_place {
+    let length = |part: &SpaceBlock, keeps_place: bool| match keeps_place {
         true => spaces
             .extent(part.space)
             .bytes(&spaces.extent(part.space).whole()),
@@ -255,13 +255,13 @@ fn memory_bytes(task: &dyn Computed, subtask: u64, spaces: &Spaces) -> u64 {
 /// Checks that a part of a subtask can be computed, of what the subtask reads.
 fn check_part(task: &dyn Computed, subtask: u64, part: &dyn Computed) -> Result<(), ClusterError> {
     let here = task.reads(subtask);
-    let is_here = |read: &Part| {
+    let is_here = |read: &SpaceBlock| {
         let mut here = here.iter().filter(|all| all.space == read.space);
         here.any(|all| all.block.contains(&read.block))
     };
     let reads = part.reads(0);
     let absent = reads.iter().find(|read| !is_here(read)).map(|read| {
-        let Part { space, block } = read;
+        let SpaceBlock { space, block } = read;
         let (rows, columns) = (&block.rows, &block.columns);
         format!(
             "it reads rows {rows:?} and columns {columns:?} of space {}, which the subtask does \

@@ -12,7 +12,7 @@ use crate::cluster::NodeId;
 use crate::cluster::info::speeds;
 use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
 use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
-use crate::cluster::space::{Block, Part, SpaceId, Spaces};
+use crate::cluster::space::{Block, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::chain::{Chaining, Source};
 use crate::cluster::task::{Computed, Task, check};
 use crate::cluster::wire::Wire;
@@ -34,7 +34,7 @@ pub struct Control<'a> {
     /// At the first node: what takes spaces of the workload, unless its result was found
     /// wrong. The space of the result may be another one when the tasks end early.
     pub outputs: Vec<(usize, &'a mut dyn Sink)>,
-    /// Told the number of tasks that have ended.
+    /// Receives the number of tasks that have ended.
     pub progress: &'a mut dyn FnMut(u64),
 }
 
@@ -175,7 +175,7 @@ impl Node<'_> {
             let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
             self.record.checked = Some(self.check_own(result, compare)?);
         }
-        let record = Box::new(self.told());
+        let record = Box::new(self.final_record());
         let attempt = self.machine.restarts();
         self.send(NodeId::FIRST, Message::Summary { attempt, record })?;
         if self.me() != NodeId::FIRST {
@@ -233,7 +233,7 @@ impl Node<'_> {
                 true => workload.result(),
                 false => *space,
             };
-            let blocks = match workload.found(space) {
+            let blocks = match workload.computed_blocks(space) {
                 Some(found) => (found.blocks)(&self.whole(ids[found.counts])?),
                 None => vec![self.spaces.extent(ids[space]).whole()],
             };
@@ -364,7 +364,7 @@ impl Node<'_> {
     }
 
     /// What this node tells of the run.
-    fn told(&self) -> NodeRecord {
+    fn final_record(&self) -> NodeRecord {
         let mut record = self.record.clone();
         let counts = self.machine.counts();
         let Counts {
@@ -387,7 +387,7 @@ impl Node<'_> {
     pub(super) fn until(&mut self, is_so: impl Fn(&Self) -> bool) -> Result<(), Interruption> {
         loop {
             self.check_restart()?;
-            // What the node has told itself may be that they do.
+            // What the node has reported itself may be that they do.
             if self.own.is_empty() && is_so(self) {
                 return Ok(());
             }
@@ -435,7 +435,7 @@ impl Node<'_> {
         self.bands.begin(self.machine.restarts());
         self.machine.hold_together(false);
         self.pieces_done = 0;
-        // What was told before the first task begins is regarded by it.
+        // What was reported before the first task begins is regarded by it.
         self.restarts = false;
         // What the report says is of the last attempt, as its seconds are.
         let record = &mut self.record;
@@ -461,7 +461,7 @@ impl Node<'_> {
         let machine = &self.machine;
         let blocks = blocks
             .into_iter()
-            .map(|(block, node)| (block, machine.heir(node)));
+            .map(|(block, node)| (block, machine.successor(node)));
         let blocks: Vec<(Block, NodeId)> = blocks.collect();
         self.fills.push(Some(Arc::clone(&contents.fill)));
         if contents.is_made {
@@ -473,7 +473,7 @@ impl Node<'_> {
         let own: Vec<Block> = own.map(|(block, _)| block.clone()).collect();
         let id = self.spaces.add(space.extent, blocks);
         for block in own {
-            self.fill(Part { space: id, block })?;
+            self.fill(SpaceBlock { space: id, block })?;
         }
         Ok(id)
     }
@@ -495,8 +495,11 @@ impl Node<'_> {
         let mut checked = Checked::default();
         let blocks = self.own_blocks(space);
         for some in blocks.chunks(parallel::threads().max(1)) {
-            let parts = some.iter().cloned().map(|block| Part { space, block });
-            let parts: Vec<Part> = parts.collect();
+            let parts = some
+                .iter()
+                .cloned()
+                .map(|block| SpaceBlock { space, block });
+            let parts: Vec<SpaceBlock> = parts.collect();
             self.until_here(parts.clone())?;
             let mut jobs = Vec::new();
             let Subtasks { graph, store, .. } = &self.subtasks;
@@ -512,7 +515,7 @@ impl Node<'_> {
         Ok(checked)
     }
 
-    /// At the first node: what all nodes told.
+    /// At the first node: what all nodes reported.
     fn outcome(&mut self, seconds: f64, tasks: u64) -> ClusterOutcome {
         let names = self.machine.nodes().iter();
         let nodes = names.zip(&self.records).zip(&self.lost);

@@ -13,7 +13,7 @@ use super::copying::Copying;
 use super::error::ClusterError;
 use crate::cluster::NodeId;
 use crate::cluster::protocol::RequestId;
-use crate::cluster::space::{Block, Extent, Part, Rectangles, SpaceId, Spaces, pieces};
+use crate::cluster::space::{Block, Extent, Rectangles, SpaceBlock, SpaceId, Spaces, pieces};
 use crate::cluster::task::ReadArgument;
 use crate::cluster::task::chain::Source;
 use crate::codelet::rows::Lines;
@@ -73,7 +73,7 @@ impl Kept {
 }
 
 /// Finds when the elements of a part were written.
-pub(super) type Resolve<'a> = &'a dyn Fn(&Part) -> Vec<Source>;
+pub(super) type Resolve<'a> = &'a dyn Fn(&SpaceBlock) -> Vec<Source>;
 
 /// A datum that was put together or made for subtasks that read it.
 #[derive(Clone, Copy, Debug)]
@@ -132,13 +132,13 @@ impl Store {
     }
 
     /// Takes a block that a kernel of the chain's task of an index has made.
-    pub fn insert(&mut self, part: Part, kept: Kept, task: usize) {
+    pub fn insert(&mut self, part: SpaceBlock, kept: Kept, task: usize) {
         let own = self.own.entry(part.space).or_default();
         own.insert(part.block, self.first + task as u64, kept);
     }
 
     /// Forgets a block that was [inserted](Self::insert).
-    pub fn discard(&mut self, graph: &mut OpenGraph, part: &Part, kept: Kept, task: usize) {
+    pub fn discard(&mut self, graph: &mut OpenGraph, part: &SpaceBlock, kept: Kept, task: usize) {
         if let Some(own) = self.own.get_mut(&part.space) {
             own.remove(&part.block, self.first + task as u64);
         }
@@ -154,7 +154,7 @@ impl Store {
         graph: &mut OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        part: Part,
+        part: SpaceBlock,
         data: &[u8],
     ) -> Result<(), RuntimeError> {
         let extent = spaces.extent(part.space);
@@ -175,7 +175,7 @@ impl Store {
         graph: &mut OpenGraph,
         runtime: &mut dyn Runtime,
         spaces: &Spaces,
-        part: Part,
+        part: SpaceBlock,
         fill: &Fill,
     ) -> Result<(), ClusterError> {
         let extent = spaces.extent(part.space);
@@ -261,7 +261,7 @@ impl Store {
     pub fn forget_overwritten(
         &mut self,
         graph: &mut OpenGraph,
-        (part, task): (&Part, usize),
+        (part, task): (&SpaceBlock, usize),
         is_own: impl Fn(&Block) -> bool,
     ) {
         let Some(own) = self.own.get_mut(&part.space) else {
@@ -319,7 +319,7 @@ impl Store {
             return Ok(input.datum);
         }
         let parts = &read.parts;
-        let whole = |part: &Part| part.block == spaces.extent(part.space).whole();
+        let whole = |part: &SpaceBlock| part.block == spaces.extent(part.space).whole();
         if let [part] = &parts[..]
             && (!read.keeps_places || whole(part))
             && !self.makes.contains_key(&part.space)
@@ -360,7 +360,7 @@ impl Store {
         &self,
         graph: &mut OpenGraph,
         spaces: &Spaces,
-        (parts, keeps_places): (&[Part], bool),
+        (parts, keeps_places): (&[SpaceBlock], bool),
         resolve: Resolve,
     ) -> Result<DatumId, ClusterError> {
         let places = Places::of(spaces, parts, keeps_places);
@@ -400,7 +400,7 @@ impl Store {
     fn found(
         &self,
         spaces: &Spaces,
-        part: &Part,
+        part: &SpaceBlock,
         sources: &[Source],
     ) -> Result<Vec<(Block, Block, Kept)>, ClusterError> {
         let (space, mut found, mut all) = (part.space, 0, Vec::new());
@@ -615,7 +615,7 @@ impl Places {
         Self::of(spaces, &read.parts, read.keeps_places)
     }
 
-    fn of(spaces: &Spaces, parts: &[Part], keeps_places: bool) -> Self {
+    fn of(spaces: &Spaces, parts: &[SpaceBlock], keeps_places: bool) -> Self {
         let mut lines = Vec::with_capacity(parts.len());
         let (mut end, mut begin, mut length) = (0, u64::MAX, 0);
         for part in parts {
@@ -643,7 +643,7 @@ fn made(
     graph: &mut OpenGraph,
     runtime: &mut dyn Runtime,
     spaces: &Spaces,
-    parts: &[Part],
+    parts: &[SpaceBlock],
     places: &Places,
     fill: &Fill,
 ) -> Result<DatumId, ClusterError> {

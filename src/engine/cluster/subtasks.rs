@@ -11,7 +11,7 @@ use super::traced::Traced;
 use crate::cluster::NodeId;
 use crate::cluster::info::DeviceInfo;
 use crate::cluster::protocol::DeviceIndex;
-use crate::cluster::space::{Part, Spaces};
+use crate::cluster::space::{SpaceBlock, Spaces};
 use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Beginning, Computed, TaskId};
 use crate::codelet::{Codelet, Memory, Name, Value};
@@ -36,7 +36,7 @@ const LAST: f64 = 0.3;
 pub(super) const FEW: usize = 64;
 
 /// What a subtask wrote, or writes.
-pub(super) type Written = Vec<(Part, Kept)>;
+pub(super) type Written = Vec<(SpaceBlock, Kept)>;
 
 /// The end of a subtask.
 pub(super) struct EndedSubtask {
@@ -120,7 +120,7 @@ pub(super) struct Subtasks {
     pub(super) learned: HashMap<(String, usize), f64>,
     /// By codelet.
     pub(super) tried: HashMap<String, Tried>,
-    /// Whether something has changed that the graph was not told.
+    /// Whether something has changed that the graph does not know.
     pub changed: bool,
     /// Of a run that is traced, and the subtask of each kernel.
     pub traced: Option<Traced>,
@@ -241,7 +241,7 @@ impl Subtasks {
         let mut data = Vec::new();
         let mut arguments = Vec::new();
         let mut blocks = Vec::new();
-        let one = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
+        let one = |part: &SpaceBlock| (part.block.width(), spaces.extent(part.space).element);
         for read in task.read_arguments(subtask) {
             let datum = (self.store).input(&mut self.graph, runtime, spaces, &read, resolve)?;
             data.push(datum);
@@ -498,7 +498,7 @@ impl Subtasks {
     }
 
     /// Forgets all blocks and subtasks. No command is in flight. Returns the subtasks whose
-    /// end was not told.
+    /// end was not reported.
     ///
     /// # Errors
     /// What the runtime refuses.
@@ -511,12 +511,12 @@ impl Subtasks {
         self.store.clear();
         let running = (self.running.drain()).map(|(_, running)| (running.task, running.subtask));
         let ending = (self.ending.drain(..)).map(|ended| (ended.task, ended.subtask));
-        let untold: BTreeSet<(TaskId, u64)> = running.chain(ending).collect();
-        let untold = untold.into_iter().collect();
+        let unreported: BTreeSet<(TaskId, u64)> = running.chain(ending).collect();
+        let unreported = unreported.into_iter().collect();
         self.divided.clear();
         self.begun.clear();
         self.traced = self.traced.take().map(|_| Traced::default());
-        Ok(untold)
+        Ok(unreported)
     }
 
     /// Forgets what is done, if that is much. No task runs.
@@ -536,7 +536,7 @@ impl Subtasks {
         &self,
         runtime: &mut dyn Runtime,
         written: &Written,
-    ) -> Result<Vec<(Part, Vec<u8>)>, ClusterError> {
+    ) -> Result<Vec<(SpaceBlock, Vec<u8>)>, ClusterError> {
         let mut all = Vec::with_capacity(written.len());
         for (part, kept) in written {
             let bytes = self.graph.bytes(runtime, kept.datum)?;

@@ -182,7 +182,7 @@ impl Node<'_> {
         }
         if task == self.machine.task() && self.chain.is_some() {
             self.held.insert(subtask, written);
-            self.told.insert(subtask, (device, took));
+            self.computed.insert(subtask, (device, took));
         } else {
             self.subtasks.discard(written);
         }

@@ -7,7 +7,7 @@ use super::record::{self, Frame};
 use super::run::RunState;
 use crate::time::Nanos;
 
-/// A step that has ended, and of which the balancer was not told. Its jobs and
+/// A step that has ended, and that the balancer does not know. Its jobs and
 /// spans are the last of those in flight.
 pub struct EndedStep {
     frame: Frame,
@@ -51,8 +51,8 @@ impl RunState<'_, '_> {
         }
     }
 
-    /// Tells the balancer of the step that has ended, if it was not told, and
-    /// adds it to the outcome. The balancer is told nothing of a step that is to
+    /// Tells the balancer of the step that has ended, if it does not know it, and
+    /// adds it to the outcome. The balancer learns nothing of a step that is to
     /// be computed again.
     pub(super) fn read_report(&mut self) {
         let Some(ended) = self.ended.take() else {

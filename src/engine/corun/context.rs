@@ -296,7 +296,7 @@ impl Context<'_, '_> {
         Ok(())
     }
 
-    /// Marks the devices as lost whose memory is lost, though no command has told.
+    /// Marks the devices as lost whose memory is lost, though no command has reported it.
     pub fn lose_absent(&mut self, step: u32) -> Result<(), CorunError> {
         for device in 0..self.devices.len() {
             let state = &self.devices[device];

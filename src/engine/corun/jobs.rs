@@ -270,7 +270,8 @@ mod tests {
         for event in events {
             jobs.submitted(event, purpose(0, 0, Some(job)), 0..1, &[]);
         }
-        let device = |told: Option<(Purpose, Option<usize>)>| told.map(|(p, job)| (p.device, job));
+        let device =
+            |completed: Option<(Purpose, Option<usize>)>| completed.map(|(p, job)| (p.device, job));
         let first = device(jobs.completed(&completion(events[0], 1, 2), false));
         assert_eq!(first, Some((0, None)));
         let second = device(jobs.completed(&completion(events[1], 1, 3), true));

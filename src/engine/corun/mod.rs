@@ -140,7 +140,7 @@ pub struct Stream {
 pub struct Control<'a> {
     /// Set from outside: end at the next barrier.
     pub stop: &'a AtomicBool,
-    /// Told the steps done and the steps asked for: first 0, as the first step
+    /// Receives the steps done and the steps asked for: first 0, as the first step
     /// is about to begin and the setup is over, and all of them before the
     /// result is gathered. What it does before the first step is not timed.
     pub progress: &'a mut dyn FnMut(u32, u32),

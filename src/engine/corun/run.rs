@@ -33,13 +33,13 @@ pub struct RunState<'r, 'w> {
     pub(super) planned: Planned,
     /// When the last step ended.
     pub(super) barrier: Nanos,
-    /// The last step, until the balancer was told of it.
+    /// The last step, until the balancer learns of it.
     pub(super) ended: Option<EndedStep>,
     /// When the last step ended in real time, for the engine's own cost.
     pub(super) clock: Instant,
     pub(super) probes: Probes,
-    /// Lost devices that the balancer was told of.
-    pub(super) told_losses: usize,
+    /// Lost devices that were reported to the balancer.
+    pub(super) reported_losses: usize,
     /// Seconds of steps that a loss ended before any unit was done.
     pub(super) lost_seconds: f64,
     pub(super) outcome: Outcome,
@@ -66,7 +66,7 @@ impl<'r, 'w> RunState<'r, 'w> {
             ended: None,
             clock: Instant::now(),
             probes: Probes::default(),
-            told_losses: 0,
+            reported_losses: 0,
             lost_seconds: 0.0,
             outcome,
             opened: corun.opened,
@@ -334,7 +334,7 @@ impl<'r, 'w> RunState<'r, 'w> {
         }
     }
 
-    /// See [`Context::collect`]. The balancer is told of a loss.
+    /// See [`Context::collect`]. The balancer learns of a loss.
     pub(super) fn collect(
         &mut self,
         timeout: Option<Duration>,
@@ -353,9 +353,9 @@ impl<'r, 'w> RunState<'r, 'w> {
 
     /// Tells the balancer of devices lost since the last call.
     pub(super) fn tell_losses(&mut self) {
-        while let Some(loss) = self.context.losses.get(self.told_losses) {
+        while let Some(loss) = self.context.losses.get(self.reported_losses) {
             let device = loss.device;
-            self.told_losses += 1;
+            self.reported_losses += 1;
             // What was planned before may have units on it.
             self.planned = None;
             // The step before comes first.

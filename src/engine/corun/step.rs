@@ -310,14 +310,14 @@ impl RunState<'_, '_> {
             });
             return;
         }
-        let Some(heir) = self.context.alive().next() else {
+        let Some(successor) = self.context.alive().next() else {
             return;
         };
         if lane.is_some() {
-            work.pool.give_back(heir, units);
+            work.pool.give_back(successor, units);
         }
         if !self.context.devices[device].alive {
-            work.pool.reassign(device, heir);
+            work.pool.reassign(device, successor);
         }
         // Those who had enough must be asked again.
         work.done.fill(false);

@@ -425,7 +425,7 @@ impl GraphRun<'_> {
         wait: &[EventId],
     ) -> Result<(), RuntimeError> {
         let storage = &mut self.prepared.storage;
-        if !storage.apart(before, after) {
+        if !storage.differ_in_host_memory(before, after) {
             // The kernel overwrites it.
             storage.set_in_host(&self.graph, after, false);
             return Ok(());

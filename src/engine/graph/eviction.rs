@@ -195,13 +195,13 @@ impl GraphRun<'_> {
 
     /// Tells the policy, once, that a device has a slot's datum or gets it.
     pub(super) fn tell_arrived(&mut self, device: usize, slot: usize) {
-        if !std::mem::replace(&mut self.told[device][slot], true) {
+        if !std::mem::replace(&mut self.reported[device][slot], true) {
             self.policy.arrived(device, slot);
         }
     }
 
     fn tell_left(&mut self, device: usize, slot: usize) {
-        if std::mem::replace(&mut self.told[device][slot], false) {
+        if std::mem::replace(&mut self.reported[device][slot], false) {
             self.policy.evicted(device, slot);
         }
     }
@@ -209,9 +209,9 @@ impl GraphRun<'_> {
     /// Tells the policy what devices that are left have no more after a loss.
     pub(super) fn tell_absent(&mut self, lost: &[usize]) {
         for device in 0..self.windows.len() {
-            for slot in 0..self.told[device].len() {
+            for slot in 0..self.reported[device].len() {
                 if lost.contains(&device) {
-                    self.told[device][slot] = false;
+                    self.reported[device][slot] = false;
                 } else if self.version(device, slot).is_none() {
                     self.tell_left(device, slot);
                 }

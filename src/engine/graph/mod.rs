@@ -204,6 +204,6 @@ const SIDE_BY_SIDE: usize = 4;
 pub struct Control<'a> {
     /// Set from outside: dispatch nothing more, and end.
     pub stop: &'a AtomicBool,
-    /// Told the number of components that are done, and of all.
+    /// Receives the number of components that are done, and of all.
     pub progress: &'a mut dyn FnMut(usize, usize),
 }

@@ -191,8 +191,8 @@ impl OpenGraph {
             plans.resize(prepared.components.len(), None);
             launches.resize(kernels, None);
         }
-        for told in &mut self.run.told {
-            told.resize(prepared.graph.data().len(), false);
+        for reported in &mut self.run.reported {
+            reported.resize(prepared.graph.data().len(), false);
         }
     }
 
@@ -366,8 +366,8 @@ impl OpenGraph {
             .keep(&kept.iter().map(|datum| datum.0).collect::<Vec<_>>());
         self.leaving.clear();
         self.run.state = RunState::new(&prepared.graph, &prepared.components);
-        for told in &mut self.run.told {
-            *told = kept.iter().map(|datum| told[datum.0]).collect();
+        for reported in &mut self.run.reported {
+            *reported = kept.iter().map(|datum| reported[datum.0]).collect();
         }
         ids
     }

@@ -58,11 +58,11 @@ pub fn problem(
         all.iter().sum::<f64>() / all.len().max(1) as f64
     };
     let (devices, links) = links(runtime);
-    let apart = |bytes: u64| {
+    let transfer_seconds = |bytes: u64| {
         let each: f64 = devices.iter().map(|spot| spot.transfer(bytes)).sum();
         each / devices.len().max(1) as f64
     };
-    let ranks = bottom_levels(graph, mean, apart);
+    let ranks = bottom_levels(graph, mean, transfer_seconds);
     let tasks = components
         .list()
         .iter()

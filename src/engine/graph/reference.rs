@@ -26,7 +26,7 @@ pub fn reference(
     watched(runtime, graph, device, stop, &mut |_, _| {})
 }
 
-/// As [`reference()`]. `watch` is told of every launch.
+/// As [`reference()`]. `watch` receives every launch.
 ///
 /// # Errors
 /// As [`reference()`].

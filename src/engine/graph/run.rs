@@ -39,7 +39,7 @@ pub(super) struct GraphRun<'a> {
     pub running: Vec<usize>,
     pub windows: Vec<Window>,
     /// By device and slot: whether the policy knows that the device has its datum.
-    pub told: Vec<Vec<bool>>,
+    pub reported: Vec<Vec<bool>>,
     /// Whether the data of components that wait are loaded meanwhile.
     pub windowed: bool,
     /// The devices in the order in which the policy is asked.
@@ -123,11 +123,11 @@ impl<'a> GraphRun<'a> {
             residency.set_in_host(datum, true);
         }
         policy.begin();
-        let mut told = vec![vec![false; graph.data().len()]; devices];
-        for (device, told) in told.iter_mut().enumerate() {
-            for (slot, told) in told.iter_mut().enumerate() {
+        let mut reported = vec![vec![false; graph.data().len()]; devices];
+        for (device, reported) in reported.iter_mut().enumerate() {
+            for (slot, reported) in reported.iter_mut().enumerate() {
                 if residency.version(device, slot).is_some() {
-                    *told = true;
+                    *reported = true;
                     policy.arrived(device, slot);
                 }
             }
@@ -138,7 +138,7 @@ impl<'a> GraphRun<'a> {
         Ok(Self {
             queues,
             running: vec![0; devices],
-            told,
+            reported,
             windows: (0..devices).map(|_| Window::default()).collect(),
             windowed: windowed(policy),
             asked: Vec::with_capacity(devices),
@@ -215,7 +215,7 @@ impl<'a> GraphRun<'a> {
         self.failing.is_empty() && !self.is_joined && self.error.is_none()
     }
 
-    /// Notes devices that were lost without a command that told it, and those that are back.
+    /// Notes devices that were lost without a command that reported it, and those that are back.
     pub fn find_changes(&mut self) {
         for device in 0..self.prepared.devices.len() {
             let state = &self.prepared.devices[device];

@@ -45,7 +45,7 @@ pub fn policy(
 
 /// Runs the graph as the search proposes, until the search is over or
 /// `control.stop` is set. Each configuration has one more run before its first
-/// timed one, so that no setup is counted. `control.progress` is told the runs so
+/// timed one, so that no setup is counted. `control.progress` receives the runs so
 /// far, and 0.
 ///
 /// # Errors

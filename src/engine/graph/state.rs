@@ -9,7 +9,7 @@ use crate::time::Nanos;
 pub(super) enum ComponentState {
     /// It waits for this many kernels of other components.
     Waiting(usize),
-    /// The policy was told that it is ready.
+    /// The policy knows that it is ready.
     Ready,
     /// This device has it.
     Running(usize),

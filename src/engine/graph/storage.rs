@@ -376,7 +376,7 @@ impl Storage {
             let mut arguments = graph.kernel(*kernel).arguments.iter();
             arguments.any(|argument| {
                 matches!(argument, Argument::InOut { from, to }
-                    if *from == datum && !self.apart(*from, *to))
+                    if *from == datum && !self.differ_in_host_memory(*from, *to))
             })
         });
         let lying_on = self.lying_on[datum.0].iter();
@@ -386,7 +386,7 @@ impl Storage {
 
     /// Whether two versions differ in their host memory, so that one is copied to
     /// the other before a kernel works on that in place.
-    pub fn apart(&self, from: DatumId, to: DatumId) -> bool {
+    pub fn differ_in_host_memory(&self, from: DatumId, to: DatumId) -> bool {
         self.host_first[from.0] != self.host_first[to.0]
     }
 

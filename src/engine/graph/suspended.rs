@@ -18,7 +18,7 @@ use crate::time::Nanos;
 /// What a run knows. See [`GraphRun`].
 #[derive(Default)]
 pub(super) struct Suspended {
-    pub told: Vec<Vec<bool>>,
+    pub reported: Vec<Vec<bool>>,
     pub state: RunState,
     pub in_flight: InFlight<Submission>,
     /// Components that became ready while it was suspended.
@@ -45,7 +45,7 @@ impl<'a> GraphRun<'a> {
     /// Stops to run, until it is resumed.
     pub fn suspend(self) -> Suspended {
         Suspended {
-            told: self.told,
+            reported: self.reported,
             state: self.state,
             in_flight: self.in_flight,
             ready: self.ready,
@@ -80,7 +80,7 @@ impl<'a> GraphRun<'a> {
             asked: Vec::with_capacity(run.windows.len()),
             submit_time: 0,
             wait_time: 0,
-            told: run.told,
+            reported: run.reported,
             state: run.state,
             in_flight: run.in_flight,
             ready: run.ready,

@@ -5,7 +5,7 @@ use super::*;
 use crate::codelet::{HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::machine::{MachineStore, PeerSpec, file};
 use crate::runtime::select::open_union;
-use crate::runtime::sim::{At, Fault, Sim, SimOptions, What};
+use crate::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
 use crate::runtime::{Devices, Notice, PeerPath, opencl};
 
 /// A copying codelet with the arguments that measuring relies on.
@@ -42,8 +42,8 @@ fn about() -> MachineDescription {
 fn measured(machine: &MachineFile, options: SimOptions) -> Result<MachineFile, MeasureError> {
     let mut sim = Sim::new(machine, options).expect("a simulator");
     sim.notify(Notice::PhaseBegins(0));
-    let mut told = Vec::new();
-    let mut progress = |device: &str, what: &str| told.push(format!("{device}: {what}"));
+    let mut reported = Vec::new();
+    let mut progress = |device: &str, what: &str| reported.push(format!("{device}: {what}"));
     let result = measure(
         &mut sim,
         &copy(),
@@ -51,7 +51,7 @@ fn measured(machine: &MachineFile, options: SimOptions) -> Result<MachineFile, M
         MeasureOptions::default(),
         &mut progress,
     );
-    assert!(told[0].starts_with("host: "), "{told:?}");
+    assert!(reported[0].starts_with("host: "), "{reported:?}");
     result
 }
 
@@ -242,7 +242,7 @@ fn a_machine_that_cannot_be_measured_says_why() {
     let fault = Fault {
         device: 1,
         at: At::Seconds(0.0),
-        what: What::FailNext(1),
+        what: FaultEffect::FailNext(1),
     };
     let options = SimOptions {
         faults: vec![fault],

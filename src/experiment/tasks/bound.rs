@@ -11,8 +11,8 @@ pub fn least_seconds(graph: &TaskGraph, machine: &MachineFile, devices: &[Device
     let rates: Option<f64> = devices.iter().map(|device| rate(machine, device)).sum();
     let computing = rates.map(|rate| flops / rate);
     // Devices that compute in host memory need no copies.
-    let apart = devices.iter().all(|device| !device.shares_host_memory);
-    let copying = apart.then(|| copying(graph, machine, devices));
+    let separate = devices.iter().all(|device| !device.shares_host_memory);
+    let copying = separate.then(|| copying(graph, machine, devices));
     let least = computing.into_iter().chain(copying).fold(0.0, f64::max);
     (least > 0.0).then_some(least)
 }

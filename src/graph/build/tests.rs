@@ -139,7 +139,7 @@ fn every_mistake_is_named() {
 }
 
 #[test]
-fn a_circle_is_told_from_end_to_end() {
+fn a_circle_is_reported_from_end_to_end() {
     let text = refusal(|g| {
         step(g, "before", &[]);
         let (a, x) = step(g, "a", &[]);

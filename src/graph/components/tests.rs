@@ -93,7 +93,7 @@ fn kernels_for_different_kinds_are_not_mixed() {
     for part in ["`one`", "gpu", "`other`", "cpu", "component 0"] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    let apart = Components::by(&graph, |kernel| graph.kernel(kernel).prefers).expect("apart");
-    let kinds: Vec<_> = apart.list().iter().map(|c| c.prefers).collect();
+    let by_kind = Components::by(&graph, |kernel| graph.kernel(kernel).prefers).expect("by kind");
+    let kinds: Vec<_> = by_kind.list().iter().map(|c| c.prefers).collect();
     assert_eq!(kinds, [None, Some(DeviceKind::Gpu), Some(DeviceKind::Cpu)]);
 }

@@ -31,7 +31,7 @@ const PIECE: usize = 1 << 20;
 
 /// The result of a search for a cache.
 #[derive(Debug)]
-pub enum Found {
+pub enum CacheLookup {
     /// The matrix, as it would be read from the text.
     Matrix(Csr),
     /// There is none, or it is of another text or version.
@@ -82,12 +82,12 @@ pub fn load(
     source: &Path,
     memory: Option<u64>,
     control: &mut Control,
-) -> Result<Found, MatrixError> {
+) -> Result<CacheLookup, MatrixError> {
     match load_cache(source, memory, control) {
-        Ok(csr) => Ok(csr.map_or(Found::Nothing, Found::Matrix)),
-        Err(Unusable::OtherForm) => Ok(Found::Nothing),
-        Err(Unusable::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
-        Err(Unusable::Io(error)) => Ok(Found::Damaged(error.to_string())),
+        Ok(csr) => Ok(csr.map_or(CacheLookup::Nothing, CacheLookup::Matrix)),
+        Err(Unusable::OtherForm) => Ok(CacheLookup::Nothing),
+        Err(Unusable::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(CacheLookup::Nothing),
+        Err(Unusable::Io(error)) => Ok(CacheLookup::Damaged(error.to_string())),
         Err(Unusable::Matrix(error)) => Err(error),
     }
 }

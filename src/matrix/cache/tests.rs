@@ -27,14 +27,14 @@ fn kept() -> (tempfile::TempDir, PathBuf) {
     (folder, source)
 }
 
-fn found(source: &Path) -> Found {
+fn found(source: &Path) -> CacheLookup {
     quietly(|control| load(source, None, control)).unwrap()
 }
 
 #[test]
 fn a_cached_matrix_is_read_bit_for_bit() {
     let (folder, source) = kept();
-    let Found::Matrix(found) = found(&source) else {
+    let CacheLookup::Matrix(found) = found(&source) else {
         panic!("not found");
     };
     assert_eq!(found, matrix());
@@ -51,12 +51,12 @@ fn a_changed_text_has_no_cache() {
     text[3] ^= 1;
     for other in [&text[..], &text[1..], b""] {
         fs::write(&source, other).unwrap();
-        assert!(matches!(found(&source), Found::Nothing));
+        assert!(matches!(found(&source), CacheLookup::Nothing));
     }
     fs::write(&source, TEXT).unwrap();
-    assert!(matches!(found(&source), Found::Matrix(_)));
+    assert!(matches!(found(&source), CacheLookup::Matrix(_)));
     fs::remove_file(path(&source)).unwrap();
-    assert!(matches!(found(&source), Found::Nothing));
+    assert!(matches!(found(&source), CacheLookup::Nothing));
 }
 
 /// A change of any byte never results in another matrix.
@@ -69,17 +69,20 @@ fn damage_of_any_byte_is_detected() {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x41;
         fs::write(&place, damaged).unwrap();
-        assert!(!matches!(found(&source), Found::Matrix(_)), "byte {at}");
+        assert!(
+            !matches!(found(&source), CacheLookup::Matrix(_)),
+            "byte {at}"
+        );
     }
     for length in [0, 1, 79, 80, whole.len() - 1] {
         fs::write(&place, &whole[..length]).unwrap();
         assert!(
-            matches!(found(&source), Found::Damaged(_)),
+            matches!(found(&source), CacheLookup::Damaged(_)),
             "{length} bytes"
         );
     }
     fs::write(&place, [&whole[..], b"x"].concat()).unwrap();
-    assert!(matches!(found(&source), Found::Damaged(_)));
+    assert!(matches!(found(&source), CacheLookup::Damaged(_)));
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn a_cache_of_another_version_is_ignored() {
     let mut other = fs::read(&place).unwrap();
     other[8] += 1;
     fs::write(&place, other).unwrap();
-    assert!(matches!(found(&source), Found::Nothing));
+    assert!(matches!(found(&source), CacheLookup::Nothing));
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn a_failed_write_and_too_little_memory_are_reported() {
     assert!(matches!(refused, Err(MatrixError::Memory { .. })));
     fs::remove_file(path(&source)).unwrap();
     fs::create_dir(path(&source)).unwrap();
-    assert!(matches!(found(&source), Found::Damaged(_)));
+    assert!(matches!(found(&source), CacheLookup::Damaged(_)));
     let matrix = matrix();
     let result = quietly(|control| save(&source, digest_of(TEXT), &matrix, control));
     assert!(matches!(result, Err(FileError::Io(_))));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_long_lines_are_told() {
+    fn damage_and_long_lines_are_reported() {
         let mut file = compressed(&text());
         let middle = file.len() / 2;
         file[middle] ^= 0xff;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_of_the_diagonal_are_told_apart() {
+    fn sides_of_the_diagonal_are_distinguished() {
         let symmetric = header(Field::Pattern, Symmetry::Symmetric);
         let block = read(b"1 1\n\n2 1\n3 1\n1 2\n", &symmetric).unwrap();
         assert_eq!((block.below, block.above), (Some(3), Some(5)));

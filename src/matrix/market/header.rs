@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn what_cannot_be_read_is_reported() {
         let coordinate = |rest: &str| format!("%%MatrixMarket matrix coordinate {rest}");
         let size = |text: &str| coordinate(&format!("real general\n{text}"));
         for (text, part) in [

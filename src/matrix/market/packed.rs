@@ -17,7 +17,7 @@ const DEEPEST: usize = 4;
 /// were any.
 ///
 /// # Errors
-/// Those of archives; what is wrong further on is told when it is read.
+/// Those of archives; what is wrong further on is reported when it is read.
 pub fn inside<'a>(mut bytes: Peeked<'a>, member: Option<&str>) -> io::Result<(Peeked<'a>, bool)> {
     let mut packed = false;
     for _ in 0..DEEPEST {

@@ -91,7 +91,7 @@ fn every_compression_is_read() {
 }
 
 #[test]
-fn bytes_after_compressed_data_are_told() {
+fn bytes_after_compressed_data_are_reported() {
     let packed = gzip(TEXT.as_bytes());
     for more in [
         &b"what follows"[..],

@@ -60,7 +60,7 @@ impl<'a> Text<'a> {
     /// it.
     ///
     /// # Errors
-    /// A [`TextError`]. What is wrong further on is told when it is read.
+    /// A [`TextError`]. What is wrong further on is reported when it is read.
     pub fn open(file: impl Read + Send + 'a, member: Option<&str>) -> io::Result<Self> {
         let bytes = Peeked::new(Box::new(BufReader::with_capacity(1 << 16, file)));
         let (bytes, packed) = packed::inside(bytes, member)?;

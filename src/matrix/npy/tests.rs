@@ -114,7 +114,7 @@ fn headers_of_all_types_are_read() {
 }
 
 #[test]
-fn wrong_files_are_told() {
+fn wrong_files_are_reported() {
     let four = numbers(0..4);
     let nested = format!("{{'descr': {}", "(".repeat(1500));
     let large = format!("({0}, {0})", 1_u64 << 40);

@@ -170,7 +170,7 @@ proptest! {
         let source: MatrixSource = path.to_str().unwrap().parse().unwrap();
         let of_text = quietly(|control| source.load(control)).unwrap();
         let found = quietly(|control| cache::load(&path, None, control)).unwrap();
-        let Found::Matrix(of_cache) = found else {
+        let CacheLookup::Matrix(of_cache) = found else {
             panic!("{found:?}");
         };
         prop_assert_eq!(bits(&of_cache), bits(&of_text.csr));

@@ -79,7 +79,7 @@ impl Question<'_> {
             workers: candidates.iter().map(|m| m.compute_units).collect(),
             stream: Stream::default(),
         };
-        let mut best = Found::of(self, everything)?;
+        let mut best = ConfigurationForecast::of(self, everything)?;
         for pool in (0..candidates.len()).filter(|d| may_shrink(&candidates[*d])) {
             let fewer = fewer_workers(candidates[pool].compute_units);
             let choices = fewer.into_iter().map(|workers| {
@@ -127,13 +127,13 @@ fn fewer_workers(cores: u32) -> Vec<u32> {
 
 /// A configuration, and the best step under it.
 #[derive(Clone)]
-struct Found {
+struct ConfigurationForecast {
     choice: Choice,
     workers: Vec<ConfiguredDevice>,
     forecast: Forecast,
 }
 
-impl Found {
+impl ConfigurationForecast {
     fn of(question: &Question, choice: Choice) -> Option<Self> {
         let Question {
             work,

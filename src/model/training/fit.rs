@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use pdawl_profiler::Table;
-use pdawl_profiler::bundle::{Entry, Explaining, Range};
+use pdawl_profiler::bundle::{CodeletModel, Explaining, Range};
 use pdawl_profiler::dataset::Feature;
 use pdawl_profiler::train::{Recipe, TrainError, Trained, Validation, train};
 
@@ -54,18 +54,18 @@ pub fn fit(
     };
     let what = format!("{} {}", group.kind, group.codelet);
     let table = tables::planning(&group.samples).map_err(record)?;
-    let mut told = |done, fits| progress(&what, done, fits);
+    let mut report = |done, fits| progress(&what, done, fits);
     let half = Recipe {
         deadline: recipe.deadline.map(|end| part(end, 2)),
         ..recipe.clone()
     };
-    let planning = train(&table, &half, &mut told, stop).map_err(failed)?;
+    let planning = train(&table, &half, &mut report, stop).map_err(failed)?;
     let explaining = match tables::explaining(&group.samples, &table) {
         None => Err("the runs have no counters, traces or telemetry".to_owned()),
         Some(table) => {
             let what = format!("{what}, with counters");
-            let mut told = |done, fits| progress(&what, done, fits);
-            match train(&table, recipe, &mut told, stop) {
+            let mut report = |done, fits| progress(&what, done, fits);
+            match train(&table, recipe, &mut report, stop) {
                 Err(TrainError::Interrupted) => return Err(TrainingError::Interrupted),
                 trained => trained.map_err(|error| error.to_string()),
             }
@@ -82,8 +82,8 @@ pub fn fit(
 
 impl GroupModel {
     /// The entry of the model file.
-    pub fn entry(&self) -> Entry {
-        Entry {
+    pub fn entry(&self) -> CodeletModel {
+        CodeletModel {
             kind: self.kind.clone(),
             codelet: self.codelet.clone(),
             rows: self.planning.validation.rows,

@@ -87,7 +87,7 @@ fn runs_with_counters_give_a_model_that_explains_as_well() {
 }
 
 #[test]
-fn what_cannot_be_learned_is_told_with_kind_and_codelet() {
+fn what_cannot_be_learned_is_reported_with_kind_and_codelet() {
     for (message, words) in [
         (
             refused(Vec::clear, &["cpu"]),
@@ -122,7 +122,7 @@ fn what_cannot_be_learned_is_told_with_kind_and_codelet() {
 }
 
 #[test]
-fn another_codelet_with_few_runs_is_left_out_and_told() {
+fn another_codelet_with_few_runs_is_left_out_and_reported() {
     let machine = machine("k40");
     let mut all = samples(&machine);
     let mut others: Vec<Sample> = samples(&machine)[..4].to_vec();
@@ -138,17 +138,17 @@ fn another_codelet_with_few_runs_is_left_out_and_told() {
         recipe: &recipe(),
     };
     let stop = AtomicBool::new(false);
-    let mut told = Vec::new();
+    let mut left_out = Vec::new();
     let models = fit_all(
         &request,
-        &mut |what, _, _| told.push(what.to_owned()),
+        &mut |what, _, _| left_out.push(what.to_owned()),
         &stop,
     )
     .unwrap();
     assert_eq!(models.groups.len(), 1);
     assert_eq!(models.left_out.len(), 1);
     assert!(models.left_out[0].contains("stencil7-f64 on cpu"));
-    assert!(told.contains(&"cpu stencil5-f64".to_owned()));
+    assert!(left_out.contains(&"cpu stencil5-f64".to_owned()));
 
     stop.store(true, Ordering::Relaxed);
     let error = fit_all(&request, &mut |_, _, _| {}, &stop).unwrap_err();

@@ -30,13 +30,13 @@ fn three_layers_teach_the_best_division() {
         for guess in [[1.0, 1.0], [1.0, 0.1], [0.1, 1.0]] {
             let problem = layers(6, 16, guess);
             let mut policy = Adaptive::new(problem.clone());
-            let told = run(&mut policy, &problem, seconds);
+            let levels = run(&mut policy, &problem, seconds);
             let best = best(*seconds);
-            for (level, (took, had)) in told.iter().enumerate().skip(3) {
+            for (level, (took, had)) in levels.iter().enumerate().skip(3) {
                 assert!(
                     *took <= best * 1.05,
                     "machine {index}, {guess:?}: layer {level} takes {took} with {had:?}, \
-                     at best {best}; {told:?}"
+                     at best {best}; {levels:?}"
                 );
             }
         }
@@ -63,10 +63,10 @@ fn a_device_that_others_slow_down_is_tried_alone() {
             _ => 0.05,
         }
     };
-    let told = run(&mut policy, &problem, seconds);
-    for (took, had) in told.iter().skip(3) {
-        assert_eq!((had[0], had[1]), (0, 16), "{told:?}");
-        assert!((took - 0.8).abs() < 1e-6, "{told:?}");
+    let levels = run(&mut policy, &problem, seconds);
+    for (took, had) in levels.iter().skip(3) {
+        assert_eq!((had[0], had[1]), (0, 16), "{levels:?}");
+        assert!((took - 0.8).abs() < 1e-6, "{levels:?}");
     }
 }
 
@@ -78,9 +78,9 @@ fn what_was_learned_serves_the_next_run() {
     for _ in 0..3 {
         run(&mut policy, &problem, seconds);
     }
-    let told = run(&mut policy, &problem, seconds);
-    assert!(told[0].0 <= best(&seconds) * 1.05, "{told:?}");
-    assert_eq!(policy.division(16), Some(&told[0].1[..]));
+    let levels = run(&mut policy, &problem, seconds);
+    assert!(levels[0].0 <= best(&seconds) * 1.05, "{levels:?}");
+    assert_eq!(policy.division(16), Some(&levels[0].1[..]));
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn noise_does_not_move_a_good_division() {
     let mut policy = Adaptive::new(problem.clone());
     let rng = std::cell::RefCell::new(fastrand::Rng::with_seed(3));
     let noisy = |d: usize, _| [1.0, 0.25][d] * (0.9 + 0.2 * rng.borrow_mut().f64());
-    let told = run(&mut policy, &problem, noisy);
-    let odd = told
+    let levels = run(&mut policy, &problem, noisy);
+    let odd = levels
         .iter()
         .skip(5)
         .filter(|(_, had)| had[0].abs_diff(3) > 1);
-    assert_eq!(odd.count(), 0, "{told:?}");
+    assert_eq!(odd.count(), 0, "{levels:?}");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn many_equal_queues_are_decided_soon() {
 
 #[test]
 fn a_situation_that_contradicts_itself_is_refused() {
-    let told = |change: &dyn Fn(&mut Situation)| {
+    let message = |change: &dyn Fn(&mut Situation)| {
         let mut situation = two_devices(&[1.0, 1.0]);
         change(&mut situation);
         fit(&situation, MapSearch::default())
@@ -256,37 +256,37 @@ fn a_situation_that_contradicts_itself_is_refused() {
     };
     for (error, part) in [
         (
-            told(&|s| s.epochs[1].reads = vec![2]),
+            message(&|s| s.epochs[1].reads = vec![2]),
             "queue 1 names datum 2; there are 2",
         ),
-        (told(&|s| s.epochs[1].pinned = Some(2)), "names device 2"),
+        (message(&|s| s.epochs[1].pinned = Some(2)), "names device 2"),
         (
-            told(&|s| s.epochs[1].after = vec![1]),
+            message(&|s| s.epochs[1].after = vec![1]),
             "queues 1 wait for one another",
         ),
         (
-            told(&|s| s.epochs[0].seconds = vec![1.0]),
+            message(&|s| s.epochs[0].seconds = vec![1.0]),
             "`seconds` of queue 0 has 1 entries",
         ),
         (
-            told(&|s| s.epochs[0].seconds[1] = f64::NAN),
+            message(&|s| s.epochs[0].seconds[1] = f64::NAN),
             "is NaN; give 0 or more",
         ),
         (
-            told(&|s| s.epochs[0].seconds = vec![f64::INFINITY; 2]),
+            message(&|s| s.epochs[0].seconds = vec![f64::INFINITY; 2]),
             "no device can run",
         ),
         (
-            told(&|s| s.iterations = 0.0),
+            message(&|s| s.iterations = 0.0),
             "`iterations` is 0; give 1 or more",
         ),
-        (told(&|s| s.busy[1] = -1.0), "`busy` of device 1 is -1"),
+        (message(&|s| s.busy[1] = -1.0), "`busy` of device 1 is -1"),
         (
-            told(&|s| s.costs.set(0, 1, 0.0, 0.0)),
+            message(&|s| s.costs.set(0, 1, 0.0, 0.0)),
             "the copies from place 0 to 1 is 0",
         ),
         (
-            told(&|s| {
+            message(&|s| {
                 s.costs = TransferCosts::new(2);
                 s.data[0].places = Places::only(2);
             }),

@@ -136,7 +136,7 @@ impl Darts {
         }
     }
 
-    /// Nothing runs, this device has nothing in its memory, and what is ready will be told
+    /// Nothing runs, this device has nothing in its memory, and what is ready will be reported
     /// again.
     fn begin_anew(&mut self, device: usize) {
         self.gains.lacks.holdings.lose(device);

@@ -144,7 +144,7 @@ impl Locality {
         self.tell_scarce();
     }
 
-    /// Nothing runs, this device has nothing in its memory, and what is ready will be told
+    /// Nothing runs, this device has nothing in its memory, and what is ready will be reported
     /// again.
     fn begin_anew(&mut self, device: usize) {
         self.shares.lacks.holdings.lose(device);

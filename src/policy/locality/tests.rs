@@ -140,15 +140,15 @@ fn a_slow_device_does_not_end_last() {
     for task in &mut problem.tasks {
         task.seconds[2] = task.seconds[0].map(|seconds| 100.0 * seconds);
     }
-    let told = execute(&mut locality(&problem), &problem);
+    let levels = execute(&mut locality(&problem), &problem);
     let seconds = problem.tasks[0].seconds[0].expect("seconds");
     let alone = 200.0 * seconds * 1e9;
-    let cpu = told.orders[2].len();
+    let cpu = levels.orders[2].len();
     assert!((1..=2).contains(&cpu), "{cpu}");
     assert!(
-        (told.nanos as f64) < 1.15 * alone,
+        (levels.nanos as f64) < 1.15 * alone,
         "{} of {alone}",
-        told.nanos
+        levels.nanos
     );
 }
 

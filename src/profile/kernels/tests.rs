@@ -124,7 +124,7 @@ fn a_wrong_file_is_refused_and_not_replaced() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told() {
+fn what_cannot_be_written_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut profiles = KernelProfiles::empty(folder.path().join("no/here.json"), &here());
     profiles.record(&key("f"), "gpu", 1.0);

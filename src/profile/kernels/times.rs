@@ -136,12 +136,15 @@ mod tests {
     fn a_series_of_far_times_is_a_change() {
         let mut times = KernelTimes::default();
         recorded(&mut times, &[1.0, 1.01, 0.99, 1.0]);
-        let told = recorded(&mut times, &[2.0, 2.1, 2.05]);
-        assert_eq!(told, [Recorded::Kept, Recorded::Kept, Recorded::Changed]);
+        let outcomes = recorded(&mut times, &[2.0, 2.1, 2.05]);
+        assert_eq!(
+            outcomes,
+            [Recorded::Kept, Recorded::Kept, Recorded::Changed]
+        );
         assert_eq!((times.median(), times.count()), (2.05, 3));
         // Back again.
-        let told = recorded(&mut times, &[1.0, 1.0, 1.0]);
-        assert_eq!(told.last(), Some(&Recorded::Changed));
+        let outcomes = recorded(&mut times, &[1.0, 1.0, 1.0]);
+        assert_eq!(outcomes.last(), Some(&Recorded::Changed));
     }
 
     #[test]
@@ -149,20 +152,20 @@ mod tests {
         let mut times = KernelTimes::default();
         recorded(&mut times, &[1.0; 5]);
         for _ in 0..20 {
-            let told = recorded(&mut times, &[1.0, 3.0, 3.0, 1.0, 1.0]);
-            assert!(told.iter().all(|t| *t == Recorded::Kept), "{times:?}");
+            let outcomes = recorded(&mut times, &[1.0, 3.0, 3.0, 1.0, 1.0]);
+            assert!(outcomes.iter().all(|t| *t == Recorded::Kept), "{times:?}");
         }
         // Nor are times on both sides.
-        let told = recorded(&mut times, &[9.0, 0.01, 9.0, 0.01]);
-        assert!(told.iter().all(|t| *t == Recorded::Kept));
+        let outcomes = recorded(&mut times, &[9.0, 0.01, 9.0, 0.01]);
+        assert!(outcomes.iter().all(|t| *t == Recorded::Kept));
     }
 
     #[test]
     fn small_variations_are_no_change() {
         let mut times = KernelTimes::default();
         recorded(&mut times, &[1.0; 9]);
-        let told = recorded(&mut times, &[1.1; 9]);
-        assert!(told.iter().all(|t| *t == Recorded::Kept));
+        let outcomes = recorded(&mut times, &[1.1; 9]);
+        assert!(outcomes.iter().all(|t| *t == Recorded::Kept));
         assert_eq!(times.median(), 1.1);
     }
 }

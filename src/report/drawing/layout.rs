@@ -199,9 +199,9 @@ mod tests {
                 let (left, top, right, bottom) = cell.bounds;
                 prop_assert!(left >= 0.0 && right <= layout.width && bottom <= layout.height);
                 for other in &layout.cells[..index] {
-                    let apart = other.bounds.2 <= left || right <= other.bounds.0
+                    let is_disjoint = other.bounds.2 <= left || right <= other.bounds.0
                         || other.bounds.3 <= top || bottom <= other.bounds.1;
-                    prop_assert!(apart, "{:?} and {:?}", cell.bounds, other.bounds);
+                    prop_assert!(is_disjoint, "{:?} and {:?}", cell.bounds, other.bounds);
                 }
             }
             for (from, to) in &drawing.edges {

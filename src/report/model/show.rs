@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use pdawl_profiler::Fitted;
-use pdawl_profiler::bundle::{Bundle, Entry};
+use pdawl_profiler::bundle::{Bundle, CodeletModel};
 
 use super::validation::{self, Subject};
 use super::{date, heading};
@@ -50,7 +50,7 @@ fn write(bundle: &Bundle, name: &str, kept: &str, out: &mut String) -> fmt::Resu
 
 fn subject<'a>(
     bundle: &Bundle,
-    entry: &'a Entry,
+    entry: &'a CodeletModel,
     fitted: &'a Fitted,
     explains: bool,
 ) -> Subject<'a> {

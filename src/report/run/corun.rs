@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_part_is_told_by_device() {
+    fn a_models_part_is_reported_by_device() {
         let mut outcome = outcome();
         assert_eq!(reported(&outcome).1.model, None);
         outcome.model = Some(account());

@@ -31,7 +31,7 @@ use crate::runtime::{
 pub(super) struct CudaBackend {
     infos: Vec<Device>,
     /// Prepared launches, and with them the libraries' handles, are released before the
-    /// streams that these were last told.
+    /// streams that these were last given.
     pub(super) repeats: Repeats,
     /// CUDA's libraries; `None` if only our kernels are to serve.
     pub(super) libraries: Option<Libraries>,
@@ -180,7 +180,7 @@ impl Devices for CudaBackend {
             self.programs.kernel(source, device)?;
         }
         if let (Some(libraries), Some(of)) = (&mut self.libraries, &codelet.library) {
-            // A library that cannot be used is told when a launch would use it.
+            // A library that cannot be used is reported when a launch would use it.
             if libraries.ready(of.library, index, device).is_ok() {
                 for source in &of.kernels {
                     self.programs.kernel(source, device)?;
@@ -201,7 +201,7 @@ impl Devices for CudaBackend {
             .iter()
             .map(|device| device.name.as_str())
             .collect();
-        self.choices.told(&names)
+        self.choices.comparisons(&names)
     }
 
     fn driver_time(&self) -> Nanos {

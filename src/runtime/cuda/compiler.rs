@@ -6,7 +6,7 @@ use std::env;
 #[cfg(feature = "cuda")]
 pub(super) use open::Compiler;
 
-use super::Found;
+use super::FoundGpu;
 use crate::runtime::opencl::Discovery;
 
 /// The variable that chooses the compiler.
@@ -14,7 +14,7 @@ const CHOICE: &str = "PDAWL_CUDA_COMPILER";
 
 /// The compiler of a GPU, by its name for users, where one is installed and not excluded by
 /// the choice. NVRTC is looked for only where it is needed.
-pub fn name(gpu: &Found, opencl: &Discovery) -> Option<String> {
+pub fn name(gpu: &FoundGpu, opencl: &Discovery) -> Option<String> {
     let mut devices = opencl.devices.iter();
     let has_opencl = devices.any(|device| device.identity.is(&gpu.identity));
     chosen(choice().ok()?, has_opencl, nvrtc)
@@ -162,10 +162,10 @@ mod tests {
             (Choice::Opencl, "NVIDIA's OpenCL", "none", "NVIDIA's OpenCL"),
             (Choice::Nvrtc, "NVRTC", "NVRTC", "none"),
         ] {
-            let told = |compiler: Option<String>| compiler.unwrap_or("none".to_owned());
-            assert_eq!(told(chosen(choice, true, nvrtc)), of_both);
-            assert_eq!(told(chosen(choice, false, nvrtc)), of_nvrtc);
-            assert_eq!(told(chosen(choice, true, || None)), of_opencl);
+            let name_or_none = |compiler: Option<String>| compiler.unwrap_or("none".to_owned());
+            assert_eq!(name_or_none(chosen(choice, true, nvrtc)), of_both);
+            assert_eq!(name_or_none(chosen(choice, false, nvrtc)), of_nvrtc);
+            assert_eq!(name_or_none(chosen(choice, true, || None)), of_opencl);
             assert_eq!(chosen(choice, false, || None), None);
         }
     }

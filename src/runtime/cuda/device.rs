@@ -227,7 +227,7 @@ impl OpenDevice {
         Ok(event)
     }
 
-    /// Takes back an event of [`Self::record`] that has ended. What waits for it was told
+    /// Takes back an event of [`Self::record`] that has ended. What waits for it was reported
     /// so before, and is not concerned when it is recorded again.
     pub(super) fn reuse(&mut self, event: Arc<Event>, is_timed: bool) {
         // The timeline may count from it.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
 use super::error::{Failure, check};
-use super::{Discovery, Found};
+use super::{Discovery, FoundGpu};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
 
@@ -79,7 +79,7 @@ pub(super) fn release(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-fn list() -> Result<Vec<Found>, String> {
+fn list() -> Result<Vec<FoundGpu>, String> {
     let version = start()?;
     let mut count = 0;
     // SAFETY: the driver writes a number.
@@ -107,7 +107,7 @@ pub(super) fn attribute(device: CUdevice, what: CUdevice_attribute) -> Result<i3
 }
 
 /// A device's properties.
-pub(super) fn found(number: i32, version: i32) -> Result<Found, Failure> {
+pub(super) fn found(number: i32, version: i32) -> Result<FoundGpu, Failure> {
     use CUdevice_attribute::*;
     let number = usize::try_from(number).unwrap_or(0);
     let device = handle(number)?;
@@ -137,7 +137,7 @@ pub(super) fn found(number: i32, version: i32) -> Result<Found, Failure> {
     };
     let bus = positive(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID).ok();
     let slot = positive(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID).ok();
-    Ok(Found {
+    Ok(FoundGpu {
         device: number,
         info,
         identity: GpuIdentity {

@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUgraphNode;
 use super::backend::CudaBackend;
 use super::error::Failure;
 use super::handle::{Graph, GraphExec, Stream};
-use super::launch::{LaunchEnv, Part, Prepared, Stopped, prepare};
+use super::launch::{LaunchEnv, LaunchPart, Prepared, Stopped, prepare};
 use super::library::{Room, prepare_library};
 use super::memory::{Allocation, KeepAlive};
 use super::serve::Served;
@@ -261,13 +261,13 @@ fn whole(
         };
         let before = of.after.iter().copied().chain(before);
         let mut after: Vec<CUgraphNode> = before.flat_map(|index| ends[index].clone()).collect();
-        // The driver refuses a precedence that is told twice.
+        // The driver refuses a precedence that is given twice.
         after.sort_unstable();
         after.dedup();
         for part in &prepared.parts {
             let node = match (part, &stream) {
-                (Part::Kernel(kernel), _) => kernel.add_to(&made, &after)?,
-                (Part::Call(call), Some(stream)) => {
+                (LaunchPart::Kernel(kernel), _) => kernel.add_to(&made, &after)?,
+                (LaunchPart::Call(call), Some(stream)) => {
                     let captured = stream.captured(|stream| {
                         let done = call.enqueue(stream, rooms[index]);
                         done.map_err(|why| Stopped::Library {
@@ -279,7 +279,7 @@ fn whole(
                     unsafe { made.add_graph(&after, &captured) }?
                 }
                 // Without libraries there are no calls.
-                (Part::Call(_), None) => continue,
+                (LaunchPart::Call(_), None) => continue,
             };
             after = vec![node];
         }

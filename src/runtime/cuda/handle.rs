@@ -300,7 +300,7 @@ impl Graph {
         Ok(Self { raw, context })
     }
 
-    /// Adds a kernel that starts when these nodes of the graph, each told once, have ended.
+    /// Adds a kernel that starts when these nodes of the graph, each given once, have ended.
     /// The node is valid as long as the graph.
     ///
     /// # Safety
@@ -326,7 +326,7 @@ impl Graph {
         check("cuGraphAddKernelNode", code).map(|()| node)
     }
 
-    /// Adds a copy of another graph, which starts when these nodes have ended, each told once.
+    /// Adds a copy of another graph, which starts when these nodes have ended, each given once.
     /// The node is valid as long as this graph.
     ///
     /// # Safety

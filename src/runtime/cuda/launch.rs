@@ -24,7 +24,7 @@ const ANY_GROUP: [&[usize]; 3] = [&[256], &[32, 8], &[32, 4, 2]];
 
 /// A launch that can be enqueued as often as one likes.
 pub(super) struct Prepared {
-    pub parts: Vec<Part>,
+    pub parts: Vec<LaunchPart>,
     /// The first parts that only write the launch's own memory.
     pub harmless: usize,
     /// Bytes of its queue's memory for libraries.
@@ -36,7 +36,7 @@ pub(super) struct Prepared {
 }
 
 /// A part of a launch.
-pub(super) enum Part {
+pub(super) enum LaunchPart {
     Kernel(Ready),
     Call(Call),
 }
@@ -174,7 +174,7 @@ pub(super) fn step(
     source: &KernelSource,
     sizes: &NdRange,
     values: &[Argument],
-    (keep_alive, parts): (&mut Vec<KeepAlive>, &mut Vec<Part>),
+    (keep_alive, parts): (&mut Vec<KeepAlive>, &mut Vec<LaunchPart>),
     env: &mut LaunchEnv<'_>,
 ) -> Result<(), RuntimeError> {
     if sizes.global.is_empty() || sizes.global.contains(&0) {
@@ -189,8 +189,8 @@ impl Prepared {
     /// Bytes of memory that its calls need.
     pub(super) fn least_room(&self) -> u64 {
         let calls = self.parts.iter().filter_map(|part| match part {
-            Part::Kernel(_) => None,
-            Part::Call(call) => Some(call.least_room),
+            LaunchPart::Kernel(_) => None,
+            LaunchPart::Call(call) => Some(call.least_room),
         });
         calls.max().unwrap_or(0)
     }
@@ -198,8 +198,8 @@ impl Prepared {
     /// Its kernels, which follow one another.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &Ready> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Kernel(ready) => Some(ready),
-            Part::Call(_) => None,
+            LaunchPart::Kernel(ready) => Some(ready),
+            LaunchPart::Call(_) => None,
         })
     }
 
@@ -207,11 +207,13 @@ impl Prepared {
     pub(super) fn enqueue(&self, stream: &Stream, room: Room) -> Result<(), Stopped> {
         for (index, part) in self.parts.iter().enumerate() {
             match part {
-                Part::Kernel(ready) => ready.enqueue(stream).map_err(Stopped::Driver)?,
-                Part::Call(call) => call.enqueue(stream, room).map_err(|why| Stopped::Library {
-                    why,
-                    is_harmless: index <= self.harmless,
-                })?,
+                LaunchPart::Kernel(ready) => ready.enqueue(stream).map_err(Stopped::Driver)?,
+                LaunchPart::Call(call) => {
+                    call.enqueue(stream, room).map_err(|why| Stopped::Library {
+                        why,
+                        is_harmless: index <= self.harmless,
+                    })?
+                }
             }
         }
         Ok(())
@@ -220,7 +222,7 @@ impl Prepared {
     /// Whether it consists of our kernels alone, without calls of a library.
     pub(super) fn has_only_kernels(&self) -> bool {
         let mut parts = self.parts.iter();
-        parts.all(|part| matches!(part, Part::Kernel(_)))
+        parts.all(|part| matches!(part, LaunchPart::Kernel(_)))
     }
 }
 
@@ -332,7 +334,7 @@ fn divide(
     sizes: &NdRange,
     values: &[Argument],
     device: &OpenDevice,
-    to: &mut Vec<Part>,
+    to: &mut Vec<LaunchPart>,
 ) -> Result<(), RuntimeError> {
     let refuse = |why: String| RuntimeError::Call {
         device: device.info.name.clone(),
@@ -370,7 +372,7 @@ fn divide(
                     arguments.push((number as u32).to_ne_bytes().to_vec());
                 }
                 let part = |axis: usize| (groups[axis] - before[axis]).min(most[axis]) as u32;
-                to.push(Part::Kernel(Ready {
+                to.push(LaunchPart::Kernel(Ready {
                     kernel: Arc::clone(loaded),
                     groups: [part(0), part(1), part(2)],
                     items: items.map(|items| items as u32),

@@ -75,7 +75,7 @@ use crate::machine::Device;
 
 /// A GPU found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundGpu {
     /// Its number among CUDA's devices.
     pub device: usize,
     pub info: Device,
@@ -86,7 +86,7 @@ pub struct Found {
 /// The GPUs found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Discovery {
-    pub devices: Vec<Found>,
+    pub devices: Vec<FoundGpu>,
     /// Why there are none, with the remedy.
     pub fault: Option<String>,
 }

@@ -29,14 +29,14 @@ fn cpu_set(cores: &[usize]) -> CpuSet {
 
 /// For each pool and worker the core to run on, or `None` to rest.
 ///
-/// `homes` are the cores that each pool's workers were opened with and
-/// `allowed` those that may be used now. A worker whose home is allowed stays;
-/// the others move to allowed cores that are no worker's home, or rest if none is
+/// `assigned` are the cores that each pool's workers were opened with and
+/// `allowed` those that may be used now. A worker whose assigned core is allowed stays;
+/// the others move to allowed cores that are assigned to no worker, or rest if none is
 /// left. A pool left without any core keeps one worker, on a core that it
 /// then shares, so that its commands still end.
-pub fn assign(homes: &[Vec<usize>], allowed: &[usize]) -> Vec<Vec<Option<usize>>> {
+pub fn assign(assigned: &[Vec<usize>], allowed: &[usize]) -> Vec<Vec<Option<usize>>> {
     if allowed.is_empty() {
-        return homes
+        return assigned
             .iter()
             .map(|pool| pool.iter().copied().map(Some).collect())
             .collect();
@@ -49,9 +49,9 @@ pub fn assign(homes: &[Vec<usize>], allowed: &[usize]) -> Vec<Vec<Option<usize>>
         }?;
         Some(free.remove(position))
     };
-    let mut cores: Vec<Vec<Option<usize>>> = homes
+    let mut cores: Vec<Vec<Option<usize>>> = assigned
         .iter()
-        .map(|pool| pool.iter().map(|home| take(Some(*home))).collect())
+        .map(|pool| pool.iter().map(|core| take(Some(*core))).collect())
         .collect();
     // Pools with the fewest cores choose first.
     let mut order: Vec<usize> = (0..cores.len()).collect();
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_stay_at_home_while_it_is_allowed() {
+    fn workers_stay_on_their_assigned_core_while_it_is_allowed() {
         let cores = assign(&[vec![0, 1], vec![2, 3]], &[0, 1, 2, 3]);
         assert_eq!(cores, [vec![Some(0), Some(1)], vec![Some(2), Some(3)]]);
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_share_a_home_take_turns_for_it() {
+    fn workers_that_share_an_assigned_core_take_turns_for_it() {
         let cores = assign(&[vec![0, 0, 0]], &[0, 1]);
         assert_eq!(cores, [vec![Some(0), Some(1), None]]);
     }

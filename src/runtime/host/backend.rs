@@ -35,7 +35,7 @@ pub struct PoolSpec {
 pub struct HostBackend {
     devices: Vec<Device>,
     /// The cores that each pool's workers were opened with.
-    homes: Vec<Vec<usize>>,
+    assigned: Vec<Vec<usize>>,
     workers: Arc<WorkerThreads>,
     /// The workers of each pool are the threads of one of these: shared work divides itself
     /// among them by `rayon`, and they compute its pieces where they claim parts of it.
@@ -86,7 +86,7 @@ impl HostBackend {
         let allowed = allowed_cores(Some(watched));
         let mut backend = Self {
             devices: pools.iter().map(|pool| device(pool, &host)).collect(),
-            homes: pools.iter().map(|pool| pool.cores.clone()).collect(),
+            assigned: pools.iter().map(|pool| pool.cores.clone()).collect(),
             workers: Arc::new(WorkerThreads::new(&sizes, completions, epoch)),
             pools: Vec::new(),
             handles: Vec::new(),
@@ -177,9 +177,9 @@ impl HostBackend {
             return;
         }
         let cores: Vec<Option<usize>> = if allowed == self.first_allowed {
-            self.homes.iter().flatten().copied().map(Some).collect()
+            self.assigned.iter().flatten().copied().map(Some).collect()
         } else {
-            affinity::assign(&self.homes, &allowed).concat()
+            affinity::assign(&self.assigned, &allowed).concat()
         };
         for (thread, core) in self.threads.iter().zip(&cores) {
             if let Some(core) = core {
@@ -251,7 +251,7 @@ impl Devices for HostBackend {
         let index = index.ok_or(RuntimeError::Unknown { what: "queue" })?;
         let pool = Pool {
             name: &self.devices[index].name,
-            workers: self.homes[index].len(),
+            workers: self.assigned[index].len(),
         };
         let prepared = match &command {
             Command::Launch(launch) => self.memory.launch(pool, launch)?,

@@ -196,24 +196,28 @@ fn a_command_that_a_failure_before_it_ended_is_skipped() {
     assert!(matches!(alone.status, Status::Failed(_)));
 }
 
-/// Looks until so many commands have been told.
+/// Looks until so many commands have been reported.
 fn polled_until(
     backend: &mut OpenClBackend,
     completions: &Receiver<Completion>,
     count: usize,
 ) -> Vec<Completion> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    let mut told = Vec::new();
-    while told.len() < count {
-        assert!(Instant::now() < deadline, "{} were told", told.len());
+    let mut completed = Vec::new();
+    while completed.len() < count {
+        assert!(
+            Instant::now() < deadline,
+            "{} were reported",
+            completed.len()
+        );
         backend.poll();
-        told.extend(completions.try_iter());
+        completed.extend(completions.try_iter());
     }
-    told
+    completed
 }
 
 #[test]
-fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
+fn a_watched_devices_commands_are_reported_once_when_looked_at_and_in_order() {
     let (mut backend, completions) = cpu();
     backend.devices[0].polled = true;
     let [first, second] = [(); 2].map(|()| backend.queue(DeviceId(0)).expect("a queue"));
@@ -225,20 +229,20 @@ fn a_watched_devices_commands_are_told_once_when_looked_at_and_in_order() {
     let behind = submit(&mut backend, second, memory, &events);
     backend.free_queue(first);
     assert!(completions.is_empty(), "nobody has polled_until");
-    let told = polled_until(&mut backend, &completions, events.len() + 1);
-    let of_first = told.iter().filter(|c| c.queue == first);
+    let completed = polled_until(&mut backend, &completions, events.len() + 1);
+    let of_first = completed.iter().filter(|c| c.queue == first);
     assert!(of_first.map(|c| c.event).eq(events));
-    assert!(told.iter().any(|c| c.event == behind));
-    for completion in &told {
+    assert!(completed.iter().any(|c| c.event == behind));
+    for completion in &completed {
         assert_eq!(completion.status, Status::Done);
         assert!(completion.queued <= completion.started && completion.started <= completion.ended);
     }
     assert!(!backend.poll(), "nothing is left to look for");
-    assert!(completions.is_empty(), "all were told once");
+    assert!(completions.is_empty(), "all were reported once");
 }
 
 #[test]
-fn a_watched_devices_failure_and_loss_are_told() {
+fn a_watched_devices_failure_and_loss_are_reported() {
     let (mut backend, completions) = cpu();
     backend.devices[0].polled = true;
     let queue = backend.queue(DeviceId(0)).expect("a queue");
@@ -251,21 +255,24 @@ fn a_watched_devices_failure_and_loss_are_told() {
     assert!(backend.poll(), "it waits");
     backend.channels.failures.note(precursor);
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
-    let told = polled_until(&mut backend, &completions, 1);
+    let completed = polled_until(&mut backend, &completions, 1);
     assert_eq!(
-        (told[0].event, &told[0].status),
+        (completed[0].event, &completed[0].status),
         (waiting, &Status::Skipped)
     );
 
     let fresh = backend.queue(DeviceId(0)).expect("a queue");
     submit(&mut backend, fresh, memory, &[]);
     backend.devices[0].shared.mark_lost("it fell off the bus");
-    let told = polled_until(&mut backend, &completions, 1);
-    assert!(matches!(told[0].status, Status::DeviceLost(_)), "{told:?}");
+    let completed = polled_until(&mut backend, &completions, 1);
+    assert!(
+        matches!(completed[0].status, Status::DeviceLost(_)),
+        "{completed:?}"
+    );
 }
 
 #[test]
-fn what_the_driver_reports_is_told() {
+fn what_the_driver_reports_is_reported() {
     let (failed, backend) = ended_with(-5);
     assert!(
         matches!(&failed.status, Status::Failed(why) if why.contains("CL_OUT_OF_RESOURCES")),
@@ -324,7 +331,7 @@ fn a_device_that_may_cache_sees_host_memory_and_shows_its_own() {
 }
 
 #[test]
-fn a_device_apart_gets_pinned_memory_and_computes_only_in_its_own() {
+fn a_separate_device_gets_pinned_memory_and_computes_only_in_its_own() {
     let (mut backend, completions) = cpu();
     backend.devices[0].info.shares_host_memory = false;
     backend.infos[0].shares_host_memory = false;
@@ -417,7 +424,7 @@ fn a_released_queue_finishes_what_is_on_it() {
 }
 
 #[test]
-fn a_slow_command_is_left_alone_and_a_forgotten_one_is_told() {
+fn a_slow_command_is_left_alone_and_a_forgotten_one_is_reported() {
     let (mut backend, completions) = cpu();
     let queue = backend.queue(DeviceId(0)).expect("a queue");
     let buffer = backend.alloc(DeviceId(0), 256).expect("a buffer");
@@ -429,14 +436,23 @@ fn a_slow_command_is_left_alone_and_a_forgotten_one_is_told() {
     assert!(completions.try_recv().is_err(), "both are merely slow");
     set_user_event_status(gate.raw(), CL_COMPLETE).expect("set");
     assert_eq!(next(&completions).event, waiting);
-    assert!(completions.try_recv().is_err(), "nobody told of the other");
+    assert!(completions.try_recv().is_err(), "nothing reports the other");
     backend.inspect();
-    let told = next(&completions);
-    assert_eq!((told.event, told.status), (precursor, Status::Done));
+    let completed = next(&completions);
+    assert_eq!(
+        (completed.event, completed.status),
+        (precursor, Status::Done)
+    );
     // It ran at some time between; none of it must count as no time at all.
-    assert_eq!((told.started, told.ended > told.started), (5, true));
+    assert_eq!(
+        (completed.started, completed.ended > completed.started),
+        (5, true)
+    );
     backend.inspect();
-    assert!(completions.try_recv().is_err(), "everything was told once");
+    assert!(
+        completions.try_recv().is_err(),
+        "everything was reported once"
+    );
 }
 
 #[test]
@@ -461,7 +477,7 @@ fn a_silently_lost_device_ends_its_commands_once() {
         assert_eq!(completion.status, lost);
     }
     // What waited in the other context was let go, and its late callbacks
-    // find everything told.
+    // find everything reported.
     let late = completions.recv_timeout(Duration::from_millis(100));
     assert!(late.is_err(), "a second completion: {late:?}");
 }

@@ -11,7 +11,7 @@ use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClErr
 use opencl3::platform::{Platform, get_platforms};
 
 use super::identity::identity;
-use super::{Discovery, Found, drivers, threads, warnings};
+use super::{Discovery, FoundDevice, drivers, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
 
@@ -26,7 +26,7 @@ pub(super) struct Handles {
 /// becomes a warning.
 pub fn discover() -> Discovery {
     let (found, mut warnings) = find();
-    let devices: Vec<Found> = found.into_iter().map(|(found, _)| found).collect();
+    let devices: Vec<FoundDevice> = found.into_iter().map(|(found, _)| found).collect();
     let gpu = devices.iter().any(|d| d.info.kind == DeviceKind::Gpu);
     warnings.extend(warnings::surroundings(gpu));
     warnings.extend(devices.iter().filter_map(warnings::ignored_affinity));
@@ -34,7 +34,7 @@ pub fn discover() -> Discovery {
 }
 
 /// The devices, and the errors of the loader and the drivers.
-pub(super) fn find() -> (Vec<(Found, Handles)>, Vec<String>) {
+pub(super) fn find() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
     if !cl3::is_opencl_runtime_available() {
         return (Vec::new(), vec![warnings::no_loader()]);
     }
@@ -48,7 +48,7 @@ pub(super) fn find() -> (Vec<(Found, Handles)>, Vec<String>) {
     threads::remember_started(list)
 }
 
-fn list() -> (Vec<(Found, Handles)>, Vec<String>) {
+fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
     let mut complaints = Vec::new();
     let platforms = match get_platforms() {
         Ok(platforms) => platforms,
@@ -73,7 +73,7 @@ fn list() -> (Vec<(Found, Handles)>, Vec<String>) {
                         DeviceKind::Gpu => identity(id),
                         DeviceKind::Cpu | DeviceKind::Accelerator => GpuIdentity::default(),
                     };
-                    let found = Found {
+                    let found = FoundDevice {
                         platform: index,
                         device,
                         info,

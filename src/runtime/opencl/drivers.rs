@@ -1,4 +1,4 @@
-//! The drivers that the loader is told of: its `.icd` files, looked at before it reads
+//! The drivers that the loader learns of: its `.icd` files, looked at before it reads
 //! them, since not every loader survives every file, and why a driver or the loader
 //! cannot be loaded.
 

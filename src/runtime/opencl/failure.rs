@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_device_is_told_from_a_failed_command() {
+    fn a_lost_device_is_distinguished_from_a_failed_command() {
         assert!(matches!(status_of(-2), Status::DeviceLost(_)));
         assert!(
             matches!(status_of(-5), Status::Failed(why) if why.contains("CL_OUT_OF_RESOURCES"))

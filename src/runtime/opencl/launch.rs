@@ -88,7 +88,7 @@ impl OpenQueue {
             _ => hosts,
         };
         let mut began = None;
-        let mut told = None;
+        let mut last_events = None;
         for (i, (source, sizes)) in steps.iter().enumerate() {
             let is_timed = with_event && (i == 0 || i == end);
             let wait = if i == 0 { wait } else { &[] };
@@ -99,11 +99,11 @@ impl OpenQueue {
             let [start, ended] = timed;
             let began = Arc::clone(began.get_or_insert(start));
             match i == end {
-                true => told = Some((last, [began, ended])),
+                true => last_events = Some((last, [began, ended])),
                 false => keep_alive.push(last),
             }
         }
-        let events = told.map(|(last, timed)| Events {
+        let events = last_events.map(|(last, timed)| Events {
             last,
             timed,
             kernels: None,

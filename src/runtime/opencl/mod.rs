@@ -112,7 +112,7 @@ pub const OWN: &str = "=own";
 
 /// A device found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundDevice {
     /// Index of its platform.
     pub platform: usize,
     /// Index within its platform.
@@ -125,7 +125,7 @@ pub struct Found {
 /// The devices found, and warnings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Discovery {
-    pub devices: Vec<Found>,
+    pub devices: Vec<FoundDevice>,
     /// A sentence or two each, with the remedy.
     pub warnings: Vec<String>,
 }

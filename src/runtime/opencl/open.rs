@@ -12,7 +12,7 @@ use super::discover::{Handles, find};
 use super::failure::call_error;
 use super::handle::{Context, SubDevice};
 use super::partition::{Partition, divide, partition};
-use super::{Found, OWN, Selected};
+use super::{FoundDevice, OWN, Selected};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 use crate::runtime::device_clock::Clock;
@@ -65,7 +65,10 @@ pub(super) fn open_devices(
 }
 
 /// Finds and divides the selected devices; in the order of the selection.
-fn choose(selection: &[Selected], found: &[(Found, Handles)]) -> Result<Vec<Chosen>, RuntimeError> {
+fn choose(
+    selection: &[Selected],
+    found: &[(FoundDevice, Handles)],
+) -> Result<Vec<Chosen>, RuntimeError> {
     let mut by_root: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (position, selected) in selection.iter().enumerate() {
         by_root
@@ -133,7 +136,7 @@ fn part_info(root: &Device, wanted: Selected, id: ClDevice) -> Device {
 pub(super) fn new_context(
     platform: usize,
     ids: &[cl_device_id],
-    found: &[(Found, Handles)],
+    found: &[(FoundDevice, Handles)],
 ) -> Result<Context, RuntimeError> {
     let name = format!("opencl{platform}");
     let handle = found
@@ -147,7 +150,11 @@ pub(super) fn new_context(
         .map_err(|code| call_error(&name, "clCreateContext", code))
 }
 
-fn no_such_device(platform: usize, device: usize, found: &[(Found, Handles)]) -> RuntimeError {
+fn no_such_device(
+    platform: usize,
+    device: usize,
+    found: &[(FoundDevice, Handles)],
+) -> RuntimeError {
     let names: Vec<&str> = found.iter().map(|(f, _)| f.info.name.as_str()).collect();
     RuntimeError::Selection(format!(
         "there is no device opencl{platform}.{device}; OpenCL has {}",

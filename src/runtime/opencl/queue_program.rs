@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_apart_and_used_again() {
-        let source = KernelSource::new("", "apart.cl", "of this test", "");
-        let other = KernelSource::new("", "apart.cl", "of this test, too", "");
+    fn numbers_are_distinct_and_used_again() {
+        let source = KernelSource::new("", "distinct.cl", "of this test", "");
+        let other = KernelSource::new("", "distinct.cl", "of this test, too", "");
         let (zero, one) = (ProgramNumber::take(&source), ProgramNumber::take(&source));
         assert_eq!((zero.number(), one.number()), (0, 1));
         assert_eq!(ProgramNumber::take(&other).number(), 0);

@@ -32,7 +32,7 @@ impl OpenQueue {
         let mut keep_alive: Vec<KeepAlive> = Vec::new();
         let mut began = None;
         let mut timed_kernels: Option<[Arc<Event>; 2]> = None;
-        let mut told = None;
+        let mut last_events = None;
         for (i, command) in commands.iter().enumerate() {
             let is_timed = i == 0 || i == end || kernels.is_some_and(|(a, b)| i == a || i == b);
             let wait = if i == 0 { wait } else { &[] };
@@ -49,12 +49,12 @@ impl OpenQueue {
             }
             let began = Arc::clone(began.get_or_insert(start));
             if i == end {
-                told = Some((last, [began, ended]));
+                last_events = Some((last, [began, ended]));
             } else {
                 keep_alive.push(last);
             }
         }
-        let events = told.map(|(last, timed)| Events {
+        let events = last_events.map(|(last, timed)| Events {
             last,
             timed,
             kernels: timed_kernels,

@@ -8,7 +8,7 @@ fn launches(memory: Memory, numbers: &[u32]) -> Vec<Command> {
 }
 
 #[test]
-fn a_series_is_told_once_from_its_first_start_to_its_last_end() {
+fn a_series_is_reported_once_from_its_first_start_to_its_last_end() {
     let (mut backend, completions) = cpu();
     let queue = backend.queue(DeviceId(0)).expect("a queue");
     let region = filled(&mut backend, 1);
@@ -53,21 +53,27 @@ fn a_series_of_transfers_and_launches_tells_when_its_kernels_ran() {
         backend
             .submit(queue, command, &[], Some(event))
             .expect("submitted");
-        let told = next(&completions);
-        assert_eq!((told.event, &told.status), (event, &Status::Done));
+        let completed = next(&completions);
+        assert_eq!((completed.event, &completed.status), (event, &Status::Done));
         assert!(completions.is_empty(), "nobody hears of the parts");
-        told
+        completed
     };
-    let told = submit(Command::Series(commands));
+    let completed = submit(Command::Series(commands));
     assert_eq!(numbers_of(&region), 65);
-    let stages = told.stages.expect("its stages");
-    assert_eq!((stages.written, stages.read, told.bytes), (512, 256, 768));
+    let stages = completed.stages.expect("its stages");
+    assert_eq!(
+        (stages.written, stages.read, completed.bytes),
+        (512, 256, 768)
+    );
     let (from, until) = stages.kernels;
-    assert!(told.started <= from && from < until && until <= told.ended);
+    assert!(completed.started <= from && from < until && until <= completed.ended);
     // Of transfers alone there are none.
-    let told = submit(Command::Series(vec![write.clone(), write]));
-    assert_eq!((told.kind, told.stages), (CommandKind::Write, None));
-    assert_eq!(told.bytes, 512);
+    let completed = submit(Command::Series(vec![write.clone(), write]));
+    assert_eq!(
+        (completed.kind, completed.stages),
+        (CommandKind::Write, None)
+    );
+    assert_eq!(completed.bytes, 512);
 }
 
 #[test]

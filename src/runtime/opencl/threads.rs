@@ -76,13 +76,13 @@ mod tests {
     fn threads_started_meanwhile_are_confined() {
         let allowed = allowed_cores(None);
         let (stop, stopped) = channel::<()>();
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let thread = remember_started(|| {
             let thread = std::thread::spawn(move || {
-                tell.send(gettid()).unwrap();
+                sender.send(gettid()).unwrap();
                 let _ = stopped.recv();
             });
-            (thread, told.recv().unwrap())
+            (thread, receiver.recv().unwrap())
         });
         confine(&allowed[..1]);
         let set = sched_getaffinity(Some(thread.1)).unwrap();

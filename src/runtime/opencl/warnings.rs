@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::Found;
+use super::FoundDevice;
 use super::drivers::{self, VENDORS, files_ending};
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;
@@ -218,7 +218,7 @@ fn cgroup_warning(memory: &Memory) -> Option<String> {
 }
 
 /// PoCL takes every core, whatever the affinity mask says.
-pub(super) fn ignored_affinity(found: &Found) -> Option<String> {
+pub(super) fn ignored_affinity(found: &FoundDevice) -> Option<String> {
     let allowed = std::thread::available_parallelism().ok()?.get();
     let taken = found.info.compute_units as usize;
     let pocl = found.info.driver.starts_with("Portable Computing Language");

@@ -39,7 +39,7 @@ fn an_icd_file_whose_library_is_missing_is_named() {
 }
 
 #[test]
-fn a_library_that_cannot_be_loaded_is_told_with_the_reason() {
+fn a_library_that_cannot_be_loaded_is_reported_with_the_reason() {
     let root = root(&[
         ("vendors/lacks.icd", "liblacks.so.1\n"),
         ("vendors/windows.icd", "liblacks.so.1\r\n"),
@@ -89,7 +89,7 @@ fn an_unregistered_nvidia_driver_gets_the_line_to_write() {
 }
 
 #[test]
-fn a_card_without_its_library_is_told_from_no_card() {
+fn a_card_without_its_library_is_distinguished_from_no_card() {
     let root = root(&[]);
     let vendors = root.path().join("vendors");
     assert_eq!(nvidia_warning(root.path(), &vendors, &[], false), None);
@@ -98,7 +98,7 @@ fn a_card_without_its_library_is_told_from_no_card() {
 }
 
 #[test]
-fn little_locked_memory_is_told() {
+fn little_locked_memory_is_reported() {
     assert_eq!(memlock_warning(None), None);
     assert_eq!(memlock_warning(Some(u64::MAX)), None);
     let warning = memlock_warning(Some(8 << 20)).expect("a warning");
@@ -106,7 +106,7 @@ fn little_locked_memory_is_told() {
 }
 
 #[test]
-fn a_control_group_below_the_machines_memory_is_told() {
+fn a_control_group_below_the_machines_memory_is_reported() {
     let memory = |limit| Memory {
         installed: 16 << 30,
         limit,

@@ -33,7 +33,7 @@ impl GpuRuntime {
     }
 
     /// Why a GPU that CUDA offers is not opened through it, if so.
-    pub fn refusal(self, gpu: &cuda::Found, opencl: &Discovery) -> Option<String> {
+    pub fn refusal(self, gpu: &cuda::FoundGpu, opencl: &Discovery) -> Option<String> {
         match self {
             Self::Opencl => Some("--runtime opencl was asked for".to_owned()),
             Self::Auto if cuda::compiler::name(gpu, opencl).is_none() => Some(

@@ -111,7 +111,7 @@ pub fn driver_devices() -> Result<Vec<Device>, RuntimeError> {
     };
     existing.check()?;
     let through_cuda = existing.through_cuda();
-    let is_opencl = |found: &&opencl::Found| {
+    let is_opencl = |found: &&opencl::FoundDevice| {
         let mut gpus = through_cuda.iter();
         !gpus.any(|gpu| gpu.identity.is(&found.identity))
     };

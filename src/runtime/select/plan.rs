@@ -5,7 +5,7 @@ use super::selection::{DeviceSpec, Selection, SelectionError, Source};
 use crate::machine::DeviceKind;
 use crate::machine::host::Topology;
 use crate::runtime::host::PoolSpec;
-use crate::runtime::opencl::{Discovery, Found, Selected};
+use crate::runtime::opencl::{Discovery, FoundDevice, Selected};
 use crate::runtime::{RuntimeError, cuda};
 
 /// From so many cores on, one is reserved for the driver thread where a discrete GPU
@@ -14,7 +14,7 @@ use crate::runtime::{RuntimeError, cuda};
 /// instead of 1.4 on 16 cores and an H200). Fewer cores are each worth more.
 const CORES_TO_SPARE_ONE: usize = 4;
 
-impl Found {
+impl FoundDevice {
     fn source(&self) -> Source {
         Source::Opencl {
             platform: self.platform,
@@ -51,7 +51,7 @@ impl Existing {
     }
 
     /// The GPUs that are opened through CUDA where no devices are named.
-    pub(super) fn through_cuda(&self) -> Vec<&cuda::Found> {
+    pub(super) fn through_cuda(&self) -> Vec<&cuda::FoundGpu> {
         let gpus = self.cuda.devices.iter();
         gpus.filter(|gpu| self.runtime.refusal(gpu, &self.opencl).is_none())
             .collect()
@@ -330,7 +330,7 @@ fn check_cuda(
             item: spec.source.to_string(),
         });
     }
-    let named = |found: &&Found| specs.iter().any(|other| other.source == found.source());
+    let named = |found: &&FoundDevice| specs.iter().any(|other| other.source == found.source());
     let mut same = existing.opencl.devices.iter().filter(named);
     match same.find(|found| found.identity.is(&gpu.identity)) {
         Some(same) => Err(SelectionError::TwoDrivers {
@@ -342,7 +342,7 @@ fn check_cuda(
     }
 }
 
-fn find<'a>(found: &'a Discovery, spec: &DeviceSpec) -> Result<&'a Found, SelectionError> {
+fn find<'a>(found: &'a Discovery, spec: &DeviceSpec) -> Result<&'a FoundDevice, SelectionError> {
     let device = found.devices.iter().find(|o| o.source() == spec.source);
     device.ok_or_else(|| {
         let mut exists = "this machine has host".to_owned();
@@ -360,7 +360,7 @@ fn find<'a>(found: &'a Discovery, spec: &DeviceSpec) -> Result<&'a Found, Select
 }
 
 /// The units of a sub-device, or `None` for the whole device.
-fn divide(spec: &DeviceSpec, device: &Found) -> Result<Option<u32>, SelectionError> {
+fn divide(spec: &DeviceSpec, device: &FoundDevice) -> Result<Option<u32>, SelectionError> {
     let Some(units) = spec.units else {
         return Ok(None);
     };

@@ -34,7 +34,9 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use options::{At, FAULT_SECONDS, Fault, SLOWDOWNS, Selected, SimDevice, SimOptions, What};
+pub use options::{
+    At, FAULT_SECONDS, Fault, FaultEffect, SLOWDOWNS, Selected, SimDevice, SimOptions,
+};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -231,19 +233,19 @@ impl Sim {
     fn strike(&mut self, fault: Fault) {
         let model = &mut self.models[fault.device];
         match fault.what {
-            What::Lost => {
+            FaultEffect::Lost => {
                 self.losses[fault.device] += 1;
                 self.schedule.lose(fault.device);
                 self.memory.lose(fault.device);
             }
-            What::Slowed(factor) => model.slow(factor, self.schedule.fluid()),
-            What::Cores(cores) => model.set_cores(Some(cores), self.schedule.fluid()),
-            What::Restored => {
+            FaultEffect::Slowed(factor) => model.slow(factor, self.schedule.fluid()),
+            FaultEffect::Cores(cores) => model.set_cores(Some(cores), self.schedule.fluid()),
+            FaultEffect::Restored => {
                 self.schedule.restore(fault.device);
                 model.slow(1.0, self.schedule.fluid());
                 model.set_cores(None, self.schedule.fluid());
             }
-            What::FailNext(commands) => self.schedule.fail_next(fault.device, commands),
+            FaultEffect::FailNext(commands) => self.schedule.fail_next(fault.device, commands),
         }
         self.collect();
     }

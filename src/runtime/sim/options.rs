@@ -34,7 +34,7 @@ pub enum At {
 
 /// What a fault does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum What {
+pub enum FaultEffect {
     /// The device is gone, with the contents of its memory: its commands end as
     /// `DeviceLost`, and so does every later one.
     Lost,
@@ -56,7 +56,7 @@ pub struct Fault {
     /// Index of the device in [`crate::runtime::Devices::devices`].
     pub device: usize,
     pub at: At,
-    pub what: What,
+    pub what: FaultEffect,
 }
 
 /// The options of a simulation. The default is every device of the machine, the
@@ -167,13 +167,13 @@ fn impossible(fault: &Fault, device: Selected) -> Option<String> {
         (At::Seconds(s), ..) if !FAULT_SECONDS.contains(&s) => {
             Some(format!("struck at {s} s; times are from 0 to 1e9 s"))
         }
-        (_, What::Slowed(factor), _) if !SLOWDOWNS.contains(&factor) => Some(format!(
+        (_, FaultEffect::Slowed(factor), _) if !SLOWDOWNS.contains(&factor) => Some(format!(
             "slowed by a factor of {factor}; factors are from 0.001 to 1e6, 2 for half the speed"
         )),
-        (_, What::Cores(cores), Selected::Pool(all)) if !(1..=all).contains(&cores) => Some(
+        (_, FaultEffect::Cores(cores), Selected::Pool(all)) if !(1..=all).contains(&cores) => Some(
             format!("left {cores} cores; it has {all}, so leave it 1 to {all}"),
         ),
-        (_, What::Cores(cores), Selected::Device(_)) => Some(format!(
+        (_, FaultEffect::Cores(cores), Selected::Device(_)) => Some(format!(
             "left {cores} cores, since it is no pool of host cores; any device can be slowed"
         )),
         _ => None,

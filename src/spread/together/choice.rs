@@ -18,14 +18,14 @@ const BORDER: f64 = 0.1;
 #[derive(Default)]
 pub struct Choice {
     by_data: bool,
-    homes: Vec<Runs>,
+    main_holders: Vec<Runs>,
 }
 
 impl Choice {
     pub fn new(by_data: bool, state: &TaskState) -> Self {
         let mut choice = Self {
             by_data,
-            homes: vec![Runs::default(); state.nodes().len()],
+            main_holders: vec![Runs::default(); state.nodes().len()],
         };
         choice.freed(0..state.count(), state);
         choice
@@ -38,22 +38,22 @@ impl Choice {
         }
         for subtask in subtasks {
             if state.ledger().free().contains(subtask)
-                && let Some(home) = state.home(subtask)
+                && let Some(main_holder) = state.main_holder(subtask)
             {
-                self.homes[home.index()].insert(subtask);
+                self.main_holders[main_holder.index()].insert(subtask);
             }
         }
     }
 
     /// Free subtasks of which a node has most.
     pub fn waiting(&self, node: NodeId) -> usize {
-        self.homes[node.index()].len() as usize
+        self.main_holders[node.index()].len() as usize
     }
 
     /// In a chain of tasks: the free subtask that a node would be given next.
     pub fn first(&self, node: NodeId, state: &TaskState) -> Option<u64> {
-        let home = self.homes[node.index()].first();
-        home.or_else(|| state.ledger().free().first())
+        let main_holder = self.main_holders[node.index()].first();
+        main_holder.or_else(|| state.ledger().free().first())
     }
 
     /// Takes a free subtask for which a node must fetch least, or not twice as much, of the
@@ -70,24 +70,26 @@ impl Choice {
         if !self.by_data {
             return free.first();
         }
-        let first = self.homes[node.index()].first();
+        let first = self.main_holders[node.index()].first();
         if let Some(first) = first.filter(|_| state.chain().is_woven()) {
-            self.homes[node.index()].remove(first);
+            self.main_holders[node.index()].remove(first);
             return Some(first);
         }
         let blocks = free.first().map_or(1, |first| state.blocks(first));
         let compared = (BLOCKS / blocks.max(1)).clamp(1, COMPARED);
-        let home = self.homes[node.index()].iter().take(compared);
+        let main_holder = self.main_holders[node.index()].iter().take(compared);
         let mut best: Option<(u64, u64)> = None;
-        for subtask in home.chain(free.iter().take(compared)) {
+        for subtask in main_holder.chain(free.iter().take(compared)) {
             let missing = state.missing(subtask, node);
             // Where about as much is lacking, the order of the task decides: a product's blocks
             // would otherwise be computed row by row, and each lacks a column.
             if best.is_some_and(|(least, _)| 2 * missing > least || missing == least) {
                 continue;
             }
-            let home = state.home(subtask).filter(|&home| home != node);
-            if home.is_some_and(|home| !may(self, subtask, home)) {
+            let main_holder = state
+                .main_holder(subtask)
+                .filter(|&main_holder| main_holder != node);
+            if main_holder.is_some_and(|main_holder| !may(self, subtask, main_holder)) {
                 continue;
             }
             best = Some((missing, subtask));
@@ -96,8 +98,8 @@ impl Choice {
             }
         }
         let (_, subtask) = best?;
-        if let Some(home) = state.home(subtask) {
-            self.homes[home.index()].remove(subtask);
+        if let Some(main_holder) = state.main_holder(subtask) {
+            self.main_holders[main_holder.index()].remove(subtask);
         }
         Some(subtask)
     }

@@ -130,12 +130,13 @@ impl Together {
             let computed = paces.finish(node, more, state);
             computed.max(paces.fetched(subtask, node, state))
         };
-        self.choice.take(node, state, |choice, subtask, home| {
-            let waiting = choice.waiting(home);
-            let left = paces.finish(home, waiting, state);
-            may_move(paces, subtask, (home, left), node, state)
-                && end(subtask, node, 1) < end(subtask, home, waiting)
-        })
+        self.choice
+            .take(node, state, |choice, subtask, main_holder| {
+                let waiting = choice.waiting(main_holder);
+                let left = paces.finish(main_holder, waiting, state);
+                may_move(paces, subtask, (main_holder, left), node, state)
+                    && end(subtask, node, 1) < end(subtask, main_holder, waiting)
+            })
     }
 
     /// Gives free subtasks to all nodes that have too few, one by one to the node that
@@ -305,13 +306,13 @@ impl Spread for Together {
 
     fn freed(&mut self, subtasks: &[u64], state: &mut TaskState) {
         self.choice.freed(subtasks.iter().copied(), state);
-        let mut homes: Vec<NodeId> = (subtasks.iter())
-            .filter_map(|subtask| state.home(*subtask))
+        let mut main_holders: Vec<NodeId> = (subtasks.iter())
+            .filter_map(|subtask| state.main_holder(*subtask))
             .collect();
-        homes.sort_unstable();
-        homes.dedup();
-        for home in homes {
-            self.feed(home, state);
+        main_holders.sort_unstable();
+        main_holders.dedup();
+        for main_holder in main_holders {
+            self.feed(main_holder, state);
         }
         self.share(state);
         self.paces.wake(state);
@@ -335,7 +336,7 @@ impl Spread for Together {
     }
 
     fn lost(&mut self, _: NodeId, state: &mut TaskState) {
-        // What the lost node had is its heir's now, which may have most of what other
+        // What the lost node had is its successor's now, which may have most of what other
         // subtasks read, too.
         self.choice = Choice::new(self.by_data, state);
         self.look(state);

@@ -67,9 +67,12 @@ fn check(trace: &Trace, about: &About) {
             "`{words}` is cut off: {own:?}"
         );
         for (other, that) in &texts[..index] {
-            let apart =
+            let is_disjoint =
                 own[1] <= that[0] || that[1] <= own[0] || own[3] <= that[2] || that[3] <= own[2];
-            assert!(apart, "`{words}` and `{other}` overlap: {own:?}, {that:?}");
+            assert!(
+                is_disjoint,
+                "`{words}` and `{other}` overlap: {own:?}, {that:?}"
+            );
         }
     }
 }

@@ -28,14 +28,14 @@ pub struct Bar<'a> {
     pub began: Nanos,
     pub ended: Nanos,
     /// Number and running time of its commands, by kind.
-    pub parts: [Part; KINDS.len()],
+    pub parts: [KindTotal; KINDS.len()],
     /// The command, if it is a single one.
     pub span: Option<&'a Span>,
 }
 
 /// The commands of one kind in a bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct KindTotal {
     pub commands: u64,
     pub busy: Nanos,
 }

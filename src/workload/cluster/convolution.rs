@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::samples::{positions, single};
 use super::tiles::Tiles;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::convolution::{Convolution, codelet};
 use crate::codelet::{Codelet, Cost, Precision};
@@ -266,23 +266,23 @@ impl Task for ConvolutionTask {
         self.tiles.count()
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let block = self.workload.halo(&self.tiles.block(subtask));
         let filter = self.workload.filter_extent().whole();
         vec![
-            Part {
+            SpaceBlock {
                 space: self.spaces[IMAGE],
                 block,
             },
-            Part {
+            SpaceBlock {
                 space: self.spaces[FILTER],
                 block: filter,
             },
         ]
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
-        vec![Part {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
+        vec![SpaceBlock {
             space: self.spaces[RESULT],
             block: self.tiles.block(subtask),
         }]

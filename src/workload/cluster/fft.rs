@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::samples::positions;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::fft::{Along, Fft};
 use crate::codelet::{Cost, Precision};
@@ -159,8 +159,8 @@ impl Lines {
         }
     }
 
-    fn part(&self, space: SpaceId, subtask: u64) -> Part {
-        Part {
+    fn part(&self, space: SpaceId, subtask: u64) -> SpaceBlock {
+        SpaceBlock {
             space,
             block: self.block(subtask),
         }
@@ -179,11 +179,11 @@ impl Task for Lines {
         self.lines().div_ceil(self.tile)
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         vec![self.part(self.spaces[0], subtask)]
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let to = match self.along {
             Along::Rows => self.spaces[0],
             Along::Columns => self.spaces[1],

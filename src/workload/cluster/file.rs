@@ -23,7 +23,7 @@ mod tests {
     use crate::matrix::npy::write_header;
 
     #[test]
-    fn a_block_is_read_and_a_file_that_has_shrunk_is_told() {
+    fn a_block_is_read_and_a_file_that_has_shrunk_is_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.npy");
         let mut bytes = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 use super::{ClusterWorkload, FillError, NewSpace};
-use crate::cluster::space::{Block, Directory, Extent, Part, SpaceId, Spaces};
+use crate::cluster::space::{Block, Directory, Extent, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::{Computed, SubtaskValue, TaskError, check};
 use crate::codelet::Name;
 use crate::graph::{
@@ -30,7 +30,7 @@ pub enum WorkloadGraphError {
          before it writes and which has no contents",
         rows = part.block.rows, columns = part.block.columns, space = part.space.0
     )]
-    NoContents { task: String, part: Part },
+    NoContents { task: String, part: SpaceBlock },
 
     #[error("{task} {why}, which a single task graph cannot do")]
     Unsuited { task: String, why: &'static str },
@@ -166,7 +166,7 @@ impl Making {
         let mut read = Vec::new();
         for subtask in 0..task.count() {
             let (writes, changed) = (task.writes(subtask), task.changes(subtask));
-            let changes: Vec<&Part> = (writes.iter().zip(&changed))
+            let changes: Vec<&SpaceBlock> = (writes.iter().zip(&changed))
                 .filter_map(|(part, changed)| changed.then_some(part))
                 .collect();
             let mut inputs = Vec::new();
@@ -242,7 +242,11 @@ impl Making {
     }
 
     /// The datum that a subtask reads as a part.
-    fn read(&mut self, task: &dyn Computed, part: Part) -> Result<DatumId, WorkloadGraphError> {
+    fn read(
+        &mut self,
+        task: &dyn Computed,
+        part: SpaceBlock,
+    ) -> Result<DatumId, WorkloadGraphError> {
         let space = &self.spaces[part.space.0 as usize];
         let held: Vec<(Block, DatumId)> = space.written.holders(&part.block).collect();
         if let [(_, datum)] = &held[..]
@@ -269,7 +273,7 @@ impl Making {
         let mut pieces: Vec<DatumId> = held.iter().map(|(_, datum)| *datum).collect();
         for block in rest {
             let space = part.space;
-            pieces.push(self.given(&Part { space, block }));
+            pieces.push(self.given(&SpaceBlock { space, block }));
         }
         let mut seen = HashSet::new();
         pieces.retain(|piece| seen.insert(*piece));
@@ -282,7 +286,7 @@ impl Making {
     }
 
     /// The first contents of a part.
-    fn given(&mut self, part: &Part) -> DatumId {
+    fn given(&mut self, part: &SpaceBlock) -> DatumId {
         let space = &mut self.spaces[part.space.0 as usize];
         let (graph, blocks) = (&mut self.graph, &mut self.blocks);
         let place = space.place(&part.block);
@@ -295,7 +299,7 @@ impl Making {
 
     /// Whether a part overlaps what was written before, and does not cover it: its copy to the
     /// host would have to go around the rest.
-    fn cuts(&self, part: &Part, from: Option<DatumId>) -> bool {
+    fn cuts(&self, part: &SpaceBlock, from: Option<DatumId>) -> bool {
         let space = &self.spaces[part.space.0 as usize];
         let mut held = space.written.holders(&part.block);
         held.any(|(_, datum)| Some(datum) != from && !part.block.contains(&self.blocks[&datum]))
@@ -303,7 +307,7 @@ impl Making {
 
     /// The datum that a subtask writes as a part, in the place of another one if it changes
     /// that.
-    fn write(&mut self, name: &Name, part: &Part, from: Option<DatumId>) -> DatumId {
+    fn write(&mut self, name: &Name, part: &SpaceBlock, from: Option<DatumId>) -> DatumId {
         let space = &mut self.spaces[part.space.0 as usize];
         let held = space.written.holders(&part.block).map(|(_, datum)| datum);
         let given = space.given.iter();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::{Check, ClusterWorkload, Contents, Fill, Layout, NewSpace};
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Beginning, Computed, SubtaskLaunch, Task};
 use crate::codelet::{Cost, Memory, Value};
 use crate::graph::spec::Buffer;
@@ -211,18 +211,18 @@ impl Step {
     }
 
     /// What a subtask uses of a buffer: its band of one that is written, or all of it.
-    fn part(&self, space: SpaceId, buffer: &Buffer, subtask: u64) -> Part {
+    fn part(&self, space: SpaceId, buffer: &Buffer, subtask: u64) -> SpaceBlock {
         let bytes = match buffer.direction.writes() {
             true => band(&self.user, buffer, &self.units(subtask)),
             false => 0..buffer.bytes(),
         };
-        Part {
+        SpaceBlock {
             space,
             block: Block::new(0..1, bytes),
         }
     }
 
-    fn parts(&self, subtask: u64, uses: impl Fn(&Buffer) -> bool) -> Vec<Part> {
+    fn parts(&self, subtask: u64, uses: impl Fn(&Buffer) -> bool) -> Vec<SpaceBlock> {
         let buffers = self.buffers().filter(|(_, _, buffer)| uses(buffer));
         buffers
             .map(|(space, _, buffer)| self.part(space, buffer, subtask))
@@ -239,11 +239,11 @@ impl Task for Step {
         self.cuts.len() as u64 - 1
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         self.parts(subtask, |buffer| buffer.direction.reads())
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         self.parts(subtask, |buffer| buffer.direction.writes())
     }
 
@@ -259,11 +259,11 @@ impl Computed for Step {
 
     /// A kernel may leave elements of an output as they are, so it begins a step as on one
     /// machine: with zeros, or with what the user gives.
-    fn begins(&self, _part: &Part) -> Beginning {
+    fn begins(&self, _part: &SpaceBlock) -> Beginning {
         Beginning::Made
     }
 
-    fn begin(&self, part: &Part, bytes: &mut [u8]) {
+    fn begin(&self, part: &SpaceBlock, bytes: &mut [u8]) {
         let mut buffers = self.buffers();
         let position =
             buffers.find_map(|(space, position, _)| (space == part.space).then_some(position));

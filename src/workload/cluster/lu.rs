@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement, Refusal};
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::lu::{LuExchange, LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
 use crate::codelet::tile::GemmTile;
@@ -248,9 +248,9 @@ impl LuTask {
     }
 
     /// The part that has these blocks: by columns, the whole column.
-    fn part(&self, blocks: Part) -> Part {
+    fn part(&self, blocks: SpaceBlock) -> SpaceBlock {
         match self.workload.by_columns {
-            true => Part {
+            true => SpaceBlock {
                 block: Block::new(0..self.workload.size, blocks.block.columns),
                 ..blocks
             },
@@ -259,7 +259,7 @@ impl LuTask {
     }
 
     /// Where blocks begin in the memory of the argument of this index, and its stride.
-    fn at(&self, memory: usize, blocks: &Part) -> [SubtaskValue; 2] {
+    fn at(&self, memory: usize, blocks: &SpaceBlock) -> [SubtaskValue; 2] {
         let number = self.workload.precision.bytes() as u32;
         let row = match self.workload.by_columns {
             true => blocks.block.rows.start,
@@ -274,36 +274,36 @@ impl LuTask {
     }
 
     /// A block column from this row of blocks down.
-    fn below(&self, row: u64, column: u64) -> Part {
+    fn below(&self, row: u64, column: u64) -> SpaceBlock {
         let rows = self.workload.range(row).start..self.workload.size;
-        Part {
+        SpaceBlock {
             space: self.matrix,
             block: Block::new(rows, self.workload.range(column)),
         }
     }
 
-    fn block(&self, row: u64, column: u64) -> Part {
+    fn block(&self, row: u64, column: u64) -> SpaceBlock {
         let block = Block::new(self.workload.range(row), self.workload.range(column));
-        Part {
+        SpaceBlock {
             space: self.matrix,
             block,
         }
     }
 
-    fn pivots(&self, columns: Range<u64>) -> Part {
-        Part {
+    fn pivots(&self, columns: Range<u64>) -> SpaceBlock {
+        SpaceBlock {
             space: self.pivots,
             block: Block::new(0..1, columns),
         }
     }
 
     /// The pivots of the panel.
-    fn of_panel(&self) -> Part {
+    fn of_panel(&self) -> SpaceBlock {
         self.pivots(self.workload.range(self.diagonal))
     }
 
     /// The blocks that a subtask changes.
-    fn own(&self, subtask: u64) -> Part {
+    fn own(&self, subtask: u64) -> SpaceBlock {
         match self.stage {
             Stage::Panel => self.below(self.diagonal, self.diagonal),
             Stage::Row => self.below(self.diagonal, self.diagonal + 1 + subtask),
@@ -436,7 +436,7 @@ impl Task for LuTask {
         }
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let own = self.part(self.own(subtask));
         match self.stage {
             Stage::Panel => vec![own],
@@ -459,7 +459,7 @@ impl Task for LuTask {
         }
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let own = self.part(self.own(subtask));
         match self.stage {
             Stage::Panel => vec![own, self.of_panel()],

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::tiles::Tiles;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::gemm::Gemm;
 use crate::codelet::{Cost, Precision};
-use crate::verify::product::{Matrix, Part as Piece, Product};
+use crate::verify::product::{Matrix, MatrixPart, Product};
 use crate::verify::{Checked, Rounding, numbers};
 
 /// A product. A is `rows x depth`, B `depth x columns`.
@@ -103,11 +103,11 @@ impl MatmulWorkload {
         let step = (READ / rows.max(columns)).clamp(1, self.depth) as usize;
         let pieces = (0..self.depth).step_by(step);
         let pieces = pieces.map(|begin| begin..(begin + step as u64).min(self.depth));
-        let mut source = |matrix, act: &mut dyn FnMut(Piece)| {
+        let mut source = |matrix, act: &mut dyn FnMut(MatrixPart)| {
             match matrix {
                 Matrix::A => pieces.clone().for_each(|piece| {
                     let of = Block::new(block.rows.clone(), piece.clone());
-                    act(Piece {
+                    act(MatrixPart {
                         rows: 0..rows,
                         columns: piece,
                         numbers: given(&self.a, &of),
@@ -115,13 +115,13 @@ impl MatmulWorkload {
                 }),
                 Matrix::B => pieces.clone().for_each(|piece| {
                     let of = Block::new(piece.clone(), block.columns.clone());
-                    act(Piece {
+                    act(MatrixPart {
                         rows: piece,
                         columns: 0..columns,
                         numbers: given(&self.b, &of),
                     });
                 }),
-                Matrix::C => act(Piece {
+                Matrix::C => act(MatrixPart {
                     rows: 0..rows,
                     columns: 0..columns,
                     numbers: numbers(bytes, Precision::F32),
@@ -170,22 +170,22 @@ impl Task for MatmulTask {
         self.tiles.count()
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let block = self.block(subtask);
         vec![
-            Part {
+            SpaceBlock {
                 space: self.spaces[0],
                 block: Block::new(block.rows, 0..self.depth),
             },
-            Part {
+            SpaceBlock {
                 space: self.spaces[1],
                 block: Block::new(0..self.depth, block.columns),
             },
         ]
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
-        vec![Part {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
+        vec![SpaceBlock {
             space: self.spaces[2],
             block: self.block(subtask),
         }]

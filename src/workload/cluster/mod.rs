@@ -37,7 +37,7 @@ pub use memory::of_memory;
 pub use placement::Placement;
 pub use sort::{SortAlone, SortSamples, SortWorkload, order};
 
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost};
 use crate::verify::Checked;
@@ -122,7 +122,7 @@ pub trait ClusterWorkload: Send + Sync {
     }
 
     /// Which blocks a space has at the end, where that depends on what was computed.
-    fn found(&self, space: usize) -> Option<Found> {
+    fn computed_blocks(&self, space: usize) -> Option<ComputedBlocks> {
         let _ = space;
         None
     }
@@ -143,11 +143,11 @@ impl Task for NoTask {
         0
     }
 
-    fn reads(&self, _subtask: u64) -> Vec<Part> {
+    fn reads(&self, _subtask: u64) -> Vec<SpaceBlock> {
         Vec::new()
     }
 
-    fn writes(&self, _subtask: u64) -> Vec<Part> {
+    fn writes(&self, _subtask: u64) -> Vec<SpaceBlock> {
         Vec::new()
     }
 
@@ -172,7 +172,7 @@ impl Computed for NoTask {
 }
 
 /// Blocks of a space that are known when they were computed.
-pub struct Found {
+pub struct ComputedBlocks {
     /// The space whose bytes tell.
     pub counts: usize,
     pub blocks: BlocksOf,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::program::{Gathered, ProgramTask, Space, Unit, View, ViewMut};
 use super::{Check, ClusterWorkload, Contents, Fill, FillError, Layout, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::ranked::Ranked;
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::Cost;
@@ -369,7 +369,7 @@ impl ClusterWorkload for SortAlone {
     }
 
     fn task(&self, _number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        let part = |space: usize| Part {
+        let part = |space: usize| SpaceBlock {
             space: spaces[space],
             block: self.row().whole(),
         };
@@ -395,8 +395,8 @@ impl ClusterWorkload for SortAlone {
 /// All numbers in one subtask.
 struct SortTask {
     sort: Sort,
-    given: Part,
-    sorted: Part,
+    given: SpaceBlock,
+    sorted: SpaceBlock,
 }
 
 impl Task for SortTask {
@@ -408,11 +408,11 @@ impl Task for SortTask {
         1
     }
 
-    fn reads(&self, _subtask: u64) -> Vec<Part> {
+    fn reads(&self, _subtask: u64) -> Vec<SpaceBlock> {
         vec![self.given.clone()]
     }
 
-    fn writes(&self, _subtask: u64) -> Vec<Part> {
+    fn writes(&self, _subtask: u64) -> Vec<SpaceBlock> {
         vec![self.sorted.clone()]
     }
 

@@ -337,10 +337,10 @@ fn factorisations_refuse_other_formats() {
     for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
         let task = task(operation, format);
         let refused = task.tiled(&Arc::new(Inputs::generated(operation, 1)));
-        let told = refused.unwrap_err().to_string();
+        let message = refused.unwrap_err().to_string();
         let name = format.name();
         assert_eq!(
-            told,
+            message,
             format!("factorisations have no precision {name}; take f32 or f64")
         );
     }

@@ -7,7 +7,7 @@ use super::{DenseTask, Operation};
 use crate::codelet::Element;
 use crate::graph::DatumId;
 use crate::verify::Rounding;
-use crate::verify::product::{self, GROUPS, Part, Product, Verification};
+use crate::verify::product::{self, GROUPS, MatrixPart, Product, Verification};
 use crate::workload::task_set::{Matrix, TiledGraph};
 
 impl DenseTask {
@@ -23,12 +23,12 @@ impl DenseTask {
         mut read: impl FnMut(DatumId, Element) -> Result<Vec<f64>, E>,
         stop: &AtomicBool,
     ) -> Result<Option<Verification>, E> {
-        let mut each = |matrix, act: &mut dyn FnMut(Part)| {
+        let mut each = |matrix, act: &mut dyn FnMut(MatrixPart)| {
             for (tile, datum) in tiled.of(matrix) {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(false);
                 }
-                act(Part {
+                act(MatrixPart {
                     rows: tile.rows.clone(),
                     columns: tile.columns.clone(),
                     numbers: read(*datum, tile.matrix.element(self.precision))?,
@@ -36,7 +36,7 @@ impl DenseTask {
             }
             Ok(true)
         };
-        let mut source = |of, act: &mut dyn FnMut(Part)| match self.operation {
+        let mut source = |of, act: &mut dyn FnMut(MatrixPart)| match self.operation {
             Operation::Product { .. } => each(of_product(of), act),
             Operation::Factorisation { .. } => match of {
                 product::Matrix::A => each(Matrix::L, &mut |part| act(part.lower())),

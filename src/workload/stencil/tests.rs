@@ -169,7 +169,7 @@ fn units_of_a_file_are_read_alone() {
 }
 
 #[test]
-fn a_file_that_is_not_finite_or_has_shrunk_is_told() {
+fn a_file_that_is_not_finite_or_has_shrunk_is_reported() {
     for (shape, place) in [
         (&[300, 4001][..], "row 123, column 1001 (counted"),
         (&[9, 8, 7], "plane 2, row 3, column 4 (counted"),

@@ -84,7 +84,7 @@ pub enum Tasks {
     Random(RandomTasks),
 }
 
-/// The order of the tasks in the graph, in which policies are told of them.
+/// The order of the tasks in the graph, in which policies learn of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// That of the loops; row by row for matrix products.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layers::{Layers, Part};
+use super::layers::{KernelPart, Layers};
 use super::numbers::Matrix;
 use super::{KernelRole, Transformer, TransformerError};
 use crate::codelet::add_norm::AddNorm;
@@ -34,7 +34,7 @@ pub(super) struct LayerBuilder<'a> {
     pub(super) of: &'a Transformer,
     pub(super) codelets: Codelets,
     graph: GraphBuilder,
-    parts: Vec<Part>,
+    parts: Vec<KernelPart>,
     layer: u32,
     /// Whether the layer's heads are the result.
     last: bool,
@@ -145,7 +145,7 @@ impl<'a> LayerBuilder<'a> {
             cost: work.cost,
             prefers: None,
         });
-        self.parts.push(Part {
+        self.parts.push(KernelPart {
             layer: self.layer,
             heads: Some(heads),
             role,
@@ -182,7 +182,7 @@ impl<'a> LayerBuilder<'a> {
             cost: add_norm.cost(),
             prefers: None,
         });
-        self.parts.push(Part {
+        self.parts.push(KernelPart {
             layer,
             heads: None,
             role: KernelRole::Sum,

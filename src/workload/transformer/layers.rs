@@ -10,7 +10,7 @@ use crate::verify::numbers;
 
 /// The part of a transformer that a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Part {
+pub struct KernelPart {
     pub layer: u32,
     /// The heads, from the first to before the second number; `None` for their sum.
     pub heads: Option<(u32, u32)>,
@@ -22,10 +22,10 @@ pub struct Part {
 pub struct Layers {
     pub graph: Arc<TaskGraph>,
     /// The part of each kernel, by its index.
-    pub parts: Vec<Part>,
+    pub parts: Vec<KernelPart>,
     /// The results with their parts: the Z of every group of heads of the last layer,
     /// one after the other. Without batches each head is a group.
-    pub outputs: Vec<(Part, DatumId)>,
+    pub outputs: Vec<(KernelPart, DatumId)>,
     /// How the numbers of all data are stored.
     pub element: Element,
 }
@@ -49,10 +49,11 @@ impl Layers {
     pub fn results<E>(
         &self,
         mut bytes: impl FnMut(DatumId) -> Result<Vec<u8>, E>,
-    ) -> Result<Vec<(Part, Vec<f64>)>, E> {
+    ) -> Result<Vec<(KernelPart, Vec<f64>)>, E> {
         let outputs = self.outputs.iter();
-        let read =
-            |(part, datum): &(Part, DatumId)| Ok((*part, numbers(&bytes(*datum)?, self.element)));
+        let read = |(part, datum): &(KernelPart, DatumId)| {
+            Ok((*part, numbers(&bytes(*datum)?, self.element)))
+        };
         outputs.map(read).collect()
     }
 

@@ -39,7 +39,7 @@ mod tests;
 
 use thiserror::Error;
 
-pub use layers::{Layers, Part};
+pub use layers::{KernelPart, Layers};
 pub use role::KernelRole;
 pub use verify::{Reference, Verification};
 

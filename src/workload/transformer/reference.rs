@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::heads::factor;
 use super::numbers::Matrix;
 use super::uncertain::{Rounds, Uncertain};
-use super::{KernelRole, Part, Transformer};
+use super::{KernelPart, KernelRole, Transformer};
 use crate::parallel;
 
 /// The results of a head.
@@ -47,7 +47,7 @@ pub(super) struct Layer {
 
 impl Layer {
     /// The result of a kernel of the layer, matrix by matrix.
-    pub(super) fn right(&self, part: &Part) -> Vec<Uncertain> {
+    pub(super) fn right(&self, part: &KernelPart) -> Vec<Uncertain> {
         let Some((first, end)) = part.heads else {
             return vec![self.sum.clone()];
         };

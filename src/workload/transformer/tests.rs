@@ -24,7 +24,7 @@ fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
 }
 
 /// Compares with the reference.
-fn verify(transformer: &Transformer, results: &[(Part, Vec<f64>)]) -> Verification {
+fn verify(transformer: &Transformer, results: &[(KernelPart, Vec<f64>)]) -> Verification {
     let verified = transformer.verify(results, &AtomicBool::new(false));
     verified.expect("not interrupted")
 }
@@ -80,7 +80,7 @@ fn compute(layers: &Layers) -> Vec<Vec<f64>> {
 }
 
 /// The result of every kernel.
-fn results(layers: &Layers, data: &[Vec<f64>]) -> Vec<(Part, Vec<f64>)> {
+fn results(layers: &Layers, data: &[Vec<f64>]) -> Vec<(KernelPart, Vec<f64>)> {
     let kernels = layers.graph.kernels().iter().zip(&layers.parts);
     kernels
         .map(|(kernel, part)| (*part, data[kernel.outputs().next().unwrap().0].clone()))

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::reference;
 use super::uncertain::Uncertain;
-use super::{Part, Transformer};
+use super::{KernelPart, Transformer};
 use crate::codelet::NumberFormat;
 
 /// The result of a comparison.
@@ -29,13 +29,13 @@ impl Verification {
 /// The right results of kernels, in double precision.
 pub struct Reference {
     /// Matrix by matrix.
-    right: Vec<(Part, Vec<Uncertain>)>,
+    right: Vec<(KernelPart, Vec<Uncertain>)>,
     allowed: f64,
 }
 
 impl Reference {
     /// Compares results of kernels. The reference must contain all of them.
-    pub fn compare(&self, results: &[(Part, Vec<f64>)]) -> Verification {
+    pub fn compare(&self, results: &[(KernelPart, Vec<f64>)]) -> Verification {
         let errors = results.iter().map(|(part, got)| {
             let known = self.right.iter().find(|(of, _)| of == part);
             known.map_or(f64::INFINITY, |(_, right)| worst(got, right, self.allowed))
@@ -64,7 +64,7 @@ fn worst(got: &[f64], right: &[Uncertain], allowed: f64) -> f64 {
 impl Transformer {
     /// The right results of these kernels, computed sequentially; `None` if `stop` was
     /// set meanwhile.
-    pub fn reference(&self, parts: &[Part], stop: &AtomicBool) -> Option<Reference> {
+    pub fn reference(&self, parts: &[KernelPart], stop: &AtomicBool) -> Option<Reference> {
         let mut right = Vec::new();
         reference::compute(self, stop, |layer, made| {
             let parts = parts.iter().filter(|part| part.layer == layer);
@@ -78,8 +78,12 @@ impl Transformer {
 
     /// Compares results of kernels with the sequential reference; `None` if `stop` was
     /// set meanwhile.
-    pub fn verify(&self, results: &[(Part, Vec<f64>)], stop: &AtomicBool) -> Option<Verification> {
-        let parts: Vec<Part> = results.iter().map(|(part, _)| *part).collect();
+    pub fn verify(
+        &self,
+        results: &[(KernelPart, Vec<f64>)],
+        stop: &AtomicBool,
+    ) -> Option<Verification> {
+        let parts: Vec<KernelPart> = results.iter().map(|(part, _)| *part).collect();
         Some(self.reference(&parts, stop)?.compare(results))
     }
 

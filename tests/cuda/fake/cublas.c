@@ -71,7 +71,7 @@ typedef struct {
     double alpha, beta;
     uint64_t a, b, c;
     int lda, ldb, ldc;
-    int64_t a_apart, b_apart, c_apart;
+    int64_t a_distance, b_distance, c_distance;
     int count;
 } Work;
 
@@ -186,9 +186,9 @@ static void gemm(Launch *launch) {
     size_t of_b = w.second ? extent(w.n, w.k, w.ldb) : extent(w.k, w.n, w.ldb);
     size_t size = bytes_of(w.factors), of_result = bytes_of(w.result);
     for (int i = 0; i < w.count; i++) {
-        void *a = device_memory(launch, w.a + size * (uint64_t)(i * w.a_apart), of_a * size);
-        void *b = device_memory(launch, w.b + size * (uint64_t)(i * w.b_apart), of_b * size);
-        void *c = device_memory(launch, w.c + of_result * (uint64_t)(i * w.c_apart),
+        void *a = device_memory(launch, w.a + size * (uint64_t)(i * w.a_distance), of_a * size);
+        void *b = device_memory(launch, w.b + size * (uint64_t)(i * w.b_distance), of_b * size);
+        void *c = device_memory(launch, w.c + of_result * (uint64_t)(i * w.c_distance),
                                 extent(w.m, w.n, w.ldc) * of_result);
         for (int column = 0; a && b && c && column < w.n; column++)
             for (int row = 0; row < w.m; row++) {
@@ -223,9 +223,9 @@ static int is_supported(int a, int b, int c, int compute) {
 
 int cublasGemmStridedBatchedEx(Handle *handle, int first, int second, int m, int n, int k,
                                const void *alpha, const void *a, int a_type, int lda,
-                               long long a_apart, const void *b, int b_type, int ldb,
-                               long long b_apart, const void *beta, void *c, int c_type, int ldc,
-                               long long c_apart, int count, int compute, int algorithm) {
+                               long long a_distance, const void *b, int b_type, int ldb,
+                               long long b_distance, const void *beta, void *c, int c_type, int ldc,
+                               long long c_distance, int count, int compute, int algorithm) {
     if (lda < (first ? k : m) || ldb < (second ? n : k) || ldc < m || algorithm != -1)
         return INVALID;
     if (!is_supported(a_type, b_type, c_type, compute))
@@ -236,7 +236,7 @@ int cublasGemmStridedBatchedEx(Handle *handle, int first, int second, int m, int
     work.alpha = number_at(alpha, scalars, 0), work.beta = number_at(beta, scalars, 0);
     work.a = (uintptr_t)a, work.b = (uintptr_t)b, work.c = (uintptr_t)c, work.count = count;
     work.lda = lda, work.ldb = ldb, work.ldc = ldc;
-    work.a_apart = a_apart, work.b_apart = b_apart, work.c_apart = c_apart;
+    work.a_distance = a_distance, work.b_distance = b_distance, work.c_distance = c_distance;
     int code = begin("cublasGemm", handle, &work);
     if (!code)
         enqueue_computation(handle->stream, gemm, &work, sizeof work);
@@ -291,12 +291,12 @@ int cublasGemmEx(Handle *handle, int first, int second, int m, int n, int k, con
             for (int step = 0; step < order; step++) {                                           \
                 int row = lower ? step : order - 1 - step;                                       \
                 real *x = w.side ? b + line : b + (size_t)line * (size_t)w.ldb;                  \
-                int apart = w.side ? w.ldb : 1;                                                  \
-                double sum = w.alpha * x[row * apart];                                           \
+                int step = w.side ? w.ldb : 1;                                                  \
+                double sum = w.alpha * x[row * step];                                           \
                 for (int other = lower ? 0 : row + 1; other < (lower ? row : order); other++)    \
                     sum -= (double)a[transposed ? row * w.lda + other : other * w.lda + row]     \
-                           * x[other * apart];                                                   \
-                x[row * apart] = (real)(w.diagonal ? sum : sum / a[row * w.lda + row]);          \
+                           * x[other * step];                                                   \
+                x[row * step] = (real)(w.diagonal ? sum : sum / a[row * w.lda + row]);          \
             }                                                                                    \
     }
 

@@ -53,8 +53,8 @@ int cufftSetAutoAllocation(int plan, int has_own_room) {
     return 0;
 }
 
-int cufftMakePlanMany(int plan, int rank, int *length, int *x_extent, int x_stride, int x_apart,
-                      int *y_extent, int y_stride, int y_apart, int type, int lines,
+int cufftMakePlanMany(int plan, int rank, int *length, int *x_extent, int x_stride, int x_distance,
+                      int *y_extent, int y_stride, int y_distance, int type, int lines,
                       size_t *room) {
     if (rank != 1 || !x_extent || !y_extent || type != 0x29 || lines < 1 || *length < 1)
         return INVALID_VALUE_OF_FFT;
@@ -63,7 +63,7 @@ int cufftMakePlanMany(int plan, int rank, int *length, int *x_extent, int x_stri
     own->is_made = 1;
     own->length = *length;
     own->lines = lines;
-    memcpy(own->strides, (int[]){x_stride, x_apart, y_stride, y_apart}, sizeof own->strides);
+    memcpy(own->strides, (int[]){x_stride, x_distance, y_stride, y_distance}, sizeof own->strides);
     own->room_bytes = *room = 8 * (size_t)*length;
     return code;
 }

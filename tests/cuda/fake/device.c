@@ -193,7 +193,7 @@ int cuGetErrorName(int code, const char **text) {
 }
 
 int cuGetErrorString(int code, const char **text) {
-    *text = "told by a fake driver";
+    *text = "reported by a fake driver";
     (void)code;
     return SUCCESS;
 }

@@ -77,10 +77,10 @@ impl Bench {
     }
 
     /// What is known of the product.
-    fn told(&mut self) -> Comparison {
-        let mut told = self.machine.implementations();
-        assert_eq!(told.len(), 1, "{told:?}");
-        told.remove(0)
+    fn completion(&mut self) -> Comparison {
+        let mut completion = self.machine.implementations();
+        assert_eq!(completion.len(), 1, "{completion:?}");
+        completion.remove(0)
     }
 }
 
@@ -94,22 +94,25 @@ fn the_faster_implementation_stays_and_every_result_is_right() {
             bench.launch(None);
         }
         bench.launch(None);
-        let told = bench.told();
-        assert_eq!(told.serves, Some(faster), "{told:?}");
-        assert_eq!(told.library.as_deref(), Some(BLAS));
+        let completion = bench.completion();
+        assert_eq!(completion.serves, Some(faster), "{completion:?}");
+        assert_eq!(completion.library.as_deref(), Some(BLAS));
         assert_eq!(
-            (told.codelet.as_str(), told.device.as_str()),
+            (completion.codelet.as_str(), completion.device.as_str()),
             ("gemm-tile-f32", "cuda0")
         );
-        assert_eq!(told.sizes, [8, 8, 8]);
-        let (own, library) = (told.own_seconds.unwrap(), told.library_seconds.unwrap());
+        assert_eq!(completion.sizes, [8, 8, 8]);
+        let (own, library) = (
+            completion.own_seconds.unwrap(),
+            completion.library_seconds.unwrap(),
+        );
         assert!(own >= 0.1, "{own}");
         assert_eq!(library < own, faster == Implementation::Library);
         // The other one is not called any more.
         fake.fail("cublasGemm", 13, 1);
         if faster == Implementation::Own {
             bench.launch(None);
-            assert_eq!(bench.told().refusal, None);
+            assert_eq!(bench.completion().refusal, None);
         }
         fake.fail("", 0, 0);
     }
@@ -126,9 +129,13 @@ fn what_the_host_takes_to_enqueue_is_not_measured() {
     }
     fake.hesitate(0);
     bench.launch(None);
-    let told = bench.told();
-    assert_eq!(told.serves, Some(Implementation::Library), "{told:?}");
-    assert!(told.library_seconds.unwrap() < 0.05, "{told:?}");
+    let completion = bench.completion();
+    assert_eq!(
+        completion.serves,
+        Some(Implementation::Library),
+        "{completion:?}"
+    );
+    assert!(completion.library_seconds.unwrap() < 0.05, "{completion:?}");
 }
 
 #[test]
@@ -141,7 +148,7 @@ fn repeated_launches_are_tried_alike_and_served_by_what_was_faster() {
     for _ in 0..9 {
         bench.launch(Some(&repeated));
     }
-    assert_eq!(bench.told().serves, Some(Implementation::Library));
+    assert_eq!(bench.completion().serves, Some(Implementation::Library));
 }
 
 #[test]
@@ -151,32 +158,32 @@ fn what_is_known_serves_at_once_in_the_next_run() {
     for _ in 0..7 {
         bench.launch(None);
     }
-    let known = bench.told();
+    let known = bench.completion();
     assert_eq!(known.serves, Some(Implementation::Library));
     drop(bench);
     let mut next = machine("cuda0");
     next.know_implementations(std::slice::from_ref(&known));
     let mut bench = Bench::on(next);
     bench.launch(None);
-    assert_eq!(bench.told(), known);
+    assert_eq!(bench.completion(), known);
     drop(bench);
     assert_eq!(fake.handles(), 0, "handles are given back");
     assert_eq!(fake.allocated(0), 0, "memory is given back");
 }
 
 #[test]
-fn ours_serves_without_a_library_and_the_reason_is_told() {
+fn ours_serves_without_a_library_and_the_reason_is_reported() {
     let fake = fake();
     let folder = tempfile::tempdir().expect("a folder");
     let _there = fake.libraries_of(folder.path());
     let mut bench = Bench::on(machine("cuda0"));
     bench.launch(None);
-    let told = bench.told();
+    let completion = bench.completion();
     assert_eq!(
-        (told.serves, told.library),
+        (completion.serves, completion.library),
         (Some(Implementation::Own), None)
     );
-    let why = told.refusal.expect("a reason");
+    let why = completion.refusal.expect("a reason");
     assert!(
         why.starts_with("libcublas.so.13 is not found where PDAWL_CUDA_LIBRARIES"),
         "{why}"
@@ -185,7 +192,7 @@ fn ours_serves_without_a_library_and_the_reason_is_told() {
     without_functions(folder.path(), "libcublas.so.13");
     let mut bench = Bench::on(machine("cuda0"));
     bench.launch(None);
-    let why = bench.told().refusal.expect("a reason");
+    let why = bench.completion().refusal.expect("a reason");
     assert!(
         why.starts_with("libcublas has no function cublasCreate_v2"),
         "{why}"
@@ -209,12 +216,15 @@ fn ours_serves_when_the_library_fails() {
         for _ in 0..4 {
             bench.launch(None);
         }
-        let told = bench.told();
-        assert_eq!(told.serves, Some(Implementation::Own));
+        let completion = bench.completion();
+        assert_eq!(completion.serves, Some(Implementation::Own));
         assert_eq!(
-            told.refusal.as_deref().map(|why| why.starts_with(part)),
+            completion
+                .refusal
+                .as_deref()
+                .map(|why| why.starts_with(part)),
             Some(true),
-            "{told:?}"
+            "{completion:?}"
         );
     }
 }
@@ -229,14 +239,17 @@ fn a_kept_launch_is_served_by_ours_once_the_library_fails() {
     for _ in 0..8 {
         bench.launch(Some(&repeated));
     }
-    assert_eq!(bench.told().serves, Some(Implementation::Library));
+    assert_eq!(bench.completion().serves, Some(Implementation::Library));
     fake.fail("cublasGemm", 14, 1);
     for _ in 0..2 {
         bench.launch(Some(&repeated));
     }
-    let told = bench.told();
-    assert_eq!(told.serves, Some(Implementation::Own));
-    assert_eq!(told.refusal.as_deref(), Some("cublasGemmEx answered 14"));
+    let completion = bench.completion();
+    assert_eq!(completion.serves, Some(Implementation::Own));
+    assert_eq!(
+        completion.refusal.as_deref(),
+        Some("cublasGemmEx answered 14")
+    );
 }
 
 #[test]
@@ -269,8 +282,12 @@ fn a_launch_that_has_begun_to_change_its_memory_ends_with_the_librarys_failure()
     );
     machine.finish(queue);
     finish(&mut machine);
-    let told = machine.implementations();
-    assert_eq!(told[0].serves, Some(Implementation::Own), "{told:?}");
+    let completion = machine.implementations();
+    assert_eq!(
+        completion[0].serves,
+        Some(Implementation::Own),
+        "{completion:?}"
+    );
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn the_factors_of_a_panel_are_those_of_its_exchanged_rows() {
 }
 
 #[test]
-fn a_column_without_a_pivot_is_told() {
+fn a_column_without_a_pivot_is_reported() {
     let _fake = fake();
     for precision in BOTH {
         let panel = Panel::new(precision, 9, 5);

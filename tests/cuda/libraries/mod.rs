@@ -239,15 +239,19 @@ pub fn by_library(
     let command = Command::Launch(launch(codelet, units, args));
     enqueue(&mut machine, queue, command, &[]);
     let got = memories.read(&mut machine, queue);
-    let told = machine.implementations();
+    let completion = machine.implementations();
     match codelet.opencl {
         Some(_) => {
-            assert_eq!(told.len(), 1, "{told:?}");
-            let serves = (told[0].serves, &told[0].refusal);
-            assert_eq!(serves, (Some(Implementation::Library), &None), "{told:?}");
+            assert_eq!(completion.len(), 1, "{completion:?}");
+            let serves = (completion[0].serves, &completion[0].refusal);
+            assert_eq!(
+                serves,
+                (Some(Implementation::Library), &None),
+                "{completion:?}"
+            );
         }
         // There was nothing to choose.
-        None => assert!(told.is_empty(), "{told:?}"),
+        None => assert!(completion.is_empty(), "{completion:?}"),
     }
     got
 }

@@ -86,8 +86,8 @@ fn on_a_lone_device_with_memory_of_its_own() {
 #[test]
 fn with_room_for_a_part_of_the_matrix() {
     let mut runtime = open("host:1,cpu:1=own");
-    let apart = runtime.devices().iter().position(|d| !d.shares_host_memory);
-    let device = runtime.devices()[apart.expect("one with memory of its own")].clone();
+    let separate = runtime.devices().iter().position(|d| !d.shares_host_memory);
+    let device = runtime.devices()[separate.expect("one with memory of its own")].clone();
     let mut lengths: Vec<u32> = (0..9000).map(|row| 3 + row % 11).collect();
     lengths[4000] = 8000;
     for form in [Form::Product, Form::Iteration, Form::Ranks] {

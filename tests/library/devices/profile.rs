@@ -16,7 +16,7 @@ use pdawl_profiler::dataset::{Appender, Provenance};
 use crate::pocl::cpu_device;
 
 /// The OpenCL CPU device treated as a GPU, and a machine file that describes it.
-fn device_apart() -> (Device, MachineFile) {
+fn separate_device() -> (Device, MachineFile) {
     let mut device = cpu_device().info;
     device.name = format!("{}:1=own", device.name);
     device.shares_host_memory = false;
@@ -29,7 +29,7 @@ fn device_apart() -> (Device, MachineFile) {
 
 #[test]
 fn what_is_held_and_streamed_is_measured_as_designed() {
-    let (device, machine) = device_apart();
+    let (device, machine) = separate_device();
     let host = machine.host.clone();
     let mut profiled = ProfiledMachine::real(machine, vec![device]);
     assert_eq!(profiled.notes(), [] as [String; 0]);
@@ -103,8 +103,8 @@ fn what_is_held_and_streamed_is_measured_as_designed() {
 }
 
 #[test]
-fn a_device_without_figures_is_left_out_and_told() {
-    let (mut device, machine) = device_apart();
+fn a_device_without_figures_is_left_out_and_reported() {
+    let (mut device, machine) = separate_device();
     device.name = "opencl9.0".into();
     device.model = "unheard of".into();
     let profiled = ProfiledMachine::real(machine, vec![device]);

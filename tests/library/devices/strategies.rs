@@ -57,12 +57,12 @@ fn copied(outcome: &Outcome) -> u64 {
 /// Runs every strategy, grid and limit on one runtime.
 fn every_run_is_right(devices: &str) {
     let mut runtime = open(devices);
-    let apart = runtime.devices().iter().any(|d| !d.shares_host_memory);
+    let separate = runtime.devices().iter().any(|d| !d.shares_host_memory);
     for strategy in strategies(runtime.devices().len()) {
         for grid in grids() {
             let resident = run(&mut runtime, grid, strategy, None);
             assert!(resident.losses.is_empty());
-            if !apart {
+            if !separate {
                 assert_eq!(
                     copied(&resident),
                     0,
@@ -93,22 +93,22 @@ fn a_pool_and_opencl() {
 }
 
 #[test]
-fn a_pool_and_a_device_apart() {
+fn a_pool_and_a_separate_device() {
     every_run_is_right("host:1,cpu:1=own");
 }
 
 #[test]
-fn a_device_apart_alone() {
+fn a_separate_device_alone() {
     every_run_is_right("cpu:1=own");
 }
 
 #[test]
-fn two_devices_apart() {
+fn two_separate_devices() {
     every_run_is_right("cpu:1=own,cpu:1=own");
 }
 
 #[test]
-fn a_device_apart_and_one_in_place() {
+fn a_separate_device_and_one_in_place() {
     every_run_is_right("cpu:1=own,cpu:1");
 }
 

@@ -9,7 +9,7 @@ use pdawl::codelet::{Cost, Value};
 use pdawl::engine::graph::{GraphRunError, Options};
 use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
 use pdawl::policy::{Belady, Clustering, Policy, Problem};
-use pdawl::runtime::sim::{self, At, Sim, SimOptions, What};
+use pdawl::runtime::sim::{self, At, FaultEffect, Sim, SimOptions};
 use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Runtime};
 use pdawl::workload::task_set::mix_reference;
@@ -84,16 +84,16 @@ fn in_the_simulator_at_any_time() {
             device,
             at: At::Seconds(struck),
             what: if rng.bool() {
-                What::Lost
+                FaultEffect::Lost
             } else {
-                What::FailNext(rng.u32(1..4))
+                FaultEffect::FailNext(rng.u32(1..4))
             },
         }];
         if rng.bool() {
             faults.push(sim::Fault {
                 device,
                 at: At::Seconds(struck + 10f64.powf(-7.0 + 4.0 * rng.f64())),
-                what: What::Restored,
+                what: FaultEffect::Restored,
             });
         }
         let may_return = faults.len() > 1;
@@ -158,7 +158,7 @@ fn a_plan_remembers_who_is_gone() {
         faults: vec![sim::Fault {
             device: 0,
             at: At::Seconds(1e-9),
-            what: What::Lost,
+            what: FaultEffect::Lost,
         }],
         ..SimOptions::default()
     };
@@ -193,7 +193,10 @@ fn a_device_that_is_back_gets_tasks_again_and_has_no_data_of_before() {
                 sim::SimDevice::Named("gpu0".into()),
                 sim::SimDevice::Named("gpu1".into()),
             ]),
-            faults: vec![fault(lost, What::Lost), fault(back, What::Restored)],
+            faults: vec![
+                fault(lost, FaultEffect::Lost),
+                fault(back, FaultEffect::Restored),
+            ],
             ..SimOptions::default()
         };
         let mut runtime = Sim::new(&machine(), options).expect("a simulator");
@@ -284,7 +287,7 @@ fn survives_fault(
     let mut policy = policy(numbers(&runtime, &case));
     let mut prepared = prepared(&mut runtime, &case);
     let options = Options {
-        // The host is told of every kernel's end.
+        // The host learns of every kernel's end.
         trace: true,
         ..Options::queues(vec![1, 1, 1])
     };
@@ -320,7 +323,7 @@ fn what_only_another_device_has_gets_to_the_host() {
         device: 0,
         // The first kernel runs.
         at: At::Seconds(1e-3),
-        what: What::FailNext(1),
+        what: FaultEffect::FailNext(1),
     };
     survives_fault(graph, &[0, 1], fault, &[], |problem| {
         Box::new(Belady::new(problem, vec![vec![0], vec![], vec![1]], 2))
@@ -343,7 +346,7 @@ fn a_result_of_a_component_that_failed_is_made_again() {
         device: 1,
         // The second kernel runs.
         at: At::Seconds(8e-3),
-        what: What::FailNext(1),
+        what: FaultEffect::FailNext(1),
     };
     survives_fault(graph, &[0, 1, 1], fault, &[], |problem| {
         Box::new(Clustering::new(problem, vec![2, 1]).expect("a map"))
@@ -378,7 +381,7 @@ fn a_version_that_is_made_again_removes_no_later_one() {
         device: 0,
         // The second kernel runs.
         at: At::Seconds(4e-3),
-        what: What::Lost,
+        what: FaultEffect::Lost,
     };
     survives_fault(graph, &[0, 1, 2], fault, &[0], |problem| {
         Box::new(Belady::new(problem, vec![vec![0], vec![], vec![1, 2]], 2))

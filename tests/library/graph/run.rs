@@ -106,15 +106,15 @@ pub fn once(
     options: &Options,
 ) -> Result<GraphOutcome, GraphRunError> {
     let stop = AtomicBool::new(false);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut control = Control {
         stop: &stop,
-        progress: &mut |done, all| told.push((done, all)),
+        progress: &mut |done, all| reported.push((done, all)),
     };
     let outcome = prepared.run(runtime, policy, options, &mut control)?;
     let all = prepared.components().len();
-    assert_eq!(told.first(), Some(&(0, all)));
-    assert_eq!(told.last(), Some(&(all, all)));
+    assert_eq!(reported.first(), Some(&(0, all)));
+    assert_eq!(reported.last(), Some(&(all, all)));
     Ok(outcome)
 }
 

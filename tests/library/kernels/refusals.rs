@@ -139,7 +139,7 @@ fn a_value_handed_from_one_part_to_another_is_found() {
 }
 
 #[test]
-fn a_wrong_break_is_told_and_does_no_harm() {
+fn a_wrong_break_is_reported_and_does_no_harm() {
     let case = Case {
         name: "reads everything",
         source: "__kernel void k(__global const int *in, __global const int *mine,

@@ -117,7 +117,7 @@ fn sub_devices_of_one_device_work_side_by_side() {
 }
 
 #[test]
-fn a_machine_without_drivers_is_told_what_to_install() {
+fn a_machine_without_drivers_reports_what_to_install() {
     let empty = tempfile::tempdir().expect("a directory");
     let vendors = empty.path().to_string_lossy();
     let output = run_again(
@@ -131,18 +131,18 @@ fn a_machine_without_drivers_is_told_what_to_install() {
 }
 
 #[test]
-fn a_cpu_taken_for_a_device_apart_copies_its_data() {
+fn a_cpu_taken_for_a_separate_device_copies_its_data() {
     let own = Selected {
         own_memory: true,
         ..select(Some(1))
     };
     let mut bench = Bench::open(&[own, select(Some(1))]);
-    let [apart, beside] = bench.backend.devices() else {
+    let [separate, beside] = bench.backend.devices() else {
         panic!("two devices");
     };
-    assert!(apart.name.ends_with(":1=own") && beside.name.ends_with(":1"));
-    assert_eq!(apart.kind, beside.kind);
-    assert!(!apart.shares_host_memory && beside.shares_host_memory);
+    assert!(separate.name.ends_with(":1=own") && beside.name.ends_with(":1"));
+    assert_eq!(separate.kind, beside.kind);
+    assert!(!separate.shares_host_memory && beside.shares_host_memory);
     assert!(bench.backend.pins_host_memory());
 
     let add = codelet(

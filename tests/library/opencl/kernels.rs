@@ -95,8 +95,11 @@ fn a_compiled_kernel_tells_its_arguments() {
     let mut bench = Bench::cpu();
     let codelet = turn(NdRange::new(vec![1]));
     let kernel = codelet.opencl.as_ref().expect("an OpenCL kernel");
-    let arguments = bench.backend.arguments(DeviceId(0), kernel).expect("told");
-    let told: Vec<_> = arguments
+    let arguments = bench
+        .backend
+        .arguments(DeviceId(0), kernel)
+        .expect("reported");
+    let described: Vec<_> = arguments
         .iter()
         .map(|a| {
             (
@@ -108,7 +111,7 @@ fn a_compiled_kernel_tells_its_arguments() {
         })
         .collect();
     assert_eq!(
-        told,
+        described,
         [
             ("out", AddressSpace::Global, "long*", false),
             ("in", AddressSpace::Constant, "int*", true),

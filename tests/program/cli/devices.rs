@@ -65,7 +65,7 @@ fn cores_may_be_placed() {
 }
 
 #[test]
-fn an_opencl_cpu_can_be_taken_for_a_device_apart() {
+fn an_opencl_cpu_can_be_taken_for_a_separate_device() {
     let listing = json("devices");
     let devices = listing["devices"].as_array().unwrap();
     let cpu = devices

@@ -61,9 +61,9 @@ fn a_signal_that_is_ignored_stays_ignored() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
 }
 
-/// A limit of a file's size is told, as a full disk is.
+/// A limit of a file's size is reported, as a full disk is.
 #[test]
-fn a_file_that_grows_too_large_is_told() {
+fn a_file_that_grows_too_large_is_reported() {
     for output in ["--csv big.csv", "--trace big.json", "--gantt big.html"] {
         let home = Home::new();
         let run = home.process(&format!(

@@ -41,7 +41,7 @@ fn this_machine_is_measured_and_not_simulated() {
 }
 
 #[test]
-fn an_unknown_machine_is_told_with_the_known_ones() {
+fn an_unknown_machine_is_reported_with_the_known_ones() {
     pdawl("run stencil --machine k41")
         .assert()
         .code(1)
@@ -75,7 +75,7 @@ fn a_machine_cannot_have_any_name() {
 }
 
 #[test]
-fn a_machine_file_with_a_missing_field_is_told() {
+fn a_machine_file_with_a_missing_field_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let whole = pdawl("machine show k40").assert().success();
     let text = String::from_utf8(whole.get_output().stdout.clone()).unwrap();
@@ -89,7 +89,7 @@ fn a_machine_file_with_a_missing_field_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_machine_is_told_with_the_place() {
+fn a_file_that_is_no_machine_is_reported_with_the_place() {
     let folder = tempfile::tempdir().unwrap();
     let whole = include_str!("../../../datasets/machines/k40.toml");
     let many = whole.replace("cores = ", "cores = \"many\" # ");

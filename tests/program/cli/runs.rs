@@ -81,7 +81,7 @@ fn a_simulated_result_is_right_for_every_strategy() {
 }
 
 #[test]
-fn a_lost_device_is_told_and_the_result_is_right() {
+fn a_lost_device_is_reported_and_the_result_is_right() {
     let report = json(&format!("{SIMULATED} --fault gpu0:lost@2 --verify"));
     assert_eq!(report["lost"][0]["device"], "gpu0");
     assert_eq!(report["verification"]["right"], true);
@@ -100,7 +100,7 @@ fn a_run_that_loses_all_devices_fails_and_says_what_to_do() {
 }
 
 #[test]
-fn a_grid_that_exceeds_memory_is_told_with_the_figures() {
+fn a_grid_that_exceeds_memory_is_reported_with_the_figures() {
     pdawl("run stencil --size 8192 --host-memory 64MiB")
         .assert()
         .code(1)

@@ -27,7 +27,7 @@ fn some_runs(path: &Path) {
 }
 
 #[test]
-fn datasets_that_are_none_are_told_by_line() {
+fn datasets_that_are_none_are_reported_by_line() {
     let home = with_model();
     let path = home.path("runs.csv");
     some_runs(&path);

@@ -34,12 +34,12 @@ fn models_travel_as_files_and_hide_nothing() {
         .success()
         .stdout(contains("lab of k40 (simulated) kept in"));
     assert_eq!(Bundle::read(&home.model("lab")).unwrap().name, "lab");
-    let told = home.json("model import out.json --name lab --force");
+    let imported = home.json("model import out.json --name lab --force");
     assert_eq!(
-        (&told["schema"], &told["kind"], &told["name"]),
+        (&imported["schema"], &imported["kind"], &imported["name"]),
         (&"pdawl-saved/1".into(), &"model".into(), &"lab".into())
     );
-    let file = told["file"].as_str().unwrap();
+    let file = imported["file"].as_str().unwrap();
     assert_eq!(std::path::Path::new(file), home.model("lab"));
     home.pdawl("model check lab --machine k40")
         .assert()

@@ -74,7 +74,7 @@ fn training_keeps_a_model_and_says_that_it_is_simulated() {
 }
 
 #[test]
-fn what_cannot_be_trained_is_told_and_leaves_the_model_that_was_there() {
+fn what_cannot_be_trained_is_reported_and_leaves_the_model_that_was_there() {
     let home = with_model();
     let few = "train --machine k40 --kinds cpu --configurations 3 --repeats 1 --max-size 2000";
     home.pdawl(few).assert().code(1).stderr(

@@ -198,7 +198,7 @@ const WRONG: [(&str, &str, &str); 34] = [
 ];
 
 #[test]
-fn each_field_wrong_in_turn_is_told_with_file_and_field() {
+fn each_field_wrong_in_turn_is_reported_with_file_and_field() {
     for (right, wrong, part) in WRONG {
         assert!(SPEC.contains(right), "{right}");
         let text = SPEC.replacen(right, wrong, 1);
@@ -209,7 +209,7 @@ fn each_field_wrong_in_turn_is_told_with_file_and_field() {
 }
 
 #[test]
-fn what_is_no_specification_at_all_is_told() {
+fn what_is_no_specification_at_all_is_reported() {
     let folder = Folder::with(&[
         ("cut.json", &SPEC[..200]),
         ("empty.json", "  \n"),
@@ -230,7 +230,7 @@ fn what_is_no_specification_at_all_is_told() {
 }
 
 #[test]
-fn a_kernel_that_does_not_compile_is_told_with_the_compilers_words() {
+fn a_kernel_that_does_not_compile_is_reported_with_the_compilers_words() {
     let broken = SOURCE.replace("2 * part", "2 * partt");
     let folder = Folder::with(&[("spec.json", SPEC), ("scale.cl", &broken)]);
     let said = checked(&folder, "spec.json", &[]);
@@ -275,7 +275,7 @@ fn of_a_field_that_is_given_twice_the_last_counts() {
 }
 
 #[test]
-fn wrong_lists_of_kernels_are_told() {
+fn wrong_lists_of_kernels_are_reported() {
     let from = |kernel: u32, pos: u32| format!(r#", "from": {{"kernel": {kernel}, "pos": {pos}}}"#);
     let two = |first: &str, second: &str| format!("[{}, {}]", node(0, first), node(1, second));
     let cases = [
@@ -337,7 +337,7 @@ fn wrong_lists_of_kernels_are_told() {
 }
 
 #[test]
-fn wrong_lines_of_a_graph_are_told_with_their_numbers() {
+fn wrong_lines_of_a_graph_are_reported_with_their_numbers() {
     let cases = [
         (
             "0 add.json {\"n\":8}\n1 add.json {\"n\":8}\n---\n0 1->2 0\n---\n",
@@ -395,7 +395,7 @@ fn wrong_lines_of_a_graph_are_told_with_their_numbers() {
 }
 
 #[test]
-fn wrong_components_and_queues_are_told() {
+fn wrong_components_and_queues_are_reported() {
     let figure = |devices: [&str; 3], more: &str| {
         let kernel =
             |(id, dev): (usize, &str)| format!(r#"{{"id": {id}, "name": "add", "dev": "{dev}"}}"#);

@@ -29,7 +29,7 @@ fn refused(folder: &Folder, args: &[&str], status: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_source_that_is_cut_off_is_told_with_its_line() {
+fn a_source_that_is_cut_off_is_reported_with_its_line() {
     let whole = "__kernel void scale(__global const float *in, __global float *out,\n\
                  __local float *part, int n) { /* one\n line */ float x = in[get_global_id(0)];\n\
                  out[get_global_id(0)] = 2 * x;\n}\n";
@@ -64,7 +64,7 @@ fn a_source_that_is_cut_off_is_told_with_its_line() {
 }
 
 #[test]
-fn sizes_beyond_everything_are_told_with_their_field() {
+fn sizes_beyond_everything_are_reported_with_their_field() {
     let long = format!("\"[{}]\"", vec!["1"; 40_000].join("+"));
     let deep = format!("\"[{}1{}]\"", "(".repeat(9000), ")".repeat(9000));
     for (global, part) in [
@@ -155,7 +155,7 @@ fn what_a_graph_gives_is_blamed_on_the_graph() {
 }
 
 #[test]
-fn queues_for_no_device_or_no_number_are_told() {
+fn queues_for_no_device_or_no_number_are_reported() {
     for (queues, part) in [
         (r#"{"tpu": 1}"#, "cq.tpu: `tpu` is no device"),
         (r#"{"gpu": -1}"#, "cq.gpu: -1 queues; give a device 1 to 64"),

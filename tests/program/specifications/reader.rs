@@ -35,7 +35,7 @@ fn uses(text: &str) -> String {
 }
 
 #[test]
-fn buffers_are_told_apart_by_the_side_on_which_they_stand() {
+fn buffers_are_distinguished_by_the_side_on_which_they_stand() {
     for (body, expected) in [
         ("b[i] = a[i];", "r w"),
         ("b[i] += a[i];", "r rw"),

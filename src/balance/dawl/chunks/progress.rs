@@ -142,11 +142,11 @@ impl Progress {
         let (others, other_span) = (self.done - units, self.span.saturating_sub(span));
         let part = others as f64 / units.max(1) as f64;
         // The number of costs that the first chunk's rate attributes to the others.
-        let apart = self.chunks.saturating_sub(1) as f64 - part;
-        let cost = (seconds(other_span) - part * seconds(span)) / apart;
+        let between = self.chunks.saturating_sub(1) as f64 - part;
+        let cost = (seconds(other_span) - part * seconds(span)) / between;
         // A step in which others streamed for a part has two rates.
         let is_even = self.alone_units == 0 || self.alone_units == self.done;
-        (self.chunks > 2 && apart >= 1.0 && is_even).then_some(cost.max(0.0))
+        (self.chunks > 2 && between >= 1.0 && is_even).then_some(cost.max(0.0))
     }
 
     /// Least time to start a chunk.

@@ -29,7 +29,7 @@ pub enum Verdict {
 
 /// The verdict on a device, which is named with its driver.
 pub fn verdict(device: &str, answers: &[Answer], end: End) -> Verdict {
-    // The launch that was not ended, the last one that was told.
+    // The launch that was not ended, the last one that was reported.
     let mut running: Option<&Launch> = None;
     for answer in answers {
         let named = |region: &u64| {

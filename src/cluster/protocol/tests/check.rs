@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cluster::NodeId;
-use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::space::{SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::Task;
 
 use super::{RandomTask, SIDE};
@@ -15,7 +15,7 @@ pub type Contents = HashMap<(SpaceId, u64), u64>;
 pub type Versions = HashMap<(Option<u64>, (SpaceId, u64)), u64>;
 
 /// The elements of a part.
-pub fn elements(part: &Part) -> impl Iterator<Item = (SpaceId, u64)> + '_ {
+pub fn elements(part: &SpaceBlock) -> impl Iterator<Item = (SpaceId, u64)> + '_ {
     let rows = part.block.rows.clone();
     let elements = rows.flat_map(|row| part.block.columns.clone().map(move |c| row * SIDE + c));
     elements.map(|element| (part.space, element))
@@ -36,7 +36,7 @@ pub fn reference(
     for space in (0..count).map(SpaceId) {
         let whole = spaces.extent(space).whole();
         for (block, _) in spaces.directory(space).holders(&whole) {
-            let part = Part { space, block };
+            let part = SpaceBlock { space, block };
             contents.extend(elements(&part).map(|element| (element, 0)));
         }
     }
@@ -59,14 +59,14 @@ pub fn first_contents(
     spaces: &Spaces,
     count: u32,
     me: NodeId,
-    heir: impl Fn(NodeId) -> NodeId,
+    successor: impl Fn(NodeId) -> NodeId,
 ) -> Contents {
     let mut contents = Contents::new();
     for space in (0..count).map(SpaceId) {
         let whole = spaces.extent(space).whole();
         for (block, holder) in spaces.directory(space).holders(&whole) {
-            if heir(holder.node) == me {
-                let part = Part { space, block };
+            if successor(holder.node) == me {
+                let part = SpaceBlock { space, block };
                 contents.extend(elements(&part).map(|element| (element, 0)));
             }
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::check::{Versions, elements, first_contents, value};
-use super::world::{Happens, World};
+use super::world::{World, WorldEvent};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::{Action, Cause, DeviceIndex, Event, Message};
-use crate::cluster::space::Part;
+use crate::cluster::space::SpaceBlock;
 use crate::cluster::task::Task;
 use crate::cluster::task::chain::Source;
 use crate::time::Nanos;
@@ -37,7 +37,7 @@ impl World {
                     _ => {}
                 }
                 let event = Event::Message { from, message };
-                self.wire(index, to.index(), Happens::Event(event));
+                self.wire(index, to.index(), WorldEvent::Event(event));
             }
             Action::Serve {
                 to,
@@ -48,7 +48,7 @@ impl World {
                 match served.collect::<Option<Vec<Versions>>>() {
                     Some(served) => {
                         let contents = served.into_iter().flatten().collect();
-                        self.wire(index, to.index(), Happens::Data(request, contents));
+                        self.wire(index, to.index(), WorldEvent::Data(request, contents));
                     }
                     // Nobody waits for it, or the run does not end.
                     None => self.seen.unserved += 1,
@@ -84,11 +84,11 @@ impl World {
             }
             Action::SendCombined { to } => {
                 let results = std::mem::take(&mut node.combined);
-                self.wire(index, to.index(), Happens::Partial(task, results));
+                self.wire(index, to.index(), WorldEvent::Partial(task, results));
             }
             Action::WakeAt(at) => {
                 let at = at.max(self.now + 1);
-                self.at(at, index, Happens::Event(Event::Woken));
+                self.at(at, index, WorldEvent::Event(Event::Woken));
             }
             Action::Ended {
                 index: task,
@@ -100,11 +100,11 @@ impl World {
                     self.nodes[index].lost.insert(lost.index());
                 }
                 let me = NodeId(index as u32);
-                let heir = |node| self.nodes[index].machine.heir(node);
-                let own = first_contents(&self.first_spaces, self.count, me, heir);
+                let successor = |node| self.nodes[index].machine.successor(node);
+                let own = first_contents(&self.first_spaces, self.count, me, successor);
                 let mut spaces = self.first_spaces.clone();
                 for lost in (0..self.nodes.len() as u32).map(NodeId) {
-                    spaces.lost(lost, heir(lost));
+                    spaces.lost(lost, successor(lost));
                 }
                 let node = &mut self.nodes[index];
                 (node.own, node.spaces, node.next) = (own, spaces, 0);
@@ -114,15 +114,18 @@ impl World {
                 node.summaries.clear();
                 self.begin_soon(index);
             }
-            Action::Lost { node: lost, heir } => {
+            Action::Lost {
+                node: lost,
+                successor,
+            } => {
                 self.seen.losses += 1;
                 node.lost.insert(lost.index());
-                if node.spaces.lost(lost, heir) {
+                if node.spaces.lost(lost, successor) {
                     return Err("data are lost without a restart".into());
                 }
             }
             Action::Fail { why } => {
-                // The first node passes on what it was told.
+                // The first node passes on what it received.
                 if index == 0 {
                     self.stop_others(&why);
                 }
@@ -155,8 +158,8 @@ impl World {
             return Some(contents);
         }
         for (block, holder) in node.spaces.directory(space).holders(&source.part.block) {
-            let is_own = node.machine.heir(holder.node).index() == index;
-            for element in elements(&Part { space, block }) {
+            let is_own = node.machine.successor(holder.node).index() == index;
+            for element in elements(&SpaceBlock { space, block }) {
                 let has = match is_own {
                     true => node.own.get(&element).copied(),
                     false => fetched((None, element)),
@@ -178,11 +181,11 @@ impl World {
         let written = source.writer.map(|_| (source.part.block.clone(), None));
         let blocks = before.map(|(block, holder)| (block, Some(holder.node)));
         for (block, holder) in written.into_iter().chain(blocks) {
-            for element in elements(&Part { space, block }) {
+            for element in elements(&SpaceBlock { space, block }) {
                 let key = (source.writer, element);
                 let fetched = || node.fetched.values().find_map(|of| of.get(&key));
                 let has = match holder {
-                    Some(holder) if node.machine.heir(holder) == me => {
+                    Some(holder) if node.machine.successor(holder) == me => {
                         node.own.get(&element).or(Some(&0))
                     }
                     Some(_) => fetched(),
@@ -229,7 +232,7 @@ impl World {
         let took = (seconds * slow * 1e9) as Nanos + 1;
         let task = node.machine.task();
         let at = self.now + took;
-        self.at(at, index, Happens::Done(task, device, subtask, took));
+        self.at(at, index, WorldEvent::Done(task, device, subtask, took));
         Ok(())
     }
 
@@ -312,7 +315,7 @@ impl World {
         match node.next == self.tasks.len() {
             true => {
                 let attempt = node.machine.restarts();
-                self.wire(index, 0, Happens::Summary(attempt));
+                self.wire(index, 0, WorldEvent::Summary(attempt));
             }
             false => self.begin_soon(index),
         }
@@ -323,7 +326,7 @@ impl World {
         for to in 1..self.nodes.len() {
             let (from, why) = (NodeId::FIRST, why.to_owned());
             let message = Message::Stop { why };
-            self.wire(0, to, Happens::Event(Event::Message { from, message }));
+            self.wire(0, to, WorldEvent::Event(Event::Message { from, message }));
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::cluster::NodeId;
 use crate::cluster::info::{DeviceInfo, NodeInfo};
 use crate::cluster::protocol::{Event, Message, NodeMachine, Settings};
-use crate::cluster::space::{Block, Extent, Part, SpaceId, Spaces};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
 use crate::parallel;
@@ -28,8 +28,8 @@ pub(super) const SIDE: u64 = 6;
 /// A task that reads random blocks and writes the elements of one space, or reduces to
 /// one element.
 pub(super) struct RandomTask {
-    reads: Vec<Vec<Part>>,
-    writes: Vec<Vec<Part>>,
+    reads: Vec<Vec<SpaceBlock>>,
+    writes: Vec<Vec<SpaceBlock>>,
     costs: Vec<f64>,
     reduces: bool,
 }
@@ -43,11 +43,11 @@ impl Task for RandomTask {
         self.reads.len() as u64
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         self.reads[subtask as usize].clone()
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         self.writes[subtask as usize].clone()
     }
 
@@ -84,13 +84,13 @@ fn random_task(spaces: u32, random: &mut fastrand::Rng) -> RandomTask {
                 true => Block::new(0..1, 0..1),
                 false => Block::new(row..row + 1, columns),
             };
-            writes.push(vec![Part { space, block }]);
+            writes.push(vec![SpaceBlock { space, block }]);
         }
     }
     writes.truncate(random.usize(..=writes.len()));
     // Where subtasks read little, others may begin before all of a task have ended.
     let reads_little = random.bool();
-    let any = |random: &mut fastrand::Rng| Part {
+    let any = |random: &mut fastrand::Rng| SpaceBlock {
         space: SpaceId(random.u32(..spaces)),
         block: match reads_little {
             true => {
@@ -239,10 +239,10 @@ fn a_mistake_of_a_policy_begins_the_tasks_anew() {
     assert!((0..50).filter(|seed| run(100, *seed).is_err()).count() > 25);
 }
 
-/// Attempts have equal numbers at all nodes, also where a node is told of two losses at
+/// Attempts have equal numbers at all nodes, also where a node learns of two losses at
 /// once.
 #[test]
-fn each_restart_that_is_told_counts() {
+fn each_restart_that_is_reported_counts() {
     let info = random_node(&mut fastrand::Rng::with_seed(1));
     let settings = Settings::default();
     let mut machine = NodeMachine::new(NodeId(1), 4, "test".to_owned(), info, settings, None);
@@ -250,7 +250,7 @@ fn each_restart_that_is_told_counts() {
         assert_eq!(machine.restarts(), restarts);
         let message = Message::Lost {
             node,
-            heir: NodeId::FIRST,
+            successor: NodeId::FIRST,
             restart: true,
         };
         let from = NodeId::FIRST;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::RandomTask;
 use super::seen::Fault;
-use super::world::{Happens, PULSE, Stage, World};
+use super::world::{PULSE, Stage, World, WorldEvent};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Event;
 use crate::cluster::task::Task;
@@ -30,7 +30,7 @@ impl World {
             return;
         };
         match node.befalls.swap_remove(place).1 {
-            Fault::Kill => self.at(self.now, index, Happens::Kill),
+            Fault::Kill => self.at(self.now, index, WorldEvent::Kill),
             Fault::Stop(time) => {
                 node.stopped = self.now + time;
                 // Shorter ones are no reason to end.
@@ -121,47 +121,47 @@ impl World {
                     self.nodes[index].own_messages -= u32::from(from == index);
                     let place = bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
                     let sent = self.sent.get_mut(place as usize);
-                    if let Some(happens) = sent.and_then(Option::take) {
-                        self.happen(from, index, happens);
+                    if let Some(event) = sent.and_then(Option::take) {
+                        self.handle(from, index, event);
                     }
                 }
                 Arrived::Lost { rank, .. } => {
                     let node = NodeId(rank as u32);
-                    self.happen(index, index, Happens::Event(Event::NodeLost { node }));
+                    self.handle(index, index, WorldEvent::Event(Event::NodeLost { node }));
                 }
                 Arrived::Excluded { by } => {
                     let by = NodeId(by as u32);
-                    self.happen(index, index, Happens::Event(Event::Excluded { by }));
+                    self.handle(index, index, WorldEvent::Event(Event::Excluded { by }));
                 }
             }
         }
     }
 
     /// Something of `from` happens at a node.
-    pub fn happen(&mut self, from: usize, index: usize, happens: Happens) {
+    pub fn handle(&mut self, from: usize, index: usize, event: WorldEvent) {
         let now = self.now;
         let node = &mut self.nodes[index];
         let mut actions = Vec::new();
-        let event = match happens {
+        let event = match event {
             _ if node.stage != Stage::Runs => return,
-            Happens::Event(event) => {
+            WorldEvent::Event(event) => {
                 if let Event::DeviceLost { device, .. } = event {
                     node.failed.insert(device);
                 }
                 event
             }
-            Happens::Data(request, contents) => {
+            WorldEvent::Data(request, contents) => {
                 node.fetched.insert(request, contents);
                 Event::Fetched { request }
             }
-            Happens::Partial(task, results) => {
+            WorldEvent::Partial(task, results) => {
                 if node.machine.task() != task {
                     return;
                 }
                 node.combined.extend(results);
                 Event::Combined
             }
-            Happens::Done(task, device, subtask, took) => {
+            WorldEvent::Done(task, device, subtask, took) => {
                 if node.failed.contains(&device) {
                     return;
                 }
@@ -175,7 +175,7 @@ impl World {
                     took,
                 }
             }
-            Happens::Begin => {
+            WorldEvent::Begin => {
                 if !node.computes && node.next < self.tasks.len() {
                     let chain = chain(&self.tasks[node.next..]);
                     node.computes = true;
@@ -190,18 +190,18 @@ impl World {
                 }
                 return;
             }
-            Happens::Summary(attempt) => {
+            WorldEvent::Summary(attempt) => {
                 if attempt == node.machine.restarts() {
                     node.summaries.insert(from);
                 }
                 self.finish_if_all_have(index);
                 return;
             }
-            Happens::Finish => {
+            WorldEvent::Finish => {
                 self.settle(index);
                 return;
             }
-            Happens::Kill | Happens::Turn => return,
+            WorldEvent::Kill | WorldEvent::Turn => return,
         };
         let was_ready = node.machine.is_ready();
         node.machine.on(event, now, &node.spaces, &mut actions);
@@ -218,7 +218,7 @@ impl World {
     fn finish_if_all_have(&mut self, index: usize) {
         let first = &self.nodes[index];
         let has = |node: usize| first.lost.contains(&node) || first.summaries.contains(&node);
-        // What it has told itself may be that the tasks begin anew.
+        // What it has reported itself may be that the tasks begin anew.
         if first.stage != Stage::Runs
             || first.own_messages > 0
             || !first.summaries.contains(&0)
@@ -227,7 +227,7 @@ impl World {
             return;
         }
         for to in 1..self.nodes.len() {
-            self.wire(index, to, Happens::Finish);
+            self.wire(index, to, WorldEvent::Finish);
         }
         self.settle(index);
     }

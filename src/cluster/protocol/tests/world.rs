@@ -12,7 +12,7 @@ use super::seen::{Fault, Faults, Seen};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::{DeviceIndex, Event, NodeMachine, RequestId, Settings};
-use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::space::{SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::chain::Chain;
 use crate::cluster::task::{Task, TaskId};
 use crate::cluster::wire::heartbeat::Pulse;
@@ -22,7 +22,7 @@ use crate::spread::{Network, Spread};
 use crate::time::Nanos;
 
 /// What happens at a node.
-pub enum Happens {
+pub enum WorldEvent {
     Event(Event),
     /// Data of another node.
     Data(RequestId, Versions),
@@ -99,12 +99,12 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub links: Vec<Link<Local>>,
     /// What is sent: a message is the place of this.
-    pub sent: Vec<Option<Happens>>,
+    pub sent: Vec<Option<WorldEvent>>,
     pub first_spaces: Spaces,
     pub count: u32,
     pub tasks: Vec<Arc<RandomTask>>,
     pub reference: Vec<Contents>,
-    happens: BTreeMap<(Nanos, u64), (usize, Happens)>,
+    events: BTreeMap<(Nanos, u64), (usize, WorldEvent)>,
     number: u64,
     pub now: Nanos,
     pub random: fastrand::Rng,
@@ -191,7 +191,7 @@ impl World {
             count,
             tasks,
             reference,
-            happens: BTreeMap::new(),
+            events: BTreeMap::new(),
             number: 0,
             now: 1_000_000_000,
             random: fastrand::Rng::with_seed(random.u64(..)),
@@ -223,13 +223,17 @@ impl World {
         for node in 0..self.nodes.len() {
             if node > 0 && random.f64() < faults.nodes {
                 let at = self.random_moment();
-                self.at(at, node, Happens::Kill);
+                self.at(at, node, WorldEvent::Kill);
             }
             for device in 0..self.nodes[node].info.devices.len() as u32 {
                 if random.f64() < faults.devices {
                     let (device, why) = (DeviceIndex(device), "test".into());
                     let at = self.random_moment();
-                    self.at(at, node, Happens::Event(Event::DeviceLost { device, why }));
+                    self.at(
+                        at,
+                        node,
+                        WorldEvent::Event(Event::DeviceLost { device, why }),
+                    );
                 }
             }
         }
@@ -240,14 +244,14 @@ impl World {
         self.now + 3_000_000 + (self.random.f64().powi(2) * 20e6) as Nanos
     }
 
-    pub fn at(&mut self, at: Nanos, node: usize, happens: Happens) {
+    pub fn at(&mut self, at: Nanos, node: usize, event: WorldEvent) {
         self.number += 1;
-        self.happens.insert((at, self.number), (node, happens));
+        self.events.insert((at, self.number), (node, event));
     }
 
     pub fn begin_soon(&mut self, node: usize) {
         let at = self.now + self.random.u64(1..200_000);
-        self.at(at, node, Happens::Begin);
+        self.at(at, node, WorldEvent::Begin);
     }
 
     /// A node looks at its wire now and then, and rarely does something else for long.
@@ -257,17 +261,17 @@ impl World {
             _ => PULSE.period / 2,
         };
         let at = self.now + 1 + self.random.u64(..most);
-        self.at(at, node, Happens::Turn);
+        self.at(at, node, WorldEvent::Turn);
     }
 
     /// Sends something over the wire.
-    pub fn wire(&mut self, from: usize, to: usize, happens: Happens) {
+    pub fn wire(&mut self, from: usize, to: usize, event: WorldEvent) {
         if !self.nodes[from].is_there() {
             return;
         }
         self.nodes[from].own_messages += u32::from(from == to);
         let place = self.sent.len() as u64;
-        self.sent.push(Some(happens));
+        self.sent.push(Some(event));
         let sent = self.links[from].send(to, place.to_le_bytes().to_vec());
         if let Err(error) = sent {
             self.wrong.get_or_insert(error.to_string());
@@ -276,7 +280,7 @@ impl World {
 
     /// Runs to the end: an error says what is wrong.
     pub fn run(mut self) -> Result<Seen, String> {
-        while let Some(((now, number), (index, happens))) = self.happens.pop_first() {
+        while let Some(((now, number), (index, event))) = self.events.pop_first() {
             self.now = now;
             if self.number > MOST {
                 return Err("it does not end".into());
@@ -286,16 +290,16 @@ impl World {
             }
             self.befall(index);
             let node = &self.nodes[index];
-            if node.stopped > now && !matches!(happens, Happens::Kill) {
+            if node.stopped > now && !matches!(event, WorldEvent::Kill) {
                 // It keeps its place among what comes then.
                 let at = (node.stopped, number);
-                self.happens.insert(at, (index, happens));
+                self.events.insert(at, (index, event));
                 continue;
             }
-            match happens {
-                Happens::Turn => self.turn(index),
-                Happens::Kill => self.kill(index),
-                happens => self.happen(index, index, happens),
+            match event {
+                WorldEvent::Turn => self.turn(index),
+                WorldEvent::Kill => self.kill(index),
+                event => self.handle(index, index, event),
             }
             if let Some(why) = self.wrong {
                 return Err(why);
@@ -347,7 +351,7 @@ impl World {
                 for (block, holder) in node.spaces.directory(space).holders(&whole) {
                     let is_right = right.contains(&holder.node.index());
                     let holder = &self.nodes[holder.node.index()];
-                    for element in elements(&Part { space, block }) {
+                    for element in elements(&SpaceBlock { space, block }) {
                         let has = holder.own.get(&element).or(Some(&0));
                         if is_right && has != last.get(&element) {
                             return Err(format!("{element:?} is {has:?}"));

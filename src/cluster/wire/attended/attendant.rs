@@ -26,7 +26,7 @@ pub(super) struct Attendant<T> {
     orders: Receiver<Order<T>>,
     arrivals: Sender<Result<Arrived, WireError>>,
     waits: Arc<AtomicBool>,
-    /// The link has failed, and the user was told. Only orders are done from then on: the
+    /// The link has failed, and the user knows. Only orders are done from then on: the
     /// user's last words, and the end.
     failed: bool,
 }

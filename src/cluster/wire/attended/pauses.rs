@@ -1,4 +1,4 @@
-//! When the thread of a wire pauses, and for how long. It decides alone, and is told the time.
+//! When the thread of a wire pauses, and for how long. It decides alone, and receives the time.
 
 use std::time::{Duration, Instant};
 

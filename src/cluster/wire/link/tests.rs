@@ -44,7 +44,7 @@ fn drive(
             for arrived in wire.arrived.drain(..) {
                 match arrived {
                     Arrived::Lost { rank: lost, .. } => losses.push((second, rank, lost)),
-                    // Of a rank that is lost to another one, both are told.
+                    // Of a rank that is lost to another one, both learn of it.
                     Arrived::Excluded { by } => losses.push((second, rank, by)),
                     message => panic!("{message:?}"),
                 }
@@ -215,7 +215,7 @@ fn say(local: &mut Local, message: &Control) {
     local.send(to, Channel::Control, message.encode()).unwrap();
 }
 
-/// The other one has told its user that there is no result, whatever it had said before.
+/// The other one has informed its user that there is no result, whatever it had said before.
 #[test]
 fn rank_0_does_not_end_alone_when_another_one_has_taken_it_for_lost() {
     for done in [false, true] {

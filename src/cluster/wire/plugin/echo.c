@@ -21,7 +21,7 @@ typedef struct message {
 static pdawl_wire_host host;
 static message *first, **last = &first;
 static uint64_t waiting;
-static int lost, told;
+static int lost, reported;
 
 static int fail(const char *why)
 {
@@ -46,10 +46,10 @@ static int echo_poll(void *wire, pdawl_wire_arrival *arrival)
     message *sent = first;
     (void)wire;
 #ifdef FAIL
-    return told++ ? PDAWL_WIRE_FAILED : fail("the cable is cut");
+    return reported++ ? PDAWL_WIRE_FAILED : fail("the cable is cut");
 #endif
 #ifdef LOSE
-    if (!told++) {
+    if (!reported++) {
         host.explain(host.context, "gone for good");
         arrival->kind = PDAWL_WIRE_LOST;
         arrival->rank = 1;
@@ -107,7 +107,7 @@ int pdawl_wire_open(uint32_t version, const pdawl_wire_host *given, pdawl_wire_t
     if (version != PDAWL_WIRE_VERSION_OF_LIBRARY)
         return PDAWL_WIRE_OTHER_VERSION;
     host = *given;
-    (void)told;
+    (void)reported;
 #ifdef REFUSE
     return fail("nobody is there");
 #endif

@@ -105,7 +105,7 @@ fn buffers_are_given_back() {
 }
 
 #[test]
-fn a_lost_rank_is_told_with_the_reason() {
+fn a_lost_rank_is_reported_with_the_reason() {
     let compiled = compile(&["LOSE"]);
     let mut plugin = Plugin::open(&compiled.library).unwrap();
     let why = "gone for good".to_owned();
@@ -142,13 +142,13 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn a_missing_symbol_is_told() {
+fn a_missing_symbol_is_reported() {
     let error = error_of(&["pdawl_wire_open=something_else"]);
     assert!(matches!(error, WireError::NoWire { .. }), "{error}");
 }
 
 #[test]
-fn a_missing_function_is_told() {
+fn a_missing_function_is_reported() {
     let error = error_of(&["WITHOUT_LOSE"]);
     assert!(matches!(error, WireError::Misbehaved { .. }), "{error}");
 }

@@ -48,7 +48,7 @@ pub(super) unsafe fn factor<T: Number>(
         // SAFETY: as above.
         Greatest::of(unsafe { columns.row(0, rows.clone()) }, rows.start)
     });
-    for (column, told) in pivots.iter_mut().enumerate() {
+    for (column, pivot) in pivots.iter_mut().enumerate() {
         let place = next.map_or(column, |greatest| greatest.row);
         // SAFETY: the strip has these numbers, and no thread works on it now.
         let size = unsafe { columns.get(column, place) }.abs();
@@ -64,7 +64,7 @@ pub(super) unsafe fn factor<T: Number>(
                 Ok(unsafe { columns.get(column, column) })
             }
         };
-        *told = match diagonal {
+        *pivot = match diagonal {
             Ok(_) => (first + place) as u32,
             Err(why) => why,
         };

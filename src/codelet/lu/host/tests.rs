@@ -212,10 +212,10 @@ fn a_panel_on_threads_solves_its_system() {
 fn threads_find_the_first_of_equal_pivots() {
     const THREADS: usize = 3;
     let rows = 4000;
-    for (row, later, told) in [(0, 3999, 0), (2500, 3999, 2500), (1, 1400, 1), (7, 7, 7)] {
+    for (row, later, expected) in [(0, 3999, 0), (2500, 3999, 2500), (1, 1400, 1), (7, 7, 7)] {
         let mut a = vec![0.5; rows];
         (a[row], a[later]) = (-2.0, 2.0);
-        assert_eq!(pivots_on(THREADS, &mut a), [told], "{row} {later}");
+        assert_eq!(pivots_on(THREADS, &mut a), [expected], "{row} {later}");
         assert!(a[1..].iter().all(|number: &f64| number.abs() <= 1.0));
     }
     assert_eq!(pivots_on(THREADS, &mut vec![0.0; rows]), [NO_PIVOT]);
@@ -238,9 +238,9 @@ fn pivots_on(threads: usize, a: &mut [f64]) -> Vec<u32> {
 /// What a column far from the first has instead of a pivot; the columns before it have
 /// theirs.
 #[test]
-fn a_late_column_without_a_pivot_is_told() {
+fn a_late_column_without_a_pivot_is_reported() {
     let (rows, columns, bad) = (150, 101, 77);
-    for (value, told) in [
+    for (value, expected) in [
         (0.0, NO_PIVOT),
         (f64::NAN, NOT_FINITE),
         (f64::INFINITY, NOT_FINITE),
@@ -259,13 +259,13 @@ fn a_late_column_without_a_pivot_is_told() {
         let places = [&place(0, columns)[..], &[HostValue::U64(0)]].concat();
         run(panel::<f64>, &[&args[..], &places].concat(), 1);
         assert!(pivots[..bad].iter().all(|pivot| *pivot < rows as u32));
-        assert_eq!(pivots[bad], told, "{value}");
+        assert_eq!(pivots[bad], expected, "{value}");
     }
 }
 
 /// What a column has instead of a pivot.
 #[test]
-fn a_column_without_a_pivot_is_told() {
+fn a_column_without_a_pivot_is_reported() {
     let pivots_of = |a: [f32; 9]| {
         let (mut a, mut pivots) = (a, [0; 3]);
         let args = [memory(&mut a), memory(&mut pivots)];

@@ -61,14 +61,14 @@ impl<T> Unit<T> {
             return None;
         }
         let mut end = 0u16;
-        let mut apart = 0u16;
+        let mut unequal = 0u16;
         for row in 0..self.rows {
             // A unit's weight bounds it.
             end = end.wrapping_add(length as u16);
             // SAFETY: the caller's contract.
-            apart |= end ^ unsafe { self.end(row) };
+            unequal |= end ^ unsafe { self.end(row) };
         }
-        (apart == 0).then_some(length)
+        (unequal == 0).then_some(length)
     }
 
     /// Whether its rows are short and differ in length, by a few samples.

@@ -1,4 +1,4 @@
-//! The division of units among nodes: by what they have told of their devices, and then by
+//! The division of units among nodes: by what they have reported of their devices, and then by
 //! what they have measured.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::engine::cluster::error::ClusterError;
 use crate::engine::cluster::node::{Interruption, Node};
 use crate::workload::Divisible;
 
-/// The division by what nodes have told of their devices, those left out that do not work.
+/// The division by what nodes have reported of their devices, those left out that do not work.
 pub(in crate::engine::cluster) fn first_division<'n>(
     workload: &dyn Divisible,
     nodes: impl IntoIterator<Item = &'n NodeInfo>,

@@ -18,7 +18,7 @@ use super::subtasks::Subtasks;
 use crate::balance::bands::{Pace, is_compared};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Message;
-use crate::cluster::space::{Block, Part, SpaceId};
+use crate::cluster::space::{Block, SpaceBlock, SpaceId};
 use crate::engine::corun::When;
 use crate::engine::corun::session::Session;
 use crate::workload::cluster::Bands;
@@ -195,7 +195,7 @@ impl Node<'_> {
         {
             let holder = NodeId(node as u32);
             let rows = (bands.rows)(units);
-            let part = Part {
+            let part = SpaceBlock {
                 space: result,
                 block: Block::new(rows, 0..columns),
             };
@@ -216,7 +216,7 @@ impl Node<'_> {
             }
             // The first node with units has the figure, too, which all of them know.
             if std::mem::take(&mut speaker) {
-                let part = Part {
+                let part = SpaceBlock {
                     space: figure,
                     block: Block::new(0..1, 0..1),
                 };

@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn the_median_counts_and_the_range_is_told() {
+    fn the_median_counts_and_the_range_is_reported() {
         let pairs = [pair(1e9, 1e9), pair(4e9, 4e9), pair(2e9, 2e9)];
         let (spec, source) = network(3, &pairs, 6e9);
         assert_eq!(spec.bandwidth, 2e9);
-        let told = &source["network.bandwidth"];
+        let text = &source["network.bandwidth"];
         assert!(
-            told.contains("3 pairs") && told.contains("1.00 GB/s to 4.00 GB/s"),
-            "{told}"
+            text.contains("3 pairs") && text.contains("1.00 GB/s to 4.00 GB/s"),
+            "{text}"
         );
     }
 }

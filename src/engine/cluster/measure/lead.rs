@@ -71,7 +71,7 @@ fn introduced(peer: &mut Peer) -> Result<Vec<Introduced>, ClusterError> {
                 fingerprint,
                 file,
             },
-        ) = peer.told()?
+        ) = peer.receive()?
         {
             ranks[from] = Some(Introduced {
                 host,
@@ -92,7 +92,7 @@ fn machines(peer: &mut Peer, kinds: Vec<Kind>) -> Result<Vec<FoundMachine>, Clus
         peer.tell(*rank, &Talk::MeasureMachine)?;
     }
     while measured.len() < without.len() {
-        match peer.told()? {
+        match peer.receive()? {
             (from, Talk::Machine { file }) => measured.push((from, *file)),
             (from, Talk::NoMachine { why }) => {
                 let why = format!("the machine of node {from} cannot be measured: {why}");

@@ -2,7 +2,7 @@
 
 use crate::machine::MachineFile;
 
-/// What a rank told of itself.
+/// What a rank reported of itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Introduced {
     pub host: String,

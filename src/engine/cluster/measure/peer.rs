@@ -86,7 +86,7 @@ impl<'w, 'm> Peer<'w, 'm> {
     /// Does what rank 0 orders until it says that all is measured.
     pub fn follow(&mut self) -> Result<(), ClusterError> {
         loop {
-            match self.told() {
+            match self.receive() {
                 Ok((_, Talk::End { .. })) => return Ok(()),
                 Ok(_) => {}
                 Err(ClusterError::Stopped(why)) => return Err(ClusterError::Stopped(why)),
@@ -127,7 +127,7 @@ impl<'w, 'm> Peer<'w, 'm> {
                     round_trip,
                     latency,
                 },
-            ) = self.told()?
+            ) = self.receive()?
             {
                 return Ok((round_trip, latency));
             }
@@ -137,14 +137,14 @@ impl<'w, 'm> Peer<'w, 'm> {
     /// How long something took that was ordered.
     pub fn took(&mut self) -> Result<Nanos, ClusterError> {
         loop {
-            if let (_, Talk::Took { ns }) = self.told()? {
+            if let (_, Talk::Took { ns }) = self.receive()? {
                 return Ok(ns);
             }
         }
     }
 
     /// The next message that is more than an order or an answer, which it deals with itself.
-    pub fn told(&mut self) -> Result<(usize, Talk), ClusterError> {
+    pub fn receive(&mut self) -> Result<(usize, Talk), ClusterError> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(ClusterError::Interrupted);

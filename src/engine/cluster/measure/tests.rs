@@ -113,7 +113,7 @@ fn a_machine_that_cannot_be_measured_ends_it_on_all_ranks() {
 }
 
 #[test]
-fn a_single_rank_is_told_to_start_more() {
+fn a_single_rank_asks_for_more() {
     let error = run(&["a"], "").remove(0).unwrap_err().to_string();
     assert!(error.contains("mpirun"), "{error}");
 }

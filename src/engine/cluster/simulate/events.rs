@@ -9,7 +9,7 @@ use crate::runtime::sim::schedule::Demand;
 use crate::time::Nanos;
 
 /// What happens at a node.
-pub enum Happens {
+pub enum SimulatedEvent {
     Event(Event),
     /// Its driver has enqueued the commands of a subtask, whose kernel needs this.
     Enqueued(Box<(Begun, Demand)>),
@@ -25,7 +25,7 @@ pub struct Planned {
     pub at: Nanos,
     number: u64,
     pub node: usize,
-    pub happens: Happens,
+    pub event: SimulatedEvent,
 }
 
 impl PartialEq for Planned {
@@ -58,14 +58,14 @@ pub struct Events {
 impl Events {
     /// Plans something. What is planned for the same moment happens in the order of the
     /// calls.
-    pub fn plan(&mut self, at: Nanos, node: usize, happens: Happens) {
+    pub fn plan(&mut self, at: Nanos, node: usize, event: SimulatedEvent) {
         self.number += 1;
         let number = self.number;
         self.heap.push(Reverse(Planned {
             at,
             number,
             node,
-            happens,
+            event,
         }));
     }
 
@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn things_happen_by_time_then_by_plan() {
         let mut events = Events::default();
-        events.plan(50, 1, Happens::Begin);
-        events.plan(50, 2, Happens::Begin);
-        events.plan(70, 3, Happens::Lost);
-        events.plan(40, 4, Happens::Begin);
+        events.plan(50, 1, SimulatedEvent::Begin);
+        events.plan(50, 2, SimulatedEvent::Begin);
+        events.plan(70, 3, SimulatedEvent::Lost);
+        events.plan(40, 4, SimulatedEvent::Begin);
         assert_eq!(events.next_at(), Some(40));
         let seen: Vec<_> = std::iter::from_fn(|| events.next())
             .map(|next| (next.at, next.node))

@@ -4,7 +4,7 @@ use super::Report;
 use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 
 impl Report {
-    /// What the nodes of a real run would have told. `names` are those of the nodes'
+    /// What the nodes of a real run would have reported. `names` are those of the nodes'
     /// machines, by rank. The figures of a lost node are left out, as nobody tells them.
     pub fn outcome(&self, names: &[String], tasks: u64) -> ClusterOutcome {
         let nodes = self.nodes.iter().zip(names);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::space::{Part, SpaceId, Spaces};
+use crate::cluster::space::{SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::chain::{Chain, Chaining};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
@@ -75,7 +75,7 @@ fn launches(task: &dyn Computed, subtask: u64, launch: &SubtaskLaunch, spaces: &
     let Some(kernel) = launch.codelet.opencl.as_ref().filter(|of| of.is_series()) else {
         return 1;
     };
-    let shape = |part: &Part| (part.block.width(), spaces.extent(part.space).element);
+    let shape = |part: &SpaceBlock| (part.block.width(), spaces.extent(part.space).element);
     let reads = task.read_arguments(subtask);
     let reads = reads.iter().filter_map(|read| read.parts.first());
     let blocks: Vec<_> = (reads.chain(&task.writes(subtask)).map(shape)).collect();

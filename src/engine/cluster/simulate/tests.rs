@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::*;
-use crate::cluster::space::{Block, Extent, Part, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::codelet::Cost;
 use crate::engine::cluster::DEPTH;
 use crate::machine::MachineFile;
@@ -27,15 +27,15 @@ impl Task for Equal {
         self.count
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let (space, block) = (self.space, Block::new(0..1, subtask..subtask + 1));
-        vec![Part { space, block }]
+        vec![SpaceBlock { space, block }]
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let element = if self.reduces { 0 } else { subtask };
         let (space, block) = (self.space, Block::new(1..2, element..element + 1));
-        vec![Part { space, block }]
+        vec![SpaceBlock { space, block }]
     }
 
     fn cost(&self, _: u64) -> Cost {
@@ -319,7 +319,7 @@ fn a_lost_node_is_replaced() {
     assert!(error.to_string().contains("node 0 was lost"), "{error}");
 }
 
-/// A node with a device apart from the host's memory: a subtask's data travel over the link,
+/// A node with a device separate from the host's memory: a subtask's data travel over the link,
 /// while others compute, and both ways share it.
 #[test]
 fn copies_share_the_link_and_overlap_kernels() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::busiest::busiest;
 use super::device::{Begun, Command};
-use super::events::{Events, Happens};
+use super::events::{Events, SimulatedEvent};
 use super::node::Node;
 use super::tasks::{SimulatedChain, Tasks};
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
@@ -15,7 +15,7 @@ use crate::cluster::protocol::{
     Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
 use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
-use crate::cluster::space::{Part, Spaces};
+use crate::cluster::space::{SpaceBlock, Spaces};
 use crate::cluster::task::{Task, TaskId};
 use crate::engine::cluster::ClusterError;
 use crate::engine::graph::able;
@@ -31,11 +31,11 @@ enum Doing {
     /// A command of a node's device.
     Command(usize, Command),
     /// A transfer to a node.
-    Transfer(usize, Brings),
+    Transfer(usize, TransferContent),
 }
 
 /// What a transfer brings.
-enum Brings {
+enum TransferContent {
     Data(RequestId),
     Partial(TaskId),
 }
@@ -121,16 +121,20 @@ impl<'a> World<'a> {
             world.act(node, actions);
         }
         for slow in &options.slowdowns {
-            world.at(slow.at, slow.node.index(), Happens::Slowed(slow.fraction));
+            world.at(
+                slow.at,
+                slow.node.index(),
+                SimulatedEvent::Slowed(slow.fraction),
+            );
         }
         for loss in &options.losses {
-            world.at(loss.at, loss.node.index(), Happens::Lost);
+            world.at(loss.at, loss.node.index(), SimulatedEvent::Lost);
         }
         world
     }
 
-    fn at(&mut self, at: Nanos, node: usize, happens: Happens) {
-        self.events.plan(at, node, happens);
+    fn at(&mut self, at: Nanos, node: usize, event: SimulatedEvent) {
+        self.events.plan(at, node, event);
     }
 
     pub fn run(mut self) -> Result<Report, SimulateError> {
@@ -167,7 +171,7 @@ impl<'a> World<'a> {
         // Time passes for the schedule, too.
         self.schedule.advance(self.now);
         if self.nodes[next.node].alive {
-            self.happen(next.node, next.happens);
+            self.handle(next.node, next.event);
         }
         true
     }
@@ -223,11 +227,11 @@ impl<'a> World<'a> {
         self.act(node, actions);
     }
 
-    fn happen(&mut self, index: usize, happens: Happens) {
+    fn handle(&mut self, index: usize, event: SimulatedEvent) {
         let now = self.now;
-        let event = match happens {
-            Happens::Event(event) => event,
-            Happens::Done(begun) => {
+        let event = match event {
+            SimulatedEvent::Event(event) => event,
+            SimulatedEvent::Done(begun) => {
                 let Begun {
                     device,
                     task,
@@ -243,21 +247,21 @@ impl<'a> World<'a> {
                     took,
                 }
             }
-            Happens::Enqueued(subtask) => {
+            SimulatedEvent::Enqueued(subtask) => {
                 let (begun, kernel) = *subtask;
                 return self.enqueued(index, begun, kernel);
             }
-            Happens::Begin => return self.begin(index),
-            Happens::Slowed(fraction) => {
+            SimulatedEvent::Begin => return self.begin(index),
+            SimulatedEvent::Slowed(fraction) => {
                 for device in &mut self.nodes[index].devices {
                     device.model.slow(1.0 / fraction, self.schedule.fluid());
                 }
                 return;
             }
-            Happens::Lost => {
+            SimulatedEvent::Lost => {
                 self.nodes[index].alive = false;
                 let node = NodeId(index as u32);
-                let event = Happens::Event(Event::NodeLost { node });
+                let event = SimulatedEvent::Event(Event::NodeLost { node });
                 // The survivors notice the loss of node 0.
                 let to = usize::from(index == 0);
                 if to < self.nodes.len() {
@@ -273,7 +277,7 @@ impl<'a> World<'a> {
         let node = &mut self.nodes[index];
         if !node.ready && node.machine.is_ready() {
             node.ready = true;
-            self.at(now + PREPARES, index, Happens::Begin);
+            self.at(now + PREPARES, index, SimulatedEvent::Begin);
         }
     }
 
@@ -326,7 +330,7 @@ impl<'a> World<'a> {
             } => {
                 let parts = sources.iter().map(|source| &source.part);
                 let bytes = parts.map(|part| self.spaces.bytes(part)).sum();
-                self.transfer(index, to.index(), bytes, Brings::Data(request));
+                self.transfer(index, to.index(), bytes, TransferContent::Data(request));
             }
             Action::Start { device, subtask } => self.start(index, device, subtask),
             Action::SendCombined { to } => {
@@ -334,20 +338,20 @@ impl<'a> World<'a> {
                 let written = node.chain.as_ref().map(|of| of.chain.writes(0));
                 let bytes = self.bytes(&written.unwrap_or_default());
                 let task = node.machine.task();
-                self.transfer(index, to.index(), bytes, Brings::Partial(task));
+                self.transfer(index, to.index(), bytes, TransferContent::Partial(task));
             }
             Action::WakeAt(at) => {
                 let at = at.max(self.now + 1);
-                self.at(at, index, Happens::Event(Event::Woken));
+                self.at(at, index, SimulatedEvent::Event(Event::Woken));
             }
             Action::Ended {
                 index: task,
                 results,
             } => self.task_ended(index, task, &results),
             Action::Restart { cause } => self.restart(index, &cause),
-            Action::Lost { node, heir } => {
+            Action::Lost { node, successor } => {
                 if self.lost.insert(node) {
-                    self.spaces.lost(node, heir);
+                    self.spaces.lost(node, successor);
                 }
             }
             Action::Fail { why } => self.failed = Some(why),
@@ -365,7 +369,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn bytes(&self, parts: &[Part]) -> u64 {
+    fn bytes(&self, parts: &[SpaceBlock]) -> u64 {
         parts.iter().map(|part| self.spaces.bytes(part)).sum()
     }
 
@@ -375,7 +379,7 @@ impl<'a> World<'a> {
             message,
         };
         if from == to {
-            return self.at(self.now, to, Happens::Event(event));
+            return self.at(self.now, to, SimulatedEvent::Event(event));
         }
         self.messages += 1;
         let overhead = self.spec.message_ns;
@@ -387,10 +391,10 @@ impl<'a> World<'a> {
         receiver.receives = receiver.receives.max(arrives) + overhead;
         receiver.handling[1] += overhead;
         let at = receiver.receives;
-        self.at(at, to, Happens::Event(event));
+        self.at(at, to, SimulatedEvent::Event(event));
     }
 
-    fn transfer(&mut self, from: usize, to: usize, bytes: u64, brings: Brings) {
+    fn transfer(&mut self, from: usize, to: usize, bytes: u64, content: TransferContent) {
         if !self.nodes[to].alive {
             return;
         }
@@ -412,26 +416,28 @@ impl<'a> World<'a> {
             uses: links.map(|link| Use::of(link, bytes)).collect(),
         };
         let job = self.schedule.submit(device, demand, &[], false);
-        self.doing.insert(job, Doing::Transfer(to, brings));
+        self.doing.insert(job, Doing::Transfer(to, content));
     }
 
     /// A job has ended.
     fn ended(&mut self, ended: &Ended) {
         match self.doing.remove(&ended.job) {
-            Some(Doing::Transfer(to, brings)) => self.transferred(to, &brings),
+            Some(Doing::Transfer(to, content)) => self.transferred(to, &content),
             Some(Doing::Command(node, command)) => self.commanded(node, command, ended),
             None => {}
         }
     }
 
-    fn transferred(&mut self, to: usize, brings: &Brings) {
-        let event = match *brings {
-            Brings::Data(request) => Event::Fetched { request },
-            Brings::Partial(task) if self.nodes[to].machine.task() == task => Event::Combined,
-            Brings::Partial(_) => return,
+    fn transferred(&mut self, to: usize, content: &TransferContent) {
+        let event = match *content {
+            TransferContent::Data(request) => Event::Fetched { request },
+            TransferContent::Partial(task) if self.nodes[to].machine.task() == task => {
+                Event::Combined
+            }
+            TransferContent::Partial(_) => return,
         };
         let at = self.now + self.spec.latency_ns + self.spec.message_ns;
-        self.at(at, to, Happens::Event(event));
+        self.at(at, to, SimulatedEvent::Event(event));
     }
 
     /// A command of a node's device has ended.
@@ -456,7 +462,7 @@ impl<'a> World<'a> {
             });
         }
         if is_last {
-            self.at(at, index, Happens::Done(of));
+            self.at(at, index, SimulatedEvent::Done(of));
         }
     }
 
@@ -505,8 +511,8 @@ impl<'a> World<'a> {
         node.enqueues = node.enqueues.max(now) + takes;
         node.handling[2] += takes;
         let at = node.enqueues;
-        let happens = Happens::Enqueued(Box::new((begun, demand)));
-        self.at(at, index, happens);
+        let event = SimulatedEvent::Enqueued(Box::new((begun, demand)));
+        self.at(at, index, event);
     }
 
     /// The factor by which a subtask's commands take longer than described.
@@ -546,7 +552,7 @@ impl<'a> World<'a> {
             self.note_task(following);
         }
         if following.is_none() && next < self.tasks.count() {
-            self.at(self.now + PREPARES, index, Happens::Begin);
+            self.at(self.now + PREPARES, index, SimulatedEvent::Begin);
         }
     }
 
@@ -562,9 +568,9 @@ impl<'a> World<'a> {
             self.restarts = restarts;
             self.spaces = self.first_spaces.clone();
             for node in (0..self.nodes.len() as u32).map(NodeId) {
-                let heir = self.nodes[index].machine.heir(node);
-                if heir != node {
-                    self.spaces.lost(node, heir);
+                let successor = self.nodes[index].machine.successor(node);
+                if successor != node {
+                    self.spaces.lost(node, successor);
                 }
             }
         }
@@ -575,6 +581,6 @@ impl<'a> World<'a> {
         if index == 0 {
             self.timeline.clear();
         }
-        self.at(self.now + PREPARES, index, Happens::Begin);
+        self.at(self.now + PREPARES, index, SimulatedEvent::Begin);
     }
 }

@@ -27,7 +27,7 @@ impl Node {
         }
     }
 
-    fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[Part]) -> Option<Vec<u8>> {
+    fn bytes(&self, runtime: &mut Sim, spaces: &Spaces, parts: &[SpaceBlock]) -> Option<Vec<u8>> {
         let length: u64 = parts.iter().map(|part| spaces.bytes(part)).sum();
         let mut bytes = vec![0; length as usize];
         let sources: Vec<Source> = parts.iter().cloned().map(Source::before).collect();
@@ -59,7 +59,7 @@ fn a_part_has_the_newest_numbers() {
         let space = spaces.add(extent, [(extent.whole(), ids[0])]);
         let mut nodes = ids.map(|id| Node::new(&mut sim, id));
         let whole = extent.whole();
-        let part = |block: &Block| Part {
+        let part = |block: &Block| SpaceBlock {
             space,
             block: block.clone(),
         };
@@ -101,7 +101,7 @@ fn a_part_has_the_newest_numbers() {
             let other = 1 - to;
             let holders = spaces.directory(space).holders(&block);
             let foreign = holders.filter(|(_, holder)| holder.node == ids[other]);
-            let foreign: Vec<Part> = foreign.map(|(block, _)| part(&block)).collect();
+            let foreign: Vec<SpaceBlock> = foreign.map(|(block, _)| part(&block)).collect();
             let sources: Vec<Source> = foreign.iter().cloned().map(Source::before).collect();
             let message = nodes[other].bytes(&mut sim, &spaces, &foreign);
             let message = message.expect("the other node has them");

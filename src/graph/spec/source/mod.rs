@@ -8,7 +8,7 @@
 //!   `function` finds functions and their parameters, `usage` what a body does with
 //!   its pointers, `facts` what it requires of the device.
 //!
-//! `division` tells whether a kernel's groups may run apart, and what their stores depend
+//! `division` tells whether a kernel's groups may run separately, and what their stores depend
 //! on. `macros` replaces macros, and `typedefs` names of types. `include` puts files in place
 //! of directives.
 //!
@@ -86,10 +86,10 @@ impl Source {
             .map_err(|unclosed| *unclosed)
     }
 
-    /// What the text tells of running the groups of a kernel apart.
+    /// What the text tells of running the groups of a kernel separately.
     ///
     /// # Errors
-    /// Why they must not run apart.
+    /// Why they must not run separately.
     pub fn divisible(&self, kernel: &str) -> Result<Divisible, Indivisible> {
         division::divisible(&self.seen, self.functions.as_deref().ok(), kernel)
     }

@@ -49,7 +49,7 @@ mod tests {
     use crate::runtime::Implementation;
 
     #[test]
-    fn a_reason_is_told_once() {
+    fn a_reason_is_reported_once() {
         let of = |codelet: &str, library: Option<&str>, refusal: Option<&str>| Comparison {
             device: "cuda0".to_owned(),
             codelet: codelet.to_owned(),

@@ -228,7 +228,7 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
             b,
             c,
             batch,
-            apart,
+            distance,
         } => {
             let factors = precision.factors();
             let [at_a, at_b] = [a, b].map(|operand| place.of(&operand, factors));
@@ -237,7 +237,7 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
             let [alpha, beta] = [alpha, beta].map(|factor| Scalar::new(precision.sums(), factor));
             let [rows, columns, depth, count] = [rows, columns, depth, batch].map(number);
             // Numbers of a memory are less than 2^63.
-            let [a_apart, b_apart, c_apart] = apart.map(|numbers| numbers as i64);
+            let [a_distance, b_distance, c_distance] = distance.map(|numbers| numbers as i64);
             let (one, many) = (blas.functions.gemm, blas.functions.gemm_batch);
             let (factors, result) = (data_type(factors), data_type(result));
             let sums = compute_type(precision);
@@ -286,16 +286,16 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
                                 pointer(at_b),
                                 factors,
                                 of_b,
-                                b_apart,
+                                b_distance,
                                 pointer(at_a),
                                 factors,
                                 of_a,
-                                a_apart,
+                                a_distance,
                                 beta.input(),
                                 pointer(at_c),
                                 result,
                                 of_c,
-                                c_apart,
+                                c_distance,
                                 count,
                                 sums,
                                 CHOSEN_BY_LIBRARY,

@@ -16,7 +16,7 @@ const TURNS: [(Implementation, bool); 4] = [
     (Implementation::Library, true),
 ];
 
-/// The greatest size that is told from others.
+/// The greatest size that is distinguished from others.
 const MOST: u64 = 1 << 62;
 
 /// Launches of about the same sizes.
@@ -163,7 +163,7 @@ impl Choices {
     }
 
     /// What is known, by device, codelet and sizes. `devices` are the devices' names.
-    pub(in crate::runtime::cuda) fn told(&self, devices: &[&str]) -> Vec<Comparison> {
+    pub(in crate::runtime::cuda) fn comparisons(&self, devices: &[&str]) -> Vec<Comparison> {
         let comparisons = self.by_key.iter().map(|(key, choice)| Comparison {
             device: devices
                 .get(key.device)
@@ -292,13 +292,13 @@ mod tests {
             }
             let turn = choices.turn(&key, "cuda0", 10.0, || unreachable!());
             assert_eq!(turn, Turn::settled(faster));
-            let told = choices.told(&["cuda0"]);
+            let comparisons = choices.comparisons(&["cuda0"]);
             assert_eq!(
-                (told[0].serves, &told[0].sizes),
+                (comparisons[0].serves, &comparisons[0].sizes),
                 (Some(faster), &vec![8, 8])
             );
             assert_eq!(
-                (told[0].own_seconds, told[0].library_seconds),
+                (comparisons[0].own_seconds, comparisons[0].library_seconds),
                 (Some(seconds[0]), Some(seconds[1]))
             );
         }
@@ -334,9 +334,9 @@ mod tests {
         for (one, seconds, work) in [(Own, 1.0, 10.0), (Library, 1.5, 20.0)] {
             choices.measured(&key, one, Some(seconds), work);
         }
-        let told = choices.told(&["cuda0"]).remove(0);
+        let comparisons = choices.comparisons(&["cuda0"]).remove(0);
         assert_eq!(
-            (told.serves, told.library_seconds),
+            (comparisons.serves, comparisons.library_seconds),
             (Some(Library), Some(0.75))
         );
     }
@@ -345,9 +345,9 @@ mod tests {
     fn what_is_known_is_not_tried_again() {
         let mut before = Choices::default();
         tried(&mut before, &key(&[4]), [2.0, 1.0]);
-        let told = before.told(&["cuda0"]);
+        let comparisons = before.comparisons(&["cuda0"]);
         let mut choices = Choices::default();
-        choices.know(&told);
+        choices.know(&comparisons);
         let known = choices.turn(&key(&[3]), "cuda0", 1.0, blas);
         assert_eq!(known, Turn::settled(Library), "sizes are about the same");
         // Another device, size or version of the library is another matter.
@@ -373,10 +373,12 @@ mod tests {
         for key in [key(&[1024, 8]), Key::new(1, &"codelet".into(), &[2048, 64])] {
             assert!(!choices.turn(&key, "cuda0", 1.0, blas).is_settled);
         }
-        // What was not measured is not told as such.
-        let told = choices.told(&["cuda0"]);
-        let is_near = |told: &&Comparison| told.device == "cuda0" && told.sizes == [2048, 64];
-        let near = told.iter().find(is_near).expect("a kind");
+        // What was not measured is not reported as such.
+        let comparisons = choices.comparisons(&["cuda0"]);
+        let is_near = |comparisons: &&Comparison| {
+            comparisons.device == "cuda0" && comparisons.sizes == [2048, 64]
+        };
+        let near = comparisons.iter().find(is_near).expect("a kind");
         assert_eq!((near.serves, near.faster()), (Some(Library), None));
     }
 
@@ -390,13 +392,13 @@ mod tests {
         choices.turn(&key(&[2]), "cuda0", 1.0, blas);
         choices.refuse(&key(&[2]), "it failed".to_owned());
         assert_eq!(choices.turn(&key(&[2]), "cuda0", 1.0, blas), Turn::OWN);
-        let told = choices.told(&["cuda0"]);
-        let told: Vec<_> = told
+        let comparisons = choices.comparisons(&["cuda0"]);
+        let comparisons: Vec<_> = comparisons
             .iter()
             .map(|c| (c.library.as_deref(), c.refusal.as_deref()))
             .collect();
         assert_eq!(
-            told,
+            comparisons,
             [
                 (None, Some("it is not found")),
                 (Some("cublas-1"), Some("it failed"))

@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn any_code_is_a_number() {
         assert_eq!(check("cublasCreate", 0), Ok(()));
-        let told = |call, code| check(call, code).unwrap_err();
-        assert!(told("cublasCreate", 1).starts_with("cublasCreate answered 1: it is not init"));
-        assert_eq!(told("cufftExecC2C", -77), "cufftExecC2C answered -77");
+        let message = |call, code| check(call, code).unwrap_err();
+        assert!(message("cublasCreate", 1).starts_with("cublasCreate answered 1: it is not init"));
+        assert_eq!(message("cufftExecC2C", -77), "cufftExecC2C answered -77");
     }
 }

@@ -131,7 +131,7 @@ impl Shape {
         Self {
             length,
             lines,
-            strides: [x.stride, x.apart, y.stride, y.apart],
+            strides: [x.stride, x.distance, y.stride, y.distance],
         }
     }
 }
@@ -205,7 +205,7 @@ impl Plans {
         let mut length = number(shape.length);
         // The extent of a line's dimension, which a transform of one dimension does not read.
         let mut extents = [length; 2];
-        let [x_stride, x_apart, y_stride, y_apart] = shape.strides.map(number);
+        let [x_stride, x_distance, y_stride, y_distance] = shape.strides.map(number);
         let mut room = 0;
         let [of_x, of_y] = &mut extents;
         // SAFETY: the plan is alive; there is a length for its one dimension, and the library
@@ -217,10 +217,10 @@ impl Plans {
                 &mut length,
                 of_x,
                 x_stride,
-                x_apart,
+                x_distance,
                 of_y,
                 y_stride,
-                y_apart,
+                y_distance,
                 COMPLEX_SINGLES,
                 number(shape.lines),
                 &mut room,

@@ -6,7 +6,7 @@ use super::calls::{Place, prepare};
 use crate::codelet::LibraryKernel;
 use crate::codelet::library::{LibraryLaunch, LibraryStep};
 use crate::runtime::cuda::launch::{
-    Argument, LaunchEnv, Part, Prepared, QueueMemory, lend, step, value,
+    Argument, LaunchEnv, LaunchPart, Prepared, QueueMemory, lend, step, value,
 };
 use crate::runtime::cuda::memory::KeepAlive;
 use crate::runtime::{Launch, RuntimeError};
@@ -78,7 +78,7 @@ pub(in crate::runtime::cuda) fn prepare_library(
                     Err(why) => return Ok(Err(why)),
                 };
                 prepared.room = prepared.room.max(call.room);
-                prepared.parts.push(Part::Call(call));
+                prepared.parts.push(LaunchPart::Call(call));
                 is_harmless = false;
             }
         }

@@ -8,7 +8,7 @@
 //! * [`choice`] says which implementation serves: ours or the library's.
 //!
 //! Nothing here waits for the device. A library that is absent, lacks a function or refuses a
-//! call is told in the run's report, and our kernels serve.
+//! call is reported in the run's report, and our kernels serve.
 
 mod calls;
 pub(super) mod choice;

@@ -88,9 +88,9 @@ impl Nvrtc {
             return Err(format!("{} does not compile for this old GPU", self.name()));
         };
         let made = source::rewrite(source.text()).and_then(|rewritten| {
-            let apart = rewritten.keeps_operations_apart;
+            let separate = rewritten.keeps_operations_separate;
             let given = format!("{} -DPDAWL_NV_CAPABILITY={capability}", source.options());
-            let options = options::options(&given, capability, apart)?;
+            let options = options::options(&given, capability, separate)?;
             let text = with_header(&rewritten, &options.macros, source.file());
             let ptx = self.0.compile(&text, source.file(), &options.all)?;
             Ok(ptx::as_of_opencl(&ptx))

@@ -21,7 +21,7 @@ pub(super) struct Options {
 pub(super) fn options(
     given: &str,
     capability: u32,
-    keeps_operations_apart: bool,
+    keeps_operations_separate: bool,
 ) -> Result<Options, String> {
     let mut macros = String::new();
     let (mut is_rounded, mut is_flushed, mut is_fast) = (false, false, false);
@@ -60,7 +60,7 @@ pub(super) fn options(
         "--device-as-default-execution-space".to_owned(),
         // Pragmas and attributes of OpenCL.
         "--disable-warnings".to_owned(),
-        format!("--fmad={}", !keeps_operations_apart),
+        format!("--fmad={}", !keeps_operations_separate),
         format!("--prec-div={is_rounded}"),
         format!("--prec-sqrt={is_rounded}"),
         format!("--ftz={}", is_flushed || is_fast),
@@ -117,8 +117,8 @@ fn words(line: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn of(given: &str, is_apart: bool) -> Options {
-        options(given, 80, is_apart).unwrap()
+    fn of(given: &str, is_separate: bool) -> Options {
+        options(given, 80, is_separate).unwrap()
     }
 
     fn assert_has(options: &Options, expected: &[&str]) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_mathematics_does_not_fuse_what_is_to_stay_apart() {
+    fn fast_mathematics_does_not_fuse_what_is_to_stay_separate() {
         let fast = of("-cl-fast-relaxed-math", true);
         assert_has(&fast, &["--use_fast_math", "--fmad=false"]);
         assert_eq!(fast.macros, "#define __FAST_RELAXED_MATH__ 1\n");

@@ -82,12 +82,12 @@ fn whoever_drives_stays_on_the_spare_cores_and_makes_way() {
     };
     // Another thread stands for the process, whose cores it says.
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (id_sender, id_receiver) = std::sync::mpsc::channel();
     let process = std::thread::spawn(move || {
-        tell.send(gettid()).unwrap();
+        id_sender.send(gettid()).unwrap();
         let _ = stopped.recv();
     });
-    let watched = told.recv().unwrap();
+    let watched = id_receiver.recv().unwrap();
     let allow = |cores: &[usize]| {
         let mut set = CpuSet::new();
         cores.iter().for_each(|core| set.set(*core));

@@ -28,7 +28,7 @@ fn data_goes_to_the_pools_memory_and_back() {
 }
 
 #[test]
-fn what_can_be_told_at_once_is_refused() {
+fn what_is_known_at_once_is_refused() {
     let (mut backend, _receiver) = open(&[pool(1)]);
     let queue = backend.queue(DeviceId(0)).unwrap();
     let host = backend.alloc_host(100).unwrap();

@@ -271,13 +271,13 @@ fn a_panic_fails_the_command_and_what_waits_for_it_only() {
         found.unwrap().1.clone()
     };
     let Status::Failed(why) = status(failed) else {
-        panic!("the panic was not told");
+        panic!("the panic was not reported");
     };
     assert!(why.contains("unit 5 is unlucky"), "{why}");
     assert_eq!(status(behind), Status::Skipped);
     assert_eq!(status(waiting), Status::Skipped);
     assert_eq!(status(beside), Status::Done);
-    // A failure that has long been told still counts.
+    // A failure that was reported long ago still counts.
     submit(&mut backend, third, launch(&nothing, 0..9, &[]), &[waiting]);
     assert_eq!(next(&receiver).status, Status::Skipped);
 }

@@ -4,9 +4,9 @@ use crate::machine::host::CoreLocation;
 use crate::machine::{RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
 
-fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> Found {
+fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> FoundDevice {
     let divisible = kind == DeviceKind::Cpu;
-    Found {
+    FoundDevice {
         platform,
         device,
         info: Device {
@@ -301,7 +301,7 @@ fn a_device_taken_for_one_with_its_own_memory_has_cores_like_any() {
 }
 
 #[test]
-fn why_a_device_is_missing_is_told() {
+fn why_a_device_is_missing_is_reported() {
     let none = Discovery {
         devices: Vec::new(),
         warnings: vec!["no OpenCL loader was found".to_owned()],
@@ -324,7 +324,7 @@ fn with_cuda(runtime: GpuRuntime) -> Existing {
     };
     let mut opencl = offers();
     opencl.devices[1].identity = identity(1);
-    let gpu = |device| cuda::Found {
+    let gpu = |device| cuda::FoundGpu {
         device,
         info: Device {
             name: format!("cuda{device}"),

@@ -152,7 +152,7 @@ fn a_copy_from_a_lost_device_does_not_run() {
     let fault = Fault {
         device: 1,
         at: At::Seconds(1e-4),
-        what: What::Lost,
+        what: FaultEffect::Lost,
     };
     let options = SimOptions {
         faults: vec![fault],

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn with_faults(name: &str, faults: &[(usize, At, What)]) -> Sim {
+fn with_faults(name: &str, faults: &[(usize, At, FaultEffect)]) -> Sim {
     let faults = faults
         .iter()
         .map(|&(device, at, what)| Fault { device, at, what });
@@ -22,7 +22,7 @@ fn submit(sim: &mut Sim, queue: QueueId, command: Command, wait: &[EventId]) -> 
 
 #[test]
 fn a_lost_device_ends_all_its_commands_and_spoils_what_waits_for_them() {
-    let mut sim = with_faults("k40", &[(1, At::Seconds(0.05), What::Lost)]);
+    let mut sim = with_faults("k40", &[(1, At::Seconds(0.05), FaultEffect::Lost)]);
     let pair = Pair::new(&mut sim, 1, 1 << 30);
     let memory = sim.alloc_host(8).expect("memory");
     let gpu = sim.queue(DeviceId(1)).expect("a queue");
@@ -32,7 +32,7 @@ fn a_lost_device_ends_all_its_commands_and_spoils_what_waits_for_them() {
     let running = submit(&mut sim, gpu, pair.write(), &[]);
     let queued = submit(&mut sim, gpu, pair.launch(traffic(1e9)), &[]);
     let waiting = submit(&mut sim, host, on_host(), &[queued]);
-    let apart = submit(&mut sim, second_host, on_host(), &[]);
+    let independent = submit(&mut sim, second_host, on_host(), &[]);
     let done = drain(&mut sim);
     for event in [running, queued] {
         let lost = find(&done, event);
@@ -40,7 +40,7 @@ fn a_lost_device_ends_all_its_commands_and_spoils_what_waits_for_them() {
         assert_eq!(lost.ended, 50_000_000);
     }
     assert_eq!(find(&done, waiting).status, Status::Skipped);
-    assert_eq!(find(&done, apart).status, Status::Done);
+    assert_eq!(find(&done, independent).status, Status::Done);
 
     submit(&mut sim, gpu, pair.write(), &[]);
     assert!(matches!(drain(&mut sim)[0].status, Status::DeviceLost(_)));
@@ -57,10 +57,10 @@ fn a_lost_device_ends_all_its_commands_and_spoils_what_waits_for_them() {
 #[test]
 fn a_slowed_device_is_exactly_that_much_slower_until_restored() {
     let faults = [
-        (0, At::Phase(1), What::Slowed(2.0)),
-        (1, At::Phase(1), What::Slowed(3.0)),
-        (0, At::Phase(2), What::Restored),
-        (1, At::Phase(2), What::Restored),
+        (0, At::Phase(1), FaultEffect::Slowed(2.0)),
+        (1, At::Phase(1), FaultEffect::Slowed(3.0)),
+        (0, At::Phase(2), FaultEffect::Restored),
+        (1, At::Phase(2), FaultEffect::Restored),
     ];
     let mut sim = with_faults("k40", &faults);
     let pair = Pair::new(&mut sim, 1, 1 << 28);
@@ -92,7 +92,7 @@ fn a_slowed_device_is_exactly_that_much_slower_until_restored() {
 
 #[test]
 fn a_fault_strikes_in_the_middle_of_a_command() {
-    let mut sim = with_faults("k40", &[(1, At::Seconds(0.05), What::Slowed(2.0))]);
+    let mut sim = with_faults("k40", &[(1, At::Seconds(0.05), FaultEffect::Slowed(2.0))]);
     let pair = Pair::new(&mut sim, 1, 1 << 20);
     let gpu = sim.queue(DeviceId(1)).expect("a queue");
     submit(&mut sim, gpu, pair.launch(traffic(21.6e9)), &[]);
@@ -102,7 +102,7 @@ fn a_fault_strikes_in_the_middle_of_a_command() {
 
 #[test]
 fn cores_taken_away_slow_a_pool() {
-    let mut sim = with_faults("pcie5", &[(0, At::Phase(1), What::Cores(4))]);
+    let mut sim = with_faults("pcie5", &[(0, At::Phase(1), FaultEffect::Cores(4))]);
     let memory = sim.alloc_host(8).expect("memory");
     let queue = sim.queue(DeviceId(0)).expect("a queue");
     let mut rate = |step| {
@@ -122,7 +122,7 @@ fn cores_taken_away_slow_a_pool() {
 
 #[test]
 fn commands_that_fail_leave_the_device_working_for_other_queues() {
-    let mut sim = with_faults("k40", &[(1, At::Seconds(0.0), What::FailNext(1))]);
+    let mut sim = with_faults("k40", &[(1, At::Seconds(0.0), FaultEffect::FailNext(1))]);
     let pair = Pair::new(&mut sim, 1, 1 << 20);
     let gpu = sim.queue(DeviceId(1)).expect("a queue");
     let fresh = sim.queue(DeviceId(1)).expect("a queue");
@@ -145,8 +145,8 @@ fn commands_that_fail_leave_the_device_working_for_other_queues() {
 #[test]
 fn a_device_given_back_works_again_with_its_memory_undefined() {
     let faults = [
-        (1, At::Phase(1), What::Lost),
-        (1, At::Phase(2), What::Restored),
+        (1, At::Phase(1), FaultEffect::Lost),
+        (1, At::Phase(2), FaultEffect::Restored),
     ]
     .map(|(device, at, what)| Fault { device, at, what });
     let options = SimOptions {
@@ -181,12 +181,12 @@ fn a_device_given_back_works_again_with_its_memory_undefined() {
 #[test]
 fn a_device_has_another_generation_after_each_loss() {
     let faults = [
-        (1, At::Phase(1), What::Slowed(2.0)),
-        (1, At::Phase(2), What::Restored),
-        (1, At::Phase(3), What::Lost),
-        (1, At::Phase(4), What::Restored),
-        (1, At::Phase(5), What::Lost),
-        (1, At::Phase(5), What::Restored),
+        (1, At::Phase(1), FaultEffect::Slowed(2.0)),
+        (1, At::Phase(2), FaultEffect::Restored),
+        (1, At::Phase(3), FaultEffect::Lost),
+        (1, At::Phase(4), FaultEffect::Restored),
+        (1, At::Phase(5), FaultEffect::Lost),
+        (1, At::Phase(5), FaultEffect::Restored),
     ];
     let mut sim = with_faults("k40", &faults);
     let mut seen = Vec::new();
@@ -202,8 +202,8 @@ fn a_device_has_another_generation_after_each_loss() {
 #[test]
 fn all_memory_of_a_device_is_free_when_it_is_back() {
     let faults = [
-        (1, At::Phase(1), What::Lost),
-        (1, At::Phase(1), What::Restored),
+        (1, At::Phase(1), FaultEffect::Lost),
+        (1, At::Phase(1), FaultEffect::Restored),
     ];
     let mut sim = with_faults("k40", &faults);
     let all = sim.devices()[1].memory;
@@ -222,9 +222,9 @@ fn all_memory_of_a_device_is_free_when_it_is_back() {
 #[test]
 fn a_phase_begins_with_its_first_command_though_others_run() {
     let faults = [
-        (1, At::Phase(1), What::Slowed(4.0)),
-        (1, At::Phase(2), What::FailNext(1)),
-        (1, At::Phase(3), What::Lost),
+        (1, At::Phase(1), FaultEffect::Slowed(4.0)),
+        (1, At::Phase(2), FaultEffect::FailNext(1)),
+        (1, At::Phase(3), FaultEffect::Lost),
     ];
     let mut sim = with_faults("k40", &faults);
     let pair = Pair::new(&mut sim, 1, 1 << 20);
@@ -249,15 +249,15 @@ fn a_phase_begins_with_its_first_command_though_others_run() {
 #[test]
 fn faults_that_cannot_be_are_refused() {
     for (device, at, what) in [
-        (2, At::Phase(0), What::Lost),
-        (0, At::Phase(0), What::Slowed(0.0)),
-        (0, At::Phase(0), What::Slowed(f64::NAN)),
-        (1, At::Phase(0), What::Slowed(1e308)),
-        (1, At::Phase(0), What::Slowed(1e-300)),
-        (0, At::Phase(0), What::Cores(0)),
-        (0, At::Phase(0), What::Cores(9)),
-        (1, At::Phase(0), What::Cores(1)),
-        (0, At::Seconds(-1.0), What::Lost),
+        (2, At::Phase(0), FaultEffect::Lost),
+        (0, At::Phase(0), FaultEffect::Slowed(0.0)),
+        (0, At::Phase(0), FaultEffect::Slowed(f64::NAN)),
+        (1, At::Phase(0), FaultEffect::Slowed(1e308)),
+        (1, At::Phase(0), FaultEffect::Slowed(1e-300)),
+        (0, At::Phase(0), FaultEffect::Cores(0)),
+        (0, At::Phase(0), FaultEffect::Cores(9)),
+        (1, At::Phase(0), FaultEffect::Cores(1)),
+        (0, At::Seconds(-1.0), FaultEffect::Lost),
     ] {
         let options = SimOptions {
             faults: vec![Fault { device, at, what }],

@@ -108,7 +108,7 @@ impl Pair {
 fn drain(sim: &mut Sim) -> Vec<Completion> {
     let mut all = Vec::new();
     while let Some(completion) = sim.wait(None).expect("a wait") {
-        assert!(sim.now() >= completion.ended, "told before its end");
+        assert!(sim.now() >= completion.ended, "completed before its end");
         all.push(completion);
     }
     all

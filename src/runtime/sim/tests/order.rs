@@ -122,8 +122,8 @@ proptest! {
         fails in 0u32..3,
     ) {
         let fault = |what, s| Fault { device: 1, at: At::Seconds(s), what };
-        let faults = lost_at.map(|s| fault(What::Lost, s)).into_iter()
-            .chain((fails > 0).then(|| fault(What::FailNext(fails), 1e-4)))
+        let faults = lost_at.map(|s| fault(FaultEffect::Lost, s)).into_iter()
+            .chain((fails > 0).then(|| fault(FaultEffect::FailNext(fails), 1e-4)))
             .collect();
         let options = SimOptions { seed, noise: Some(0.2), faults, ..SimOptions::default() };
         let mut sim = Sim::new(&machine("k40"), options).expect("a simulator");

@@ -1,4 +1,4 @@
-//! Commands told of as one.
+//! Commands reported as one.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn submit(sim: &mut Sim, queue: QueueId, command: Command) -> EventId {
 
 /// A simulator with data of noughts, a buffer of it on the GPU, and a queue
 /// there, once `fault` has struck.
-fn with_zeros(noise: f64, fault: Option<What>) -> (Sim, Pair, QueueId) {
+fn with_zeros(noise: f64, fault: Option<FaultEffect>) -> (Sim, Pair, QueueId) {
     let options = SimOptions {
         data: true,
         noise: Some(noise),
@@ -49,8 +49,8 @@ fn a_series_is_its_launches_one_after_the_other() {
     let series = submit(&mut sim, queue, Command::Series(launches(&pair)));
     let read = submit(&mut sim, queue, pair.read());
     let together = drain(&mut sim);
-    let told: Vec<EventId> = together.iter().map(|c| c.event).collect();
-    assert_eq!(told, [series, read]);
+    let completed: Vec<EventId> = together.iter().map(|c| c.event).collect();
+    assert_eq!(completed, [series, read]);
     let all = &together[0];
     assert_eq!((each.len(), all.kind), (3, CommandKind::Launch));
     assert_eq!((all.stages, all.bytes), (None, 0));
@@ -63,7 +63,7 @@ fn a_series_is_its_launches_one_after_the_other() {
 
 #[test]
 fn what_befalls_a_launch_befalls_its_series() {
-    let (mut sim, pair, queue) = with_zeros(0.0, Some(What::FailNext(1)));
+    let (mut sim, pair, queue) = with_zeros(0.0, Some(FaultEffect::FailNext(1)));
     let series = submit(&mut sim, queue, Command::Series(launches(&pair)));
     let behind = submit(&mut sim, queue, pair.read());
     let done = drain(&mut sim);
@@ -76,7 +76,7 @@ fn what_befalls_a_launch_befalls_its_series() {
     sim.strike(Fault {
         device: 1,
         at: At::Phase(0),
-        what: What::Lost,
+        what: FaultEffect::Lost,
     });
     let done = drain(&mut sim);
     assert_eq!(done.len(), 1);
@@ -98,27 +98,36 @@ fn a_series_of_transfers_and_launches_tells_when_its_kernels_ran() {
     let each = drain(&mut sim);
     let (mut sim, pair, queue) = with_zeros(0.05, None);
     let series = submit(&mut sim, queue, Command::Series(all(&pair)));
-    let told = drain(&mut sim);
-    let [told] = &told[..] else {
-        panic!("{} completions", told.len());
+    let completed = drain(&mut sim);
+    let [completed] = &completed[..] else {
+        panic!("{} completions", completed.len());
     };
-    assert_eq!((told.event, told.kind), (series, CommandKind::Launch));
-    assert_eq!((told.started, told.ended), (each[0].started, each[5].ended));
+    assert_eq!(
+        (completed.event, completed.kind),
+        (series, CommandKind::Launch)
+    );
+    assert_eq!(
+        (completed.started, completed.ended),
+        (each[0].started, each[5].ended)
+    );
     let expected = Stages {
         written: 2 * pair.bytes,
         kernels: (each[2].started, each[4].ended),
         read: pair.bytes,
     };
-    assert_eq!(told.stages, Some(expected));
-    assert_eq!(told.bytes, 3 * pair.bytes);
+    assert_eq!(completed.stages, Some(expected));
+    assert_eq!(completed.bytes, 3 * pair.bytes);
     let (mut sim, pair, queue) = with_zeros(0.05, None);
     submit(
         &mut sim,
         queue,
         Command::Series(vec![pair.write(), pair.read()]),
     );
-    let told = &drain(&mut sim)[0];
-    assert_eq!((told.kind, told.stages), (CommandKind::Write, None));
+    let completed = &drain(&mut sim)[0];
+    assert_eq!(
+        (completed.kind, completed.stages),
+        (CommandKind::Write, None)
+    );
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub use view::{Gathered, View, ViewMut};
 
 use self::repeated::{ProgramCourse, Repeated};
 use super::{
-    Check, ClusterWorkload, Condition, Contents, Course, Fill, Found, NewSpace, Placement,
+    Check, ClusterWorkload, ComputedBlocks, Condition, Contents, Course, Fill, NewSpace, Placement,
 };
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::Computed;
@@ -389,12 +389,12 @@ impl ClusterWorkload for Program {
         Box::new(ProgramCourse::new(self.steps.len(), &self.repeated))
     }
 
-    fn found(&self, space: usize) -> Option<Found> {
+    fn computed_blocks(&self, space: usize) -> Option<ComputedBlocks> {
         let (counts, begins) = self.collected.get(&space)?.clone();
         let blocks = move |bytes: &[u8]| {
             collect::blocks(&begins, &bytemuck::pod_collect_to_vec::<u8, u64>(bytes))
         };
-        Some(Found {
+        Some(ComputedBlocks {
             counts,
             blocks: Box::new(blocks),
         })

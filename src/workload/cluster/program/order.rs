@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{ProgramError, ProgramTask};
-use crate::cluster::space::{Directory, Part, SpaceId};
+use crate::cluster::space::{Directory, SpaceBlock, SpaceId};
 use crate::cluster::task::Computed;
 
 /// The tasks in an order in which each comes after those that write what it reads, and
@@ -65,14 +65,14 @@ pub(super) fn ordered(tasks: &[ProgramTask], spaces: usize) -> Result<Vec<usize>
 }
 
 /// What a task writes. All subtasks of one that reduces write the same.
-fn writes(task: &dyn Computed) -> Vec<Part> {
+fn writes(task: &dyn Computed) -> Vec<SpaceBlock> {
     let unlike = if task.reduces() { 1 } else { u64::MAX };
     let subtasks = 0..task.count().min(unlike);
     subtasks.flat_map(|subtask| task.writes(subtask)).collect()
 }
 
 /// All that a task reads, or may touch.
-fn reads(task: &dyn Computed) -> Vec<Part> {
+fn reads(task: &dyn Computed) -> Vec<SpaceBlock> {
     let read = |subtask| task.reads(subtask).into_iter().chain(task.touches(subtask));
     (0..task.count()).flat_map(read).collect()
 }
@@ -99,7 +99,7 @@ fn cycle(waits_for: &[Vec<usize>], is_done: &[bool]) -> Vec<usize> {
 /// Whether two tasks, one after the other, must stay in this order: one reads or writes what
 /// the other writes.
 pub(super) fn depends(later: &dyn Computed, earlier: &dyn Computed) -> bool {
-    let meet = |some: &[Part], written: &[Part]| {
+    let meet = |some: &[SpaceBlock], written: &[SpaceBlock]| {
         let mut directories: HashMap<SpaceId, Directory<()>> = HashMap::new();
         for part in written {
             let of_space = directories.entry(part.space).or_default();

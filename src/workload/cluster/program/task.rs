@@ -10,7 +10,7 @@ use super::access::{Access, Begin, Bytes, ReadOf, Subscription, Use};
 use super::kernel::SubtaskKernel;
 use super::subscription::UNITS;
 use super::touch::{Absent, Touches};
-use crate::cluster::space::{Block, Part, SpaceId};
+use crate::cluster::space::{Block, SpaceBlock, SpaceId};
 use crate::cluster::task::{
     Beginning, Combine, Computed, ReadArgument, SubtaskLaunch, SubtaskValue, Task,
 };
@@ -306,15 +306,15 @@ impl OnSpaces {
         subscription
     }
 
-    fn part(&self, space: usize, block: &Block) -> Part {
-        Part {
+    fn part(&self, space: usize, block: &Block) -> SpaceBlock {
+        SpaceBlock {
             // One that does not exist is refused when the task begins.
             space: *self.spaces.get(space).unwrap_or(&SpaceId(u32::MAX)),
             block: block.clone(),
         }
     }
 
-    fn parts(&self, read: &ReadOf) -> Vec<Part> {
+    fn parts(&self, read: &ReadOf) -> Vec<SpaceBlock> {
         let blocks = read.blocks.iter().filter(|block| !block.is_empty());
         blocks.map(|block| self.part(read.space, block)).collect()
     }
@@ -369,9 +369,9 @@ impl Task for OnSpaces {
         self.task.count
     }
 
-    fn reads(&self, subtask: u64) -> Vec<Part> {
+    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
         let subscription = self.subscription(subtask);
-        let mut parts: Vec<Part> = subscription
+        let mut parts: Vec<SpaceBlock> = subscription
             .reads()
             .flat_map(|read| self.parts(read))
             .collect();
@@ -381,7 +381,7 @@ impl Task for OnSpaces {
         parts
     }
 
-    fn writes(&self, subtask: u64) -> Vec<Part> {
+    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
         let subscription = self.subscription(subtask);
         let written = subscription.written();
         written
@@ -389,7 +389,7 @@ impl Task for OnSpaces {
             .collect()
     }
 
-    fn touches(&self, subtask: u64) -> Vec<Part> {
+    fn touches(&self, subtask: u64) -> Vec<SpaceBlock> {
         let subscription = self.task.subscription(subtask);
         let touched = subscription.reads().filter(|read| read.page.is_some());
         touched
@@ -455,7 +455,7 @@ impl Computed for OnSpaces {
 
     /// A function makes zeros itself. A kernel does not, and a reduction's accumulators begin
     /// with what adds nothing.
-    fn begins(&self, part: &Part) -> Beginning {
+    fn begins(&self, part: &SpaceBlock) -> Beginning {
         let accumulates = |function: &Function| function.items.is_some();
         let is_own = self.task.function.as_ref().is_some_and(accumulates);
         // All subtasks begin alike, so that the first one's accesses tell.
@@ -472,7 +472,7 @@ impl Computed for OnSpaces {
         }
     }
 
-    fn begin(&self, _part: &Part, bytes: &mut [u8]) {
+    fn begin(&self, _part: &SpaceBlock, bytes: &mut [u8]) {
         if let Some(reduction) = &self.task.reduction {
             (reduction.begin)(bytes);
         }
@@ -498,7 +498,7 @@ impl Computed for OnSpaces {
         }
     }
 
-    fn lacked(&self, subtask: u64) -> Vec<Part> {
+    fn lacked(&self, subtask: u64) -> Vec<SpaceBlock> {
         let subscription = self.task.subscription(subtask);
         if !subscription.touches() {
             return Vec::new();

@@ -193,18 +193,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_units_are_apart_in_some_bit() {
+    fn two_units_differ_in_some_bit() {
         for units in [2u64, 3, 7, 8, 13] {
             let bits = u64::BITS - (units - 1).leading_zeros();
             for one in 0..units {
                 for other in (0..units).filter(|other| *other != one) {
-                    let apart = (0..bits).any(|bit| {
+                    let differ = (0..bits).any(|bit| {
                         let mine = with_bit(units, bit, one >> bit & 1);
                         let holds = |unit: &u64| mine.iter().any(|part| part.contains(unit));
                         assert!(holds(&one));
                         !holds(&other)
                     });
-                    assert!(apart, "{one} and {other} of {units}");
+                    assert!(differ, "{one} and {other} of {units}");
                 }
             }
         }

@@ -267,7 +267,7 @@ fn arrays(
         .collect()
 }
 
-/// Launches a kernel once, whole, on a device of a runtime. `watch` is told of it.
+/// Launches a kernel once, whole, on a device of a runtime. `watch` receives it.
 ///
 /// # Errors
 /// When the device's memory is too small, or the kernel does not compile or run there;

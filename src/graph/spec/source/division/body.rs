@@ -31,7 +31,7 @@ struct Reader<'a, 'f> {
 /// Adds a function to the graph.
 ///
 /// # Errors
-/// What keeps its groups from running apart.
+/// What keeps its groups from running separately.
 pub(super) fn add<'a>(
     function: &'a Function,
     known: &Known<'a>,

@@ -1,4 +1,4 @@
-//! Whether the groups of a kernel may run apart, on several devices, as far as its text
+//! Whether the groups of a kernel may run separately, on several devices, as far as its text
 //! tells, and on what it depends which bytes they write.
 //!
 //! Parts of a launch run on copies of its memory. That is not right for groups that talk to
@@ -33,7 +33,7 @@ use crate::codelet::AddressSpace;
 
 use flow::{Flow, Node};
 
-/// Why the groups of a kernel must not run apart, by its text.
+/// Why the groups of a kernel must not run separately, by its text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Indivisible {
     #[error("its program's text has no such kernel that can be read")]
@@ -64,7 +64,7 @@ pub enum Indivisible {
     Unreadable(String),
 }
 
-/// A kernel whose groups may run apart. Parameters are indices.
+/// A kernel whose groups may run separately. Parameters are indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Divisible {
     /// Pointers whose data decide which bytes are written.
@@ -117,7 +117,7 @@ pub(super) fn divisible(
     let types: Vec<String> = (root.parameters.iter())
         .map(|parameter| plain_type(seen, &parameter.type_name))
         .collect();
-    Ok(told(root, types, &flow))
+    Ok(division(root, types, &flow))
 }
 
 /// A type behind the names that the text gives it.
@@ -141,7 +141,7 @@ fn plain_type(seen: &Seen, name: &str) -> String {
     name
 }
 
-fn told(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
+fn division(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
     let parameters = &root.parameters;
     let index = |name: &str| parameters.iter().position(|p| p.name == name);
     let reached = |values: &BTreeSet<Node>| {

@@ -8,8 +8,8 @@ fn divisible(text: &str) -> Result<Divisible, Indivisible> {
     Source::new(text, &BTreeMap::new()).divisible("k")
 }
 
-/// What is told of the kernel `k` with these parameters and this body.
-fn told(parameters: &str, body: &str) -> Result<Divisible, Indivisible> {
+/// What is known of the kernel `k` with these parameters and this body.
+fn division(parameters: &str, body: &str) -> Result<Divisible, Indivisible> {
     let text = format!("kernel void k({parameters}) {{ int i = get_global_id(0); {body} }}");
     divisible(&text)
 }
@@ -18,7 +18,7 @@ const PARAMETERS: &str = "global float *out, global const float *a, global const
                           int n, float s, local int *tmp";
 
 fn of(body: &str) -> Divisible {
-    told(PARAMETERS, body).unwrap_or_else(|why| panic!("{body}: {why}"))
+    division(PARAMETERS, body).unwrap_or_else(|why| panic!("{body}: {why}"))
 }
 
 fn set(all: &[usize]) -> BTreeSet<usize> {
@@ -50,9 +50,9 @@ fn addresses_of_numbers_and_scalars_depend_on_no_data() {
         ("vstore4(vload4(i, a), i, out);", &[]),
         ("int x = n, *p = &x; *p = 3; out[x] = 1;", &[3]),
     ] {
-        let told = of(body);
-        assert!(!told.is_by_data(), "{body}: {told:?}");
-        assert_eq!(told.scalars, set(scalars), "{body}");
+        let division = of(body);
+        assert!(!division.is_by_data(), "{body}: {division:?}");
+        assert_eq!(division.scalars, set(scalars), "{body}");
     }
 }
 
@@ -102,17 +102,17 @@ fn addresses_and_conditions_of_data_are_seen() {
             &[2],
         ),
     ] {
-        let told = of(body);
-        assert_eq!(told.deciding, set(deciding), "{body}: {told:?}");
+        let division = of(body);
+        assert_eq!(division.deciding, set(deciding), "{body}: {division:?}");
     }
 }
 
 #[test]
 fn atomics_on_local_memory_decide_by_chance() {
-    let told = of("int j = atomic_inc(tmp); out[j] = a[i];");
-    assert!(told.by_chance && told.is_by_data(), "{told:?}");
-    let told = of("atomic_inc(&tmp[0]); barrier(1); out[tmp[0]] = a[i];");
-    assert!(told.is_by_data(), "{told:?}");
+    let division = of("int j = atomic_inc(tmp); out[j] = a[i];");
+    assert!(division.by_chance && division.is_by_data(), "{division:?}");
+    let division = of("atomic_inc(&tmp[0]); barrier(1); out[tmp[0]] = a[i];");
+    assert!(division.is_by_data(), "{division:?}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn helpers_are_followed() {
 }
 
 #[test]
-fn what_a_trial_must_leave_is_told() {
+fn what_a_trial_must_leave_is_reported() {
     assert_eq!(of("out[i] = s * a[i];").fixed, set(&[]));
     assert_eq!(of("out[i] = a[index[i]];").fixed, set(&[2]));
     assert_eq!(
@@ -161,11 +161,11 @@ fn what_a_trial_must_leave_is_told() {
 }
 
 #[test]
-fn types_are_told_behind_their_names() {
+fn types_stand_behind_their_names() {
     let text = "typedef unsigned int word; typedef word id; typedef float4 real;\n\
                 kernel void k(global const id *a, global real *b, struct s c) { b[0] = 1; }";
-    let told = divisible(text).unwrap();
-    assert_eq!(told.types, ["unsigned int", "float4", "s"]);
+    let division = divisible(text).unwrap();
+    assert_eq!(division.types, ["unsigned int", "float4", "s"]);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn kernels_whose_groups_talk_are_refused() {
             UnknownFunction("work_group_all".into()),
         ),
     ] {
-        assert_eq!(told(parameters, body), Err(why), "{body}");
+        assert_eq!(division(parameters, body), Err(why), "{body}");
     }
     let read = |text: &str| divisible(text);
     let plain = "kernel void k(global int *o) { o[0] = 1; }";
@@ -230,10 +230,10 @@ fn pointers_to_arrays_hide_no_data() {
         "global float (*q)[4] = (global float (*)[4])out; if (a[i] > 0) q[i][1] = 1;",
         "((global float (*)[4])out)[index[i]][0] = 1;",
     ] {
-        let told = told(PARAMETERS, body);
+        let division = division(PARAMETERS, body);
         assert!(
-            told.as_ref().map_or(true, Divisible::is_by_data),
-            "{body}: {told:?}"
+            division.as_ref().map_or(true, Divisible::is_by_data),
+            "{body}: {division:?}"
         );
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn qualifiers(tokens: &[Token], edits: &mut Edits) -> Result<(), Stri
                         let line = edits.line(token);
                         return Err(format!(
                             "line {line} declares local memory and a pointer to it at once; \
-                             declare them apart"
+                             declare them separately"
                         ));
                     }
                     None => "__local",

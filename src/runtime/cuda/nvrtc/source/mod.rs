@@ -32,7 +32,7 @@ pub(super) struct Rewritten {
     /// The names in it that may be those of several components of a vector, such as `zyx`.
     pub swizzles: Vec<String>,
     /// Whether multiplications and additions must not be fused.
-    pub keeps_operations_apart: bool,
+    pub keeps_operations_separate: bool,
 }
 
 /// Writes a source for NVRTC.
@@ -42,7 +42,7 @@ pub(super) struct Rewritten {
 pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
     let tokens = tokens(text);
     let mut edits = Edits::new(text);
-    let mut keeps_operations_apart = false;
+    let mut keeps_operations_separate = false;
     for line in &tokens.others {
         let words: Vec<&str> = line.iter().map(|token| edits.word(token)).collect();
         match words[..] {
@@ -53,7 +53,7 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
                      its place"
                 ));
             }
-            ["pragma", _, "FP_CONTRACT", "OFF"] => keeps_operations_apart = true,
+            ["pragma", _, "FP_CONTRACT", "OFF"] => keeps_operations_separate = true,
             _ => {}
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
     Ok(Rewritten {
         text: edits.done(),
         swizzles,
-        keeps_operations_apart,
+        keeps_operations_separate,
     })
 }
 

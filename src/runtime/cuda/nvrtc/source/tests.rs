@@ -171,11 +171,11 @@ fn parts_of_vectors_are_found() {
 #[test]
 fn fused_operations_are_excluded_by_the_pragma() {
     let text = "#pragma OPENCL FP_CONTRACT OFF\nvoid f();";
-    assert!(rewrite(text).unwrap().keeps_operations_apart);
+    assert!(rewrite(text).unwrap().keeps_operations_separate);
     let text = text.replace("OFF", "ON");
-    assert!(!rewrite(&text).unwrap().keeps_operations_apart);
+    assert!(!rewrite(&text).unwrap().keeps_operations_separate);
     let text = "// #pragma OPENCL FP_CONTRACT OFF\n";
-    assert!(!rewrite(text).unwrap().keeps_operations_apart);
+    assert!(!rewrite(text).unwrap().keeps_operations_separate);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn every_kernel_of_the_project_compiles_and_has_the_arguments_of_its_codelet() {
 }
 
 #[test]
-fn stencils_keep_multiplications_and_additions_apart() {
+fn stencils_keep_multiplications_and_additions_separate() {
     let Some(nvrtc) = nvrtc() else {
         return;
     };
@@ -152,7 +152,7 @@ fn a_register_is_read_for_each_question_about_the_place() {
 }
 
 #[test]
-fn what_does_not_compile_is_told_with_its_line_and_the_remedy() {
+fn what_does_not_compile_is_reported_with_its_line_and_the_remedy() {
     let Some(nvrtc) = nvrtc() else {
         return;
     };
