@@ -159,7 +159,9 @@ fn all() -> Vec<Entry> {
         Entry::file::<MachineFile>(file::FORMAT, "machine show: the machine file"),
         Entry::of::<clusters::Listing>("cluster list"),
         Entry::file::<ClusterFile>(cluster::FORMAT, "cluster show: the cluster file"),
-        Entry::of::<SavedReport<'_>>("machine save, cluster measure, model export, model import"),
+        Entry::of::<SavedReport<'_>>(
+            "machine save, cluster measure, model export, model import, chart",
+        ),
         Entry::of::<Listing>("schema"),
     ]
 }
