@@ -2,7 +2,6 @@
 
 use pdawl::report::Printed;
 use pdawl::session;
-use pdawl::trace::chrome;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -24,7 +23,7 @@ impl Run {
     /// The commands with their times, in Perfetto's form.
     fn trace_json(&self) -> PyResult<String> {
         let mut text = Vec::new();
-        chrome::write(self.0.trace(), &self.0.report().about(), &mut text).map_err(failed)?;
+        self.0.chrome_trace(&mut text).map_err(failed)?;
         String::from_utf8(text).map_err(failed)
     }
 

@@ -1,9 +1,9 @@
 //! Trace files that a run writes beside its report: Chrome trace, Gantt chart, CSV.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use pdawl::trace::{About, Trace, chrome, csv, gantt};
+use pdawl::report::{Printed, Report};
+use pdawl::trace::{Trace, chrome, csv, gantt};
 
 use super::failure::Failure;
 use super::output::Output;
@@ -14,7 +14,7 @@ use super::terminal;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct TraceFiles {
-    /// Write a Chrome trace, for ui.perfetto.dev
+    /// Write a Chrome trace, for ui.perfetto.dev and `pdawl chart`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -28,7 +28,7 @@ pub struct TraceFiles {
 }
 
 /// Parses the path of a chart, whose ending is its format.
-fn gantt_path(text: &str) -> Result<PathBuf, String> {
+pub(super) fn gantt_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match is_page(&path).is_some() {
         true => Ok(path),
@@ -37,7 +37,7 @@ fn gantt_path(text: &str) -> Result<PathBuf, String> {
 }
 
 /// Whether the ending means an HTML page, rather than SVG; `None` for others.
-fn is_page(path: &std::path::Path) -> Option<bool> {
+pub(super) fn is_page(path: &Path) -> Option<bool> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     match ending.as_str() {
         "html" | "htm" => Some(true),
@@ -94,24 +94,23 @@ impl PreparedFiles {
     ///
     /// # Errors
     /// When a file cannot be written, as on a full disk.
-    pub fn write(self, trace: &Trace, about: &About) -> Result<(), Failure> {
-        type Export = fn(&Trace, &About, &mut dyn Write) -> io::Result<()>;
-        let exports: [(Option<Output>, Export); 4] = [
-            (self.trace, |trace, about, out| {
-                chrome::write(trace, about, out)
-            }),
-            (self.csv, |trace, about, out| csv::write(trace, about, out)),
-            (self.page, |trace, about, out| {
-                gantt::write_html(trace, about, out)
-            }),
-            (self.svg, |trace, about, out| {
-                gantt::write_svg(trace, about, out)
-            }),
-        ];
-        for (output, export) in exports {
-            if let Some(output) = output {
-                output.write(|out| export(trace, about, out))?;
-            }
+    pub fn write(self, trace: &Trace, report: &Report) -> Result<(), Failure> {
+        let about = report.about();
+        if let Some(output) = self.trace {
+            output.write(|out| {
+                let report = serde_json::to_value(Printed::from(report))?;
+                chrome::write(trace, &about, Some(&report), out)
+            })?;
+        }
+        if let Some(output) = self.csv {
+            output.write(|out| csv::write(trace, &about, out))?;
+        }
+        let charts = [report.chart(trace)];
+        if let Some(output) = self.page {
+            output.write(|out| gantt::write_html(&charts, out))?;
+        }
+        if let Some(output) = self.svg {
+            output.write(|out| gantt::write_svg(&charts, out))?;
         }
         Ok(())
     }

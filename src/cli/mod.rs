@@ -16,6 +16,7 @@
 
 mod args;
 mod bench;
+mod chart;
 mod cluster;
 mod clusters;
 mod coefficients;
@@ -128,6 +129,8 @@ enum Command {
     Run(run::Args),
     /// Compare strategies on a workload
     Bench(bench::Args),
+    /// Draw runs that were saved, one below the other
+    Chart(chart::Args),
     /// Run an OpenCL program, with its command queues mapped to devices
     Exec(exec::Args),
     /// Say what the OpenCL loader lists, for `exec`
@@ -198,6 +201,7 @@ fn program() -> ExitCode {
                 Command::Graph(args) => spec::graph(&args),
                 Command::Run(args) => run::run(&args),
                 Command::Bench(args) => bench::run(&args),
+                Command::Chart(args) => chart::run(&args),
                 Command::Exec(args) => exec::run(&args),
                 Command::ExamineLoader => exec::examine_loader(),
                 Command::Profile(args) => profile::run(&args),

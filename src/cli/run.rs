@@ -645,7 +645,7 @@ impl Options {
     ) -> Result<(), Failure> {
         let report = session.report(strategy, outcome);
         // A failure of one output does not keep the others from being written.
-        let written = files.write(&outcome.trace, &report.about());
+        let written = files.write(&outcome.trace, &report);
         terminal::print_report(self.format, &report, Report::render)?;
         written?;
         verdict(outcome)

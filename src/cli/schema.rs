@@ -160,7 +160,7 @@ fn all() -> Vec<SchemaEntry> {
         SchemaEntry::of::<clusters::Listing>("cluster list"),
         SchemaEntry::file::<ClusterFile>(cluster::FORMAT, "cluster show: the cluster file"),
         SchemaEntry::of::<SavedReport<'_>>(
-            "machine save, cluster measure, model export, model import",
+            "machine save, cluster measure, model export, model import, chart",
         ),
         SchemaEntry::of::<Listing>("schema"),
     ]

@@ -19,6 +19,8 @@ pub(super) struct Tag {
     pub step: u32,
     /// What it does, in a word or two: `resident`, `halo`, `chunk` ...
     pub label: Name,
+    /// The codelet of a graph's kernel.
+    pub codelet: Option<Name>,
     /// The units concerned.
     pub units: Range<u64>,
 }
@@ -114,6 +116,7 @@ pub(super) fn span(
         queue,
         kind: completion.kind,
         label: tag.label,
+        codelet: tag.codelet,
         step: tag.step,
         units: tag.units,
         ready,

@@ -211,8 +211,8 @@ pub fn spaces(
         outputs: Vec::new(),
         progress: &mut |_| {},
     };
-    let (outcome, trace) = alone.run(&mut runtime, &seconds, &options, &mut control, &stop)?;
-    Ok(Some(OneMachineRun::of(outcome.seconds, &trace)))
+    let (outcome, ran) = alone.run(&mut runtime, &seconds, &options, &mut control, &stop)?;
+    Ok(Some(OneMachineRun::of(outcome.seconds, &ran.trace)))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::io;
 use std::ops::Deref;
 
-use crate::report::Report;
-use crate::trace::Trace;
-use crate::trace::gantt::{write_html, write_svg};
+use crate::report::{Printed, Report};
+use crate::trace::gantt::{Chart, write_html, write_svg};
+use crate::trace::{Trace, chrome};
 
 /// A run: its report, to which it dereferences, and its trace.
 #[derive(Clone, Debug)]
@@ -36,12 +36,27 @@ impl Run {
         self.report.devices.iter().map(|part| part.share).collect()
     }
 
+    /// Writes the commands of a traced run as a Chrome trace, with the report, as
+    /// `pdawl run --trace` does.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn chrome_trace(&self, out: impl io::Write) -> io::Result<()> {
+        let report = serde_json::to_value(Printed::from(&self.report))?;
+        chrome::write(&self.trace, &self.report.about(), Some(&report), out)
+    }
+
+    /// The run as `trace::gantt` draws it, beside others or alone.
+    pub fn chart(&self) -> Chart<'_> {
+        self.report.chart(&self.trace)
+    }
+
     /// Writes the Gantt chart of a traced run as a page that zooms.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn gantt_html(&self, out: impl io::Write) -> io::Result<()> {
-        write_html(&self.trace, &self.report.about(), out)
+        write_html(&[self.chart()], out)
     }
 
     /// Writes the Gantt chart of a traced run as a drawing.
@@ -49,7 +64,7 @@ impl Run {
     /// # Errors
     /// Those of `out`.
     pub fn gantt_svg(&self, out: impl io::Write) -> io::Result<()> {
-        write_svg(&self.trace, &self.report.about(), out)
+        write_svg(&[self.chart()], out)
     }
 }
 

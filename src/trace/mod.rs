@@ -4,6 +4,7 @@
 //! knows no balancer and only the kinds of commands of the runtime.
 //!
 //! * [`summary`] reduces spans to sums, with the set operations of [`intervals`].
+//! * [`utilisation`] says how busy devices are over time.
 //! * [`nodes`] makes the trace of a run over nodes.
 //! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one for each format. An
 //!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.
@@ -16,6 +17,7 @@ pub mod gantt;
 pub mod intervals;
 pub mod nodes;
 pub mod summary;
+pub mod utilisation;
 
 use std::ops::Range;
 
@@ -34,6 +36,9 @@ pub struct Span {
     pub kind: CommandKind,
     /// The purpose of the command: `held`, `halo`, `chunk`, `move` ...
     pub label: Name,
+    /// What a kernel of a graph computes: kernels that differ only in their data have
+    /// one. `None` for other commands.
+    pub codelet: Option<Name>,
     pub step: u32,
     pub units: Range<u64>,
     /// When all that it waited for had ended; not before `queued`.
@@ -119,6 +124,7 @@ pub(crate) mod fixtures {
             queue,
             kind,
             label: "chunk".into(),
+            codelet: None,
             step: 0,
             units: 0..8,
             ready: started.saturating_sub(10),

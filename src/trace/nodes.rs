@@ -38,6 +38,7 @@ pub fn of(outcome: &ClusterOutcome) -> Trace {
                     Stage::Read => CommandKind::Read,
                 },
                 label: (names.get(command.task as usize).cloned()).unwrap_or("task".into()),
+                codelet: None,
                 step: command.task,
                 units: command.subtask..command.subtask + 1,
                 ready: since(command.started),

@@ -9,6 +9,7 @@ mod command;
 mod synthetic_models;
 
 mod adaptive;
+mod chart;
 mod cli;
 mod cli_spmv;
 mod cluster;

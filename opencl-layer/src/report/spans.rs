@@ -208,6 +208,7 @@ impl Spans {
                 queue: span.queue.min(queues),
                 kind: span.what.kind,
                 label: span.what.label.clone(),
+                codelet: None,
                 step: 0,
                 units: 0..0,
                 // When a command became ready is not known.

@@ -78,7 +78,7 @@ fn trace(out: &mut dyn Write) -> io::Result<()> {
         machine: "this machine".to_owned(),
         simulated: false,
     };
-    chrome::write(&report.spans.trace(report.queues.len()), &about, out)
+    chrome::write(&report.spans.trace(report.queues.len()), &about, None, out)
 }
 
 fn executable() -> String {

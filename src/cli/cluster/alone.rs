@@ -2,6 +2,7 @@
 
 use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
 use pdawl::machine::host::Host;
+use pdawl::report::run::Bounds;
 use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Workload};
 
@@ -78,7 +79,7 @@ pub fn run(
         alone.run(runtime, &seconds, &options, &mut control, stop)
     })?;
     bar.finish_and_clear();
-    let (outcome, trace) = match ran {
+    let (outcome, ran) = match ran {
         Ok(ran) => ran,
         Err(error) => {
             if let ClusterError::Interrupted = error {
@@ -101,9 +102,10 @@ pub fn run(
         figure: (computed.workload.figure()).map(|figure| [figure.name, figure.title]),
         ..Asked::default()
     };
-    let report = report(&outcome, context, asked);
+    let mut report = report(&outcome, context, asked);
+    report.bounds = Bounds::of_graph(&ran, alone.graph());
     let traced = match job.files.wanted() {
-        true => files.write(&trace, &report.about()),
+        true => files.write(&ran.trace, &report),
         false => Ok(()),
     };
     let written = match report.is_wrong() {

@@ -261,7 +261,7 @@ pub fn write_trace(
     let Some(files) = files.filter(|_| job.files.wanted()) else {
         return Ok(());
     };
-    files.write(&nodes::of(outcome), &report.about())
+    files.write(&nodes::of(outcome), report)
 }
 
 /// Checks that a node's part of all spaces, or all of them where one node compares them,

@@ -90,7 +90,7 @@ pub fn print(
             files.discard("the run of which there would be a trace");
             Ok(())
         }
-        false => files.write(trace, &report.about()),
+        false => files.write(trace, report),
     };
     terminal::print_report(format, report, Report::render)?;
     written

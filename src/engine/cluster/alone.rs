@@ -20,7 +20,6 @@ use crate::machine::Device;
 use crate::parallel;
 use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem, WINDOW};
 use crate::runtime::{Runtime, RuntimeError};
-use crate::trace::Trace;
 use crate::verify::Checked;
 use crate::workload::cluster::graph::{WorkloadGraph, WorkloadGraphError};
 use crate::workload::cluster::{Check, ClusterWorkload, FillError};
@@ -109,7 +108,13 @@ impl<'a> Alone<'a> {
         Ok(KernelSeconds::measure(runtime, &few, stop)?)
     }
 
-    /// Runs it. The trace is empty unless it is wanted.
+    /// Its subtasks as a task graph.
+    pub fn graph(&self) -> &TaskGraph {
+        &self.graph
+    }
+
+    /// Runs it. Returns what a cluster's run returns, and the run of the graph, whose trace is
+    /// empty unless it is wanted.
     ///
     /// # Errors
     /// What the runtime refuses, the loss of all devices, a result that the workload
@@ -121,7 +126,7 @@ impl<'a> Alone<'a> {
         options: &AloneOptions,
         control: &mut Control,
         stop: &AtomicBool,
-    ) -> Result<(ClusterOutcome, Trace), ClusterError> {
+    ) -> Result<(ClusterOutcome, GraphOutcome), ClusterError> {
         let problem = self.problem(runtime, seconds, options);
         let components = Arc::new(Components::single_kernels(&self.graph));
         let mut prepared = PreparedGraph::new(runtime, Arc::clone(&self.graph), components)?;
@@ -152,11 +157,10 @@ impl<'a> Alone<'a> {
             Ok((outcome, finished))
         });
         prepared.release(runtime);
-        let (mut outcome, finished) = finished?;
-        let trace = std::mem::take(&mut outcome.trace);
-        let node = node(options.name, &outcome, finished.checked);
+        let (ran, finished) = finished?;
+        let node = node(options.name, &ran, finished.checked);
         let outcome = ClusterOutcome {
-            seconds: outcome.seconds,
+            seconds: ran.seconds,
             tasks: self.workload.tasks(),
             restarts: 0,
             nodes: vec![node],
@@ -164,7 +168,7 @@ impl<'a> Alone<'a> {
             requests: None,
             timeline: Vec::new(),
         };
-        Ok((outcome, trace))
+        Ok((outcome, ran))
     }
 
     /// What policies know of the graph.

@@ -131,6 +131,7 @@ impl Jobs {
             let tag = Tag {
                 step: purpose.step,
                 label: purpose.label.into(),
+                codelet: None,
                 units,
             };
             let place = (purpose.device, purpose.queue);

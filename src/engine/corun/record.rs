@@ -171,6 +171,7 @@ mod tests {
             queue: 0,
             kind,
             label: label.into(),
+            codelet: None,
             step: 7,
             units: 0..1,
             ready: 0,

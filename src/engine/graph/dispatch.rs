@@ -538,7 +538,12 @@ impl GraphRun<'_> {
             | Purpose::Together(d)
             | Purpose::Fetch(d) => (self.graph.datum(d).name.clone(), 0..0),
         };
+        let codelet = match purpose {
+            Purpose::Launch(kernel) => Some(self.graph.kernel(kernel).codelet.name.clone()),
+            _ => None,
+        };
         Tag {
+            codelet,
             step: (self.components.list().get(component))
                 .map_or(0, |component| component.level as u32),
             label,

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Context, Details, DevicePart, Lost, Report, Throughput, Verification, device_name, fraction,
+    Bounds, Context, Details, DevicePart, Lost, Report, Throughput, Verification, device_name,
+    fraction,
 };
 use crate::balance::{Account, Trusted};
 use crate::engine::{DeviceRecord, Outcome, StepRecord};
@@ -141,6 +142,7 @@ pub fn report(outcome: &Outcome, context: Context, comparison: Vec<Single>) -> R
     let mut report = Report {
         setup_seconds: Some(outcome.setup_seconds),
         throughput: Some(context.workload.throughput(points, outcome.seconds)),
+        bounds: Bounds::of_corun(outcome),
         verification: outcome.verified.map(|right| Verification {
             right,
             error: outcome.max_abs_error,

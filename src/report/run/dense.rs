@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Context, Details, Lost, Report, Verification, graph};
+use super::{Bounds, Context, Details, Lost, Report, Verification, graph};
 use crate::experiment::tasks::TaskRun;
 use crate::graph::TaskGraph;
 use crate::verify::product;
@@ -75,6 +75,7 @@ pub fn report(
         runs: measured.runs,
         setup_seconds: Some(measured.setup_seconds),
         throughput: context.workload.rate(median),
+        bounds: Bounds::of_graph(outcome, graph),
         verification: verification.map(Verification::from),
         lost: measured.lost,
         interrupted: outcome.interrupted,

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Context, Details, DevicePart, Lost, Report, Verification, device_name, fraction};
+use super::{
+    Bounds, Context, Details, DevicePart, Lost, Report, Verification, device_name, fraction,
+};
 use crate::engine::graph::{GraphLoss, GraphOutcome};
 use crate::graph::{Components, TaskGraph};
 use crate::machine::Device;
@@ -112,6 +114,7 @@ pub fn report(
         runs: timed.iter().map(|run| run.seconds).collect(),
         setup_seconds: Some(measured.setup_seconds),
         throughput,
+        bounds: Bounds::of_graph(last, graph),
         verification: measured.verified.map(|(right, error)| Verification {
             right,
             error: error.is_finite().then_some(error),

@@ -2,9 +2,12 @@
 //! of the kind of run.
 //!
 //! * [`workload`] is what was run, and [`machine`] where.
-//! * [`corun`], [`graph`], [`dense`] and [`nodes`] make reports of what the engines tell.
+//! * [`corun`], [`graph`], [`dense`] and [`nodes`] make reports of what the engines tell, and
+//!   [`bounds`] compares their times with what was possible.
+//! * [`sheet`] is what a chart shows of a report.
 //! * `text` writes a report for people.
 
+pub mod bounds;
 pub mod corun;
 pub mod dense;
 #[cfg(test)]
@@ -12,13 +15,15 @@ pub(super) mod fixtures;
 pub mod graph;
 pub mod machine;
 pub mod nodes;
+pub mod sheet;
 #[cfg(feature = "cli")]
 mod text;
 pub mod workload;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+pub use bounds::Bounds;
 pub use machine::{HostInfo, Machine};
 pub use workload::{Parameters, Throughput, Workload};
 
@@ -47,6 +52,9 @@ pub struct Report {
     pub setup_seconds: Option<f64>,
     /// Work over `seconds`; null if the operations are not known, or no timed run ended.
     pub throughput: Option<Throughput>,
+    /// What the traced run could not go below: of a co-run, and with `--trace`, `--gantt` or
+    /// `--csv` of every other run that is not over nodes; null for others.
+    pub bounds: Option<Bounds>,
     /// The check of `--verify`; null if it was not asked for, or interrupted.
     pub verification: Option<Verification>,
     /// Devices and nodes that were lost.
@@ -79,7 +87,8 @@ pub enum Details {
 
 /// A device's part in a run, in the last one of several. What the kind of run does not have,
 /// or was not measured, is null.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DevicePart {
     pub name: String,
     /// Rank of its node; null in a run that is not of nodes.
@@ -191,6 +200,7 @@ impl Context {
             runs: vec![seconds],
             setup_seconds: None,
             throughput: None,
+            bounds: None,
             verification: None,
             lost: Vec::new(),
             interrupted: false,

@@ -13,6 +13,7 @@ use crate::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
 use crate::machine::{Device, DeviceKind};
 use crate::matrix::Shared;
 use crate::report::Workload;
+use crate::report::run::Bounds;
 use crate::report::run::nodes::{Asked, report};
 use crate::session::{Error, Number, Run, Session};
 use crate::workload::cluster::{
@@ -330,12 +331,14 @@ impl Session {
         };
         let runtime = self.devices.runtime.as_mut();
         let ran = alone.run(runtime, &seconds, &of_run, &mut control, &stop.0);
-        let (outcome, trace) = ran.map_err(stopped)?;
+        let (outcome, ran) = ran.map_err(stopped)?;
         self.machine.implementations = self.devices.runtime.implementations();
         let size = format!("{}, tiles of {tile}", job.size);
         let mut context = self.context(Workload::of_tasks(&*workload, size, outcome.tasks));
         context.policy = options.policy.to_string();
-        Ok(Run::new(report(&outcome, context, Asked::default()), trace))
+        let mut report = report(&outcome, context, Asked::default());
+        report.bounds = Bounds::of_graph(&ran, alone.graph());
+        Ok(Run::new(report, ran.trace))
     }
 }
 

@@ -58,15 +58,17 @@ mod tests {
     use super::*;
     use crate::trace::fixtures::two_devices;
     use crate::trace::gantt::layout::tops;
+    use crate::trace::gantt::palette::Palette;
     use crate::trace::gantt::rows::rows;
 
     fn drawn(flows: Vec<(usize, usize)>) -> String {
         let mut trace = two_devices();
         trace.flows = flows;
-        let rows = rows(&trace, 1);
-        let (tops, _) = tops(&rows);
+        let rows = rows(&trace, &Palette::of([&trace]), 1);
+        let tops = tops(&rows).rows;
+        let windows = Window::of([&trace]);
         let mut out = Vec::new();
-        draw(&trace, &rows, &tops, &Window::of(&trace), &mut out).unwrap();
+        draw(&trace, &rows, &tops, &windows[0], &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -2,16 +2,19 @@
 
 use std::io::{self, Write};
 
+use super::Chart;
 use super::axis::Axis;
-use super::bar::{colour, meaning};
 use super::layout::{
-    BEFORE_PLOT, FONT, GAP, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, TOP, Window,
+    BEFORE_PLOT, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops, Window,
 };
-use super::rows::{KINDS, Row};
-use super::text::{self, shortened};
+use super::rows::Row;
+use super::strips::Strips;
+use super::svg::Frame;
+use super::text::shortened;
 use crate::quantity::Seconds;
+use crate::time::Nanos;
 use crate::trace::escape::Escaped;
-use crate::trace::{About, Trace, device_name};
+use crate::trace::{Trace, device_name};
 
 /// Pixels that the number of a step takes.
 const STEP_LABEL: f64 = 40.0;
@@ -19,108 +22,117 @@ const TICKS: u64 = 10;
 /// The title's font size.
 const TITLE: f64 = 15.0;
 
-/// The title, the extent of the trace, and the legend of colours.
-pub fn heading(
-    trace: &Trace,
-    about: &About,
-    window: &Window,
-    width: u64,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let title = shortened(&about.title(), TITLE, (width - 2 * MARGIN) as f64);
-    writeln!(
-        out,
-        "<text x=\"{MARGIN}\" y=\"26\" font-size=\"{TITLE}\" font-weight=\"600\">{}</text>",
-        Escaped(&title)
-    )?;
-    writeln!(
-        out,
-        "<text x=\"{MARGIN}\" y=\"48\" fill=\"#57606a\">{} commands in {}</text>",
-        trace.spans.len(),
-        Seconds::from_nanos(window.span())
-    )?;
-    let mut x = MARGIN as f64;
-    for kind in KINDS {
-        let words = meaning(kind);
-        writeln!(
-            out,
-            "<rect x=\"{}\" y=\"58\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\
-             <text x=\"{}\" y=\"68\">{words}</text>",
-            Pixels(x),
-            colour(kind),
-            Pixels(x + 18.0)
-        )?;
-        x += 18.0 + text::width(words, FONT) + GAP as f64;
-    }
-    Ok(())
+/// The line under a title: how much there is, and how a run compares with the first one.
+pub fn subtitle(frame: &Frame, all: &[Frame]) -> String {
+    let length = |frame: &Frame| frame.window.run.end - frame.window.run.start;
+    let own = length(frame);
+    let of_first = match all.first() {
+        Some(first) if !std::ptr::eq(first, frame) && length(first) > 0 => {
+            let times = own as f64 / length(first) as f64;
+            format!(", {times:.2} of the first run's")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{} commands, makespan {}{of_first}",
+        frame.chart.trace.spans.len(),
+        Seconds::from_nanos(own)
+    )
 }
 
-/// The names of devices and queues, on the left.
+/// The title, and the line under it.
+pub fn heading(chart: &Chart, subtitle: &str, width: u64, out: &mut impl Write) -> io::Result<()> {
+    let title = shortened(&chart.about.title(), TITLE, (width - 2 * MARGIN) as f64);
+    writeln!(
+        out,
+        "<text x=\"{MARGIN}\" y=\"26\" font-size=\"{TITLE}\" font-weight=\"600\">{}</text>\n\
+         <text x=\"{MARGIN}\" y=\"46\" fill=\"#57606a\">{}</text>",
+        Escaped(&title),
+        Escaped(subtitle)
+    )
+}
+
+/// The names of devices and queues, on the left of a plot whose upper edge is at `plot`.
 pub fn names(
     trace: &Trace,
     names: &Names,
-    rows: &[Row],
-    tops: &[u64],
+    (rows, strips): (&[Row], &Strips),
+    tops: &Tops,
+    plot: u64,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut before = None;
-    for (row, top) in rows.iter().zip(tops) {
-        let y = TOP + top + ROW * 2 / 3;
-        if before != Some(row.device) {
-            writeln!(
-                out,
-                "<text x=\"{MARGIN}\" y=\"{y}\" font-weight=\"600\">{}<title>{}</title></text>",
-                Escaped(names.devices.get(row.device).map_or("?", String::as_str)),
-                Escaped(device_name(trace, row.device))
-            )?;
-        }
-        before = Some(row.device);
+    let baseline = |top: u64| plot + top + ROW * 2 / 3;
+    let right = names.left - BEFORE_PLOT;
+    for (device, top) in &tops.strips {
+        let y = baseline(*top);
+        let (label, meaning) = strips.label(*device);
         writeln!(
             out,
-            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\" fill=\"#57606a\">{}</text>",
-            names.left - BEFORE_PLOT,
+            "<text x=\"{MARGIN}\" y=\"{y}\" font-weight=\"600\">{}<title>{}</title></text>\n\
+             <text x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{label}<title>{label} \
+             {meaning}</title></text>",
+            Escaped(names.devices.get(*device).map_or("?", String::as_str)),
+            Escaped(device_name(trace, *device))
+        )?;
+    }
+    for (row, top) in rows.iter().zip(&tops.rows) {
+        writeln!(
+            out,
+            "<text x=\"{right}\" y=\"{}\" text-anchor=\"end\" fill=\"#57606a\">{}</text>",
+            baseline(*top),
             row.label()
         )?;
     }
     Ok(())
 }
 
-/// The time axis, below the plot.
-pub fn axis(window: &Window, left: u64, height: u64, out: &mut impl Write) -> io::Result<()> {
-    let axis = Axis::new(window.span(), TICKS);
-    let y = TOP + height;
-    writeln!(out, "<g id=\"axis\" fill=\"#57606a\" stroke=\"none\">")?;
-    for i in 0..=window.span() / axis.tick {
-        let at = i * axis.tick;
-        let x = Pixels(left as f64 + at as f64 / window.span() as f64 * PLOT as f64);
+/// The time axis, below a plot whose lower edge is at `y`. Times count from the run's begin.
+pub fn axis(window: &Window, left: u64, y: u64, out: &mut impl Write) -> io::Result<()> {
+    let axis = Axis::new(window.span, TICKS);
+    writeln!(out, "<g class=\"axis\" fill=\"#57606a\" stroke=\"none\">")?;
+    let mut tick = |at: Nanos, sign: &str| {
+        let signed = if sign.is_empty() {
+            at as f64
+        } else {
+            -(at as f64)
+        };
+        let x = Pixels(left as f64 + window.after(signed).0);
         writeln!(
             out,
             "<path d=\"M{x} {y}v5\" stroke=\"#57606a\"/>\
-             <text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+             <text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{sign}{}</text>",
             y + 18,
             axis.label(at)
-        )?;
+        )
+    };
+    for i in (1..=window.lead / axis.tick).rev() {
+        tick(i * axis.tick, "-")?;
+    }
+    for i in 0..=(window.span - window.lead) / axis.tick {
+        tick(i * axis.tick, "")?;
     }
     writeln!(out, "</g>")?;
     writeln!(
         out,
-        "<text id=\"unit\" x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#57606a\">time [{}]</text>",
+        "<text class=\"unit\" x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#57606a\">time [{}]</text>",
         left + PLOT,
         y + 36,
         axis.unit
     )
 }
 
-/// The numbers of steps, above the plot, as many as fit.
+/// The numbers of steps, above a plot whose upper edge is at `top`, as many as fit.
 pub fn step_numbers(
     trace: &Trace,
     window: &Window,
     left: u64,
+    top: u64,
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(
         out,
-        "<g id=\"steps\" fill=\"#57606a\" font-size=\"11\" \
+        "<g class=\"steps\" fill=\"#57606a\" font-size=\"11\" stroke=\"#ffffff\" \
+         stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\" \
          data-room=\"{STEP_LABEL}\" data-line-room=\"{STEP_LINE}\">"
     )?;
     let mut free = 0.0;
@@ -134,7 +146,7 @@ pub fn step_numbers(
             out,
             "<text x=\"{}\" y=\"{}\">{step}</text>",
             Pixels(left as f64 + x.0),
-            TOP - 6
+            top - 6
         )?;
     }
     writeln!(out, "</g>")?;
@@ -142,7 +154,7 @@ pub fn step_numbers(
         out,
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" font-size=\"11\" fill=\"#57606a\">step</text>",
         left - BEFORE_PLOT,
-        TOP - 6
+        top - 6
     )
 }
 

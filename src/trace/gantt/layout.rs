@@ -1,8 +1,10 @@
 //! The positions in the chart: sizes, the time shown, and the edges of rows.
 
 use std::fmt::{self, Display};
+use std::ops::Range;
 
 use super::rows::Row;
+use super::strips;
 use super::text::{shortened, width};
 use crate::time::Nanos;
 use crate::trace::Trace;
@@ -10,11 +12,14 @@ use crate::trace::Trace;
 /// Sizes in pixels.
 pub const PLOT: u64 = 1000;
 pub const RIGHT: u64 = 30;
-pub const TOP: u64 = 104;
 pub const ROW: u64 = 22;
 pub const BAR: u64 = 18;
+/// The height of a copy's bar.
+pub const COPY: u64 = 8;
 pub const GAP: u64 = 12;
 pub const BOTTOM: u64 = 48;
+/// The height of a line of text.
+pub const LINE: u64 = 18;
 /// Between a row's label and the plot.
 pub const BEFORE_PLOT: u64 = 10;
 /// The edge of texts on the left, and their font size.
@@ -25,33 +30,63 @@ const NAME: f64 = 400.0;
 /// Least distance between the lines of two steps.
 pub const STEP_LINE: f64 = 12.0;
 
-/// The time that the chart shows, from begin to end.
+/// The time that a chart shows.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    pub began: Nanos,
-    pub ended: Nanos,
+    /// Begin and end of the run: of its steps, or of its commands if it has none.
+    pub run: Range<Nanos>,
+    /// Begin and end of all that there is.
+    pub whole: Range<Nanos>,
+    /// What is shown before the run's begin, and in all.
+    pub lead: Nanos,
+    pub span: Nanos,
 }
 
 impl Window {
-    pub fn of(trace: &Trace) -> Self {
-        let times = || {
-            let spans = trace.spans.iter().map(|s| (s.started, s.ended));
-            spans.chain(trace.steps.iter().copied())
-        };
-        let began = times().map(|t| t.0).min().unwrap_or(0);
-        let ended = times().map(|t| t.1).max().unwrap_or(0);
-        Self {
-            began,
-            ended: ended.max(began.saturating_add(1)),
+    /// Windows of runs whose begins lie at one place, with one scale.
+    pub fn of<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Vec<Self> {
+        let mut all: Vec<Self> = traces.into_iter().map(Self::alone).collect();
+        let lead = all.iter().map(|one| one.lead).max().unwrap_or(0);
+        let after = |one: &Self| one.whole.end.saturating_sub(one.run.start);
+        let after = all.iter().map(after).max().unwrap_or(0);
+        for one in &mut all {
+            one.lead = lead;
+            one.span = lead.saturating_add(after).max(1);
         }
+        all
     }
 
-    pub fn span(&self) -> Nanos {
-        (self.ended - self.began).max(1)
+    fn alone(trace: &Trace) -> Self {
+        let spans = || trace.spans.iter().map(|span| (span.started, span.ended));
+        let steps = || trace.steps.iter().copied();
+        let range = |times: &mut dyn Iterator<Item = (Nanos, Nanos)>| {
+            times
+                .map(|(began, ended)| began..ended.max(began))
+                .reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
+                .unwrap_or(0..0)
+        };
+        let whole = range(&mut spans().chain(steps()));
+        let run = match trace.steps.is_empty() {
+            true => whole.clone(),
+            false => range(&mut steps()),
+        };
+        Self {
+            lead: run.start - whole.start,
+            span: (whole.end - whole.start).max(1),
+            run,
+            whole,
+        }
     }
 
     /// Pixels from the plot's left.
     pub fn x(&self, at: Nanos) -> Pixels {
-        Pixels(at.saturating_sub(self.began) as f64 / self.span() as f64 * PLOT as f64)
+        let since = at as f64 - self.run.start as f64;
+        self.after(since)
+    }
+
+    /// Pixels from the plot's left to so many nanoseconds after the run's begin.
+    pub fn after(&self, nanos: f64) -> Pixels {
+        Pixels(((nanos + self.lead as f64) / self.span as f64) * PLOT as f64)
     }
 }
 
@@ -80,25 +115,84 @@ impl Names {
             texts.map(|text| width(&text, FONT)).fold(0.0, f64::max)
         };
         let names = widest(&mut devices.iter().cloned());
-        // The steps above have a label there, too.
-        let rows = rows.iter().map(Row::label).chain(["step".to_owned()]);
-        let rows = widest(&mut rows.into_iter());
+        // The steps above have a label there, too, and the devices' strips.
+        let others = ["step".to_owned(), strips::WIDEST.to_owned()];
+        let rows = widest(&mut rows.iter().map(Row::label).chain(others));
         let left = MARGIN + names.ceil() as u64 + GAP + rows.ceil() as u64 + BEFORE_PLOT;
         Self { devices, left }
     }
 }
 
-/// The upper edges of rows within the plot, and the plot's height. A gap separates
+/// The upper edges within the plot.
+#[derive(Debug, PartialEq)]
+pub struct Tops {
+    /// Of each row.
+    pub rows: Vec<u64>,
+    /// Of each device's strip, with the device.
+    pub strips: Vec<(usize, u64)>,
+    /// The plot's height.
+    pub height: u64,
+}
+
+/// Where rows and strips are: a strip over the rows of each device. A gap separates
 /// devices.
-pub fn tops(rows: &[Row]) -> (Vec<u64>, u64) {
+pub fn tops(rows: &[Row]) -> Tops {
     let mut top = GAP / 2;
-    let mut tops = Vec::with_capacity(rows.len());
+    let mut tops = Tops {
+        rows: Vec::with_capacity(rows.len()),
+        strips: Vec::new(),
+        height: 0,
+    };
     for (i, row) in rows.iter().enumerate() {
-        if i > 0 && rows[i - 1].device != row.device {
-            top += GAP;
+        if i == 0 || rows[i - 1].device != row.device {
+            top += if i == 0 { 0 } else { GAP };
+            tops.strips.push((row.device, top));
+            top += ROW;
         }
-        tops.push(top);
+        tops.rows.push(top);
         top += ROW;
     }
-    (tops, top + GAP / 2)
+    tops.height = top + GAP / 2;
+    tops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::CommandKind;
+    use crate::trace::fixtures::{span, two_devices};
+
+    #[test]
+    fn runs_begin_at_one_place_and_have_one_scale() {
+        // It begins 40 ns before its steps, and lasts 910 ns from there.
+        let mut early = two_devices();
+        (early.spans).push(span(0, 0, CommandKind::Launch, 50, 80));
+        let mut late = two_devices();
+        late.steps.clear();
+        for span in &mut late.spans {
+            span.started += 5_000;
+            span.ended += 7_000;
+        }
+        let [first, second] = &Window::of([&early, &late])[..] else {
+            panic!();
+        };
+        assert_eq!(
+            (first.run.clone(), first.whole.clone()),
+            (90..1000, 50..1000)
+        );
+        assert_eq!(second.run, second.whole);
+        assert_eq!((first.lead, second.lead), (40, 40));
+        assert_eq!((first.span, second.span), (40 + 2900, 40 + 2900));
+        assert_eq!(first.x(90).0, second.x(5_100).0);
+        assert_eq!(first.x(50).0, 0.0);
+        assert_eq!(second.x(8_000).0, PLOT as f64);
+    }
+
+    #[test]
+    fn a_trace_without_times_has_a_window() {
+        let [window] = &Window::of([&Trace::default()])[..] else {
+            panic!();
+        };
+        assert_eq!((window.span, window.x(0).0), (1, 0.0));
+    }
 }

@@ -2,17 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::runtime::CommandKind;
+use super::palette::Palette;
 use crate::time::Nanos;
 use crate::trace::{Span, Trace};
-
-/// The kinds in the order of [`Bar::parts`].
-pub const KINDS: [CommandKind; 4] = [
-    CommandKind::Write,
-    CommandKind::Launch,
-    CommandKind::Read,
-    CommandKind::Copy,
-];
 
 /// The commands of one queue.
 #[derive(Debug)]
@@ -27,13 +19,13 @@ pub struct Row<'a> {
 pub struct Bar<'a> {
     pub began: Nanos,
     pub ended: Nanos,
-    /// Number and running time of its commands, by kind.
-    pub parts: [KindTotal; KINDS.len()],
+    /// Number and running time of its commands, each by its entry in the palette.
+    pub parts: Vec<(usize, KindTotal)>,
     /// The command, if it is a single one.
     pub span: Option<&'a Span>,
 }
 
-/// The commands of one kind in a bar.
+/// The commands of one colour in a bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindTotal {
     pub commands: u64,
@@ -51,51 +43,47 @@ impl Row<'_> {
 }
 
 impl<'a> Bar<'a> {
-    fn of(span: &'a Span) -> Self {
+    fn of(span: &'a Span, entry: usize) -> Self {
         let mut bar = Self {
             began: span.started,
             ended: span.ended.max(span.started),
-            parts: Default::default(),
+            parts: Vec::with_capacity(1),
             span: Some(span),
         };
-        bar.count(span);
+        bar.count(span, entry);
         bar
     }
 
-    fn count(&mut self, span: &Span) {
-        let part = &mut self.parts[kind_index(span.kind)];
+    fn count(&mut self, span: &Span, entry: usize) {
+        let at = self.parts.iter().position(|(known, _)| *known == entry);
+        let at = at.unwrap_or_else(|| {
+            self.parts.push((entry, KindTotal::default()));
+            self.parts.len() - 1
+        });
+        let part = &mut self.parts[at].1;
         part.commands += 1;
-        part.busy += span.ended.saturating_sub(span.started);
+        let time = span.ended.saturating_sub(span.started);
+        part.busy = part.busy.saturating_add(time);
     }
 
     /// The fraction of its time in which commands ran, 0 to 1.
     pub fn density(&self) -> f64 {
-        let busy: Nanos = self.parts.iter().map(|p| p.busy).sum();
+        let busy: f64 = self.parts.iter().map(|(_, part)| part.busy as f64).sum();
         let whole = self.ended.saturating_sub(self.began).max(1);
-        (busy as f64 / whole as f64).min(1.0)
+        (busy / whole as f64).min(1.0)
     }
 
-    /// The kind of command that ran longest in it.
-    pub fn kind(&self) -> CommandKind {
-        let longest =
-            (0..KINDS.len()).max_by_key(|k| (self.parts[*k].busy, self.parts[*k].commands));
-        KINDS[longest.unwrap_or(1)]
-    }
-}
-
-fn kind_index(kind: CommandKind) -> usize {
-    match kind {
-        CommandKind::Write => 0,
-        CommandKind::Launch => 1,
-        CommandKind::Read => 2,
-        CommandKind::Copy => 3,
+    /// The entry whose commands ran longest in it.
+    pub fn entry(&self) -> usize {
+        let longest = (self.parts.iter()).max_by_key(|(_, part)| (part.busy, part.commands));
+        longest.map_or(0, |(entry, _)| *entry)
     }
 }
 
 /// The rows, by device and queue. A device without commands has one empty row.
 /// Neighbouring commands are merged as long as their bar is shorter than
 /// `resolution`.
-pub fn rows(trace: &Trace, resolution: Nanos) -> Vec<Row<'_>> {
+pub fn rows<'a>(trace: &'a Trace, palette: &Palette, resolution: Nanos) -> Vec<Row<'a>> {
     let mut queues: BTreeMap<(usize, usize), Vec<&Span>> = BTreeMap::new();
     for span in &trace.spans {
         queues
@@ -115,15 +103,16 @@ pub fn rows(trace: &Trace, resolution: Nanos) -> Vec<Row<'_>> {
             Row {
                 device,
                 queue,
-                bars: bars(&spans, resolution),
+                bars: bars(&spans, palette, resolution),
             }
         })
         .collect()
 }
 
-fn bars<'a>(spans: &[&'a Span], resolution: Nanos) -> Vec<Bar<'a>> {
+fn bars<'a>(spans: &[&'a Span], palette: &Palette, resolution: Nanos) -> Vec<Bar<'a>> {
     let mut bars: Vec<Bar> = Vec::new();
     for span in spans {
+        let entry = palette.index(span);
         let joins = bars
             .last()
             .is_some_and(|bar| span.ended.saturating_sub(bar.began) < resolution);
@@ -131,9 +120,9 @@ fn bars<'a>(spans: &[&'a Span], resolution: Nanos) -> Vec<Bar<'a>> {
             Some(bar) if joins => {
                 bar.ended = bar.ended.max(span.ended);
                 bar.span = None;
-                bar.count(span);
+                bar.count(span, entry);
             }
-            _ => bars.push(Bar::of(span)),
+            _ => bars.push(Bar::of(span, entry)),
         }
     }
     bars
@@ -142,7 +131,12 @@ fn bars<'a>(spans: &[&'a Span], resolution: Nanos) -> Vec<Bar<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::CommandKind;
     use crate::trace::fixtures::{span, two_devices};
+
+    fn rows(trace: &Trace, resolution: Nanos) -> Vec<Row<'_>> {
+        super::rows(trace, &Palette::of([trace]), resolution)
+    }
 
     #[test]
     fn one_row_a_queue_and_every_device_has_one() {
@@ -161,7 +155,8 @@ mod tests {
             devices: vec!["gpu".into()],
             spans: (0..10_000)
                 .map(|i| {
-                    let kind = KINDS[i as usize % 3];
+                    let kinds = [CommandKind::Write, CommandKind::Launch, CommandKind::Read];
+                    let kind = kinds[i as usize % 3];
                     span(0, 0, kind, i * 10, i * 10 + if i % 3 == 1 { 9 } else { 4 })
                 })
                 .collect(),
@@ -171,9 +166,13 @@ mod tests {
         let rows = rows(&trace, 1_000);
         let bars = &rows[0].bars;
         assert!(bars.len() <= 101, "{}", bars.len());
-        let commands: u64 = bars.iter().flat_map(|b| b.parts).map(|p| p.commands).sum();
+        let commands: u64 = bars
+            .iter()
+            .flat_map(|b| &b.parts)
+            .map(|p| p.1.commands)
+            .sum();
         assert_eq!(commands, 10_000);
-        assert!(bars.iter().all(|b| b.kind() == CommandKind::Launch));
+        assert!(bars.iter().all(|b| b.entry() == 3));
         // Of every 30 ns a kernel ran 9 and two copies 4 each.
         assert!(
             bars.iter()

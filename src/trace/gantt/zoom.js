@@ -1,17 +1,23 @@
 
 'use strict';
-const byId = id => document.getElementById(id);
-const plot = byId('plot'), axis = byId('axis'), unit = byId('unit'), steps = byId('steps');
-const chart = plot.ownerSVGElement;
 const number = (node, name) => Number(node.getAttribute(name));
-const left = number(plot, 'x'), bottom = number(plot, 'y') + number(plot, 'height');
-const height = number(plot, 'height'), chartHeight = number(chart, 'height');
-// The drawing's own width: bars lie at 0 to this, however wide the plot is shown.
-const drawn = number(plot, 'width'), right = number(chart, 'width') - left - drawn;
-const span = Number(plot.dataset.span), room = Number(steps.dataset.room);
-const lineRoom = Number(steps.dataset.lineRoom);
-const lines = [...plot.querySelectorAll('.step')];
-const labelY = number(plot, 'y') - 6;
+const charts = [...document.querySelectorAll('.chart')].map(chart => {
+  const find = selector => chart.querySelector(selector);
+  const plot = find('.plot'), steps = find('.steps');
+  return {
+    chart, plot, steps, axis: find('.axis'), unit: find('.unit'),
+    lines: [...plot.querySelectorAll('.step')],
+    marks: [...chart.querySelectorAll('.mark')],
+    left: number(plot, 'x'), top: number(plot, 'y'),
+    height: number(plot, 'height'), chartHeight: number(chart, 'height'),
+    room: Number(steps.dataset.room), lineRoom: Number(steps.dataset.lineRoom),
+  };
+});
+// All charts show the same part of one time axis. Bars lie at 0 to `drawn`, however wide
+// the plots are shown.
+const first = charts[0], left = first.left, drawn = number(first.plot, 'width');
+const right = number(first.chart, 'width') - left - drawn;
+const span = Number(first.plot.dataset.span), lead = Number(first.plot.dataset.lead);
 // Pixels of the plot, and at least so many; the part of the drawing in view.
 let width = drawn, from = 0, view = drawn;
 const leastWidth = 420;
@@ -25,8 +31,11 @@ function text(parent, x, y, words, anchor) {
   parent.append(node);
 }
 
-function drawAxis() {
-  const began = from / drawn * span, shown = view / drawn * span;
+// Where in the plot something of the drawing is shown.
+const place = x => (x - from) / view * width;
+
+function drawAxis({ axis, unit, top, height }) {
+  const began = from / drawn * span - lead, shown = view / drawn * span;
   const least = Math.max(1, shown / Math.floor(width / 100));
   const decade = 10 ** Math.floor(Math.log10(least));
   const tick = decade * [1, 2, 5, 10].find(f => f * decade >= least);
@@ -35,64 +44,82 @@ function drawAxis() {
   axis.replaceChildren();
   for (let i = Math.ceil(began / tick); i * tick <= began + shown; i++) {
     const x = left + (i * tick - began) / shown * width;
-    text(axis, x, bottom + 18, String(Number((i * tick / scale).toPrecision(12))), 'middle');
+    text(axis, x, top + height + 18, String(Number((i * tick / scale).toPrecision(12))), 'middle');
   }
   unit.textContent = `time [${name}]`;
 }
 
-function drawSteps() {
+function drawSteps({ steps, lines, top, room, lineRoom }) {
   steps.replaceChildren();
   let free = -Infinity, freeLine = -Infinity;
   for (const line of lines) {
-    const x = (Number(line.dataset.x) - from) / view * width;
+    const x = place(Number(line.dataset.x));
     line.style.display = x < freeLine ? 'none' : '';
     if (x >= freeLine) freeLine = x + lineRoom;
     if (x < -0.5 || x + room > width + right || x < free) continue;
     free = x + room;
-    text(steps, left + x, labelY, line.dataset.step, 'start');
+    text(steps, left + x, top - 6, line.dataset.step, 'start');
+  }
+}
+
+function drawMarks({ marks }) {
+  for (const mark of marks) {
+    const x = place(Number(mark.dataset.x)), [line, label] = mark.children;
+    const before = x > width / 2;
+    mark.style.display = x < -0.5 || x > width + 0.5 ? 'none' : '';
+    line.setAttribute('x1', left + x);
+    line.setAttribute('x2', left + x);
+    label.setAttribute('x', left + x + (before ? -4 : 4));
+    label.setAttribute('text-anchor', before ? 'end' : 'start');
   }
 }
 
 function draw() {
   view = Math.min(drawn, Math.max(drawn * 1e-5, view));
   from = Math.min(drawn - view, Math.max(0, from));
-  plot.setAttribute('viewBox', `${from} 0 ${view} ${height}`);
-  drawAxis();
-  drawSteps();
+  for (const one of charts) {
+    one.plot.setAttribute('viewBox', `${from} 0 ${view} ${one.height}`);
+    drawAxis(one);
+    drawSteps(one);
+    drawMarks(one);
+  }
 }
 
 function fill() {
   width = Math.max(leastWidth, document.documentElement.clientWidth - left - right);
   const whole = left + width + right;
-  chart.setAttribute('width', whole);
-  chart.setAttribute('viewBox', `0 0 ${whole} ${chartHeight}`);
-  plot.setAttribute('width', width);
-  unit.setAttribute('x', left + width);
+  for (const { chart, plot, unit, chartHeight } of charts) {
+    chart.setAttribute('width', whole);
+    chart.setAttribute('viewBox', `0 0 ${whole} ${chartHeight}`);
+    plot.setAttribute('width', width);
+    unit.setAttribute('x', left + width);
+  }
   draw();
 }
 
-plot.addEventListener('wheel', event => {
-  event.preventDefault();
-  const at = (event.clientX - plot.getBoundingClientRect().left) / width;
-  const before = view;
-  view = Math.min(drawn, Math.max(drawn * 1e-5, view * 1.0015 ** event.deltaY));
-  from += at * (before - view);
-  draw();
-}, { passive: false });
-
 let held = null;
-plot.addEventListener('pointerdown', event => {
-  held = event.clientX;
-  plot.setPointerCapture(event.pointerId);
-});
-plot.addEventListener('pointermove', event => {
-  if (held === null) return;
-  from -= (event.clientX - held) / width * view;
-  held = event.clientX;
-  draw();
-});
-plot.addEventListener('pointerup', () => { held = null; });
-plot.addEventListener('pointercancel', () => { held = null; });
-plot.addEventListener('dblclick', () => { from = 0; view = drawn; draw(); });
+for (const { plot } of charts) {
+  plot.addEventListener('wheel', event => {
+    event.preventDefault();
+    const at = (event.clientX - plot.getBoundingClientRect().left) / width;
+    const before = view;
+    view = Math.min(drawn, Math.max(drawn * 1e-5, view * 1.0015 ** event.deltaY));
+    from += at * (before - view);
+    draw();
+  }, { passive: false });
+  plot.addEventListener('pointerdown', event => {
+    held = event.clientX;
+    plot.setPointerCapture(event.pointerId);
+  });
+  plot.addEventListener('pointermove', event => {
+    if (held === null) return;
+    from -= (event.clientX - held) / width * view;
+    held = event.clientX;
+    draw();
+  });
+  plot.addEventListener('pointerup', () => { held = null; });
+  plot.addEventListener('pointercancel', () => { held = null; });
+  plot.addEventListener('dblclick', () => { from = 0; view = drawn; draw(); });
+}
 new ResizeObserver(fill).observe(document.body);
 fill();

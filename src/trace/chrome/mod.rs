@@ -8,7 +8,10 @@
 //! command to the start of another. Times are microseconds. Source: the Trace Event
 //! Format, sections "Complete Events", "Async Events" and "Flow Events".
 //!
-//! Events are written one by one, so that a long run takes no memory for them.
+//! Events are written one by one, so that a long run takes no memory for them. The file
+//! may have the run's report, and [`read()`] reads both.
+
+mod read;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -17,6 +20,13 @@ use serde::Serialize;
 
 use super::{About, Trace};
 use crate::time::Nanos;
+
+pub use read::{Read, ReadError, read};
+
+/// What the name of the program begins with in a file.
+const PRODUCER: &str = "pdawl ";
+/// The name of the track of steps.
+const STEPS_NAME: &str = "steps";
 
 /// The process of the steps; device `d` is process `d + 1`.
 const STEPS: usize = 0;
@@ -62,6 +72,8 @@ impl<'a, A> Event<'a, A> {
 #[derive(Serialize)]
 struct CommandArgs<'a> {
     label: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codelet: Option<&'a str>,
     step: u32,
     first_unit: u64,
     units: u64,
@@ -80,23 +92,39 @@ struct NameArgs<'a> {
     name: &'a str,
 }
 
-/// Writes the trace as one JSON object.
+/// What the file has beside the events.
+#[derive(Serialize)]
+struct OtherData<'a> {
+    producer: &'a str,
+    simulated: bool,
+    machine: &'a str,
+    workload: &'a str,
+    strategy: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<&'a serde_json::Value>,
+}
+
+/// Writes the trace as one JSON object, with the run's report in `otherData` if there is one.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(trace: &Trace, about: &About, out: impl Write) -> std::io::Result<()> {
+pub fn write(
+    trace: &Trace,
+    about: &About,
+    report: Option<&serde_json::Value>,
+    out: impl Write,
+) -> std::io::Result<()> {
     let mut out = out;
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
-    serde_json::to_writer(
-        &mut out,
-        &serde_json::json!({
-            "producer": concat!("pdawl ", env!("CARGO_PKG_VERSION")),
-            "simulated": about.simulated,
-            "machine": about.machine,
-            "workload": about.workload,
-            "strategy": about.strategy,
-        }),
-    )?;
+    let other = OtherData {
+        producer: &format!("{PRODUCER}{}", env!("CARGO_PKG_VERSION")),
+        simulated: about.simulated,
+        machine: &about.machine,
+        workload: &about.workload,
+        strategy: &about.strategy,
+        report,
+    };
+    serde_json::to_writer(&mut out, &other)?;
     out.write_all(b",\"traceEvents\":[")?;
     let mut events = Events { out, any: false };
     names(trace, about, &mut events)?;
@@ -138,7 +166,7 @@ impl<W: Write> Events<W> {
 
 fn names<W: Write>(trace: &Trace, about: &About, events: &mut Events<W>) -> std::io::Result<()> {
     events.name("process_name", STEPS, 0, &about.title())?;
-    events.name("thread_name", STEPS, 0, "steps")?;
+    events.name("thread_name", STEPS, 0, STEPS_NAME)?;
     for (device, name) in trace.devices.iter().enumerate() {
         events.name("process_name", device + 1, 0, name)?;
     }
@@ -160,6 +188,7 @@ fn commands<W: Write>(trace: &Trace, events: &mut Events<W>) -> std::io::Result<
             dur: Some(us(span.ended.saturating_sub(span.started))),
             args: Some(CommandArgs {
                 label: &span.label,
+                codelet: span.codelet.as_deref(),
                 step: span.step,
                 first_unit: span.units.start,
                 units: span.units.end.saturating_sub(span.units.start),
@@ -224,7 +253,7 @@ mod tests {
 
     fn written(trace: &Trace) -> Value {
         let mut out = Vec::new();
-        write(trace, &about(), &mut out).unwrap();
+        write(trace, &about(), None, &mut out).unwrap();
         serde_json::from_slice(&out).unwrap()
     }
 
