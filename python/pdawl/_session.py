@@ -57,7 +57,8 @@ class Session:
         return self._session.is_simulated()
 
     def set_strategy(self, strategy: str) -> None:
-        """How steps are divided from now on: `dawl`, `cpu`, `gpu`, `fixed:0.3`, `guided`."""
+        """How steps are divided from now on: `dawl` (learned), `pdawl` (begun with the plan of the
+        machine's cost model), `cpu`, `gpu`, `fixed:0.3`, `guided`."""
         self._session.set_strategy(strategy)
 
     def set_balancer(self, balancer: Callable[[dict[str, Any]], Balancer]) -> None:

@@ -109,3 +109,11 @@ def test_other_threads_run_meanwhile():
     done.set()
     thread.join()
     assert counted[0] > 20
+
+
+def test_a_cost_model_plans():
+    plate = np.ones((2048, 2048))
+    run = pdawl.simulate("k40", strategy="pdawl").stencil(plate, steps=5, verify=True)
+    assert run.report["policy"] == "pdawl" and not run.interrupted
+    with pytest.raises(pdawl.Error, match="pdawl train"):
+        pdawl.simulate("v100x2", strategy="pdawl").stencil(plate)

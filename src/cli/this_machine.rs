@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pdawl::codelet::copy;
 use pdawl::engine;
 use pdawl::engine::measure::{MachineDescription, MeasureOptions};
-use pdawl::machine::{Device, DeviceKind, Fingerprint, Host, MachineFile};
+use pdawl::machine::{Device, Fingerprint, Host, MachineFile};
 use pdawl::report::instruments::Instruments;
 use pdawl::runtime::select::{self, Selection};
 use pdawl::runtime::{cuda, opencl};
@@ -149,10 +149,5 @@ pub fn measure(
 
 /// The fingerprint of this machine: its CPU and its GPUs.
 pub fn fingerprint() -> Fingerprint {
-    let host = Host::detect();
-    let discovery = opencl::discover();
-    let gpus = (discovery.devices.iter())
-        .filter(|found| found.info.kind != DeviceKind::Cpu)
-        .map(|found| found.info.model.as_str());
-    Fingerprint::of(&host.model, host.online, gpus)
+    select::fingerprint()
 }

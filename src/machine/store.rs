@@ -7,7 +7,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::bounded;
 
-use super::{MachineError, MachineFile};
+use super::{Fingerprint, MachineError, MachineFile};
 use crate::file_store::{FileStore, StoreKind, StoredFile};
 
 static MACHINES: StoreKind = StoreKind {
@@ -95,6 +95,13 @@ impl MachineStore {
                 MachineFile::parse(text, &format!("{} (shipped)", self.files.file(name)))
             }
         }
+    }
+
+    /// The machine of a fingerprint, if there is a file of it. A broken file does not hide a
+    /// right one.
+    pub fn of_fingerprint(&self, fingerprint: &Fingerprint) -> Option<MachineFile> {
+        let mut files = (self.names().into_iter()).filter_map(|name| self.find(&name).ok());
+        files.find(|file| fingerprint.is(file.fingerprint.as_deref()))
     }
 
     /// Saves a machine under its name, and returns the file's path. The file

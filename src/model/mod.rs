@@ -12,7 +12,7 @@
 //!   has to beat.
 //! * a [`StepTime`] predicts the seconds of a step: a [`Predictor`] is a trained
 //!   model bound to a machine, and [`Physics`] the prior alone; [`planner`]
-//!   makes plans of them.
+//!   makes plans of them, and [`serving`] finds the model of open devices with its plan.
 //! * [`datasets`] is where measured runs are kept, [`training`] makes models of
 //!   them, [`evaluate`](mod@evaluate) says how good these are, and [`store`] is where
 //!   they are kept. [`command`] is how users are sent to train one.
@@ -37,6 +37,7 @@ pub mod planner;
 pub mod predictor;
 pub mod prior;
 pub mod record;
+pub mod serving;
 mod step_time;
 pub mod store;
 pub mod training;

@@ -64,6 +64,9 @@ pub enum Error {
     /// The result cannot be taken from where it is.
     #[error("the result cannot be read: {0}")]
     Result(std::io::Error),
+    /// No cost model plans the run.
+    #[error("{0}")]
+    Model(String),
     /// The stop of the session was set before the run had a result.
     #[error("the run was stopped before it had a result")]
     Stopped,

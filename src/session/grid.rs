@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Error, Number, Run, Session, tracing};
 use crate::codelet::Precision;
-use crate::engine::corun::Options;
+use crate::engine::corun::{Options, Stream};
 use crate::matrix::Shared;
 use crate::report::Workload;
 use crate::workload::Supersteps;
@@ -249,8 +249,19 @@ impl<'a> StencilRun<'a> {
             ..Options::of(supersteps)
         };
         let described = Workload::of_stencil(&stencil, supersteps, until, (None, 0));
-        self.session
-            .corun(&stencil, described, &options, &mut self.progress)
+        let (make, stream, notes) = match supersteps.size() {
+            1 => self.session.division_of(&stencil, self.gpu_memory)?,
+            _ => (
+                Arc::clone(&self.session.balancer),
+                Stream::default(),
+                Vec::new(),
+            ),
+        };
+        let options = Options { stream, ..options };
+        let run = self
+            .session
+            .corun(&stencil, described, (make, &options), &mut self.progress)?;
+        Ok(run.with_notes(notes))
     }
 
     fn supersteps(&self) -> Result<Supersteps, Error> {

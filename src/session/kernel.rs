@@ -304,7 +304,8 @@ impl<'a> KernelRun<'a> {
         };
         let described = Workload::of_kernel(&user, "", self.steps, 0);
         session.notes.append(&mut notes);
-        let ran = session.corun(&user, described, &options, &mut |_, _| {});
+        let make = Arc::clone(&session.balancer);
+        let ran = session.corun(&user, described, (make, &options), &mut |_, _| {});
         (session.balancer, session.notes) = all;
         ran
     }

@@ -24,6 +24,8 @@ mod grid;
 mod kernel;
 mod number;
 mod open;
+#[cfg(feature = "models")]
+mod planned;
 mod product;
 mod run;
 
@@ -31,12 +33,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::balance::{Balancer, Dawl, Setup, Strategy, StrategyError};
-use crate::engine::corun::{Control, Corun, Options, Tracing};
+use crate::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::report::{Context, Machine, Workload, run::corun as corun_report};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
+use crate::workload::stencil::Stencil;
 
 pub use arrays::{ArrayRun, Complex, Computed, DenseMatrix, Factors, NodeRun, Nodes};
 pub use error::Error;
@@ -72,6 +75,8 @@ pub struct Session {
     notes: Vec<String>,
     balancer: MakeBalancer,
     policy: String,
+    /// Whether a cost model plans how stencils and products are divided.
+    plans: bool,
     stop: Stop,
     /// The most bytes of each GPU's memory.
     gpu_memory: Option<u64>,
@@ -79,6 +84,9 @@ pub struct Session {
     product: Option<OpenProduct>,
     known_tasks: Option<KnownTasks>,
 }
+
+/// How a run is divided, how devices stream, and notes.
+type Division = (MakeBalancer, Stream, Vec<String>);
 
 /// Makes a balancer for the devices and the work.
 type MakeBalancer = Arc<dyn Fn(&Setup) -> Box<dyn Balancer> + Send + Sync>;
@@ -140,6 +148,7 @@ impl Session {
             devices,
             balancer: of_strategy(Strategy::Dawl),
             policy: Strategy::Dawl.to_string(),
+            plans: false,
             stop: Stop::default(),
             gpu_memory: None,
             product: None,
@@ -174,20 +183,25 @@ impl Session {
     }
 
     /// How steps are divided from now on, as in `pdawl run --strategy`; at first `dawl`, which
-    /// learns the shares while it runs.
+    /// learns the shares while it runs. `pdawl` begins with the plan of the machine's cost model
+    /// (`pdawl train`), and needs the feature `models`; kernels and supersteps, which models do
+    /// not know, are divided by `dawl` then.
     ///
     /// # Errors
-    /// When it needs devices that are not there, and for `pdawl` and `oracle`, which need more
-    /// than the devices.
+    /// When it needs devices that are not there, for `oracle`, which is a sweep of many runs, and
+    /// for `pdawl` without the feature.
     pub fn set_strategy(&mut self, strategy: &Strategy) -> Result<(), Error> {
         let kinds: Vec<_> = self.devices().iter().map(|device| device.kind).collect();
         strategy.suits(&kinds)?;
         match strategy {
-            Strategy::Pdawl => return Err(StrategyError::NoModel.into()),
+            Strategy::Pdawl if cfg!(not(feature = "models")) => {
+                return Err(StrategyError::NoModel.into());
+            }
             Strategy::Oracle => return Err(StrategyError::Sweep.into()),
             _ => {}
         }
         self.close_product();
+        self.plans = *strategy == Strategy::Pdawl;
         (self.policy, self.balancer) = (strategy.to_string(), of_strategy(strategy.clone()));
         Ok(())
     }
@@ -199,6 +213,7 @@ impl Session {
         make: impl Fn(&Setup) -> Box<dyn Balancer> + Send + Sync + 'static,
     ) {
         self.close_product();
+        self.plans = false;
         (self.policy, self.balancer) = (name.into(), Arc::new(make));
     }
 
@@ -209,15 +224,26 @@ impl Session {
         Ok(self.devices.runtime.as_mut())
     }
 
+    /// How a stencil of single steps is divided, how devices stream, and notes for its report.
+    fn division_of(&self, stencil: &Stencil, gpu_memory: Option<u64>) -> Result<Division, Error> {
+        #[cfg(feature = "models")]
+        if self.plans {
+            let modelled = planned::Modelled::Stencil(stencil);
+            return planned::division(&self.devices, &modelled, gpu_memory);
+        }
+        let _ = (stencil, gpu_memory);
+        Ok((Arc::clone(&self.balancer), Stream::default(), Vec::new()))
+    }
+
     /// Runs a workload.
     fn corun(
         &mut self,
         workload: &dyn Divisible,
         described: Workload,
-        options: &Options,
+        (make, options): (MakeBalancer, &Options),
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Run, Error> {
-        let (make, stop) = (Arc::clone(&self.balancer), self.stop.clone());
+        let stop = self.stop.clone();
         let runtime = self.runtime()?;
         let corun = Corun::open(runtime, workload, options)?;
         let balancer = make(corun.setup());

@@ -51,6 +51,24 @@ impl Devices {
         }
     }
 
+    pub fn is_simulated(&self) -> bool {
+        self.simulation.is_some()
+    }
+
+    /// The file of the simulated machine, or that of this one if there is one.
+    #[cfg(feature = "models")]
+    pub fn file(&self) -> Option<std::borrow::Cow<'_, MachineFile>> {
+        use std::borrow::Cow;
+        match &self.simulation {
+            Some((file, _)) => Some(Cow::Borrowed(file)),
+            None => {
+                let store = machine::MachineStore::of_user();
+                let here = select::fingerprint();
+                store.of_fingerprint(&here).map(Cow::Owned)
+            }
+        }
+    }
+
     /// A run begins: that of a simulation on a simulator of its own, at time 0.
     pub fn begin(&mut self) -> Result<(), Error> {
         if let Some((file, options)) = &self.simulation {

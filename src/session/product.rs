@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "models")]
+use super::planned;
 use super::{Error, MakeBalancer, Session};
 use crate::engine::StepRecord;
 use crate::engine::corun::session::{self, Stepped};
-use crate::engine::corun::{CorunError, Options};
+use crate::engine::corun::{CorunError, Options, Stream};
 use crate::matrix::{Csr, CsrError, Shared};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
@@ -72,28 +74,17 @@ pub struct OpenProduct {
 impl OpenProduct {
     fn open(
         runtime: &mut dyn Runtime,
-        matrix: &SparseMatrix,
-        make: &MakeBalancer,
+        spmv: Arc<Spmv>,
         lost: &[bool],
-        gpu_memory: Option<u64>,
+        (make, options): (&MakeBalancer, &Options),
     ) -> Result<Self, Error> {
-        let options = spmv::Options {
-            // In the matrix's order, so that nothing is copied.
-            irregular: 0.0,
-            ..spmv::Options::default()
-        };
-        let spmv = Arc::new(Spmv::new("matrix", Arc::clone(&matrix.0), options)?);
         // SAFETY: what `spmv` points to neither moves nor changes while this product has the
         // `Arc`, and `close` or `drop` end the engine's borrow before that is dropped.
         let workload: &'static Spmv = unsafe { &*Arc::as_ptr(&spmv) };
-        let of_run = Options {
-            gpu_memory,
-            ..Options::of_steps(u32::MAX)
-        };
         let engine = session::Session::open(
             runtime,
             (workload, 0..workload.units(), Vec::new()),
-            (&of_run, lost),
+            (options, lost),
             &|setup| make(setup),
             None,
         )?;
@@ -244,10 +235,33 @@ impl Session {
         (self.product.as_ref()).map_or(&[], |product| &product.shares)
     }
 
+    /// How a product is divided, and how devices stream.
+    fn division_of_product(&self, spmv: &Spmv) -> Result<(MakeBalancer, Stream), Error> {
+        #[cfg(feature = "models")]
+        if self.plans {
+            let modelled = planned::Modelled::Product(spmv);
+            let (make, stream, _) = planned::division(&self.devices, &modelled, self.gpu_memory)?;
+            return Ok((make, stream));
+        }
+        let _ = spmv;
+        Ok((Arc::clone(&self.balancer), Stream::default()))
+    }
+
     fn open_product(&mut self, matrix: &SparseMatrix, lost: &[bool]) -> Result<(), Error> {
-        let (make, memory) = (Arc::clone(&self.balancer), self.gpu_memory);
+        let of_matrix = spmv::Options {
+            // In the matrix's order, so that nothing is copied.
+            irregular: 0.0,
+            ..spmv::Options::default()
+        };
+        let spmv = Arc::new(Spmv::new("matrix", Arc::clone(&matrix.0), of_matrix)?);
+        let (make, stream) = self.division_of_product(&spmv)?;
+        let options = Options {
+            gpu_memory: self.gpu_memory,
+            stream,
+            ..Options::of_steps(u32::MAX)
+        };
         let runtime = self.runtime()?;
-        self.product = Some(OpenProduct::open(runtime, matrix, &make, lost, memory)?);
+        self.product = Some(OpenProduct::open(runtime, spmv, lost, (&make, &options))?);
         Ok(())
     }
 

@@ -19,6 +19,12 @@ impl Run {
         Self { report, trace }
     }
 
+    /// The same with these notes in its report.
+    pub(super) fn with_notes(mut self, notes: Vec<String>) -> Self {
+        self.report.notes.extend(notes);
+        self
+    }
+
     /// The report, as `pdawl run --format json` prints it.
     pub fn report(&self) -> &Report {
         &self.report

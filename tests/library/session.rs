@@ -173,6 +173,39 @@ fn stencils_are_right_and_stay_in_the_callers_memory() {
 }
 
 #[test]
+fn a_cost_model_plans_the_first_step() {
+    let mut session = Session::simulate("k40").unwrap();
+    session.set_strategy(&balance::Strategy::Pdawl).unwrap();
+    let mut grid = Grid::new(&[4096, 4096], vec![1.0f64; 4096 * 4096]).unwrap();
+    let planned = session.stencil(&mut grid).steps(10).verify().run().unwrap();
+    assert!(!planned.is_wrong() && planned.policy == "pdawl");
+    assert!(planned.shares().iter().all(|share| *share > 0.0));
+    // A plan needs no probes, which cost the learner its first steps.
+    session.set_strategy(&balance::Strategy::Dawl).unwrap();
+    let learned = session.stencil(&mut grid).steps(10).run().unwrap();
+    assert!(planned.seconds < learned.seconds);
+
+    // No model of these machines, or of this codelet, is shipped.
+    let mut session = Session::simulate("v100x2").unwrap();
+    session.set_strategy(&balance::Strategy::Pdawl).unwrap();
+    let said = message(session.stencil(&mut grid).run());
+    assert!(said.contains("pdawl train --machine v100x2"), "{said}");
+    let mut single = Grid::new(&[64, 64], vec![1.0f32; 64 * 64]).unwrap();
+    let mut session = Session::simulate("k40").unwrap();
+    session.set_strategy(&balance::Strategy::Pdawl).unwrap();
+    let said = message(session.stencil(&mut single).run());
+    assert!(said.contains("--precision f32"), "{said}");
+    // Supersteps have no model; they are learned.
+    let run = session
+        .stencil(&mut single)
+        .steps(8)
+        .superstep(4)
+        .verify()
+        .run();
+    assert!(!run.unwrap().is_wrong());
+}
+
+#[test]
 fn a_stopped_stencil_has_the_version_of_its_last_barrier() {
     let mut session = Session::open_devices("host:2").unwrap();
     let stop = session.stop();
@@ -279,8 +312,8 @@ fn wrong_arguments_are_named() {
         ),
         (message(Grid::new(&[9], vec![0.0; 9])), "a grid has 2 axes"),
         (
-            message(session.set_strategy(&balance::Strategy::Pdawl)),
-            "model",
+            message(session.set_strategy(&balance::Strategy::Oracle)),
+            "sweep",
         ),
     ];
     errors.push((

@@ -29,10 +29,8 @@ impl NamedMachine {
 
     /// This machine, if there is a machine file of it.
     pub fn here() -> Option<Self> {
-        let (store, here) = (MachineStore::of_user(), this_machine::fingerprint());
-        // A broken file must not hide a right one.
-        let mut files = (store.names().into_iter()).filter_map(|name| store.find(&name).ok());
-        let file = files.find(|file| here.is(file.fingerprint.as_deref()))?;
+        let here = this_machine::fingerprint();
+        let file = MachineStore::of_user().of_fingerprint(&here)?;
         Some(Self {
             file,
             here,

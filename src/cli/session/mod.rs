@@ -2,7 +2,7 @@
 //! number of times. It connects the command line to the engine and the balancers.
 //!
 //! [`open`] makes a session from the command line's options. [`memory`] leaves out
-//! devices with too little memory. [`model`] finds the cost model, and [`threshold`]
+//! devices with too little memory. [`model`] has the cost model that is chosen, and [`threshold`]
 //! chooses with it the fraction of a matrix's rows that is irregular. [`oracle`] and
 //! [`singles`] run the workload several times.
 
@@ -24,6 +24,7 @@ use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, Corun, CorunError, Tracing};
 use pdawl::engine::measure::{self, MeasureOptions};
 use pdawl::machine::{Device, RuntimeKind};
+use pdawl::model::serving::{NoModel, ServingModel, StreamBuffers};
 use pdawl::report::run::corun::{self as corun_report, Single};
 use pdawl::report::{Context, Report};
 use pdawl::runtime::DeviceId;
@@ -34,7 +35,6 @@ use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
 use super::machine_session::MachineSession;
 use super::saves::SavedResult;
 use super::workload::PreparedWorkload;
-use model::{NoModel, ServingModel};
 use oracle::SweepResult;
 
 /// Bytes of the copies that measure the host's bandwidth; larger than any cache.
@@ -66,8 +66,8 @@ enum RunError {
     Engine(#[from] CorunError),
     #[error(transparent)]
     Strategy(#[from] StrategyError),
-    #[error("a device's memory is too small for its stream buffers")]
-    StreamBuffers,
+    #[error(transparent)]
+    StreamBuffers(#[from] StreamBuffers),
 }
 
 impl Session {
@@ -109,7 +109,7 @@ impl Session {
             notes,
             ..
         } = self;
-        let serving = model.as_mut().map_err(|missing| missing.failure())?;
+        let serving = model.as_mut().map_err(|missing| model::failure(missing))?;
         notes.append(&mut serving.notes);
         let options = corun::Options {
             stream: serving.plan.stream,

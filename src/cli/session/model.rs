@@ -1,335 +1,48 @@
-//! Finds the cost model for a session's devices and workload, and plans the run with
-//! it.
+//! The cost model that the user chooses for a session.
 
-use pdawl::balance::{Balancer, Pdawl, Setup};
-use pdawl::machine::{Device, MachineFile};
-use pdawl::model::planner::{self, CandidateDevice, ModelledMachine, RunPlan};
-use pdawl::model::store::ModelQuery;
-use pdawl::model::{ModelStore, Outside, StepWork, command};
-use pdawl::report::model::poor;
-use pdawl_profiler::bundle::Bundle;
+use pdawl::model::ModelStore;
+use pdawl::model::serving::{ModelSearch, NoModel, ServingModel};
 
-use super::RunError;
 use crate::cli::args::ModelChoice;
 use crate::cli::failure::Failure;
 use crate::cli::model::Source;
 use crate::cli::terminal;
 
-/// A cost model that supports the session's devices and workload, and its plan.
-pub struct ServingModel {
-    model: String,
-    work: StepWork,
-    candidates: Vec<CandidateDevice>,
-    pub plan: RunPlan,
-    /// Whether the user chose the devices, and so the number of cores.
-    all_cores: bool,
-    /// Notes for the reports of its runs.
-    pub notes: Vec<String>,
-}
-
-/// Why the session has no model; empty if the user wants none.
-#[derive(Clone, Debug, Default)]
-pub struct NoModel {
-    what: String,
-    /// `None` if `what` contains the remedy.
-    remedy: Option<String>,
-}
-
-impl NoModel {
-    /// The failure of a run that needs a model.
-    pub fn failure(&self) -> Failure {
-        if self.what.is_empty() {
-            return Failure::usage(
-                "strategy pdawl plans with a cost model, and --no-model says that there is none",
-                "one of the two",
-            );
+/// Looks for a model of the session's machine that supports the workload.
+///
+/// # Errors
+/// When a model that the user named does not exist or does not support the session.
+pub fn find(
+    search: &ModelSearch,
+    choice: ModelChoice,
+) -> Result<Result<ServingModel, NoModel>, Failure> {
+    let named = match choice {
+        ModelChoice::None => return Ok(Err(NoModel::unwanted())),
+        ModelChoice::Named(name) => {
+            let source = Source::find(&ModelStore::of_user(), name)?;
+            Some(source.bundle)
         }
-        let what = format!("strategy pdawl needs a cost model, and {}", self.what);
-        let without = "--strategy dawl, which needs none";
-        match &self.remedy {
-            Some(remedy) => Failure::failed(what, format!("{remedy}, or {without}")),
-            None => Failure::failed(what, without),
-        }
-    }
-
-    /// The note of a run without a model; `None` if the user wants none.
-    pub fn note(&self) -> Option<String> {
-        if self.what.is_empty() {
-            return None;
-        }
-        let remedy = self.remedy.iter().map(|remedy| format!(": {remedy}"));
-        let remedy: String = remedy.collect();
-        Some(format!(
-            "DAWL learns the shares alone, since {}{remedy}",
-            self.what
-        ))
+        ModelChoice::Fitting => None,
+    };
+    let must = named.is_some();
+    match search.find(named, &mut terminal::warn) {
+        Err(missing) if must => Err(failure(&missing)),
+        found => Ok(found),
     }
 }
 
-/// A search for the model that supports a workload on a session's devices.
-pub struct ModelSearch<'a> {
-    /// The machine's file, if there is one.
-    pub file: Option<&'a MachineFile>,
-    pub simulated: bool,
-    pub devices: &'a [Device],
-    /// Whether the user chose the devices, and so the number of cores.
-    pub chosen: bool,
-    /// The codelet, and whether it needs double precision.
-    pub codelet: &'a str,
-    pub fp64: bool,
-    /// The work of a step; `None` if models do not support the codelet. It is called
-    /// only if there is a model, since the analysis of a matrix takes time.
-    pub work: &'a dyn Fn() -> Result<StepWork, String>,
-    pub gpu_memory: Option<u64>,
-}
-
-impl ModelSearch<'_> {
-    /// Looks for a model of the session's machine that supports the workload.
-    ///
-    /// # Errors
-    /// When a model that the user named does not exist or does not support the session.
-    pub fn find(&self, choice: ModelChoice) -> Result<Result<ServingModel, NoModel>, Failure> {
-        let named = match choice {
-            ModelChoice::None => return Ok(Err(NoModel::default())),
-            ModelChoice::Named(name) => {
-                let source = Source::find(&ModelStore::of_user(), name)?;
-                Some(source.bundle)
-            }
-            ModelChoice::Fitting => None,
-        };
-        let must = named.is_some();
-        match self.serving(named) {
-            Err(missing) if must => Err(missing.failure()),
-            found => Ok(found),
-        }
+/// The failure of a run that needs a model.
+pub fn failure(missing: &NoModel) -> Failure {
+    if missing.is_unwanted() {
+        return Failure::usage(
+            "strategy pdawl plans with a cost model, and --no-model says that there is none",
+            "one of the two",
+        );
     }
-
-    fn serving(&self, named: Option<Bundle>) -> Result<ServingModel, NoModel> {
-        if !command::is_trained(self.codelet) {
-            return Err(NoModel {
-                what: format!("no model covers codelet {}", self.codelet),
-                remedy: None,
-            });
-        }
-        let file = self.file.ok_or_else(|| match &named {
-            None => NoModel {
-                what: "there is no model of this machine".to_owned(),
-                remedy: Some(format!("pdawl train{}", self.training_options())),
-            },
-            Some(bundle) => NoModel {
-                what: format!(
-                    "there is no file of this machine, which model {} needs to predict it",
-                    bundle.name
-                ),
-                remedy: Some("pdawl machine save NAME".to_owned()),
-            },
-        })?;
-        let bundle = match named {
-            Some(bundle) => bundle,
-            None => self.fitting(file)?,
-        };
-        let modelled = ModelledMachine {
-            bundle: &bundle,
-            machine: file,
-            codelet: self.codelet,
-            fp64: self.fp64,
-            gpu_memory: self.gpu_memory,
-        };
-        let candidates = modelled.running(self.devices).map_err(|error| NoModel {
-            what: error.to_string(),
-            remedy: None,
-        })?;
-        let work = (self.work)().map_err(|what| NoModel { what, remedy: None })?;
-        let plan = planned(&work, &candidates, self.chosen);
-        let plan = plan.ok_or_else(|| NoModel {
-            what: format!("model {} finds no plan for these devices", bundle.name),
-            remedy: Some("a larger --gpu-memory".to_owned()),
-        })?;
-        Ok(ServingModel {
-            notes: self.notes(&bundle, file, &plan, &work, &candidates),
-            model: bundle.name,
-            all_cores: self.chosen,
-            work,
-            candidates,
-            plan,
-        })
-    }
-
-    /// The model that fits the machine.
-    fn fitting(&self, file: &MachineFile) -> Result<Bundle, NoModel> {
-        let search = ModelStore::of_user().for_machine(ModelQuery {
-            machine: &file.name,
-            fingerprint: file.fingerprint.as_deref(),
-            simulated: self.simulated,
-            codelet: Some(self.codelet),
-        });
-        for broken in &search.broken {
-            terminal::warn(&broken.to_string());
-        }
-        search.bundle.ok_or_else(|| NoModel {
-            what: format!("there is no model of machine {}", file.name),
-            remedy: Some(format!(
-                "pdawl train --machine {}{}",
-                file.name,
-                self.training_options()
-            )),
-        })
-    }
-
-    /// The options of `pdawl train` for a model that supports the session.
-    fn training_options(&self) -> String {
-        command::options(self.codelet)
-    }
-
-    fn notes(
-        &self,
-        bundle: &Bundle,
-        file: &MachineFile,
-        plan: &RunPlan,
-        work: &StepWork,
-        candidates: &[CandidateDevice],
-    ) -> Vec<String> {
-        let mut notes = Vec::new();
-        let name = &bundle.name;
-        if bundle.machine != file.name {
-            notes.push(format!(
-                "model {name} is of machine {}; `pdawl model adapt` adapts it to {}",
-                bundle.machine, file.name
-            ));
-        }
-        let entries = bundle.models.iter();
-        for entry in entries.filter(|entry| entry.codelet == self.codelet) {
-            let why = poor(&entry.kind, &entry.codelet, &entry.validation);
-            notes.extend(why.map(|why| format!("model {name}: {why}")));
-        }
-        match (bundle.simulated, self.simulated) {
-            (true, false) => notes.push(format!(
-                "model {name} learned simulated times, and this machine is real"
-            )),
-            (false, true) => notes.push(format!(
-                "model {name} learned measured times, and this run is simulated"
-            )),
-            _ => {}
-        }
-        for (d, candidate) in candidates.iter().enumerate() {
-            if plan.workers[d] < candidate.compute_units {
-                notes.push(format!(
-                    "{} uses {} of {} cores, as model {name} plans",
-                    candidate.name, plan.workers[d], candidate.compute_units
-                ));
-            }
-        }
-        let outside = plan.outside(work, candidates);
-        let unseen: Vec<String> = outside.iter().map(Outside::in_words).collect();
-        if !unseen.is_empty() {
-            notes.push(format!(
-                "model {name} was not trained on this: {}",
-                unseen.join(", ")
-            ));
-        }
-        notes
-    }
-}
-
-/// The plan with the shortest predicted run.
-fn planned(work: &StepWork, candidates: &[CandidateDevice], all_cores: bool) -> Option<RunPlan> {
-    match all_cores {
-        true => planner::plan_with_all_cores(work, candidates),
-        false => planner::plan(work, candidates),
-    }
-}
-
-impl ServingModel {
-    /// The plan that a machine's file makes by itself, without a trained model.
-    pub fn of_machine(
-        file: &MachineFile,
-        work: StepWork,
-        candidates: Vec<CandidateDevice>,
-        plan: RunPlan,
-    ) -> Self {
-        Self {
-            model: format!("machine {}", file.name),
-            work,
-            candidates,
-            plan,
-            all_cores: true,
-            notes: Vec::new(),
-        }
-    }
-
-    /// The plan that the same model makes for other work.
-    pub fn planned_for(&self, work: StepWork) -> Option<Self> {
-        Some(Self {
-            model: self.model.clone(),
-            plan: planned(&work, &self.candidates, self.all_cores)?,
-            work,
-            candidates: self.candidates.clone(),
-            all_cores: self.all_cores,
-            notes: self.notes.clone(),
-        })
-    }
-
-    /// Predicted seconds of the first step.
-    pub fn seconds(&self) -> f64 {
-        self.plan.forecast.step_seconds
-    }
-
-    /// Whether the plan gives work to several devices.
-    pub fn shares(&self) -> bool {
-        let plan = &self.plan.forecast.plan;
-        let has_work = |d: &usize| plan.held[*d] + plan.pooled[*d] > 0;
-        (0..self.candidates.len()).filter(has_work).count() > 1
-    }
-
-    /// The number of cores, if the plan uses fewer than there are.
-    pub fn cores(&self) -> Option<u32> {
-        let all = self.candidates.first()?.compute_units;
-        self.plan.workers.first().copied().filter(|n| *n < all)
-    }
-
-    /// The balancer that begins with the plan.
-    ///
-    /// # Errors
-    /// When a device's memory is too small for its stream buffers.
-    pub fn balancer(&self, setup: &Setup) -> Result<Box<dyn Balancer>, RunError> {
-        let planner = self.plan.planner(&self.work, &self.candidates);
-        let planner = planner.ok_or(RunError::StreamBuffers)?;
-        let found: Vec<Option<u64>> = setup.devices.iter().map(|d| d.capacity).collect();
-        let planner = planner.within(&found);
-        Ok(Box::new(Pdawl::new(
-            setup,
-            self.model.as_str(),
-            Box::new(planner),
-        )))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pdawl::codelet::stencil::Precision;
-    use pdawl::workload::stencil::Stencil;
-
-    use super::*;
-
-    #[test]
-    fn the_note_says_that_a_machine_has_no_file() {
-        let stencil = Stencil::new(64, 64, Some(64), Precision::F32, 1).unwrap();
-        let search = ModelSearch {
-            file: None,
-            simulated: false,
-            devices: &[],
-            chosen: false,
-            codelet: "stencil7-f32",
-            fp64: false,
-            work: &|| Ok(StepWork::of(&stencil)),
-            gpu_memory: None,
-        };
-        let missing = |named: Option<Bundle>| search.serving(named).err().unwrap().note().unwrap();
-        let note = missing(None);
-        assert!(note.ends_with("of this machine: pdawl train --dims 3 --precision f32"));
-        let named = ModelStore::at("/nonexistent").find("k40").unwrap();
-        let note = missing(Some(named));
-        assert!(note.contains("no file of this machine, which model k40"));
-        assert!(note.ends_with("pdawl machine save NAME"), "{note}");
+    let what = format!("strategy pdawl needs a cost model, and {}", missing.what);
+    let without = "--strategy dawl, which needs none";
+    match &missing.remedy {
+        Some(remedy) => Failure::failed(what, format!("{remedy}, or {without}")),
+        None => Failure::failed(what, without),
     }
 }

@@ -4,12 +4,12 @@
 use pdawl::balance::Strategy;
 use pdawl::engine::corun;
 use pdawl::machine::Host;
+use pdawl::model::serving::ModelSearch;
 use pdawl::runtime::select::Selection;
 
 use super::Session;
 use super::memory::with_memory;
-use super::model::ModelSearch;
-use super::{superstep, threshold};
+use super::{model, superstep, threshold};
 use crate::cli::args::{MachineArgs, ModelChoice};
 use crate::cli::failure::{Failure, wrong_devices};
 use crate::cli::grid::MemoryBudget;
@@ -83,7 +83,7 @@ impl Session {
             }
             notes.append(&mut kernel.notes);
         }
-        let model = ModelSearch {
+        let search = ModelSearch {
             file: file.as_ref(),
             simulated: machine.machine.simulated,
             devices: &machine.machine.devices,
@@ -92,8 +92,8 @@ impl Session {
             fp64: needs.fp64,
             work: &|| workload.work(),
             gpu_memory,
-        }
-        .find(choice)?;
+        };
+        let model = model::find(&search, choice)?;
         let (workload, model) = threshold::planned(workload, model);
         notes.extend(notes_of_workload);
         Ok(Self {

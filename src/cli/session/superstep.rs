@@ -5,10 +5,10 @@ use pdawl::engine::corun::Stream;
 use pdawl::machine::{Device, MachineFile};
 use pdawl::model::StepWork;
 use pdawl::model::planner::{are_fixed, physical, plan_supersteps};
+use pdawl::model::serving::ServingModel;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
-use super::model::ServingModel;
 use crate::cli::grid::Grid;
 
 /// What the choice is made for.

@@ -2,7 +2,8 @@
 //! irregular. If several devices share a product, this fraction decides which rows the
 //! host computes.
 
-use super::model::{NoModel, ServingModel};
+use pdawl::model::serving::{NoModel, ServingModel};
+
 use crate::cli::workload::PreparedWorkload;
 
 /// Candidates besides the default fraction.

@@ -23,8 +23,8 @@ pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 use super::host::HostBackend;
 use super::union::Union;
 use super::{Backend, Runtime, RuntimeError, cuda, opencl};
-use crate::machine::Device;
 use crate::machine::host::{Topology, allowed_cores, granted_cores};
+use crate::machine::{Device, DeviceKind, Fingerprint, Host};
 
 /// Opens the selected devices as one runtime; without a selection the host
 /// with every core that the process may use, and every GPU, through CUDA or OpenCL as
@@ -40,6 +40,16 @@ pub fn open(
 ) -> Result<(Box<dyn Runtime>, Vec<String>), RuntimeError> {
     let (union, notes) = open_union(selection, fp64)?;
     Ok((Box::new(union), notes))
+}
+
+/// The fingerprint of this machine: its CPU and its GPUs.
+pub fn fingerprint() -> Fingerprint {
+    let host = Host::detect();
+    let discovery = opencl::discover();
+    let gpus = (discovery.devices.iter())
+        .filter(|found| found.info.kind != DeviceKind::Cpu)
+        .map(|found| found.info.model.as_str());
+    Fingerprint::of(&host.model, host.online, gpus)
 }
 
 /// As [`open`], with the concrete type.
