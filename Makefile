@@ -1,7 +1,8 @@
 # The commands of CONTRIBUTING.md. `make test` is all that a bare machine with
 # a Rust toolchain needs.
 
-.PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi bench notebooks
+.PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi check-python bench
+.PHONY: notebooks
 # The folder of the Python package has the name of this target.
 .PHONY: python
 .PHONY: release install install-layer install-wire uninstall
@@ -41,6 +42,7 @@ check:
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
 	@$(MAKE) --no-print-directory check-minimal
+	@$(MAKE) --no-print-directory check-python
 
 # The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
 MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -106,12 +108,33 @@ uninstall:
 	rm -f $(ROOT)/share/man/man1/pdawl.1 $(ROOT)/share/man/man1/pdawl-*.1
 	[ ! -d $(ROOT)/lib/pdawl ] || rmdir --ignore-fail-on-non-empty $(ROOT)/lib/pdawl
 
-# The Python package, built and tested in an environment of its own.
+# The Python package: a wheel in target/wheels, built and tested in an environment of its own.
+# PYTHON_PROFILE=dev builds it fast, and slow code.
 PYTHON_VENV := target/python-venv
-python:
-	$(PYTHON) -m venv $(PYTHON_VENV)
-	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check '.[test]'
-	$(PYTHON_VENV)/bin/python -m pytest -q
+PYTHON_PROFILE ?= release
+python: $(PYTHON_VENV)/installed
+	rm -rf target/wheels
+	$(PYTHON_VENV)/bin/pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		--config-settings build-args="--profile $(PYTHON_PROFILE)" --wheel-dir target/wheels .
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps \
+		--force-reinstall target/wheels/pdawl-*.whl
+	cargo build $(CRATES)
+	PDAWL=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/pdawl \
+		$(PYTHON_VENV)/bin/python -m pytest -q
+
+# What this Python has is not installed again.
+$(PYTHON_VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear --system-site-packages $(PYTHON_VENV)
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		'maturin>=1.9,<2' 'numpy>=1.24' 'scipy>=1.10' 'pandas>=2.0' 'pytest>=8'
+	touch $@
+
+# The same, where Python and its packages can be had.
+check-python:
+	@if $(MAKE) --no-print-directory $(PYTHON_VENV)/installed >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory python PYTHON_PROFILE=dev; \
+	else echo "SKIPPED: the Python package, as $(PYTHON) -m venv and pip cannot make an" \
+		"environment with maturin, NumPy, SciPy, pandas and pytest"; fi
 
 bench:
 	cargo bench $(CRATES)
@@ -125,4 +148,5 @@ notebooks: $(VENV)/installed
 $(VENV)/installed: notebooks/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r notebooks/requirements.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check .
 	touch $@

@@ -227,6 +227,8 @@ pub struct GraphRun<'a> {
     graph: Result<TaskGraph, Error>,
     policy: Result<NamedOrOwn, Error>,
     gpu_memory: Option<u64>,
+    /// Whether its tasks compute anything.
+    has_bodies: bool,
 }
 
 enum NamedOrOwn {
@@ -261,12 +263,27 @@ impl Session {
     pub fn graph(&mut self, build: impl FnOnce(&mut TaskGraphBuilder)) -> GraphRun<'_> {
         let mut builder = TaskGraphBuilder::default();
         build(&mut builder);
-        self.run_of(builder.graph.build().map_err(Error::from))
+        self.run_of(builder.graph.build().map_err(Error::from), true)
     }
 
     /// A set of tasks that share data ([`crate::workload::task_set`]), such as those of
     /// `pdawl bench tasks`, for comparing policies. Tasks that compute nothing run on simulated
     /// machines only.
+    ///
+    /// ```
+    /// use pdawl::session::Session;
+    /// use pdawl::workload::task_set::{Matmul2d, TaskSet, Tasks};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("v100x2")?;
+    /// let product = TaskSet::paper(Tasks::Matmul2d(Matmul2d::paper(10)));
+    /// let seconds = |run: pdawl::session::Results| run.run().seconds;
+    /// let eager = seconds(session.task_set(&product).policy("eager").run()?);
+    /// let local = seconds(session.task_set(&product).policy("locality").run()?);
+    /// assert!(local <= eager);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn task_set(&mut self, set: &TaskSet) -> GraphRun<'_> {
         let has_bodies = !matches!(set.body, Body::Model);
         let graph = match self.is_simulated() || has_bodies {
@@ -277,11 +294,12 @@ impl Session {
                     .to_owned(),
             )),
         };
-        self.run_of(graph)
+        self.run_of(graph, has_bodies)
     }
 
-    fn run_of(&mut self, graph: Result<TaskGraph, Error>) -> GraphRun<'_> {
+    fn run_of(&mut self, graph: Result<TaskGraph, Error>, has_bodies: bool) -> GraphRun<'_> {
         GraphRun {
+            has_bodies,
             gpu_memory: self.gpu_memory,
             session: self,
             graph,
@@ -300,7 +318,8 @@ impl GraphRun<'_> {
         }
     }
 
-    /// A policy of the user's, made for the tasks and devices of the graph.
+    /// A policy of the user's, made for the tasks and devices of the graph; see
+    /// `examples/policy.rs`.
     pub fn policy_of(self, make: impl FnOnce(Problem) -> Box<dyn Policy> + 'static) -> Self {
         Self {
             policy: Ok(NamedOrOwn::Own(Box::new(make))),
@@ -328,11 +347,12 @@ impl GraphRun<'_> {
             graph,
             policy,
             gpu_memory,
+            has_bodies,
         } = self;
         let (policy, graph) = (policy?, Arc::new(graph?));
         let components = Arc::new(Components::single_kernels(&graph));
         let (stop, context) = (session.stop.clone(), session.context(described()));
-        let runtime = session.runtime()?;
+        let runtime = session.runtime_with(has_bodies)?;
         let needs_times = match &policy {
             NamedOrOwn::Named(named) => named.needs_times(),
             NamedOrOwn::Own(_) => true,
@@ -368,7 +388,7 @@ impl GraphRun<'_> {
             }
             let mut wanted = BTreeMap::new();
             for (index, datum) in graph.data().iter().enumerate() {
-                if datum.wanted {
+                if datum.wanted && has_bodies {
                     let bytes = prepared.bytes(runtime, DatumId(index))?;
                     wanted.insert(DatumId(index), bytes.to_vec());
                 }

@@ -45,14 +45,17 @@ impl<T: Number> Grid<T> {
         }
     }
 
+    /// Rows and columns, or planes, rows and columns.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
+    /// Row after row.
     pub fn numbers(&self) -> &[T] {
         &self.numbers
     }
 
+    /// Row after row, without a copy.
     pub fn into_numbers(self) -> Vec<T> {
         self.numbers
     }

@@ -41,6 +41,7 @@ use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::stencil::Stencil;
 
+pub use crate::engine::cluster::ClusterOptions;
 pub use arrays::{ArrayRun, Complex, Computed, DenseMatrix, Factors, NodeRun, Nodes};
 pub use error::Error;
 pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
@@ -101,14 +102,17 @@ impl Stop {
         Self(flag)
     }
 
+    /// Ends the present run and all later ones.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Lets the session run again.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
+    /// Whether runs end.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -171,12 +175,38 @@ impl Session {
         self.machine.simulated
     }
 
-    /// Ends a run early when it is set.
+    /// Ends a run early when it is set, from any thread.
+    ///
+    /// ```
+    /// use pdawl::session::{Grid, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// session.stop().set();
+    /// let mut grid = Grid::new(&[50, 50], vec![1.0; 2500])?;
+    /// assert!(session.stencil(&mut grid).steps(1000).run()?.interrupted);
+    /// session.stop().clear();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
     /// At most so many bytes of each GPU's memory from now on, unless a run says otherwise.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// session.limit_gpu_memory(Some(1 << 20));
+    /// let (a, b) = (DenseMatrix::new(300, 300, vec![1.0; 90_000])?, DenseMatrix::new(300, 1, vec![1.0; 300])?);
+    /// let c = session.matmul(&a, &b).run()?.result;
+    /// assert!(c.elements().iter().all(|sum| *sum == 300.0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn limit_gpu_memory(&mut self, bytes: Option<u64>) {
         self.close_product();
         self.gpu_memory = bytes;
@@ -186,6 +216,18 @@ impl Session {
     /// learns the shares while it runs. `pdawl` begins with the plan of the machine's cost model
     /// (`pdawl train`), and needs the feature `models`; kernels and supersteps, which models do
     /// not know, are divided by `dawl` then.
+    ///
+    /// ```
+    /// use pdawl::session::{Grid, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// session.set_strategy(&"pdawl".parse()?)?;
+    /// let mut grid = Grid::new(&[500, 500], vec![1.0; 250_000])?;
+    /// assert_eq!(session.stencil(&mut grid).steps(3).run()?.policy, "pdawl");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When it needs devices that are not there, for `oracle`, which is a sweep of many runs, and
@@ -206,7 +248,21 @@ impl Session {
         Ok(())
     }
 
-    /// Divides steps by a balancer of the user's from now on, called `name` in reports.
+    /// Divides steps by a balancer of the user's from now on, called `name` in reports; see
+    /// `examples/balancer.rs`.
+    ///
+    /// ```
+    /// use pdawl::balance::Fixed;
+    /// use pdawl::session::{Grid, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// session.set_balancer("halves", |setup| Box::new(Fixed::new("halves", setup, &[0.5, 0.5])));
+    /// let mut grid = Grid::new(&[500, 500], vec![1.0; 250_000])?;
+    /// assert_eq!(session.stencil(&mut grid).run()?.shares(), [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_balancer(
         &mut self,
         name: impl Into<String>,
@@ -219,8 +275,13 @@ impl Session {
 
     /// The runtime of a run of its own, with nothing else in the devices' memory.
     fn runtime(&mut self) -> Result<&mut dyn Runtime, Error> {
+        self.runtime_with(true)
+    }
+
+    /// The same; simulated without data if nothing is computed.
+    fn runtime_with(&mut self, data: bool) -> Result<&mut dyn Runtime, Error> {
         self.close_product();
-        self.devices.begin()?;
+        self.devices.begin(data)?;
         Ok(self.devices.runtime.as_mut())
     }
 

@@ -69,10 +69,15 @@ impl Devices {
         }
     }
 
-    /// A run begins: that of a simulation on a simulator of its own, at time 0.
-    pub fn begin(&mut self) -> Result<(), Error> {
+    /// A run begins: that of a simulation on a simulator of its own, at time 0, with data unless
+    /// nothing is computed.
+    pub fn begin(&mut self, data: bool) -> Result<(), Error> {
         if let Some((file, options)) = &self.simulation {
-            self.runtime = Box::new(Sim::new(file, options.clone())?);
+            let options = SimOptions {
+                data,
+                ..options.clone()
+            };
+            self.runtime = Box::new(Sim::new(file, options)?);
         }
         Ok(())
     }

@@ -42,10 +42,12 @@ impl SparseMatrix {
         Ok(Self(Arc::new(matrix?)))
     }
 
+    /// Numbers of a product.
     pub fn rows(&self) -> usize {
         self.0.rows() as usize
     }
 
+    /// Numbers of a vector that it is multiplied with.
     pub fn columns(&self) -> usize {
         self.0.columns() as usize
     }

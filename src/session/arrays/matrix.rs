@@ -41,10 +41,12 @@ impl<T: Pod + Send + Sync> DenseMatrix<T> {
         }
     }
 
+    /// At least 1.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
+    /// Elements of a row, at least 1.
     pub fn columns(&self) -> u32 {
         self.columns
     }

@@ -19,6 +19,22 @@ use crate::workload::cluster::ClusterWorkload;
 ///
 /// All call the same operations with the same arrays in the same order (SPMD, as with mpi4py).
 /// The first gets the results.
+///
+/// ```
+/// use pdawl::session::{ClusterOptions, DenseMatrix, Nodes};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Nodes::join joins the processes that mpirun has started.
+/// let options = ClusterOptions { devices: Some("host:1".parse()?), ..ClusterOptions::default() };
+/// let mut nodes = Nodes::in_threads(2, options)?;
+/// let (a, b) = (DenseMatrix::new(1, 2, vec![1.0, 2.0])?, DenseMatrix::new(2, 1, vec![3.0, 4.0])?);
+/// if let Some(computed) = nodes.matmul(&a, &b).run()? {
+///     assert_eq!(computed.result.elements(), [11.0]);
+/// }
+/// nodes.leave()?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Nodes {
     cluster: Cluster,
     spread: NamedSpread,

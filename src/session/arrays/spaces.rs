@@ -61,6 +61,7 @@ pub struct Factors<T> {
 }
 
 impl SpacesJob {
+    /// The workload for a place.
     pub fn make(&self, place: Place, tile: Option<u32>) -> Result<Made, Error> {
         (self.make)(place, tile.map(u64::from))
     }
@@ -94,6 +95,7 @@ impl SpacesJob {
         })
     }
 
+    /// The factors of a square matrix.
     pub fn lu<T: Number>(matrix: &DenseMatrix<T>) -> Result<Self, Error> {
         let size = u64::from(within(matrix.square()?)?);
         let (precision, fill) = (precision(matrix), matrix.fill());
@@ -123,6 +125,7 @@ impl SpacesJob {
         })
     }
 
+    /// The transform of a matrix.
     pub fn fft2(matrix: &DenseMatrix<Complex>) -> Result<Self, Error> {
         let [rows, columns] = [within(matrix.rows())?, within(matrix.columns())?].map(u64::from);
         let fill = matrix.fill();
@@ -149,6 +152,7 @@ impl SpacesJob {
         })
     }
 
+    /// Numbers in ascending order.
     pub fn sort(numbers: Shared<f32>) -> Result<Self, Error> {
         let count = numbers.len() as u64;
         if count == 0 {
@@ -209,6 +213,7 @@ pub struct Elements<T> {
 }
 
 impl<T: Pod> Elements<T> {
+    /// Room for so many.
     pub fn new(count: usize) -> Self {
         Self {
             elements: vec![T::zeroed(); count],
@@ -216,6 +221,7 @@ impl<T: Pod> Elements<T> {
         }
     }
 
+    /// What has come.
     pub fn take(self) -> Vec<T> {
         self.elements
     }
@@ -270,6 +276,18 @@ impl Session {
 
     /// The Fourier transform of a matrix along its rows and columns on all devices, without a
     /// factor, as NumPy's `fft2`.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let ones = DenseMatrix::new(2, 2, vec![[1.0, 0.0]; 4])?;
+    /// let spectrum = session.fft2(&ones).run()?.result;
+    /// assert_eq!(spectrum.elements(), [[4.0, 0.0], [0.0; 2], [0.0; 2], [0.0; 2]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fft2<'a>(
         &'a mut self,
         matrix: &'a DenseMatrix<Complex>,
@@ -285,6 +303,16 @@ impl Session {
 
     /// The numbers in ascending order, sorted by the host's cores; -0 comes before 0, and what
     /// is no number last.
+    ///
+    /// ```
+    /// use pdawl::session::Session;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sorted = Session::open_devices("host")?.sort(vec![3.0, -1.0, 2.0]).run()?.result;
+    /// assert_eq!(sorted, [-1.0, 2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> ArrayRun<'_, Vec<f32>> {
         let numbers = numbers.into();
         ArrayRun::new(self, move |session, options| {
@@ -310,7 +338,7 @@ impl Session {
         self.check_memory(alone.host_bytes(self.devices()), "the blocks of the data")?;
         let stop = self.stop.clone();
         let seconds = alone.measure(self.runtime()?, &stop.0)?;
-        self.devices.begin()?;
+        self.devices.begin(true)?;
         let name = self.machine.name.clone();
         let of_run = AloneOptions {
             policy: options.policy,

@@ -65,6 +65,18 @@ impl Session {
     /// The factor `L` of a symmetric positive definite matrix `A = L L^T` on all devices, of
     /// which none needs to hold a whole matrix. Only the lower triangle of A is read; L has
     /// zeros above its diagonal.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let a = DenseMatrix::new(2, 2, vec![4.0, 0.0, 2.0, 2.0])?;
+    /// let l = session.cholesky(&a).run()?.result;
+    /// assert_eq!(l.elements(), [2.0, 0.0, 1.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cholesky<'a, T: Number>(
         &'a mut self,
         a: &'a DenseMatrix<T>,
@@ -152,7 +164,7 @@ impl Session {
         let few = Arc::new(sample(&task.set()).graph()?);
         let stop = self.stop.clone();
         let seconds = KernelSeconds::measure(self.runtime()?, &few, &stop.0)?;
-        self.devices.begin()?;
+        self.devices.begin(true)?;
         Ok(seconds)
     }
 
