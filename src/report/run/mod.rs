@@ -52,8 +52,9 @@ pub struct Report {
     pub setup_seconds: Option<f64>,
     /// Work over `seconds`; null if the operations are not known, or no timed run ended.
     pub throughput: Option<Throughput>,
-    /// What the traced run could not go below: of a co-run, and with `--trace`, `--gantt` or
-    /// `--csv` of every other run that is not over nodes; null for others.
+    /// What the run could not go below: of a co-run, of a simulated graph or product, and with
+    /// `--trace`, `--gantt` or `--csv` of every other run that is not over nodes, there of the
+    /// one that was traced; null for others.
     pub bounds: Option<Bounds>,
     /// The check of `--verify`; null if it was not asked for, or interrupted.
     pub verification: Option<Verification>,
@@ -88,7 +89,6 @@ pub enum Details {
 /// A device's part in a run, in the last one of several. What the kind of run does not have,
 /// or was not measured, is null.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[serde(default)]
 pub struct DevicePart {
     pub name: String,
     /// Rank of its node; null in a run that is not of nodes.
