@@ -20,7 +20,9 @@ pub fn shared<T: 'static, A: 'static>(elements: NonNull<[T]>, array: &Bound<'_, 
     unsafe { Shared::new(elements, Arc::new(owner)) }
 }
 
-fn elements<T: numpy::Element + 'static>(array: &Bound<'_, PyArrayDyn<T>>) -> PyResult<NonNull<[T]>> {
+fn elements<T: numpy::Element + 'static>(
+    array: &Bound<'_, PyArrayDyn<T>>,
+) -> PyResult<NonNull<[T]>> {
     let array = array.try_readonly()?;
     Ok(NonNull::from(array.as_slice()?))
 }
