@@ -61,9 +61,12 @@ pub enum Error {
         needed: Bytes,
         here: Bytes,
     },
-    /// The result cannot be taken from where it is.
-    #[error("the result cannot be read: {0}")]
-    Result(std::io::Error),
+    /// A result that is compared with a reference is not that.
+    #[error(
+        "{0} numbers of the result are wrong; the same on single devices finds the one that \
+         computes wrongly"
+    )]
+    Wrong(u64),
     /// No cost model plans the run.
     #[error("{0}")]
     Model(String),

@@ -261,6 +261,32 @@ impl<'a> KernelRun<'a> {
     /// Arguments that the kernel does not take, a kernel that does not compile, too little
     /// memory, and the loss of all devices.
     pub fn run(self) -> Result<Run, Error> {
+        let Self {
+            session,
+            kernel,
+            items,
+            groups,
+            arguments,
+            steps,
+            gpu_memory,
+            traced,
+        } = self;
+        session.with_kernel_devices(|session| {
+            let run = KernelRun {
+                session,
+                kernel,
+                items,
+                groups,
+                arguments,
+                steps,
+                gpu_memory,
+                traced,
+            };
+            run.on_devices()
+        })
+    }
+
+    fn on_devices(self) -> Result<Run, Error> {
         if self.steps == 0 {
             return Err(Error::Arguments(
                 "a kernel runs at least once, and 0 steps are asked for".into(),

@@ -84,6 +84,8 @@ pub struct Session {
     /// The matrix of the last product, which is still on the devices.
     product: Option<OpenProduct>,
     known_tasks: Option<KnownTasks>,
+    /// The devices for kernels in OpenCL C, if there are others.
+    kernel_devices: Option<Devices>,
 }
 
 /// How a run is divided, how devices stream, and notes.
@@ -157,6 +159,7 @@ impl Session {
             gpu_memory: None,
             product: None,
             known_tasks: None,
+            kernel_devices: None,
         }
     }
 
@@ -294,6 +297,27 @@ impl Session {
         }
         let _ = (stencil, gpu_memory);
         Ok((Arc::clone(&self.balancer), Stream::default(), Vec::new()))
+    }
+
+    /// Calls `run` with the devices that run kernels in OpenCL C.
+    fn with_kernel_devices<R>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        if self.devices.are_of_kernels() {
+            return run(self);
+        }
+        self.close_product();
+        let mut others = match self.kernel_devices.take() {
+            Some(others) => others,
+            None => self.devices.of_kernels()?,
+        };
+        std::mem::swap(&mut self.devices, &mut others);
+        let machine = std::mem::replace(&mut self.machine, self.devices.machine());
+        let ran = run(self);
+        std::mem::swap(&mut self.devices, &mut others);
+        (self.machine, self.kernel_devices) = (machine, Some(others));
+        ran
     }
 
     /// Runs a workload.

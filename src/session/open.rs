@@ -1,7 +1,7 @@
 //! Opens the devices of a session: those of this machine, or simulated ones.
 
 use super::Error;
-use crate::machine::{self, Host, MachineFile};
+use crate::machine::{self, Device, Host, MachineFile, RuntimeKind};
 use crate::report::Machine;
 use crate::runtime::Runtime;
 use crate::runtime::select::{self, Selection};
@@ -12,6 +12,8 @@ pub struct Devices {
     pub runtime: Box<dyn Runtime>,
     /// What was left out, and why.
     pub notes: Vec<String>,
+    /// Whether the user has named them.
+    is_listed: bool,
     /// The machine and how it is simulated, if it is.
     simulation: Option<(Box<MachineFile>, SimOptions)>,
 }
@@ -24,6 +26,7 @@ impl Devices {
         Ok(Self {
             runtime,
             notes,
+            is_listed: list.is_some(),
             simulation: None,
         })
     }
@@ -38,8 +41,46 @@ impl Devices {
         Ok(Self {
             runtime: Box::new(Sim::new(&file, options.clone())?),
             notes: Vec::new(),
+            is_listed: true,
             simulation: Some((Box::new(file), options)),
         })
+    }
+
+    /// The devices that run kernels in OpenCL C: of a list those that do, otherwise all that
+    /// drivers offer.
+    pub fn of_kernels(&self) -> Result<Self, Error> {
+        let names: Vec<String> = match self.is_listed {
+            true => self
+                .runtime
+                .devices()
+                .iter()
+                .filter(runs_kernels)
+                .map(name)
+                .collect(),
+            false => select::driver_devices()?
+                .iter()
+                .filter(runs_kernels)
+                .map(name)
+                .collect(),
+        };
+        match names.is_empty() {
+            true => Err(Error::Arguments(
+                "no device of the session runs kernels in OpenCL C; name one (`pdawl devices` \
+                 shows them), or install PoCL for the CPU"
+                    .to_owned(),
+            )),
+            false => Self::real(Some(&names.join(","))),
+        }
+    }
+
+    /// Whether all devices run kernels in OpenCL C, or are simulated.
+    pub fn are_of_kernels(&self) -> bool {
+        self.is_simulated()
+            || self
+                .runtime
+                .devices()
+                .iter()
+                .all(|device| runs_kernels(&device))
     }
 
     /// The machine, for reports.
@@ -81,4 +122,13 @@ impl Devices {
         }
         Ok(())
     }
+}
+
+/// Whether a device runs kernels in OpenCL C.
+fn runs_kernels(device: &&Device) -> bool {
+    device.runtime != RuntimeKind::Host
+}
+
+fn name(device: &Device) -> String {
+    device.name.clone()
 }

@@ -56,11 +56,15 @@ impl Transform {
         (self.rows * self.columns) as f64
     }
 
+    /// The error of a number that rounding may cause, relative to its magnitude.
+    fn relative(&self) -> f64 {
+        16.0 * self.rounding.unit * self.size().log2().max(1.0)
+    }
+
     /// The norm of the errors of the result that rounding may cause, for all numbers; that of
     /// one is as great at most, over the root of their count.
     fn error(&self, given: &Given) -> f64 {
-        let size = self.size();
-        let relative = 16.0 * self.rounding.unit * size.log2().max(1.0);
+        let (size, relative) = (self.size(), self.relative());
         size.sqrt() * (relative * given.squares.sqrt() + size * self.rounding.least)
     }
 
@@ -108,6 +112,9 @@ impl Transform {
         for (parts, column) in parts.iter().zip(chosen) {
             for row in rows.clone().step_by(step) {
                 let right = frequency(parts, &turns_of_column, row);
+                // Where one frequency has nearly all of the norm, such as the mean of positive
+                // numbers, it has nearly all of the error, too.
+                let allowed = allowed + self.relative() * right[0].hypot(right[1]);
                 for (found, right) in found(row, *column).into_iter().zip(right) {
                     if found.is_finite() {
                         checked.number(found, right, allowed);

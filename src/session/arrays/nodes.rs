@@ -181,7 +181,7 @@ impl<R> NodeRun<'_, R> {
         }
     }
 
-    /// Compares the result with a reference.
+    /// Compares the result with a reference; a wrong one is [`Error::Wrong`].
     pub fn verify(self) -> Self {
         Self {
             verify: true,
@@ -244,9 +244,17 @@ impl<R> NodeRun<'_, R> {
             Default::default(),
         );
         let spaces = brought.into_iter().map(|(_, bytes)| bytes).collect();
-        Ok(Some(Computed {
-            result: take(spaces)?,
-            run,
-        }))
+        let result = match run.is_wrong() {
+            true => {
+                return Err(Error::Wrong(
+                    run.verification
+                        .as_ref()
+                        .and_then(|of| of.wrong)
+                        .unwrap_or(1),
+                ));
+            }
+            false => take(spaces)?,
+        };
+        Ok(Some(Computed { result, run }))
     }
 }

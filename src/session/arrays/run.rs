@@ -31,6 +31,14 @@ pub struct Computed<R> {
     pub run: Run,
 }
 
+/// Refuses what was found wrong.
+pub fn checked<R>(computed: Computed<R>) -> Result<Computed<R>, Error> {
+    match &computed.run.verification {
+        Some(found) if !found.right => Err(Error::Wrong(found.wrong.unwrap_or(1))),
+        _ => Ok(computed),
+    }
+}
+
 impl<'a, R> ArrayRun<'a, R> {
     pub(super) fn new(
         session: &'a mut Session,
@@ -72,7 +80,7 @@ impl<'a, R> ArrayRun<'a, R> {
         self
     }
 
-    /// Compares the result with a reference; a wrong one says so in the report.
+    /// Compares the result with a reference; a wrong one is [`Error::Wrong`].
     pub fn verify(mut self) -> Self {
         self.options.verify = true;
         self
@@ -98,6 +106,6 @@ impl<'a, R> ArrayRun<'a, R> {
                 "a tile has at least 1 row, and 0 are asked for".to_owned(),
             ));
         }
-        (self.operation)(self.session, &self.options)
+        checked((self.operation)(self.session, &self.options)?)
     }
 }

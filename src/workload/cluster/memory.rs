@@ -6,16 +6,24 @@ use bytemuck::Pod;
 
 use super::Fill;
 use crate::matrix::Shared;
+use crate::parallel;
+
+/// Bytes that one thread copies at a time: some 100 us.
+const PIECE: usize = 1 << 20;
 
 /// The elements of an array that has `columns` of them in a row, row after row.
 pub fn of_memory<T: Pod + Send + Sync>(elements: Shared<T>, columns: u64) -> Fill {
     Arc::new(move |block, bytes| {
         let width = block.width() as usize;
-        let lines = bytes.chunks_exact_mut((width * size_of::<T>()).max(1));
-        for (row, line) in block.rows.clone().zip(lines) {
-            let at = (row * columns + block.columns.start) as usize;
-            line.copy_from_slice(bytemuck::cast_slice(&elements[at..at + width]));
-        }
+        let line = (width * size_of::<T>()).max(1);
+        let rows = PIECE.div_ceil(line);
+        parallel::pieces(bytes, rows * line, |piece, bytes| {
+            let first = block.rows.start + (piece * rows) as u64;
+            for (row, to) in (first..).zip(bytes.chunks_exact_mut(line)) {
+                let at = (row * columns + block.columns.start) as usize;
+                to.copy_from_slice(bytemuck::cast_slice(&elements[at..at + width]));
+            }
+        });
         Ok(())
     })
 }
