@@ -85,10 +85,11 @@ pub mod workload;
 
 pub use session::Session;
 
-/// The examples of README.md, as tests.
+/// The examples of README.md and of the tutorial, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/tutorial/2-kernel.md")]
+struct Examples;
 
 // Fixtures that unit tests share with the integration tests refer to the crate by name.
 #[cfg(test)]

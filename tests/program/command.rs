@@ -1,6 +1,7 @@
 //! Starts the program `pdawl`, without any user's machine files, models and
 //! datasets, or with those of a temporary home.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
@@ -107,14 +108,31 @@ impl Home {
         parsed_output(self.pdawl(&format!("{line} --format json")))
     }
 
+    /// A shell that runs a script in this home, where `pdawl` is the program, and ends with
+    /// the first command that fails.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut folders = vec![cargo_bin("pdawl").parent().unwrap().to_owned()];
+        folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        let mut shell = Process::new("sh");
+        shell.args(["-e", "-c", script]);
+        shell.env("PATH", env::join_paths(folders).unwrap());
+        self.enter(&mut shell);
+        command(shell)
+    }
+
     pub fn process(&self, line: &str) -> Process {
         let mut process = process(line);
+        self.enter(&mut process);
+        process
+    }
+
+    /// Lets a process run in this home, with its files.
+    fn enter(&self, process: &mut Process) {
         process.current_dir(self.folder());
         process.env("PDAWL_MACHINES", self.path("machines"));
         process.env("PDAWL_CLUSTERS", self.path("clusters"));
         process.env("PDAWL_MODELS", self.path("models"));
         process.env("PDAWL_DATASETS", self.path("datasets"));
-        process
     }
 }
 

@@ -21,7 +21,7 @@ use crate::command::process;
 use crate::schemas::conforms;
 
 /// The library, in the folder of the program `pdawl`, where the program looks for it.
-static LAYER: LazyLock<PathBuf> = LazyLock::new(|| {
+pub static LAYER: LazyLock<PathBuf> = LazyLock::new(|| {
     let deps = env::current_exe().unwrap().parent().unwrap().to_owned();
     let name = "libpdawl_opencl.so";
     let built = deps.join(name);

@@ -33,3 +33,4 @@ mod stencil_files;
 mod stencil_until;
 mod superstep_auto;
 mod tasks;
+mod tutorial;
