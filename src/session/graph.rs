@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 
@@ -23,6 +24,8 @@ use crate::workload::task_set::{Body, TaskSet};
 
 /// A datum of a graph: elements of type `T`, written once.
 pub struct Data<T> {
+    /// The number of its graph.
+    graph: u64,
     id: DatumId,
     length: usize,
     element: PhantomData<fn() -> T>,
@@ -39,6 +42,7 @@ impl<T> Copy for Data<T> {}
 /// A datum of any type.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyData {
+    graph: u64,
     id: DatumId,
     bytes: u64,
 }
@@ -46,6 +50,7 @@ pub struct AnyData {
 impl<T> From<Data<T>> for AnyData {
     fn from(data: Data<T>) -> Self {
         Self {
+            graph: data.graph,
             id: data.id,
             bytes: (data.length * size_of::<T>()) as u64,
         }
@@ -53,12 +58,34 @@ impl<T> From<Data<T>> for AnyData {
 }
 
 /// The data and tasks of a graph, as they are added.
-#[derive(Default)]
 pub struct TaskGraphBuilder {
     graph: GraphBuilder,
+    /// No other graph of the process has it.
+    number: u64,
+    /// The first task with a datum of another graph.
+    foreign: Option<String>,
 }
 
 impl TaskGraphBuilder {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            graph: GraphBuilder::default(),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            foreign: None,
+        }
+    }
+
+    fn build(self) -> Result<TaskGraph, Error> {
+        match self.foreign {
+            Some(task) => Err(Error::Arguments(format!(
+                "task {task}: a datum is of another graph; give that graph's contents to a datum \
+                 of this one"
+            ))),
+            None => Ok(self.graph.build()?),
+        }
+    }
+
     /// A datum with these elements.
     pub fn given<T: Pod>(&mut self, name: &str, elements: &[T]) -> Data<T> {
         let bytes: Vec<u8> = bytemuck::cast_slice(elements).to_vec();
@@ -81,6 +108,7 @@ impl TaskGraphBuilder {
 
     fn datum<T>(&mut self, datum: Datum, length: usize) -> Data<T> {
         Data {
+            graph: self.number,
             id: self.graph.datum(datum),
             length,
             element: PhantomData,
@@ -97,6 +125,10 @@ impl TaskGraphBuilder {
             kernel,
             cost,
         } = task;
+        let mut data = reads.iter().chain(&writes);
+        if data.any(|data| data.graph != self.number) {
+            self.foreign.get_or_insert_with(|| name.clone());
+        }
         let memory = reads
             .iter()
             .map(|data| FunctionArgument::Read {
@@ -229,6 +261,8 @@ pub struct GraphRun<'a> {
     gpu_memory: Option<u64>,
     /// Whether its tasks compute anything.
     has_bodies: bool,
+    /// The number of its builder.
+    number: Option<u64>,
 }
 
 enum NamedOrOwn {
@@ -261,9 +295,13 @@ impl Session {
     /// # }
     /// ```
     pub fn graph(&mut self, build: impl FnOnce(&mut TaskGraphBuilder)) -> GraphRun<'_> {
-        let mut builder = TaskGraphBuilder::default();
+        let mut builder = TaskGraphBuilder::new();
         build(&mut builder);
-        self.run_of(builder.graph.build().map_err(Error::from), true)
+        let number = builder.number;
+        GraphRun {
+            number: Some(number),
+            ..self.run_of(builder.build(), true)
+        }
     }
 
     /// A set of tasks that share data ([`crate::workload::task_set`]), such as those of
@@ -299,6 +337,7 @@ impl Session {
 
     fn run_of(&mut self, graph: Result<TaskGraph, Error>, has_bodies: bool) -> GraphRun<'_> {
         GraphRun {
+            number: None,
             has_bodies,
             gpu_memory: self.gpu_memory,
             session: self,
@@ -348,6 +387,7 @@ impl GraphRun<'_> {
             policy,
             gpu_memory,
             has_bodies,
+            number,
         } = self;
         let (policy, graph) = (policy?, Arc::new(graph?));
         let components = Arc::new(Components::single_kernels(&graph));
@@ -399,6 +439,7 @@ impl GraphRun<'_> {
         prepared.release(runtime);
         let (outcome, wanted) = ran?;
         Ok(Results::new(
+            number,
             &outcome,
             (&graph, &components),
             context,
@@ -415,11 +456,14 @@ fn described() -> Workload {
 /// A graph's run with its results.
 pub struct Results {
     run: Run,
+    /// Of the graph that has run.
+    number: Option<u64>,
     wanted: BTreeMap<DatumId, Vec<u8>>,
 }
 
 impl Results {
     fn new(
+        number: Option<u64>,
         outcome: &GraphOutcome,
         graph: (&TaskGraph, &Components),
         context: Context,
@@ -433,6 +477,7 @@ impl Results {
         let report = report(timed, outcome, graph, context, Measured::default());
         Self {
             run: Run::new(report, outcome.trace.clone()),
+            number,
             wanted,
         }
     }
@@ -443,7 +488,11 @@ impl Results {
     }
 
     /// The elements of a [result](TaskGraphBuilder::result).
+    ///
+    /// # Panics
+    /// When the datum is of another graph.
     pub fn of<T: Pod>(&self, data: Data<T>) -> Vec<T> {
+        assert_eq!(Some(data.graph), self.number, "a datum of this graph");
         let bytes = self.wanted.get(&data.id).map_or(&[][..], Vec::as_slice);
         bytemuck::pod_collect_to_vec(bytes)
     }

@@ -396,6 +396,27 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
+fn data_belong_to_their_graph() {
+    let mut session = Session::simulate("k40").unwrap();
+    let mut other = None;
+    let nothing = session.graph(|graph| {
+        let made = graph.result::<f64>("x", 1);
+        graph.task(Task::new("one", |data| data.write(0)[0] = 1.0).writes(made));
+        other = Some(made);
+    });
+    assert_eq!(nothing.run().unwrap().of(other.unwrap()), [1.0]);
+    let foreign = session.graph(|graph| {
+        let sum = graph.result::<f64>("sum", 1);
+        graph.task(Task::new("add", |_| ()).reads(other.unwrap()).writes(sum));
+    });
+    let said = message(foreign.run());
+    assert!(
+        said.contains("task add") && said.contains("another graph"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_loss_of_elements_is_no_loss_of_the_session() {
     // An error leaves the session as it was.
     let mut session = Session::open_devices("host:2").unwrap();

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Measures what the Python package costs beside the program, in turns, on this machine.
+
+    scripts/python-figures.py PROGRAM [--turns N] [--devices LIST]
+
+The package is imported as installed (`make python`), or from $PYTHONPATH. Prints a line a figure:
+
+* a product on a small matrix and one on 10^7 nonzeros, a call in Python beside a step of
+  `pdawl bench spmv --strategies dawl` on the same file;
+* 1,600 tasks (`matmul2d`, simulated): seconds in a policy of Python's beside those that the
+  program's `eager` and `darts+luf` take to decide.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+import pdawl
+
+SMALL, LARGE = "uniform:100,5", "uniform:1000000,10"
+STEPS = {SMALL: 2000, LARGE: 30}
+MACHINE, TILES = "v100x4", 40
+
+
+class Fifo(pdawl.Policy):
+    """The task that waits longest."""
+
+    def next(self, device, now):
+        return self.waiting.pop(0) if self.waiting else None
+
+
+def run(program, *arguments):
+    out = subprocess.run(
+        [program, *arguments, "--format", "json"], check=True, stdout=subprocess.PIPE
+    )
+    return json.loads(out.stdout)
+
+
+def calls(session, file, steps):
+    """Seconds of a call, the median of so many after the shares were learned."""
+    matrix = pdawl.Matrix(scipy.sparse.csr_array(scipy.io.mmread(file)))
+    rows, columns = matrix.shape
+    x, y = np.ones(columns), np.empty(rows)
+    for _ in range(20):
+        session.spmv(matrix, x, out=y)
+    seconds = []
+    for _ in range(steps):
+        began = time.perf_counter()
+        session.spmv(matrix, x, out=y)
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
+
+
+def steps_of(program, file, devices, steps):
+    """Seconds of a step of the program, the median of its runs."""
+    report = run(
+        program, "bench", "spmv", "--matrix", str(file), "--strategies", "dawl",
+        "--steps", str(steps), *devices,
+    )
+    return statistics.median(report["results"][0]["seconds"]) / steps
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--devices")
+    given = parser.parse_args()
+    devices = ["--devices", given.devices] if given.devices else []
+    with tempfile.TemporaryDirectory() as folder:
+        for spec in (SMALL, LARGE):
+            file = Path(folder) / "matrix.mtx"
+            subprocess.run([given.program, "matrix", "generate", spec, file], check=True,
+                           stdout=subprocess.DEVNULL)
+            # Each has the devices for itself.
+            for turn in range(given.turns):
+                session = pdawl.Session(given.devices)
+                ours = calls(session, file, STEPS[spec])
+                del session
+                step = steps_of(given.program, file, devices, STEPS[spec])
+                print(f"{spec}, turn {turn}: call {ours * 1e6:.1f} us, step {step * 1e6:.1f} us, "
+                      f"{(ours - step) * 1e6:+.1f} us, {ours / step:.3f} times", flush=True)
+    for turn in range(given.turns):
+        own = pdawl.simulate(MACHINE).task_set("matmul2d", TILES, Fifo()).policy_seconds
+        report = run(
+            given.program, "bench", "tasks", "--set", "matmul2d", "--n", str(TILES),
+            "--machine", MACHINE, "--policies", "eager,darts+luf",
+        )
+        rust = {row["policy"]: row["deciding_seconds"] for row in report["rows"]}
+        beside = ", ".join(f"{name} {own / s:.1f} times" for name, s in rust.items())
+        print(f"{TILES**2} tasks, turn {turn}: {own:.4f} s in Python; {beside}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
