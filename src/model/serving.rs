@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pdawl_profiler::bundle::Bundle;
+use pdawl_profiler::train::Validation;
 use thiserror::Error;
 
 use super::planner::{self, CandidateDevice, ModelledMachine, RunPlan};
@@ -10,7 +11,6 @@ use super::store::ModelQuery;
 use super::{ModelStore, Outside, StepWork, command};
 use crate::balance::{Balancer, Pdawl, Setup};
 use crate::machine::{Device, MachineFile};
-use crate::report::model::poor;
 
 /// A cost model that supports the devices and the workload, and its plan.
 pub struct ServingModel {
@@ -224,6 +224,16 @@ impl ModelSearch<'_> {
         }
         notes
     }
+}
+
+/// The warning of a planning model whose error is large.
+pub fn poor(kind: &str, codelet: &str, validation: &Validation) -> Option<String> {
+    let error = validation.poor()?;
+    Some(format!(
+        "the model's times of {codelet} on {kind} are {:.2} % off in its cross-validation, so its \
+         plans are hardly better than guesses; `pdawl train` with a longer --budget learns more",
+        100.0 * error
+    ))
 }
 
 /// The plan with the shortest predicted run.

@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use pdawl::model::ModelStore;
+use pdawl::model::serving::poor;
 use pdawl::model::training::{
     GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, bundle, fit_all,
 };
-use pdawl::report::model::poor;
 use pdawl::report::training::{GroupReport, ModelReport, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};

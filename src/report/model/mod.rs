@@ -10,7 +10,6 @@ mod validation;
 pub use adapted::AdaptReport;
 pub use check::CheckReport;
 pub use list::ListReport;
-pub use validation::poor;
 pub(super) use validation::{Subject, write as write_validation};
 
 use std::fmt::{self, Write};

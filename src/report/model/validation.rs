@@ -6,6 +6,7 @@ use pdawl_profiler::train::{Candidate, Validation};
 use pdawl_profiler::validate::Accuracy;
 
 use super::percent;
+use crate::model::serving::poor;
 use crate::report::style::{ALARM, FAINT, STRONG, column, line, origin, styled};
 use crate::report::table;
 
@@ -110,16 +111,6 @@ fn scored(validation: &Validation) -> &'static str {
         }
         None => "the MAPE of runs that others do not contradict, with its standard error",
     }
-}
-
-/// The warning of a planning model whose error is large.
-pub fn poor(kind: &str, codelet: &str, validation: &Validation) -> Option<String> {
-    let error = validation.poor()?;
-    Some(format!(
-        "the model's times of {codelet} on {kind} are {} off in its cross-validation, so its \
-         plans are hardly better than guesses; `pdawl train` with a longer --budget learns more",
-        percent(error)
-    ))
 }
 
 fn figures(accuracy: &Accuracy, beyond: Option<&Accuracy>) -> [String; 5] {
