@@ -110,11 +110,13 @@ impl Transform {
         let count = rows.end - rows.start;
         let step = (self.rows * count).div_ceil(4 * TERMS).max(1) as usize;
         for (parts, column) in parts.iter().zip(chosen) {
+            // Where one column or frequency has nearly all of the norm, such as the mean of
+            // positive numbers, it has nearly all of the error, too.
+            let squares: f64 = parts.iter().flatten().map(|part| part * part).sum();
+            let own = self.relative() * squares.sqrt();
             for row in rows.clone().step_by(step) {
                 let right = frequency(parts, &turns_of_column, row);
-                // Where one frequency has nearly all of the norm, such as the mean of positive
-                // numbers, it has nearly all of the error, too.
-                let allowed = allowed + self.relative() * right[0].hypot(right[1]);
+                let allowed = allowed + own + self.relative() * right[0].hypot(right[1]);
                 for (found, right) in found(row, *column).into_iter().zip(right) {
                     if found.is_finite() {
                         checked.number(found, right, allowed);

@@ -192,7 +192,7 @@ fn a_cost_model_plans_the_first_step() {
     let said = message(session.stencil(&mut grid).run());
     assert!(said.contains("pdawl train --machine v100x2"), "{said}");
     let mut single = Grid::new(&[64, 64], vec![1.0f32; 64 * 64]).unwrap();
-    let mut session = Session::simulate("k40").unwrap();
+    let mut session = Session::simulate("h200").unwrap();
     session.set_strategy(&balance::Strategy::Pdawl).unwrap();
     let said = message(session.stencil(&mut single).run());
     assert!(said.contains("--precision f32"), "{said}");
