@@ -12,6 +12,7 @@ use crate::engine::StepRecord;
 use crate::engine::corun::session::{self, Stepped};
 use crate::engine::corun::{CorunError, Options, Stream};
 use crate::matrix::{Csr, CsrError, Shared};
+use crate::parallel;
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::spmv::{self, Spmv, SpmvError};
@@ -139,7 +140,7 @@ impl OpenProduct {
         engine.present(runtime, &[bytes], |result| {
             let y: &mut [u8] = bytemuck::cast_slice_mut(y);
             match spmv.has_own_arrays() {
-                true => y.copy_from_slice(result),
+                true => copy(y, result),
                 false => y.copy_from_slice(&spmv.in_rows(result)),
             }
         })?;
@@ -155,6 +156,15 @@ impl OpenProduct {
         engine.close(runtime);
         lost
     }
+}
+
+/// Bytes that one thread copies at a time: some 100 us.
+const PIECE: usize = 1 << 20;
+
+fn copy(to: &mut [u8], from: &[u8]) {
+    parallel::pieces(to, PIECE, |piece, to| {
+        to.copy_from_slice(&from[piece * PIECE..][..to.len()]);
+    });
 }
 
 fn shares(step: &StepRecord) -> Vec<f64> {
