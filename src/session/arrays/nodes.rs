@@ -47,8 +47,11 @@ pub struct NodeRun<'a, R> {
     job: Result<SpacesJob, Error>,
     tile: Option<u32>,
     verify: bool,
-    take: Box<dyn FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a>,
+    take: Box<Take<'a, R>>,
 }
+
+/// Makes a result of the bytes of the spaces that it has.
+type Take<'a, R> = dyn FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a;
 
 impl Nodes {
     /// Joins the others. A process that was started by itself is the only node.

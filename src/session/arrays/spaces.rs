@@ -47,8 +47,11 @@ pub struct SpacesJob {
     pub size: String,
     /// The spaces that it returns.
     pub outputs: Vec<usize>,
-    make: Box<dyn Fn(Place, Option<u64>) -> Result<Made, Error> + Send + Sync>,
+    make: Box<Make>,
 }
+
+/// Makes the workload for a place, in tiles of so many rows if the user says so.
+type Make = dyn Fn(Place, Option<u64>) -> Result<Made, Error> + Send + Sync;
 
 /// An LU factorisation with partial pivoting, `P A = L U`: L below the diagonal, whose own is
 /// 1, and U from the diagonal on.
