@@ -42,7 +42,6 @@ check:
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
 	@$(MAKE) --no-print-directory check-minimal
-	@$(MAKE) --no-print-directory check-python
 
 # The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
 MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
