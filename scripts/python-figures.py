@@ -7,6 +7,8 @@ The package is imported as installed (`make python`), or from $PYTHONPATH. Print
 
 * a product on a small matrix and one on 10^7 nonzeros, a call in Python beside a step of
   `pdawl bench spmv --strategies dawl` on the same file;
+* dense operations on arrays in NumPy's memory: seconds of the run, and of the call with its
+  tiles and the result (the least of the turns, after one that does not count);
 * 1,600 tasks (`matmul2d`, simulated): seconds in a policy of Python's beside those that the
   program's `eager` and `darts+luf` take to decide.
 """
@@ -68,11 +70,37 @@ def steps_of(program, file, devices, steps):
     return statistics.median(report["results"][0]["seconds"]) / steps
 
 
+def dense(devices, turns):
+    """Seconds of operations and of their calls."""
+    session = pdawl.Session(devices)
+    random = np.random.default_rng(1)
+    single = random.random((8192, 8192), "f4")
+    definite = single @ single.T / 8192 + np.eye(8192, dtype="f4")
+    large, double = random.random((16384, 16384), "f4"), random.random((8192, 8192))
+    complex_ = (single + 1j * single).astype("c8")
+    many = random.random(10**8, "f4")
+    for name, operation in [
+        ("product 16384 f32", lambda: session.matmul(large, large)),
+        ("product 8192 f64", lambda: session.matmul(double, double)),
+        ("Cholesky 8192 f32", lambda: session.cholesky(definite)),
+        ("LU 8192 f32", lambda: session.lu(single)),
+        ("transform 8192 c64", lambda: session.fft2(complex_)),
+        ("sort of 10^8", lambda: session.sort(many)),
+    ]:
+        runs, calls_ = [], []
+        for _ in range(turns + 1):
+            began = time.perf_counter()
+            runs.append(operation().seconds)
+            calls_.append(time.perf_counter() - began)
+        print(f"{name}: run {min(runs[1:]):.4f} s, call {min(calls_[1:]):.3f} s", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--devices")
+    parser.add_argument("--dense", action="store_true", help="dense operations, too (16 GiB)")
     given = parser.parse_args()
     devices = ["--devices", given.devices] if given.devices else []
     with tempfile.TemporaryDirectory() as folder:
@@ -88,6 +116,8 @@ def main():
                 step = steps_of(given.program, file, devices, STEPS[spec])
                 print(f"{spec}, turn {turn}: call {ours * 1e6:.1f} us, step {step * 1e6:.1f} us, "
                       f"{(ours - step) * 1e6:+.1f} us, {ours / step:.3f} times", flush=True)
+    if given.dense:
+        dense(given.devices, given.turns)
     for turn in range(given.turns):
         own = pdawl.simulate(MACHINE).task_set("matmul2d", TILES, Fifo()).policy_seconds
         report = run(

@@ -6,6 +6,9 @@ use std::thread;
 
 use crossbeam_channel::unbounded;
 
+/// Bytes that one thread copies at a time: some 100 us.
+const COPIED: usize = 1 << 20;
+
 /// The number of threads: the cores that this process may use.
 pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
@@ -30,6 +33,17 @@ pub(crate) fn pieces<T: Send, R: Send>(
             map(pieces, |(index, piece)| work(index, piece))
         }
     }
+}
+
+/// Copies bytes, by several threads if they are many.
+///
+/// # Panics
+/// When there are more or fewer in the one than in the other.
+pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+    assert_eq!(to.len(), from.len(), "as many bytes");
+    pieces(to, COPIED, |piece, to| {
+        to.copy_from_slice(&from[piece * COPIED..][..to.len()]);
+    });
 }
 
 /// As [`map`]. After each item, `go_on` gets the number of finished items, on the calling

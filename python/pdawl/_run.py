@@ -94,7 +94,8 @@ class Result(Run):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the result was found right; None without `verify`."""
+        """Whether the result was compared and is right; None without `verify`. A wrong one raises
+        `pdawl.Error`."""
         verification = self.report["verification"]
         return None if verification is None else verification["right"]
 

@@ -28,12 +28,12 @@ fn elements<T: numpy::Element + 'static>(
 }
 
 /// A matrix of floats or doubles.
-pub enum Matrix {
+pub enum AnyMatrix {
     F32(DenseMatrix<f32>),
     F64(DenseMatrix<f64>),
 }
 
-impl Matrix {
+impl AnyMatrix {
     pub fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
             return Ok(Self::F64(dense(array)?));

@@ -2,11 +2,11 @@
 
 use numpy::PyArray1;
 use pdawl::engine::cluster::ClusterOptions;
-use pdawl::session::{Computed, Error, NodeRun, Nodes};
+use pdawl::session::{ArrayResult, Error, NodeRun, Nodes};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{self, Answer, Matrix, answer};
+use crate::arrays::{self, Answer, AnyMatrix, answer};
 use crate::errors::exception;
 use crate::worker::Worker;
 
@@ -71,13 +71,13 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<Answer>> {
-        let (Matrix::F32(a), Matrix::F32(b)) = (Matrix::of(a)?, Matrix::of(b)?) else {
+        let (AnyMatrix::F32(a), AnyMatrix::F32(b)) = (AnyMatrix::of(a)?, AnyMatrix::of(b)?) else {
             return Err(PyValueError::new_err(
                 "products over nodes are of float32: astype(numpy.float32) makes it",
             ));
         };
         let computed = self.run(py, |nodes| run(nodes.matmul(&a, &b), tile, verify))?;
-        Ok(computed.map(|Computed { result, run }| answer(py, result.into_elements(), run)))
+        Ok(computed.map(|ArrayResult { result, run }| answer(py, result.into_elements(), run)))
     }
 
     /// The factors and the exchanges of rows.
@@ -89,17 +89,17 @@ impl Cluster {
         verify: bool,
     ) -> PyResult<Option<(Answer, Py<PyArray1<i32>>)>> {
         let pivots = |pivots| PyArray1::from_vec(py, pivots).unbind();
-        Ok(match Matrix::of(a)? {
-            Matrix::F32(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
-                |Computed { result, run }| {
+        Ok(match AnyMatrix::of(a)? {
+            AnyMatrix::F32(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
+                |ArrayResult { result, run }| {
                     (
                         answer(py, result.lu.into_elements(), run),
                         pivots(result.pivots),
                     )
                 },
             ),
-            Matrix::F64(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
-                |Computed { result, run }| {
+            AnyMatrix::F64(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
+                |ArrayResult { result, run }| {
                     (
                         answer(py, result.lu.into_elements(), run),
                         pivots(result.pivots),
@@ -118,7 +118,7 @@ impl Cluster {
     ) -> PyResult<Option<Answer>> {
         let a = arrays::complex(a)?;
         let computed = self.run(py, |nodes| run(nodes.fft2(&a), tile, verify))?;
-        Ok(computed.map(|Computed { result, run }| arrays::complex_answer(py, result, run)))
+        Ok(computed.map(|ArrayResult { result, run }| arrays::complex_answer(py, result, run)))
     }
 
     fn sort(
@@ -130,7 +130,7 @@ impl Cluster {
     ) -> PyResult<Option<Answer>> {
         let numbers = arrays::vector(numbers)?;
         let computed = self.run(py, |nodes| run(nodes.sort(numbers), tile, verify))?;
-        Ok(computed.map(|Computed { result, run }| answer(py, result, run)))
+        Ok(computed.map(|ArrayResult { result, run }| answer(py, result, run)))
     }
 }
 
@@ -139,7 +139,7 @@ fn run<R>(
     mut run: NodeRun<'_, R>,
     tile: Option<u32>,
     verify: bool,
-) -> Result<Option<Computed<R>>, Error> {
+) -> Result<Option<ArrayResult<R>>, Error> {
     if let Some(tile) = tile {
         run = run.tile(tile);
     }

@@ -6,19 +6,19 @@ use numpy::{
 };
 use pdawl::balance::Strategy;
 use pdawl::session::{
-    ArrayRun, Computed, Error, Factors, GridMut, GridNumbers, Session as Inner, StencilRun,
+    ArrayResult, ArrayRun, Error, Factors, GridMut, GridNumbers, Session as Inner, StencilRun,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
-use crate::arrays::{self, Answer, Matrix, answer};
+use crate::arrays::{self, Answer, AnyMatrix, answer};
 use crate::balancer::PyBalancer;
 use crate::errors::exception;
 use crate::failure::Failure;
 use crate::graph::{self, DataSpec, TaskSpec};
 use crate::kernel::{Kernel, LaunchArgument};
-use crate::matrix::Matrix as SparseMatrix;
+use crate::matrix::Matrix;
 use crate::run::Run;
 use crate::worker::Worker;
 
@@ -78,7 +78,7 @@ struct OperationOptions {
 }
 
 impl OperationOptions {
-    fn run<R>(&self, mut run: ArrayRun<'_, R>) -> Result<Computed<R>, Error> {
+    fn run<R>(&self, mut run: ArrayRun<'_, R>) -> Result<ArrayResult<R>, Error> {
         if let Some(policy) = &self.policy {
             run = run.policy(policy);
         }
@@ -164,7 +164,7 @@ impl Session {
     fn spmv(
         &self,
         py: Python<'_>,
-        matrix: &SparseMatrix,
+        matrix: &Matrix,
         x: PyReadonlyArray1<'_, f64>,
         mut y: PyReadwriteArray1<'_, f64>,
     ) -> PyResult<()> {
@@ -202,12 +202,12 @@ impl Session {
         b: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        match (Matrix::of(a)?, Matrix::of(b)?) {
-            (Matrix::F32(a), Matrix::F32(b)) => {
+        match (AnyMatrix::of(a)?, AnyMatrix::of(b)?) {
+            (AnyMatrix::F32(a), AnyMatrix::F32(b)) => {
                 let ran = self.run(py, |session| options.run(session.matmul(&a, &b)))?;
                 Ok(answer(py, ran.result.into_elements(), ran.run))
             }
-            (Matrix::F64(a), Matrix::F64(b)) => {
+            (AnyMatrix::F64(a), AnyMatrix::F64(b)) => {
                 let ran = self.run(py, |session| options.run(session.matmul(&a, &b)))?;
                 Ok(answer(py, ran.result.into_elements(), ran.run))
             }
@@ -221,12 +221,12 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        match Matrix::of(a)? {
-            Matrix::F32(a) => {
+        match AnyMatrix::of(a)? {
+            AnyMatrix::F32(a) => {
                 let ran = self.run(py, |session| options.run(session.cholesky(&a)))?;
                 Ok(answer(py, ran.result.into_elements(), ran.run))
             }
-            Matrix::F64(a) => {
+            AnyMatrix::F64(a) => {
                 let ran = self.run(py, |session| options.run(session.cholesky(&a)))?;
                 Ok(answer(py, ran.result.into_elements(), ran.run))
             }
@@ -240,13 +240,13 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<(Answer, Py<PyArray1<i32>>)> {
-        let (factors, pivots) = match Matrix::of(a)? {
-            Matrix::F32(a) => {
+        let (factors, pivots) = match AnyMatrix::of(a)? {
+            AnyMatrix::F32(a) => {
                 let ran = self.run(py, |session| options.run(session.lu(&a)))?;
                 let Factors { lu, pivots } = ran.result;
                 (answer(py, lu.into_elements(), ran.run), pivots)
             }
-            Matrix::F64(a) => {
+            AnyMatrix::F64(a) => {
                 let ran = self.run(py, |session| options.run(session.lu(&a)))?;
                 let Factors { lu, pivots } = ran.result;
                 (answer(py, lu.into_elements(), ran.run), pivots)

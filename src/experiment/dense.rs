@@ -1,20 +1,21 @@
 //! The result of a product or a factorisation on open devices: its check, and its rows.
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use crate::codelet::Element;
 use crate::engine::graph::PreparedGraph;
-use crate::graph::DatumId;
 use crate::parallel;
 use crate::runtime::{Runtime, RuntimeError};
 use crate::verify::numbers;
 use crate::verify::product::Verification;
 use crate::workload::dense::{DenseTask, Operation, pivot};
-use crate::workload::task_set::{Matrix, Tile, TiledGraph};
+use crate::workload::task_set::{Matrix, TiledGraph};
 
-/// Bytes of the result that one thread copies at a time.
+/// Bytes of the result that one thread copies at a time, and that are written at once.
 const PIECE: usize = 1 << 20;
+const STRIPE: u64 = 64 << 20;
 
 /// The matrices after a run.
 pub struct Finished<'a> {
@@ -53,31 +54,16 @@ impl Finished<'_> {
     /// # Errors
     /// When it cannot be read or written.
     pub fn write_rows(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let matrix = self.result();
-        let mut tiles: Vec<&(Tile, DatumId)> = self.tiled.of(matrix).collect();
-        tiles.sort_by_key(|(tile, _)| tile.place);
-        let number = self.task.precision.sums().bytes() as usize;
-        let (_, columns) = self.task.operation.result_size();
-        let zeros = vec![0; columns as usize * number];
-        for across in tiles.chunk_by(|(one, _), (other, _)| one.rows == other.rows) {
-            let Some((first, _)) = across.first() else {
-                continue;
-            };
-            for row in first.rows.clone() {
-                let mut written = 0;
-                for (tile, datum) in across {
-                    let width = (tile.columns.end - tile.columns.start) as usize * number;
-                    let begin = (row - tile.rows.start) as usize * width;
-                    // A factor's tiles on the diagonal have no meaning above it.
-                    let used = match matrix {
-                        Matrix::L => (row + 1 - tile.columns.start) as usize * number,
-                        _ => width,
-                    };
-                    let used = used.min(width);
-                    out.write_all(&self.bytes(*datum)?[begin..begin + used])?;
-                    written += used;
-                }
-                out.write_all(&zeros[written..])?;
+        let row_bytes = self.row_bytes();
+        for band in self.bands() {
+            let lines = STRIPE.div_ceil(row_bytes as u64).max(1);
+            let mut first = band.start;
+            while first < band.end {
+                let rows = first..band.end.min(first + lines);
+                first = rows.end;
+                let mut stripe = vec![0; (rows.end - rows.start) as usize * row_bytes];
+                self.fill(&rows, &mut stripe).map_err(io::Error::other)?;
+                out.write_all(&stripe)?;
             }
         }
         Ok(())
@@ -91,27 +77,51 @@ impl Finished<'_> {
     /// # Panics
     /// When `to` has other bytes than the result.
     pub fn copy_rows(&mut self, to: &mut [u8]) -> Result<(), RuntimeError> {
-        let is_factor = matches!(self.task.operation, Operation::Factorisation { .. });
-        let number = self.task.precision.sums().bytes() as usize;
-        let (rows, columns) = self.task.operation.result_size();
-        let row_bytes = columns as usize * number;
+        let (rows, _) = self.task.operation.result_size();
+        let row_bytes = self.row_bytes();
         assert_eq!(to.len(), rows as usize * row_bytes, "room for the result");
-        let lines = PIECE.div_ceil(row_bytes.max(1));
-        for (tile, datum) in self.tiled.of(self.result()) {
+        for band in self.bands() {
+            let bytes = band.start as usize * row_bytes..band.end as usize * row_bytes;
+            self.fill(&band, &mut to[bytes])?;
+        }
+        Ok(())
+    }
+
+    fn row_bytes(&self) -> usize {
+        let (_, columns) = self.task.operation.result_size();
+        columns as usize * self.task.precision.sums().bytes() as usize
+    }
+
+    /// The rows of each row of tiles.
+    fn bands(&self) -> Vec<Range<u64>> {
+        let tiles = self.tiled.of(self.result());
+        let mut bands: Vec<Range<u64>> = tiles.map(|(tile, _)| tile.rows.clone()).collect();
+        bands.sort_by_key(|rows| rows.start);
+        bands.dedup();
+        bands
+    }
+
+    /// Copies rows of one row of tiles, by all cores.
+    fn fill(&mut self, rows: &Range<u64>, to: &mut [u8]) -> Result<(), RuntimeError> {
+        let (matrix, row_bytes) = (self.result(), self.row_bytes());
+        let is_factor = matrix == Matrix::L;
+        let number = self.task.precision.sums().bytes() as usize;
+        let lines = PIECE.div_ceil(row_bytes);
+        let tiles = self.tiled.of(matrix);
+        for (tile, datum) in tiles.filter(|(tile, _)| tile.rows.contains(&rows.start)) {
             let from = self.prepared.bytes(self.runtime, *datum)?;
             let width = (tile.columns.end - tile.columns.start) as usize * number;
             let begin = tile.columns.start as usize * number;
-            let band = tile.rows.start as usize * row_bytes..tile.rows.end as usize * row_bytes;
-            parallel::pieces(&mut to[band], lines * row_bytes, |piece, to| {
-                let first = piece * lines;
+            parallel::pieces(to, lines * row_bytes, |piece, to| {
+                let first = rows.start as usize + piece * lines;
                 for (row, to) in (first..).zip(to.chunks_exact_mut(row_bytes)) {
-                    let below = (tile.rows.start as usize + row + 1) * number;
                     // A factor's tiles on the diagonal have no meaning above it.
                     let used = match is_factor {
-                        true => width.min(below - begin),
+                        true => width.min((row + 1) * number - begin),
                         false => width,
                     };
-                    to[begin..begin + used].copy_from_slice(&from[row * width..][..used]);
+                    let at = (row - tile.rows.start as usize) * width;
+                    to[begin..begin + used].copy_from_slice(&from[at..at + used]);
                 }
             });
         }
@@ -124,10 +134,5 @@ impl Finished<'_> {
             Operation::Product { .. } => Matrix::C,
             Operation::Factorisation { .. } => Matrix::L,
         }
-    }
-
-    fn bytes(&mut self, datum: DatumId) -> io::Result<&[u8]> {
-        let bytes: Result<&[u8], RuntimeError> = self.prepared.bytes(self.runtime, datum);
-        bytes.map_err(io::Error::other)
     }
 }

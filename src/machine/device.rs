@@ -73,6 +73,22 @@ pub struct Device {
     pub link_bandwidth: Option<f64>,
 }
 
+/// Whether these are the cores of one host alone, or of one other CPU.
+pub fn is_pool(devices: &[Device]) -> bool {
+    matches!(devices, [device] if device.kind == DeviceKind::Cpu)
+}
+
+/// The place of the device that is most likely the fastest of those that are `wanted`: a GPU if
+/// there is one.
+pub fn likely_fastest(devices: &[Device], wanted: impl Fn(&Device) -> bool) -> Option<usize> {
+    let rank = |place: &usize| {
+        let device = &devices[*place];
+        (device.kind != DeviceKind::Cpu, device.compute_units)
+    };
+    let places = (0..devices.len()).filter(|place| wanted(&devices[*place]));
+    places.max_by_key(rank)
+}
+
 impl Device {
     /// A pool of host cores, with the properties that all such pools have.
     pub fn host_pool(

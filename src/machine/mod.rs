@@ -24,7 +24,7 @@ mod tests;
 pub use crate::file_store::StoreError;
 pub use cluster::ClusterFile;
 pub use cluster_store::ClusterStore;
-pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+pub use device::{Device, DeviceKind, RuntimeKind, SubDeviceSupport, is_pool, likely_fastest};
 pub use error::MachineError;
 pub use file::{DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise, PeerSpec};
 pub use fingerprint::Fingerprint;

@@ -91,7 +91,7 @@ pub struct ModelSearch<'a> {
 
 impl ModelSearch<'_> {
     /// Looks for a model of the machine that supports the workload: the named one, or the one
-    /// that fits the machine. `warn` is told of files that cannot be read.
+    /// that fits the machine. `warn` gets files that cannot be read.
     ///
     /// # Errors
     /// Why there is none.

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{Error, Number, Run, Session, tracing};
+use super::{Error, Modelled, Number, Run, Session, tracing};
 use crate::codelet::Precision;
 use crate::engine::corun::{Options, Stream};
 use crate::matrix::Shared;
@@ -253,7 +253,7 @@ impl<'a> StencilRun<'a> {
         };
         let described = Workload::of_stencil(&stencil, supersteps, until, (None, 0));
         let (make, stream, notes) = match supersteps.size() {
-            1 => self.session.division_of(&stencil, self.gpu_memory)?,
+            1 => (self.session).division(Modelled::Stencil(&stencil), self.gpu_memory)?,
             _ => (
                 Arc::clone(&self.session.balancer),
                 Stream::default(),

@@ -15,7 +15,7 @@ use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::graph::spec::scalar::ElementType;
 use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction};
-use crate::machine::{Device, DeviceKind};
+use crate::machine::likely_fastest;
 use crate::report::Workload;
 use crate::workload::kernel::{Axis, Sink, Slices, UserKernel};
 
@@ -130,7 +130,7 @@ impl Session {
     fn examine(&mut self, user: &UserKernel) -> Result<(Division, Vec<String>), Error> {
         let stop = self.stop.clone();
         let runtime = self.runtime()?;
-        let best = best(runtime.devices());
+        let best = likely_fastest(runtime.devices(), |_| true).unwrap_or(0);
         let trials = SliceTrials::IfShort;
         let examined = examine(runtime, best, user.clone(), trials, &stop.0)?;
         let division = match examined.refusal {
@@ -313,7 +313,7 @@ impl<'a> KernelRun<'a> {
         let user = match division {
             Division::By(axis, slices) => user.divided(axis, slices),
             Division::Whole(why) => {
-                let device = best(session.devices());
+                let device = likely_fastest(session.devices(), |_| true).unwrap_or(0);
                 let name = &session.devices()[device].name;
                 notes.push(format!(
                     "it is not divided, and runs on {name} alone: {why}"
@@ -462,15 +462,6 @@ fn key(user: &UserKernel) -> Vec<Vec<u8>> {
         Argument::Local { bytes, .. } => bytes.to_ne_bytes().to_vec(),
     };
     arguments.map(of).collect()
-}
-
-/// The device that is most likely the fastest.
-fn best(devices: &[Device]) -> usize {
-    let rank = |device: &usize| {
-        let device = &devices[*device];
-        (device.kind != DeviceKind::Cpu, device.compute_units)
-    };
-    (0..devices.len()).max_by_key(rank).unwrap_or(0)
 }
 
 /// Where the buffers go that a kernel writes.

@@ -39,10 +39,11 @@ use crate::quantity::Bytes;
 use crate::report::{Context, Machine, Workload, run::corun as corun_report};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
+use crate::workload::spmv::Spmv;
 use crate::workload::stencil::Stencil;
 
 pub use crate::engine::cluster::ClusterOptions;
-pub use arrays::{ArrayRun, Complex, Computed, DenseMatrix, Factors, NodeRun, Nodes};
+pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes};
 pub use error::Error;
 pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
 pub use grid::{Grid, GridMut, GridNumbers, StencilRun};
@@ -90,6 +91,13 @@ pub struct Session {
 
 /// How a run is divided, how devices stream, and notes.
 type Division = (MakeBalancer, Stream, Vec<String>);
+
+/// A workload that cost models know: a stencil of single steps, or a product.
+#[cfg_attr(not(feature = "models"), allow(dead_code, reason = "nothing plans"))]
+enum Modelled<'a> {
+    Stencil(&'a Stencil),
+    Product(&'a Spmv),
+}
 
 /// Makes a balancer for the devices and the work.
 type MakeBalancer = Arc<dyn Fn(&Setup) -> Box<dyn Balancer> + Send + Sync>;
@@ -288,14 +296,13 @@ impl Session {
         Ok(self.devices.runtime.as_mut())
     }
 
-    /// How a stencil of single steps is divided, how devices stream, and notes for its report.
-    fn division_of(&self, stencil: &Stencil, gpu_memory: Option<u64>) -> Result<Division, Error> {
+    /// How a workload that models know is divided, how devices stream, and notes for its report.
+    fn division(&self, of: Modelled, gpu_memory: Option<u64>) -> Result<Division, Error> {
         #[cfg(feature = "models")]
         if self.plans {
-            let modelled = planned::Modelled::Stencil(stencil);
-            return planned::division(&self.devices, &modelled, gpu_memory);
+            return planned::division(&self.devices, &of, gpu_memory);
         }
-        let _ = (stencil, gpu_memory);
+        let _ = (of, gpu_memory);
         Ok((Arc::clone(&self.balancer), Stream::default(), Vec::new()))
     }
 

@@ -3,20 +3,11 @@
 use std::sync::Arc;
 
 use super::open::Devices;
-use super::{Error, MakeBalancer};
+use super::{Division, Error, MakeBalancer, Modelled};
 use crate::balance::Dawl;
-use crate::engine::corun::Stream;
 use crate::model::StepWork;
-use crate::model::serving::ModelSearch;
+use crate::model::serving::{ModelSearch, StreamBuffers};
 use crate::workload::Divisible;
-use crate::workload::spmv::Spmv;
-use crate::workload::stencil::Stencil;
-
-/// A workload that models know.
-pub enum Modelled<'a> {
-    Stencil(&'a Stencil),
-    Product(&'a Spmv),
-}
 
 impl Modelled<'_> {
     fn divisible(&self) -> &dyn Divisible {
@@ -43,7 +34,7 @@ pub fn division(
     devices: &Devices,
     modelled: &Modelled,
     gpu_memory: Option<u64>,
-) -> Result<(MakeBalancer, Stream, Vec<String>), Error> {
+) -> Result<Division, Error> {
     let file = devices.file();
     let search = ModelSearch {
         file: file.as_deref(),
@@ -61,9 +52,7 @@ pub fn division(
         .find(None, &mut |broken| notes.push(broken.to_owned()))
         .map_err(|missing| Error::Model(missing.to_string()))?;
     if !serving.has_buffers() {
-        return Err(Error::Model(
-            crate::model::serving::StreamBuffers.to_string(),
-        ));
+        return Err(Error::Model(StreamBuffers.to_string()));
     }
     notes.extend(serving.notes.iter().cloned());
     let stream = serving.plan.stream;

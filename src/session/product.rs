@@ -5,12 +5,10 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "models")]
-use super::planned;
-use super::{Error, MakeBalancer, Session};
+use super::{Error, MakeBalancer, Modelled, Session};
 use crate::engine::StepRecord;
 use crate::engine::corun::session::{self, Stepped};
-use crate::engine::corun::{CorunError, Options, Stream};
+use crate::engine::corun::{CorunError, Options};
 use crate::matrix::{Csr, CsrError, Shared};
 use crate::parallel;
 use crate::runtime::Runtime;
@@ -140,7 +138,7 @@ impl OpenProduct {
         engine.present(runtime, &[bytes], |result| {
             let y: &mut [u8] = bytemuck::cast_slice_mut(y);
             match spmv.has_own_arrays() {
-                true => copy(y, result),
+                true => parallel::copy(y, result),
                 false => y.copy_from_slice(&spmv.in_rows(result)),
             }
         })?;
@@ -156,15 +154,6 @@ impl OpenProduct {
         engine.close(runtime);
         lost
     }
-}
-
-/// Bytes that one thread copies at a time: some 100 us.
-const PIECE: usize = 1 << 20;
-
-fn copy(to: &mut [u8], from: &[u8]) {
-    parallel::pieces(to, PIECE, |piece, to| {
-        to.copy_from_slice(&from[piece * PIECE..][..to.len()]);
-    });
 }
 
 fn shares(step: &StepRecord) -> Vec<f64> {
@@ -247,18 +236,6 @@ impl Session {
         (self.product.as_ref()).map_or(&[], |product| &product.shares)
     }
 
-    /// How a product is divided, and how devices stream.
-    fn division_of_product(&self, spmv: &Spmv) -> Result<(MakeBalancer, Stream), Error> {
-        #[cfg(feature = "models")]
-        if self.plans {
-            let modelled = planned::Modelled::Product(spmv);
-            let (make, stream, _) = planned::division(&self.devices, &modelled, self.gpu_memory)?;
-            return Ok((make, stream));
-        }
-        let _ = spmv;
-        Ok((Arc::clone(&self.balancer), Stream::default()))
-    }
-
     fn open_product(&mut self, matrix: &SparseMatrix, lost: &[bool]) -> Result<(), Error> {
         let of_matrix = spmv::Options {
             // In the matrix's order, so that nothing is copied.
@@ -266,7 +243,8 @@ impl Session {
             ..spmv::Options::default()
         };
         let spmv = Arc::new(Spmv::new("matrix", Arc::clone(&matrix.0), of_matrix)?);
-        let (make, stream) = self.division_of_product(&spmv)?;
+        // A product has no report for the notes.
+        let (make, stream, _) = self.division(Modelled::Product(&spmv), self.gpu_memory)?;
         let options = Options {
             gpu_memory: self.gpu_memory,
             stream,

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_and_copies_of_each_bucket_are_told_apart() {
+    fn kernels_and_copies_of_each_bucket_are_counted() {
         // The GPU writes 100..300, computes 300..700 and reads 600..1000.
         let busy = by_device(&two_devices(), &(100..1000), 3);
         let near = |busy: Busy, kernels: f64, copies: f64| {

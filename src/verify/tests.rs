@@ -305,6 +305,42 @@ fn transforms_are_compared_with_the_definition() {
     assert_eq!(check(&wave, &one_is_none).wrong, 2);
 }
 
+/// The mean of numbers has nearly all of the norm in one frequency, and its column the rounding
+/// of a row's sum.
+#[test]
+fn a_transform_may_round_its_greatest_column_more() {
+    let side = 64u64;
+    let transform = Transform {
+        rows: side,
+        columns: side,
+        rounding: single(),
+    };
+    let all = (side * side) as f64;
+    // Ones: the first frequency has all.
+    let right = |row: u64, column: u64| match (row, column) {
+        (0, 0) => [all, 0.0],
+        _ => [0.0; 2],
+    };
+    let wrong = |changed: (u64, u64), by: f64| {
+        let mut row = |_: u64, line: &mut [Complex]| line.fill([1.0, 0.0]);
+        let found = |row: u64, column: u64| {
+            let [re, im] = right(row, column);
+            [re + if (row, column) == changed { by } else { 0.0 }, im]
+        };
+        let columns: Vec<u64> = (0..side).collect();
+        (transform.compare((&(0..side), &(0..side)), &columns, &mut row, found)).wrong
+    };
+    let unit = single().unit;
+    // A few roundings of the whole, and of the sum of a row over all rows.
+    assert_eq!(wrong((0, 0), 4.0 * unit * all), 0);
+    let of_column = unit * all.sqrt() * (side as f64).sqrt() * 100.0;
+    assert_eq!(wrong((7, 0), of_column), 0);
+    // As much in a column that has nothing is wrong, and so is much more anywhere.
+    assert_eq!(wrong((7, 5), of_column), 1);
+    assert_eq!(wrong((7, 0), 1e3 * of_column), 1);
+    assert_eq!(wrong((0, 0), 1e-2 * all), 1);
+}
+
 #[test]
 fn errors_are_never_none() {
     for (found, right) in [

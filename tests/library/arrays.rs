@@ -2,7 +2,7 @@
 
 use pdawl::Session;
 use pdawl::engine::cluster::ClusterOptions;
-use pdawl::session::{Complex, Computed, DenseMatrix, Error, Factors, Nodes, Number};
+use pdawl::session::{ArrayResult, Complex, DenseMatrix, Error, Factors, Nodes, Number};
 use proptest::prelude::*;
 use rustfft::{FftPlanner, num_complex};
 
@@ -73,7 +73,7 @@ fn are_near(found: &[f64], expected: &[f64], allowed: f64) {
 
 fn multiplies<T: Number>(session: &mut Session, [m, n, k]: [u32; 3], tile: u32, seed: u64) {
     let (a, b) = (matrix::<T>(m, k, seed), matrix::<T>(k, n, !seed));
-    let Computed { result, run } = session.matmul(&a, &b).tile(tile).verify().run().unwrap();
+    let ArrayResult { result, run } = session.matmul(&a, &b).tile(tile).verify().run().unwrap();
     assert!(!run.is_wrong() && run.verification.is_some());
     let (a, b) = (doubles(a.elements()), doubles(b.elements()));
     let expected = product(&a, &b, k as usize, n as usize);
@@ -270,6 +270,27 @@ fn nodes_compute_together() {
         &nodes.sort(numbers.clone()).run().unwrap().unwrap().result,
     );
     nodes.leave().unwrap();
+}
+
+#[test]
+fn a_transform_of_positive_numbers_is_right() {
+    let numbers: Vec<f64> = numbers(2 * 1024 * 1024, 9)
+        .iter()
+        .map(|of| of.abs())
+        .collect();
+    let elements: Vec<Complex> = stored::<f32>(&numbers).as_chunks().0.to_vec();
+    let a = DenseMatrix::new(1024, 1024, elements).unwrap();
+    let mut session = Session::open_devices("host:2").unwrap();
+    assert!(
+        session
+            .fft2(&a)
+            .verify()
+            .run()
+            .unwrap()
+            .run
+            .verification
+            .is_some()
+    );
 }
 
 fn why(error: Result<impl Sized, Error>) -> String {

@@ -186,6 +186,14 @@ fn a_cost_model_plans_the_first_step() {
     assert!(planned.setup_seconds < learned.setup_seconds);
     assert!(planned.seconds < 1.05 * learned.seconds);
 
+    session.set_strategy(&balance::Strategy::Pdawl).unwrap();
+    let rows: Rows = (0..3000)
+        .map(|row| vec![(row % 90, 1.5), (row % 90 + 1, -1.0)])
+        .collect();
+    let product = matrix(&rows, 91);
+    let x: Vec<f64> = (0..91).map(f64::from).collect();
+    is_product(&rows, &x, &session.spmv(&product, &x).unwrap());
+
     // No model of these machines, or of this codelet, is shipped.
     let mut session = Session::simulate("v100x2").unwrap();
     session.set_strategy(&balance::Strategy::Pdawl).unwrap();
@@ -413,6 +421,46 @@ fn data_belong_to_their_graph() {
     let said = message(foreign.run());
     assert!(
         said.contains("task add") && said.contains("another graph"),
+        "{said}"
+    );
+}
+
+/// A host's pool runs no OpenCL C; the other devices do, and the pool works again afterwards.
+#[test]
+fn kernels_run_beside_a_pool() {
+    let name = cpu_device().info.name;
+    for list in [Some(format!("host:1,{name}:1")), None] {
+        let mut session = match &list {
+            Some(list) => Session::open_devices(list).unwrap(),
+            None => Session::open().unwrap(),
+        };
+        let mut doubled = session
+            .kernel("__kernel void doubled(__global int *x) { x[get_global_id(0)] *= 2; }")
+            .unwrap();
+        let two = matrix(&vec![vec![(0, 3.0)], vec![(1, 5.0)]], 2);
+        for turn in 1..4 {
+            let mut numbers = vec![turn; 1000];
+            let run = session
+                .launch(&mut doubled, &[1000])
+                .updates(&mut numbers)
+                .run()
+                .unwrap();
+            assert!(numbers.iter().all(|number| *number == 2 * turn));
+            assert!(
+                run.devices
+                    .iter()
+                    .all(|device| !device.name.starts_with("host"))
+            );
+            assert_eq!(session.spmv(&two, &[1.0, 1.0]).unwrap(), [3.0, 5.0]);
+        }
+    }
+    let mut hosts = Session::open_devices("host:1").unwrap();
+    let mut nothing = hosts
+        .kernel("__kernel void nothing(__global int *x) { x[0] = 1; }")
+        .unwrap();
+    let said = message(hosts.launch(&mut nothing, &[1]).updates(&mut [0]).run());
+    assert!(
+        said.contains("no device of the session runs kernels"),
         "{said}"
     );
 }

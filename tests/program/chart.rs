@@ -112,7 +112,7 @@ fn a_trace_without_a_report_is_drawn_and_says_so() {
 }
 
 #[test]
-fn wrong_files_are_told_and_nothing_is_written() {
+fn wrong_files_are_reported_and_nothing_is_written() {
     let home = Home::new();
     let printed = home
         .pdawl(&format!("{STENCIL} --format json"))
@@ -122,7 +122,7 @@ fn wrong_files_are_told_and_nothing_is_written() {
     fs::write(home.path("list.json"), "[1, 2]").unwrap();
     fs::write(home.path("text.json"), "hello").unwrap();
     home.json(&format!("{STENCIL} --trace good.json"));
-    for (line, code, told) in [
+    for (line, code, expected) in [
         ("good.json none.json --out c.html", 1, "none.json: "),
         (
             "report.json --out c.html",
@@ -140,9 +140,9 @@ fn wrong_files_are_told_and_nothing_is_written() {
         ("--out c.html", 2, "<FILE>"),
     ] {
         let output = home.pdawl(&format!("chart {line}"));
-        let told = failed(output, code, told);
+        let said = failed(output, code, expected);
         if code == 1 {
-            assert!(told.contains("pdawl run ... --trace FILE"), "{told}");
+            assert!(said.contains("pdawl run ... --trace FILE"), "{said}");
         }
         assert!(!home.path("c.html").exists(), "{line}");
     }
@@ -154,7 +154,7 @@ fn wrong_files_are_told_and_nothing_is_written() {
 }
 
 /// What a command that fails writes to standard error.
-fn failed(mut command: assert_cmd::Command, code: i32, told: &str) -> String {
-    let assert = command.assert().code(code).stderr(contains(told));
+fn failed(mut command: assert_cmd::Command, code: i32, expected: &str) -> String {
+    let assert = command.assert().code(code).stderr(contains(expected));
     String::from_utf8(assert.get_output().stderr.clone()).unwrap()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::simulate::Computing;
-use pdawl::machine::DeviceKind;
+use pdawl::machine::is_pool;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file, panel_width};
 
@@ -177,8 +177,7 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
         }),
         Some(LonePart {
             on: Box::new(move |devices| {
-                let is_pool = matches!(devices, [device] if device.kind == DeviceKind::Cpu);
-                let tile = given.unwrap_or_else(|| panel_width(size, is_pool));
+                let tile = given.unwrap_or_else(|| panel_width(size, is_pool(devices)));
                 LoneWorkload {
                     workload: Box::new((lone.0)(tile, true)),
                     size: (lone.1)("columns", tile),

@@ -21,12 +21,6 @@ use crate::cli::paths::Paths;
 const SIZE: u64 = 1 << 26;
 const MOST: u64 = 1 << 40;
 
-/// Most bands: all nodes get how many numbers of each rank each run has.
-const MOST_BANDS: u64 = 256;
-
-/// Numbers of a band that is worth a subtask.
-const LEAST_TILE: u64 = 1 << 14;
-
 /// What has no blocks to place.
 const PLACED: &str = "numbers that are sorted";
 
@@ -122,10 +116,10 @@ fn prepared(
     named: &str,
     seed: u64,
 ) -> Result<(PreparedWorkload, usize), Failure> {
-    let least = numbers.div_ceil(MOST_BANDS);
+    let (most, least) = (SortSamples::MOST_BANDS, SortSamples::least_tile(numbers));
     if let Some(tile) = tile.filter(|tile| *tile < least) {
         return Err(Failure::usage(
-            format!("--tile {tile} makes more than {MOST_BANDS} subtasks of {numbers} numbers"),
+            format!("--tile {tile} makes more than {most} subtasks of {numbers} numbers"),
             format!("--tile {least} or more"),
         ));
     }
@@ -134,12 +128,11 @@ fn prepared(
         keys: Arc::clone(&keys),
     };
     let size = format!("{named}{numbers} numbers, seed {seed}");
-    let samples = SortSamples::of(numbers, MOST_BANDS, keys)
+    let samples = SortSamples::of(numbers, most, keys)
         .map_err(|error| Failure::failed(error, "a file that does not change"))?;
     let (given, named) = (tile, named.to_owned());
     let fits = move |fit: Fit| {
-        let usual = numbers.div_ceil(fit.bands()).max(LEAST_TILE);
-        let tile = given.unwrap_or_else(|| usual.max(least).min(numbers));
+        let tile = given.unwrap_or_else(|| SortSamples::tile(numbers, &fit));
         FittedWorkload {
             workload: Box::new(samples.workload(tile)),
             size: format!("{named}{numbers} numbers, {tile} a subtask, seed {seed}"),

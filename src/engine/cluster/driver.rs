@@ -19,16 +19,13 @@ use crate::cluster::wire::Wire;
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::runtime::{Runtime, select};
-use crate::workload::cluster::{ClusterWorkload, Fit};
-
-/// A workload that fits the nodes, with height and width of the blocks that it places.
-pub type Made = (Arc<dyn ClusterWorkload>, u64);
+use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload};
 
 /// A workload of all nodes.
 #[derive(Clone)]
 pub struct Job {
     /// Makes it for the nodes.
-    pub make: Arc<dyn Fn(Fit) -> Result<Made, ClusterError> + Send + Sync>,
+    pub make: Arc<dyn Fn(Fit) -> Result<PlacedWorkload, ClusterError> + Send + Sync>,
     /// The spaces that the first node gets.
     pub outputs: Vec<usize>,
     /// Compare the result with a reference.

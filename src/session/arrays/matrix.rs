@@ -78,6 +78,21 @@ impl<T: Pod + Send + Sync> DenseMatrix<T> {
     }
 }
 
+/// Checks that A and B have a product.
+pub(super) fn check_product<T: Number>(
+    a: &DenseMatrix<T>,
+    b: &DenseMatrix<T>,
+) -> Result<(), Error> {
+    match a.columns() == b.rows() {
+        true => Ok(()),
+        false => Err(Error::Arguments(format!(
+            "A has {} columns, and B {} rows; a product needs as many",
+            a.columns(),
+            b.rows()
+        ))),
+    }
+}
+
 /// The precision of a matrix's numbers.
 pub(super) fn precision<T: Number>(_: &DenseMatrix<T>) -> Precision {
     T::PRECISION

@@ -14,6 +14,6 @@ mod tiled;
 
 pub use matrix::{Complex, DenseMatrix};
 pub use nodes::{NodeRun, Nodes};
-pub use run::{ArrayRun, Computed};
+pub use run::{ArrayResult, ArrayRun};
 pub use spaces::Factors;
 pub use tiled::KnownTasks;

@@ -4,16 +4,17 @@ use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 
+use super::matrix::check_product;
 use super::spaces::{Place, SpacesJob, stopped};
 use super::{Complex, DenseMatrix, Factors};
 use crate::engine::cluster::{Cluster, ClusterError, ClusterOptions, Job};
-use crate::machine::Host;
+use crate::machine::{Host, RuntimeKind};
 use crate::matrix::Shared;
 use crate::report::run::nodes::{Asked, report};
 use crate::report::{Context, Machine, Workload};
-use crate::session::{Computed, Error, Number, Run, Stop};
+use crate::session::{ArrayResult, Error, Number, Run, Stop};
 use crate::spread::NamedSpread;
-use crate::workload::cluster::ClusterWorkload;
+use crate::workload::cluster::{ClusterWorkload, Fit, MatmulWorkload, PlacedWorkload, Placement};
 
 /// The processes that a launcher such as `mpirun` has started together.
 ///
@@ -44,10 +45,58 @@ pub struct Nodes {
 /// An operation over nodes that is about to run.
 pub struct NodeRun<'a, R> {
     nodes: &'a mut Nodes,
-    job: Result<SpacesJob, Error>,
+    job: Result<NodesJob, Error>,
     tile: Option<u32>,
     verify: bool,
     take: Box<Take<'a, R>>,
+}
+
+/// An operation as nodes compute it.
+struct NodesJob {
+    /// Its sizes, in words.
+    size: String,
+    /// The spaces that it returns.
+    outputs: Vec<usize>,
+    make: Box<Make>,
+}
+
+/// Makes the workload that fits the nodes, in blocks of so many rows if the user says so.
+type Make = dyn Fn(Fit, Option<u32>) -> Result<PlacedWorkload, Error> + Send + Sync;
+
+impl From<SpacesJob> for NodesJob {
+    fn from(job: SpacesJob) -> Self {
+        Self {
+            size: job.size.clone(),
+            outputs: job.outputs.clone(),
+            make: Box::new(move |fit, tile| job.make(Place::Nodes(fit), tile)),
+        }
+    }
+}
+
+impl NodesJob {
+    fn product(a: &DenseMatrix<f32>, b: &DenseMatrix<f32>) -> Result<Self, Error> {
+        check_product(a, b)?;
+        let [rows, columns, depth] = [a.rows(), b.columns(), a.columns()].map(u64::from);
+        let (a, b) = (a.fill(), b.fill());
+        let make = move |fit: Fit, given: Option<u32>| {
+            let tile = given.map_or_else(|| fit.product(rows, columns), u64::from);
+            let workload = MatmulWorkload {
+                rows,
+                columns,
+                depth,
+                tile,
+                placement: Placement::Grid,
+                a: Arc::clone(&a),
+                b: Arc::clone(&b),
+            };
+            Ok((Arc::new(workload) as _, tile))
+        };
+        Ok(Self {
+            size: format!("{rows} x {depth} x {columns} f32"),
+            outputs: vec![2],
+            make: Box::new(make),
+        })
+    }
 }
 
 /// Makes a result of the bytes of the spaces that it has.
@@ -102,14 +151,14 @@ impl Nodes {
         a: &DenseMatrix<f32>,
         b: &DenseMatrix<f32>,
     ) -> NodeRun<'a, DenseMatrix<f32>> {
-        let job = SpacesJob::product(a, b);
+        let job = NodesJob::product(a, b);
         let (rows, columns) = (a.rows(), b.columns());
         self.operation(job, move |spaces| matrix(rows, columns, spaces.first()))
     }
 
     /// The factors of a square matrix, with partial pivoting.
     pub fn lu<'a, T: Number>(&'a mut self, matrix_of: &DenseMatrix<T>) -> NodeRun<'a, Factors<T>> {
-        let job = SpacesJob::lu(matrix_of);
+        let job = SpacesJob::lu(matrix_of).map(NodesJob::from);
         let rows = matrix_of.rows();
         self.operation(job, move |spaces| {
             let pivots = spaces
@@ -127,14 +176,22 @@ impl Nodes {
         &'a mut self,
         matrix_of: &DenseMatrix<Complex>,
     ) -> NodeRun<'a, DenseMatrix<Complex>> {
-        let job = SpacesJob::fft2(matrix_of);
+        let job = SpacesJob::fft2(matrix_of).map(NodesJob::from);
         let (rows, columns) = (matrix_of.rows(), matrix_of.columns());
         self.operation(job, move |spaces| matrix(rows, columns, spaces.first()))
     }
 
-    /// The numbers in ascending order.
+    /// The numbers in ascending order, sorted by hosts, which are all that the nodes have
+    /// ([`ClusterOptions::devices`]).
     pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> NodeRun<'_, Vec<f32>> {
-        let job = SpacesJob::sort(numbers.into());
+        let mut devices = self.cluster.devices().iter();
+        let job = match devices.find(|device| device.runtime != RuntimeKind::Host) {
+            Some(other) => Err(Error::Arguments(format!(
+                "{} does not sort, only hosts do; join with `host` as the devices",
+                other.name
+            ))),
+            None => SpacesJob::sort(numbers.into()).map(NodesJob::from),
+        };
         self.operation(job, |spaces| {
             let sorted = spaces
                 .first()
@@ -145,7 +202,7 @@ impl Nodes {
 
     fn operation<'a, R>(
         &'a mut self,
-        job: Result<SpacesJob, Error>,
+        job: Result<NodesJob, Error>,
         take: impl FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a,
     ) -> NodeRun<'a, R> {
         NodeRun {
@@ -197,7 +254,7 @@ impl<R> NodeRun<'_, R> {
     /// # Errors
     /// What is wrong with the arguments, a matrix that has no such factors, lost nodes, and
     /// [`ClusterOptions::stop`]. The nodes can run nothing more then.
-    pub fn run(self) -> Result<Option<Computed<R>>, Error> {
+    pub fn run(self) -> Result<Option<ArrayResult<R>>, Error> {
         let Self {
             nodes,
             job,
@@ -218,9 +275,8 @@ impl<R> NodeRun<'_, R> {
                 name: job.size.clone(),
                 outputs: job.outputs.clone(),
                 verify,
-                make: Arc::new(move |fit| match made.make(Place::Nodes(fit), tile) {
+                make: Arc::new(move |fit| match (made.make)(fit, tile) {
                     Ok((workload, tile)) => {
-                        let workload: Arc<dyn ClusterWorkload> = Arc::from(workload);
                         // Nodes in threads make the same one.
                         let _ = running.set(Arc::clone(&workload));
                         Ok((workload, tile))
@@ -258,6 +314,6 @@ impl<R> NodeRun<'_, R> {
             }
             false => take(spaces)?,
         };
-        Ok(Some(Computed { result, run }))
+        Ok(Some(ArrayResult { result, run }))
     }
 }

@@ -22,17 +22,18 @@ pub struct ArrayRun<'a, R> {
     options: ArrayOptions,
 }
 
-type Operation<'a, R> = dyn FnOnce(&mut Session, &ArrayOptions) -> Result<Computed<R>, Error> + 'a;
+type Operation<'a, R> =
+    dyn FnOnce(&mut Session, &ArrayOptions) -> Result<ArrayResult<R>, Error> + 'a;
 
 /// What an operation has computed, and the report of its run.
 #[derive(Clone, Debug)]
-pub struct Computed<R> {
+pub struct ArrayResult<R> {
     pub result: R,
     pub run: Run,
 }
 
 /// Refuses what was found wrong.
-pub fn checked<R>(computed: Computed<R>) -> Result<Computed<R>, Error> {
+pub fn checked<R>(computed: ArrayResult<R>) -> Result<ArrayResult<R>, Error> {
     match &computed.run.verification {
         Some(found) if !found.right => Err(Error::Wrong(found.wrong.unwrap_or(1))),
         _ => Ok(computed),
@@ -42,7 +43,7 @@ pub fn checked<R>(computed: Computed<R>) -> Result<Computed<R>, Error> {
 impl<'a, R> ArrayRun<'a, R> {
     pub(super) fn new(
         session: &'a mut Session,
-        operation: impl FnOnce(&mut Session, &ArrayOptions) -> Result<Computed<R>, Error> + 'a,
+        operation: impl FnOnce(&mut Session, &ArrayOptions) -> Result<ArrayResult<R>, Error> + 'a,
     ) -> Self {
         let options = ArrayOptions {
             policy: NamedPolicy::LOCALITY,
@@ -97,7 +98,7 @@ impl<'a, R> ArrayRun<'a, R> {
     /// # Errors
     /// What is wrong with the arguments, a matrix that has no such factors, when memory does
     /// not suffice, when all devices are lost, and [`Error::Stopped`].
-    pub fn run(mut self) -> Result<Computed<R>, Error> {
+    pub fn run(mut self) -> Result<ArrayResult<R>, Error> {
         if let Some(name) = &self.policy {
             self.options.policy = name.parse()?;
         }

@@ -7,28 +7,23 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::matrix::precision;
-use super::run::{ArrayOptions, Computed};
+use super::run::{ArrayOptions, ArrayResult};
 use super::{ArrayRun, Complex, DenseMatrix};
 use crate::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
-use crate::machine::{Device, DeviceKind};
+use crate::machine::{Device, is_pool};
 use crate::matrix::Shared;
+use crate::parallel;
 use crate::report::Workload;
 use crate::report::run::Bounds;
 use crate::report::run::nodes::{Asked, report};
 use crate::session::{Error, Number, Run, Session};
 use crate::workload::cluster::{
-    ClusterWorkload, FftWorkload, Fit, LuWorkload, MatmulWorkload, Placement, SortAlone,
-    SortSamples, of_memory, panel_width,
+    FftWorkload, Fit, LuWorkload, PlacedWorkload, Placement, SortAlone, SortSamples, of_memory,
+    panel_width,
 };
 
 /// Most rows and columns.
 const MOST: u32 = 1 << 20;
-
-/// Most bands of a sort over nodes, which get how many numbers of each rank each band has.
-const MOST_BANDS: u64 = 256;
-
-/// Numbers of a band that is worth a subtask.
-const LEAST_BAND: u64 = 1 << 14;
 
 /// What computes a workload.
 pub enum Place<'a> {
@@ -37,9 +32,6 @@ pub enum Place<'a> {
     /// The nodes of a cluster.
     Nodes(Fit),
 }
-
-/// A workload as a place computes it, with the rows and columns of its blocks.
-pub type Made = (Box<dyn ClusterWorkload>, u64);
 
 /// An operation over spaces, in tiles of so many rows if the user says so.
 pub struct SpacesJob {
@@ -51,7 +43,7 @@ pub struct SpacesJob {
 }
 
 /// Makes the workload for a place, in tiles of so many rows if the user says so.
-type Make = dyn Fn(Place, Option<u64>) -> Result<Made, Error> + Send + Sync;
+type Make = dyn Fn(Place, Option<u64>) -> Result<PlacedWorkload, Error> + Send + Sync;
 
 /// An LU factorisation with partial pivoting, `P A = L U`: L below the diagonal, whose own is
 /// 1, and U from the diagonal on.
@@ -65,37 +57,8 @@ pub struct Factors<T> {
 
 impl SpacesJob {
     /// The workload for a place.
-    pub fn make(&self, place: Place, tile: Option<u32>) -> Result<Made, Error> {
+    pub fn make(&self, place: Place, tile: Option<u32>) -> Result<PlacedWorkload, Error> {
         (self.make)(place, tile.map(u64::from))
-    }
-
-    /// A product of singles over nodes.
-    pub fn product(a: &DenseMatrix<f32>, b: &DenseMatrix<f32>) -> Result<Self, Error> {
-        check_product(a, b)?;
-        let [rows, columns, depth] = [a.rows(), b.columns(), a.columns()].map(u64::from);
-        let (a, b) = (a.fill(), b.fill());
-        let make = move |place: Place, given: Option<u64>| {
-            let fitted = match place {
-                Place::Alone(_) => rows.max(columns),
-                Place::Nodes(fit) => fit.product(rows, columns),
-            };
-            let tile = given.unwrap_or(fitted);
-            let workload = MatmulWorkload {
-                rows,
-                columns,
-                depth,
-                tile,
-                placement: Placement::Grid,
-                a: Arc::clone(&a),
-                b: Arc::clone(&b),
-            };
-            Ok((Box::new(workload) as _, tile))
-        };
-        Ok(Self {
-            size: format!("{rows} x {depth} x {columns} f32"),
-            outputs: vec![2],
-            make: Box::new(make),
-        })
     }
 
     /// The factors of a square matrix.
@@ -104,10 +67,7 @@ impl SpacesJob {
         let (precision, fill) = (precision(matrix), matrix.fill());
         let make = move |place: Place, given: Option<u64>| {
             let (fitted, by_columns) = match place {
-                Place::Alone(devices) => {
-                    let is_pool = matches!(devices, [device] if device.kind == DeviceKind::Cpu);
-                    (panel_width(size, is_pool), true)
-                }
+                Place::Alone(devices) => (panel_width(size, is_pool(devices)), true),
                 Place::Nodes(fit) => (fit.factors(size), false),
             };
             let tile = given.unwrap_or(fitted).min(size);
@@ -119,7 +79,7 @@ impl SpacesJob {
                 by_columns,
                 matrix: Arc::clone(&fill),
             };
-            Ok((Box::new(workload) as _, tile))
+            Ok((Arc::new(workload) as _, tile))
         };
         Ok(Self {
             size: format!("{size} x {size} {}", precision.name()),
@@ -146,7 +106,7 @@ impl SpacesJob {
                 placement: Placement::Rows,
                 matrix: Arc::clone(&fill),
             };
-            Ok((Box::new(workload) as _, tile))
+            Ok((Arc::new(workload) as _, tile))
         };
         Ok(Self {
             size: format!("{rows} x {columns} complex64"),
@@ -164,21 +124,20 @@ impl SpacesJob {
             ));
         }
         let keys = of_memory(numbers, count);
-        let samples = Arc::new(SortSamples::of(count, MOST_BANDS, Arc::clone(&keys)));
         let make = move |place: Place, given: Option<u64>| {
+            let keys = Arc::clone(&keys);
             let Place::Nodes(fit) = place else {
                 let alone = SortAlone {
                     numbers: count,
-                    keys: Arc::clone(&keys),
+                    keys,
                 };
-                return Ok((Box::new(alone) as _, count));
+                return Ok((Arc::new(alone) as _, count));
             };
-            let least = count.div_ceil(MOST_BANDS);
-            let usual = count.div_ceil(fit.bands()).max(LEAST_BAND);
-            let tile = given.unwrap_or(usual).max(least).min(count);
-            let samples = samples.as_ref().as_ref();
-            let samples = samples.map_err(|error| ClusterError::from(error.clone()))?;
-            Ok((Box::new(samples.workload(tile)) as _, tile))
+            let least = SortSamples::least_tile(count);
+            let tile = given.map_or_else(|| SortSamples::tile(count, &fit), |tile| tile.max(least));
+            let samples = SortSamples::of(count, SortSamples::MOST_BANDS, keys);
+            let samples = samples.map_err(ClusterError::from)?;
+            Ok((Arc::new(samples.workload(tile.min(count))) as _, tile))
         };
         Ok(Self {
             size: format!("{count} numbers"),
@@ -193,18 +152,6 @@ fn within(length: u32) -> Result<u32, Error> {
         true => Ok(length),
         false => Err(Error::Arguments(format!(
             "the matrix has {length} rows or columns; at most {MOST} are allowed"
-        ))),
-    }
-}
-
-/// Checks that A and B have a product.
-pub fn check_product<T: Number>(a: &DenseMatrix<T>, b: &DenseMatrix<T>) -> Result<(), Error> {
-    match a.columns() == b.rows() {
-        true => Ok(()),
-        false => Err(Error::Arguments(format!(
-            "A has {} columns, and B {} rows; a product needs as many",
-            a.columns(),
-            b.rows()
         ))),
     }
 }
@@ -240,7 +187,7 @@ impl<T: Pod> Sink for Elements<T> {
         let rest = bytemuck::cast_slice_mut::<T, u8>(&mut self.elements).get_mut(self.filled..);
         let to = rest.and_then(|rest| rest.get_mut(..bytes.len()));
         let to = to.ok_or(io::ErrorKind::WriteZero)?;
-        to.copy_from_slice(bytes);
+        parallel::copy(to, bytes);
         self.filled += bytes.len();
         Ok(())
     }
@@ -273,7 +220,7 @@ impl Session {
                 lu: DenseMatrix::new(matrix.rows(), matrix.rows(), lu.take())?,
                 pivots: pivots.take(),
             };
-            Ok(Computed { result, run })
+            Ok(ArrayResult { result, run })
         })
     }
 
@@ -300,12 +247,12 @@ impl Session {
             let mut found = Elements::<Complex>::new(matrix.elements().len());
             let run = session.spaces(&job, [&mut found], options)?;
             let result = DenseMatrix::new(matrix.rows(), matrix.columns(), found.take())?;
-            Ok(Computed { result, run })
+            Ok(ArrayResult { result, run })
         })
     }
 
     /// The numbers in ascending order, sorted by the host's cores; -0 comes before 0, and what
-    /// is no number last.
+    /// is no number last. One machine sorts in one subtask, whatever the tile.
     ///
     /// ```
     /// use pdawl::session::Session;
@@ -322,7 +269,7 @@ impl Session {
             let mut found = Elements::<f32>::new(numbers.len());
             let job = SpacesJob::sort(numbers)?;
             let run = session.spaces(&job, [&mut found], options)?;
-            Ok(Computed {
+            Ok(ArrayResult {
                 result: found.take(),
                 run,
             })

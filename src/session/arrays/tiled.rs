@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::matrix::precision;
-use super::run::{ArrayOptions, Computed};
-use super::spaces::check_product;
+use super::matrix::{check_product, precision};
+use super::run::{ArrayOptions, ArrayResult};
 use super::{ArrayRun, DenseMatrix};
 use crate::codelet::ProductPrecision;
 use crate::engine::graph::Control;
@@ -93,7 +92,7 @@ impl Session {
         precision: ProductPrecision,
         inputs: Inputs,
         options: &ArrayOptions,
-    ) -> Result<Computed<DenseMatrix<T>>, Error> {
+    ) -> Result<ArrayResult<DenseMatrix<T>>, Error> {
         let began = Instant::now();
         let task = DenseTask {
             operation,
@@ -117,6 +116,7 @@ impl Session {
         open.release(self.devices.runtime.as_mut());
         let (last, verification, elements) = ran?;
         self.known_tasks = Some(KnownTasks { task, seconds });
+        self.machine.implementations = self.devices.runtime.implementations();
         let mut context = self.context(Workload::of_dense(&task, experiment.tasks(), Vec::new()));
         context.policy = options.policy.to_string();
         let outcome = &last.outcome;
@@ -130,7 +130,7 @@ impl Session {
         let verification = verification.as_ref();
         let report = report(&last, &tiled.graph, context, measured, verification);
         let (rows, columns) = operation.result_size();
-        Ok(Computed {
+        Ok(ArrayResult {
             result: DenseMatrix::new(rows, columns, elements)?,
             run: Run::new(report, last.outcome.trace),
         })

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_told_apart() {
+    fn other_files_are_distinguished() {
         let of = |json: &str| read(json.as_bytes()).map(|_| ());
         assert!(matches!(of("GIF89a"), Err(ReadError::Json(_))));
         assert!(matches!(of("{\"traceEvents\": ["), Err(ReadError::Json(_))));

@@ -23,7 +23,7 @@ pub fn draw(
     let Some(entry) = palette.entries.get(bar.entry()) else {
         return Ok(());
     };
-    // Copies are thin, so that they are told apart without their colours.
+    // Copies are thin, so that they are distinct without their colours.
     let height = if entry.kernels { BAR } else { COPY };
     write!(
         out,

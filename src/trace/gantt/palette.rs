@@ -24,7 +24,7 @@ const COPIES: [(CommandKind, &str, &str); 3] = [
 
 /// What has a colour.
 #[derive(Debug, PartialEq)]
-pub struct Entry {
+pub struct PaletteEntry {
     pub name: String,
     pub colour: &'static str,
     pub kernels: bool,
@@ -33,7 +33,7 @@ pub struct Entry {
 /// The colours of a file: first those of copies, then those of kernels.
 #[derive(Debug)]
 pub struct Palette {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PaletteEntry>,
     /// The entry of each class of kernels.
     classes: HashMap<String, usize>,
 }
@@ -54,13 +54,13 @@ impl Palette {
         }
         let mut order: Vec<(&str, Nanos)> = times.into_iter().collect();
         order.sort_by_key(|(name, time)| (Reverse(*time), *name));
-        let copies = COPIES.map(|(_, name, colour)| Entry {
+        let copies = COPIES.map(|(_, name, colour)| PaletteEntry {
             name: name.to_owned(),
             colour,
             kernels: false,
         });
         let mut entries = Vec::from(copies);
-        let kernels = |name: String, colour| Entry {
+        let kernels = |name: String, colour| PaletteEntry {
             name,
             colour,
             kernels: true,

@@ -128,6 +128,9 @@ pub trait ClusterWorkload: Send + Sync {
     }
 }
 
+/// A workload with height and width of the blocks that it places.
+pub type PlacedWorkload = (Arc<dyn ClusterWorkload>, u64);
+
 /// The bytes of a whole space in another order.
 pub type Ordered<'a> = Box<dyn Fn(&[u8]) -> Vec<u8> + 'a>;
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::program::{Gathered, ProgramTask, Space, Unit, View, ViewMut};
-use super::{Check, ClusterWorkload, Contents, Fill, FillError, Layout, NewSpace, Placement};
+use super::{Check, ClusterWorkload, Contents, Fill, FillError, Fit, Layout, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::ranked::Ranked;
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
@@ -24,6 +24,9 @@ use crate::verify::sorted::{MultisetHash, ascends};
 
 /// Runs of a band, and ranks of a subtask: each is a unit, which one core sorts.
 const UNITS: u64 = 16;
+
+/// Numbers of a band that is worth a subtask.
+const LEAST_TILE: u64 = 1 << 14;
 
 /// Samples for each splitter: more make ranks more even.
 const SAMPLES: u64 = 64;
@@ -69,6 +72,21 @@ pub struct SortSamples {
 }
 
 impl SortSamples {
+    /// Most bands over nodes: all get how many numbers of each rank each band has.
+    pub const MOST_BANDS: u64 = 256;
+
+    /// Numbers of a band for so many in all: those that fit the nodes, and the least that are
+    /// allowed.
+    pub fn tile(numbers: u64, fit: &Fit) -> u64 {
+        let usual = numbers.div_ceil(fit.bands()).max(LEAST_TILE);
+        usual.max(Self::least_tile(numbers)).min(numbers)
+    }
+
+    /// The least numbers of a band.
+    pub fn least_tile(numbers: u64) -> u64 {
+        numbers.div_ceil(Self::MOST_BANDS)
+    }
+
     /// Samples for at most so many bands.
     ///
     /// # Errors

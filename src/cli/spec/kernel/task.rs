@@ -10,7 +10,7 @@ use pdawl::balance::Strategy;
 use pdawl::balance::strategy::Shares;
 use pdawl::engine::corun::CorunError;
 use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
-use pdawl::machine::{Device, DeviceKind};
+use pdawl::machine::{Device, DeviceKind, likely_fastest};
 use pdawl::quantity::Bytes;
 use pdawl::report::Workload;
 use pdawl::runtime::{Runtime, RuntimeError};
@@ -153,11 +153,7 @@ impl KernelTask {
             Some(Strategy::Gpu) => device.kind != DeviceKind::Cpu,
             _ => true,
         };
-        let rank = |device: &Device| (device.kind != DeviceKind::Cpu, device.compute_units);
-        Ok((0..devices.len())
-            .filter(|index| wanted(&devices[*index]))
-            .max_by_key(|index| rank(&devices[*index]))
-            .unwrap_or(0))
+        Ok(likely_fastest(devices, wanted).unwrap_or(0))
     }
 
     /// The strategy of a kernel on a single device; `None` where it is chosen as for other
