@@ -12,7 +12,8 @@ use cl3::types::{CL_TRUE, cl_int};
 use opencl3::device::Device as ClDevice;
 
 use super::failure::{call_error, describe, is_out_of_memory};
-use super::handle::{Context, Event, Mem, Queue, SubDevice};
+use super::handle::{Context, Event, Mem, Queue};
+use super::partition::Division;
 use super::polling::needs_polling;
 use super::queue_program::needs_program_per_queue;
 use super::stamps;
@@ -83,8 +84,8 @@ pub(super) struct OpenDevice {
     pub service: Arc<Queue>,
     /// Bytes allocated here.
     allocated: u64,
-    /// The reference to a sub-device, released last.
-    _sub_device: Option<SubDevice>,
+    /// The division that a sub-device is of, in use until the queues are released.
+    _division: Option<Arc<Division>>,
 }
 
 /// An in-order queue, with or without profiling.
@@ -110,7 +111,7 @@ impl OpenDevice {
     pub(super) fn open(
         info: Device,
         id: ClDevice,
-        sub_device: Option<SubDevice>,
+        division: Option<Arc<Division>>,
         context: (usize, &Context),
         clock: Clock,
     ) -> Result<Self, RuntimeError> {
@@ -126,7 +127,7 @@ impl OpenDevice {
             group_limits: id.max_work_item_sizes().unwrap_or_default(),
             service,
             allocated: 0,
-            _sub_device: sub_device,
+            _division: division,
         };
         device.calibrate(context.1)?;
         Ok(device)

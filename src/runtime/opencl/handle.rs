@@ -6,9 +6,7 @@
 use std::time::{Duration, Instant};
 
 use cl3::event::{CL_EVENT_REFERENCE_COUNT, get_event_info};
-use cl3::types::{
-    cl_command_queue, cl_context, cl_device_id, cl_event, cl_kernel, cl_mem, cl_program,
-};
+use cl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program};
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ty, $release:path) => {
@@ -75,20 +73,16 @@ handle!(
     /// A kernel. Its arguments are state, so it belongs to one thread at a time.
     Kernel, cl_kernel, cl3::kernel::release_kernel
 );
-handle!(
-    /// A part of a device, made by partitioning it.
-    SubDevice, cl_device_id, cl3::device::release_device
-);
 
-shared!(Context, Queue, Mem, Event, Program, SubDevice);
+shared!(Context, Queue, Mem, Event, Program);
 
 /// How long drivers may take to release ended events. A driver that counts
 /// references differently costs this once when a backend is closed.
 pub(super) const RELEASE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Waits until the driver holds no reference to these ended events. A driver's
-/// thread releases an event a moment after its callback, and reads the event's
-/// queue and device meanwhile: PoCL crashes if those are released by then.
+/// thread releases an event a moment after its callback, and with it what the event
+/// refers to.
 pub(super) fn wait_for_release<'a>(events: impl IntoIterator<Item = &'a Event>) {
     let deadline = Instant::now() + RELEASE_TIMEOUT;
     let held = |event: &Event| {

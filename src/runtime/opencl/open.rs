@@ -1,6 +1,7 @@
 //! From a selection to open devices and their contexts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use cl3::context::{CL_CONTEXT_PLATFORM, create_context};
@@ -10,8 +11,8 @@ use opencl3::device::Device as ClDevice;
 use super::device::OpenDevice;
 use super::discover::{Handles, find};
 use super::failure::call_error;
-use super::handle::{Context, SubDevice};
-use super::partition::{Partition, divide, partition};
+use super::handle::Context;
+use super::partition::{Division, divide, partition};
 use super::{FoundDevice, OWN, Selected};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
@@ -21,7 +22,7 @@ use crate::runtime::device_clock::Clock;
 struct Chosen {
     info: Device,
     id: ClDevice,
-    sub_device: Option<SubDevice>,
+    division: Option<Arc<Division>>,
     platform: usize,
 }
 
@@ -55,7 +56,7 @@ pub(super) fn open_devices(
             OpenDevice::open(
                 device.info,
                 device.id,
-                device.sub_device,
+                device.division,
                 (context, &contexts[context]),
                 Clock::new(epoch),
             )
@@ -85,19 +86,18 @@ fn choose(
         let wanted: Vec<Selected> = positions.iter().map(|p| selection[*p]).collect();
         let units: Vec<_> = wanted.iter().map(|w| w.units).collect();
         let partition = partition(&root.info, &units)?;
-        let mut parts = divide(&root.info.name, handles.device, &partition)?.into_iter();
+        let division = divide(&root.info.name, handles.device, &partition)?;
         for (nth, position) in positions.into_iter().enumerate() {
-            let (mut info, id, sub_device) = match partition {
-                Partition::Whole => (root.info.clone(), handles.device, None),
-                Partition::Counts(_) | Partition::Equally(_) => {
-                    let part = parts.next().ok_or_else(|| {
+            let (mut info, id) = match &division {
+                None => (root.info.clone(), handles.device),
+                Some(division) => {
+                    let id = division.part(nth).ok_or_else(|| {
                         RuntimeError::Selection(format!(
                             "{}: the driver made fewer sub-devices than it was asked for",
                             root.info.name
                         ))
                     })?;
-                    let id = ClDevice::new(part.raw());
-                    (part_info(&root.info, wanted[nth], id), id, Some(part))
+                    (part_info(&root.info, wanted[nth], id), id)
                 }
             };
             if wanted[nth].own_memory {
@@ -114,7 +114,7 @@ fn choose(
                 Chosen {
                     info,
                     id,
-                    sub_device,
+                    division: division.clone(),
                     platform,
                 },
             );

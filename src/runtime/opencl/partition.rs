@@ -1,12 +1,14 @@
 //! Divides a device into sub-devices.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cl3::types::cl_device_id;
 use opencl3::device::{
     CL_DEVICE_PARTITION_BY_COUNTS, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END,
     CL_DEVICE_PARTITION_EQUALLY, Device as ClDevice,
 };
 
 use super::failure::call_error;
-use super::handle::SubDevice;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 
@@ -61,14 +63,36 @@ pub(super) fn partition(root: &Device, wanted: &[Option<u32>]) -> Result<Partiti
     }
 }
 
-/// Divides a device. The parts come in the order of the partition.
+/// The sub-devices of one partition of a device, in its order. The process keeps them:
+/// PoCL's queues hold no reference to their device, and its threads read it once more
+/// after a command's last callback, so a sub-device that is released after its queue may be
+/// read when it is freed.
+#[derive(Debug)]
+pub(super) struct Division {
+    /// The divided device, as an address.
+    root: usize,
+    partition: Partition,
+    /// The sub-devices, as addresses.
+    parts: Vec<usize>,
+}
+
+impl Division {
+    /// The `nth` sub-device.
+    pub(super) fn part(&self, nth: usize) -> Option<ClDevice> {
+        (self.parts.get(nth)).map(|part| ClDevice::new(*part as cl_device_id))
+    }
+}
+
+/// Divides a device, or takes an equal division that nobody holds any more; none for a whole
+/// device. The division is in use as long as the caller holds it.
 pub(super) fn divide(
     name: &str,
     root: ClDevice,
     partition: &Partition,
-) -> Result<Vec<SubDevice>, RuntimeError> {
+) -> Result<Option<Arc<Division>>, RuntimeError> {
+    static KEPT: Mutex<Vec<Arc<Division>>> = Mutex::new(Vec::new());
     let properties = match partition {
-        Partition::Whole => return Ok(Vec::new()),
+        Partition::Whole => return Ok(None),
         Partition::Equally(units) => vec![CL_DEVICE_PARTITION_EQUALLY, *units as isize, 0],
         Partition::Counts(counts) => {
             let mut list = vec![CL_DEVICE_PARTITION_BY_COUNTS];
@@ -77,9 +101,23 @@ pub(super) fn divide(
             list
         }
     };
-    cl3::device::create_sub_devices(root.id(), &properties)
-        .map(|ids| ids.into_iter().map(SubDevice::new).collect())
-        .map_err(|code| call_error(name, "clCreateSubDevices", code))
+    let key = root.id() as usize;
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = kept.iter().find(|division| {
+        division.root == key && division.partition == *partition && Arc::strong_count(division) == 1
+    });
+    if let Some(division) = free {
+        return Ok(Some(Arc::clone(division)));
+    }
+    let parts = cl3::device::create_sub_devices(root.id(), &properties)
+        .map_err(|code| call_error(name, "clCreateSubDevices", code))?;
+    let division = Arc::new(Division {
+        root: key,
+        partition: partition.clone(),
+        parts: parts.into_iter().map(|part| part as usize).collect(),
+    });
+    kept.push(Arc::clone(&division));
+    Ok(Some(division))
 }
 
 #[cfg(test)]
@@ -143,5 +181,28 @@ mod tests {
         let whole = cpu(false, false);
         let message = partition(&whole, &[Some(4)]).unwrap_err().to_string();
         assert!(message.contains("cannot be divided"), "{message}");
+    }
+
+    #[test]
+    fn a_division_serves_again_once_nobody_holds_it() {
+        let (found, _) = crate::runtime::opencl::discover::find();
+        let (device, handles) = (found.iter())
+            .find(|(device, _)| device.info.sub_devices.by_counts)
+            .expect("these tests need an OpenCL CPU device: apt-get install pocl-opencl-icd");
+        let parts = || {
+            let counts = Partition::Counts(vec![1]);
+            let division = divide(&device.info.name, handles.device, &counts).unwrap();
+            let division = division.expect("sub-devices");
+            (division.part(0).unwrap().id(), division)
+        };
+        let whole = divide(&device.info.name, handles.device, &Partition::Whole);
+        assert!(whole.unwrap().is_none());
+        // Tests beside this one may take the division that it lets go.
+        let held: Vec<_> = (0..50).map(|_| parts()).collect();
+        let distinct: std::collections::BTreeSet<_> = held.iter().map(|(id, _)| *id).collect();
+        assert_eq!(distinct.len(), held.len());
+        drop(held);
+        let again: Vec<_> = (0..50).map(|_| parts()).collect();
+        assert!(again.iter().any(|(id, _)| distinct.contains(id)));
     }
 }
