@@ -41,7 +41,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
-	@$(MAKE) --no-print-directory check-minimal
+	@$(MAKE) --no-print-directory check-minimal check-python
 
 # The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
 MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -72,8 +72,8 @@ release:
 	@if [ -x $(BUILT)/pdawl ] && ! command -v cargo >/dev/null; then \
 		echo "there is no cargo: $(BUILT) is installed as it is"; \
 	elif sh scripts/install-mpi.sh --check; then set -x; \
-		cargo build --release --locked --workspace; \
-	else set -x; cargo build --release --locked $(CRATES); fi
+		cargo build --release --locked --workspace --exclude pdawl-python; \
+	else set -x; cargo build --release --locked $(CRATES) --exclude pdawl-python; fi
 
 install: release
 	install -D -m 755 $(BUILT)/pdawl $(ROOT)/bin/pdawl

@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::failure::{Ending, Failure};
 use crate::policy::PyPolicy;
 use crate::run::Run;
+use crate::worker::calling_python;
 
 /// A datum: its name, its bytes, its contents if it is given, and whether it is a result.
 pub type DataSpec = (String, usize, Option<Vec<u8>>, bool);
@@ -136,7 +137,10 @@ impl Work {
             }
             Choice::Named(name) => run.policy(&name),
         };
-        let results = run.run()?;
+        let results = match is_own {
+            true => calling_python(|| run.run()),
+            false => run.run(),
+        }?;
         let wanted = made.iter().zip(is_result).enumerate();
         let wanted = wanted.filter(|(_, (_, is_result))| *is_result);
         let wanted = wanted.map(|(index, (data, _))| (index, results.of(*data)));

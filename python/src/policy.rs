@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pdawl::policy::{Finished, Policy, Problem};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -18,6 +19,8 @@ pub struct PyPolicy {
     problem: Problem,
     window: Option<usize>,
     evicts: bool,
+    /// Whether it wants to know when tasks have ended.
+    follows: bool,
     /// Tasks that are ready and that no device has.
     ready: BTreeSet<usize>,
     /// What was asked while nothing ran: a policy that gives nothing then gives nothing at all.
@@ -35,7 +38,7 @@ impl PyPolicy {
         took: std::sync::Arc<Mutex<Duration>>,
     ) -> Self {
         let began = Instant::now();
-        let about = ending.guard((None, None, false), |py| {
+        let about = ending.guard((None, None, false, false), |py| {
             let policy = policy.bind(py);
             let window = match policy.getattr_opt("window")? {
                 Some(window) => window.extract::<Option<usize>>()?,
@@ -43,17 +46,26 @@ impl PyPolicy {
             };
             let name = policy.get_type().name()?.to_string();
             let evicts = policy.hasattr("victim")?;
+            let follows = match policy.get_type().getattr_opt("finished")? {
+                // That of the base class does nothing.
+                Some(finished) => {
+                    let base = py.import("pdawl")?.getattr("Policy")?;
+                    !finished.is(&base.getattr("finished")?)
+                }
+                None => policy.hasattr("finished")?,
+            };
             policy.call_method1("begin", (described(py, &problem)?,))?;
-            Ok((window, Some(name), evicts))
+            Ok((window, Some(name), evicts, follows))
         });
         *took.lock().unwrap_or_else(PoisonError::into_inner) += began.elapsed();
-        let (window, name, evicts) = about;
+        let (window, name, evicts, follows) = about;
         Self {
             policy: Python::attach(|py| policy.clone_ref(py)),
             name: kept(name.unwrap_or_else(|| "policy".to_owned())),
             problem,
             window,
             evicts,
+            follows,
             ready: BTreeSet::new(),
             ending,
             took,
@@ -141,14 +153,15 @@ impl Policy for PyPolicy {
     fn ready(&mut self, component: usize, now: u64) {
         self.ready.insert(component);
         self.call((), |policy| {
-            policy.call_method1("ready", (component, now as f64 / 1e9))?;
+            policy.call_method1(intern!(policy.py(), "ready"), (component, now as f64 / 1e9))?;
             Ok(())
         });
     }
 
     fn next(&mut self, device: usize, now: u64) -> Option<usize> {
         let given = self.call(None, |policy| {
-            let given = policy.call_method1("next", (device, now as f64 / 1e9))?;
+            let given =
+                policy.call_method1(intern!(policy.py(), "next"), (device, now as f64 / 1e9))?;
             given.extract::<Option<usize>>()
         })?;
         if !self.ready.remove(&given) {
@@ -169,13 +182,14 @@ impl Policy for PyPolicy {
     }
 
     fn finished(&mut self, finished: &Finished) {
-        self.call((), |policy| {
-            if let Some(method) = policy.getattr_opt("finished")? {
-                let ended = finished.ended as f64 / 1e9;
-                method.call1((finished.component, finished.device, ended))?;
-            }
-            Ok(())
-        });
+        if self.follows {
+            let ended = finished.ended as f64 / 1e9;
+            let arguments = (finished.component, finished.device, ended);
+            self.call((), |policy| {
+                policy.call_method1(intern!(policy.py(), "finished"), arguments)?;
+                Ok(())
+            });
+        }
     }
 
     fn lost(&mut self, device: usize) {

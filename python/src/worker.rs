@@ -82,8 +82,8 @@ impl<S: 'static> Worker<S> {
     fn wait<R: Send>(&self, py: Python<'_>, result: &Receiver<R>) -> PyResult<R> {
         let mut interrupted = None;
         loop {
-            let waited = Waiting(result);
-            match py.detach(move || waited.wait()) {
+            let waited = Here(|| result.recv_timeout(PAUSE));
+            match py.detach(move || waited.run()).0 {
                 Ok(result) => {
                     return match interrupted {
                         None => Ok(result),
@@ -111,16 +111,23 @@ impl<S: 'static> Worker<S> {
     }
 }
 
-/// A receiver that only the waiting thread uses meanwhile.
-struct Waiting<'a, R>(&'a Receiver<R>);
+/// What only the calling thread uses while it has left the interpreter.
+struct Here<T>(T);
 
 // SAFETY: `detach` runs its closure on the calling thread.
-unsafe impl<R: Send> Send for Waiting<'_, R> {}
+unsafe impl<T> Send for Here<T> {}
 
-impl<R> Waiting<'_, R> {
-    fn wait(self) -> Result<R, RecvTimeoutError> {
-        self.0.recv_timeout(PAUSE)
+impl<R, F: FnOnce() -> R> Here<F> {
+    fn run(self) -> Here<R> {
+        Here((self.0)())
     }
+}
+
+/// Runs, on a thread that Python did not start, what calls Python often. The interpreter's
+/// state of the thread stays meanwhile; each call would make one and end it.
+pub fn calling_python<R>(run: impl FnOnce() -> R) -> R {
+    let run = Here(run);
+    Python::attach(|py| py.detach(move || run.run())).0
 }
 
 impl<S> Drop for Worker<S> {

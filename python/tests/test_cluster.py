@@ -1,3 +1,9 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -39,3 +45,49 @@ def test_what_is_wrong_is_named():
     cluster = pdawl.Cluster("host:1")
     with pytest.raises(ValueError, match="square"):
         cluster.lu(np.ones((2, 3)))
+
+
+PROGRAM = """
+import numpy as np, pdawl
+cluster = pdawl.Cluster("host:1")
+random = np.random.default_rng(3)
+a, b = random.random((90, 70), "f4"), random.random((70, 80), "f4")
+c = cluster.matmul(a, b, tile=32, verify=True)
+numbers = random.random(50_001, "f4")
+ordered = cluster.sort(numbers)
+if cluster.rank == 0:
+    assert c.is_right
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    np.testing.assert_array_equal(ordered, np.sort(numbers))
+else:
+    assert c is None and ordered is None
+try:
+    cluster.matmul(a, a)
+except ValueError as error:
+    assert "70 columns" in str(error)
+print(cluster)
+"""
+
+
+def wire():
+    """The library for messages, which `make test-mpi` builds beside the program."""
+    named = os.environ.get("PDAWL_WIRE")
+    program = os.environ.get("PDAWL") or shutil.which("pdawl") or "pdawl"
+    beside = Path(program).parent / "libpdawl_wire_mpi.so"
+    return named or (str(beside) if beside.is_file() else None)
+
+
+def test_processes_of_mpirun_are_nodes():
+    if shutil.which("mpirun") is None or wire() is None:
+        pytest.skip("mpirun or the wire over MPI is missing; `make test-mpi` installs and builds")
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    ran = subprocess.run(
+        ["mpirun", "--oversubscribe", "-n", "3", sys.executable, "-c", PROGRAM],
+        env={**os.environ, **allowed, "PDAWL_WIRE": wire()},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    nodes = sorted(ran.stdout.split("\n")[:-1])
+    assert nodes == [f"<pdawl.Cluster node {rank} of 3>" for rank in range(3)]

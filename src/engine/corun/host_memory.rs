@@ -8,7 +8,7 @@ use crate::runtime::{HostMemoryId, Runtime, RuntimeError};
 const POISON: u8 = 0xff;
 
 /// Bytes that one thread fills at a time.
-pub const PIECE: u64 = 4 << 20;
+pub const PIECE: u64 = 256 << 10;
 
 /// A memory's bytes; `None` in a simulation without data.
 pub fn data(

@@ -15,6 +15,7 @@ mod adopt;
 pub mod faults;
 mod order;
 mod runtime;
+mod spare;
 mod staging;
 
 use std::collections::{HashMap, VecDeque};
@@ -25,6 +26,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
+use self::spare::Spare;
 use self::staging::{OwnMemory, Role, Staging};
 use super::{
     AdoptedMemory, Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,
@@ -56,6 +58,8 @@ pub struct Union {
     paths: HashMap<(DeviceId, DeviceId), PeerPath>,
     staging: Staging,
     regions: IdMap<HostMemoryId, HostRegion>,
+    /// Pinned regions that were freed.
+    spare: Spare,
     /// The regions that the user allocated.
     adopted: IdMap<HostMemoryId, Arc<AdoptedMemory>>,
     order: Order<Held>,
@@ -140,6 +144,7 @@ impl Union {
             paths,
             staging: Staging::default(),
             regions: IdMap::default(),
+            spare: Spare::default(),
             adopted: IdMap::default(),
             order: Order::default(),
             in_flight: IdMap::default(),
@@ -170,6 +175,7 @@ impl Union {
     /// From now on host memory is allocated between guard zones; see [`super::guarded`].
     pub fn guard_host_memory(&mut self) {
         self.guards = true;
+        self.spare.clear();
     }
 
     /// The shift of the next host allocation: 0 and [`SHIFT`] alternate. It is
@@ -183,6 +189,24 @@ impl Union {
                 std::mem::replace(&mut self.shift, next)
             }
         }
+    }
+
+    /// The backend that pins host memory for its devices, if one does.
+    fn pinning(&self) -> Option<usize> {
+        (self.backends.iter()).position(|backend| backend.pins_host_memory())
+    }
+
+    /// Allocates from a backend, from `shift` after the begin of what it gives.
+    fn allocate(
+        &mut self,
+        backend: usize,
+        bytes: u64,
+        shift: u64,
+    ) -> Result<HostRegion, RuntimeError> {
+        let unknown = RuntimeError::Unknown { what: "device" };
+        let backend = self.backends.get_mut(backend).ok_or(unknown)?;
+        let whole = backend.alloc_host(bytes.saturating_add(shift))?;
+        Ok(whole.from(shift))
     }
 
     /// Whether a GPU computes in host memory.

@@ -10,8 +10,8 @@ use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
     AdoptedMemory, BroadcastTask, BufferId, Command, Comparison, Completion, DeviceId, Devices,
-    EventId, HostMemoryId, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind,
-    Runtime, RuntimeError, guarded,
+    EventId, HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId,
+    QueueKind, Runtime, RuntimeError, guarded,
 };
 
 impl Devices for Union {
@@ -171,21 +171,39 @@ impl Runtime for Union {
         if self.guards {
             return self.keep_region(guarded::allocate(bytes)?);
         }
-        let pinning = self.backends.iter().position(|b| b.pins_host_memory());
-        let owner = pinning.unwrap_or(0);
         let shift = self.next_shift();
-        let backend = self
-            .backends
-            .get_mut(owner)
-            .ok_or(RuntimeError::Unknown { what: "device" })?;
-        let whole = backend.alloc_host(bytes.saturating_add(shift))?;
-        self.keep_region(whole.from(shift))
+        let Some(owner) = self.pinning() else {
+            let region = self.allocate(0, bytes, shift)?;
+            return self.keep_region(region);
+        };
+        let spare = self.spare.take(bytes, shift);
+        let region = match spare {
+            Some(region) => HostRegion {
+                id: HostMemoryId::fresh(),
+                ..region
+            },
+            None => {
+                self.spare.make_room(bytes);
+                let allocated = self.allocate(owner, bytes, shift);
+                allocated.or_else(|error| {
+                    // What is spare may be what is missing.
+                    self.spare.clear();
+                    self.allocate(owner, bytes, shift).map_err(|_| error)
+                })?
+            }
+        };
+        let id = self.keep_region(region)?;
+        self.spare.used(bytes);
+        Ok(id)
     }
 
     fn free_host(&mut self, memory: HostMemoryId) {
-        if self.regions.remove(&memory).is_some() {
-            self.adopted.remove(&memory);
+        if let Some(region) = self.regions.remove(&memory) {
+            let is_adopted = self.adopted.remove(&memory).is_some();
             self.release_in_time(Released::Host(memory));
+            if !is_adopted && !self.guards && self.pinning().is_some() {
+                self.spare.put(region);
+            }
         }
     }
 

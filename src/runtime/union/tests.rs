@@ -292,3 +292,19 @@ fn host_allocations_one_after_the_other_begin_at_unlike_places_of_a_page() {
     });
     assert_eq!(one.abs_diff(other), 2048);
 }
+
+#[test]
+fn freed_pinned_memory_serves_again_under_another_id() {
+    let mut world = world(&[1, 1]);
+    let first = world.union.alloc_host(300).unwrap();
+    let address = world.union.host_bytes(first).unwrap().as_ptr();
+    world.union.free_host(first);
+    assert!(!world.fakes[0].borrow().known.contains_key(&first));
+    let second = world.union.alloc_host(300).unwrap();
+    assert_ne!(first, second);
+    assert_eq!(world.union.host_bytes(second).unwrap().as_ptr(), address);
+    for fake in &world.fakes {
+        assert!(fake.borrow().known.contains_key(&second));
+    }
+    assert!(world.union.host_bytes(first).is_err());
+}

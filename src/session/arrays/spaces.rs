@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::known::Tasks;
 use super::matrix::precision;
 use super::run::{ArrayOptions, ArrayResult};
 use super::{ArrayRun, Complex, DenseMatrix};
@@ -286,9 +287,13 @@ impl Session {
         let (workload, tile) = job.make(Place::Alone(self.devices()), options.tile)?;
         let alone = Alone::new(&*workload, job.outputs.iter().copied())?;
         self.check_memory(alone.host_bytes(self.devices()), "the blocks of the data")?;
+        let known = Tasks::Spaces {
+            workload: workload.name(),
+            size: job.size.clone(),
+            tile,
+        };
+        let seconds = self.seconds(&known, |runtime, stop| Ok(alone.measure(runtime, stop)?))?;
         let stop = self.stop.clone();
-        let seconds = alone.measure(self.runtime()?, &stop.0)?;
-        self.devices.begin(true)?;
         let name = self.machine.name.clone();
         let of_run = AloneOptions {
             policy: options.policy,
@@ -310,6 +315,7 @@ impl Session {
         let runtime = self.devices.runtime.as_mut();
         let ran = alone.run(runtime, &seconds, &of_run, &mut control, &stop.0);
         let (outcome, ran) = ran.map_err(stopped)?;
+        self.keep_seconds(known, seconds);
         self.machine.implementations = self.devices.runtime.implementations();
         let size = format!("{}, tiles of {tile}", job.size);
         let mut context = self.context(Workload::of_tasks(&*workload, size, outcome.tasks));

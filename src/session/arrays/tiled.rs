@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::known::Tasks;
 use super::matrix::{check_product, precision};
 use super::run::{ArrayOptions, ArrayResult};
 use super::{ArrayRun, DenseMatrix};
@@ -19,13 +20,6 @@ use crate::session::{Error, Number, Run, Session};
 use crate::verify::product::Verification;
 use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
 use crate::workload::task_set::{Order, TiledGraph};
-
-/// The tasks of an operation that was run last, with what was measured of them: the next
-/// operation of the same sizes does not measure it again.
-pub struct KnownTasks {
-    task: DenseTask,
-    seconds: KernelSeconds,
-}
 
 impl Session {
     /// The product `C = A B` of dense matrices on all devices, of which none needs to hold a
@@ -107,7 +101,11 @@ impl Session {
             "the tiles of the matrices",
         )?;
         let tiled = task.tiled(&Arc::new(inputs))?;
-        let seconds = self.seconds(&task)?;
+        let known = Tasks::Tiled(task);
+        let seconds = self.seconds(&known, |runtime, stop| {
+            let few = Arc::new(sample(&task.set()).graph()?);
+            Ok(KernelSeconds::measure(runtime, &few, stop)?)
+        })?;
         let experiment = TaskExperiment::new(Arc::new(tiled.graph.clone()));
         let runtime = self.devices.runtime.as_mut();
         let mut open = experiment.open(runtime, &seconds, options.gpu_memory)?;
@@ -115,7 +113,7 @@ impl Session {
         let ran = self.run_tasks(&task, &tiled, &mut open, options);
         open.release(self.devices.runtime.as_mut());
         let (last, verification, elements) = ran?;
-        self.known_tasks = Some(KnownTasks { task, seconds });
+        self.keep_seconds(known, seconds);
         self.machine.implementations = self.devices.runtime.implementations();
         let mut context = self.context(Workload::of_dense(&task, experiment.tasks(), Vec::new()));
         context.policy = options.policy.to_string();
@@ -150,21 +148,6 @@ impl Session {
         let suits = || tile_size::choose(operation, precision, self.devices().len(), own);
         let tile = options.tile.unwrap_or_else(suits);
         tile.min(operation.longest())
-    }
-
-    /// The seconds of tasks of every kind, measured unless the last operation had the same
-    /// tasks. The simulator or the devices are then ready for a run.
-    fn seconds(&mut self, task: &DenseTask) -> Result<KernelSeconds, Error> {
-        let known = self.known_tasks.take().filter(|known| known.task == *task);
-        if let Some(known) = known {
-            self.runtime()?;
-            return Ok(known.seconds);
-        }
-        let few = Arc::new(sample(&task.set()).graph()?);
-        let stop = self.stop.clone();
-        let seconds = KernelSeconds::measure(self.runtime()?, &few, &stop.0)?;
-        self.devices.begin(true)?;
-        Ok(seconds)
     }
 
     /// Runs the tasks, and takes the result.

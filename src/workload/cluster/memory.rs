@@ -9,7 +9,7 @@ use crate::matrix::Shared;
 use crate::parallel;
 
 /// Bytes that one thread copies at a time: some 100 us.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 256 << 10;
 
 /// The elements of an array that has `columns` of them in a row, row after row.
 pub fn of_memory<T: Pod + Send + Sync>(elements: Shared<T>, columns: u64) -> Fill {
