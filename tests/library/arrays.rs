@@ -273,6 +273,28 @@ fn nodes_compute_together() {
 }
 
 #[test]
+fn operations_that_run_again_compute_with_what_is_given_then() {
+    // What was measured of tasks stays, and so does pinned memory.
+    let list = format!("host:1,{}:1=own", cpu_device().info.name);
+    let mut session = Session::open_devices(&list).unwrap();
+    for (seed, n) in [96, 96, 64, 96].into_iter().enumerate() {
+        multiplies::<f32>(&mut session, [n, n, n], 32, seed as u64);
+        multiplies::<f32>(&mut session, [n, n, n], 32, 10 + seed as u64);
+        for of in 20..22 {
+            let a = matrix::<f64>(n, n, of + seed as u64);
+            is_factored(&a, &session.lu(&a).tile(32).run().unwrap().result);
+        }
+        for of in 30..32 {
+            let a = complex(n, n, of + seed as u64);
+            is_transformed(
+                &a,
+                session.fft2(&a).tile(32).run().unwrap().result.elements(),
+            );
+        }
+    }
+}
+
+#[test]
 fn a_transform_of_positive_numbers_is_right() {
     let numbers: Vec<f64> = numbers(2 * 1024 * 1024, 9)
         .iter()
