@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::error::Failure;
 use super::handle::{Context, DeviceMemory, PinnedMemory, Registration};
 use crate::codelet::HostMemoryId;
+use crate::parallel;
+use crate::runtime::host::map_memory;
 use crate::runtime::{HostRegion, RuntimeError};
 
 /// What must outlive a command.
@@ -83,8 +85,41 @@ impl Drop for Allocation {
     }
 }
 
+/// From so many bytes on, memory is mapped, touched and then pinned in place. The driver's own
+/// allocation makes small pages on one core, and takes ten times as long; it serves for little
+/// memory, of which a process may have more pieces than the system allows mappings.
+const LARGE: u64 = 2 << 20;
+
+/// Bytes of the smallest page, and those that one thread touches at a time.
+const PAGE: usize = 4096;
+const TOUCHED: usize = 2 << 20;
+
 /// Host memory that every device copies from and to at full speed.
 pub(super) fn pinned(context: &Arc<Context>, bytes: u64) -> Result<HostRegion, RuntimeError> {
+    if bytes >= LARGE {
+        let mut region = map_memory("host", bytes)?;
+        touch(&region);
+        if pin_in_place(&mut region, context).is_ok() {
+            return Ok(region);
+        }
+    }
+    // Some drivers pin only what is their own.
+    driver_memory(context, bytes)
+}
+
+/// Has the system make the pages, on all cores.
+fn touch(region: &HostRegion) {
+    // SAFETY: the region is mapped, of plain bytes, as long as that and not yet known to
+    // anybody else.
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(region.address.as_ptr(), region.bytes as usize) };
+    parallel::pieces(bytes, TOUCHED, |_, piece| {
+        piece.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+    });
+}
+
+/// Host memory that the driver allocates.
+fn driver_memory(context: &Arc<Context>, bytes: u64) -> Result<HostRegion, RuntimeError> {
     let refuse = |why: String| RuntimeError::OutOfMemory {
         device: "pinned host memory for CUDA".to_owned(),
         requested: bytes,

@@ -184,12 +184,13 @@ impl Runtime for Union {
             },
             None => {
                 self.spare.make_room(bytes);
-                let allocated = self.allocate(owner, bytes, shift);
-                allocated.or_else(|error| {
+                match self.allocate(owner, bytes, shift) {
                     // What is spare may be what is missing.
-                    self.spare.clear();
-                    self.allocate(owner, bytes, shift).map_err(|_| error)
-                })?
+                    Err(RuntimeError::OutOfMemory { .. }) if self.spare.clear() => {
+                        self.allocate(owner, bytes, shift)
+                    }
+                    allocated => allocated,
+                }?
             }
         };
         let id = self.keep_region(region)?;

@@ -68,10 +68,10 @@ impl Spare {
         }
     }
 
-    /// Drops all spare regions.
-    pub(super) fn clear(&mut self) {
-        self.regions.clear();
+    /// Drops all spare regions. Whether there were any.
+    pub(super) fn clear(&mut self) -> bool {
         self.bytes = 0;
+        !std::mem::take(&mut self.regions).is_empty()
     }
 
     /// A region of these bytes is in use.
@@ -142,7 +142,8 @@ mod tests {
             let kept = spare.regions.values().flatten().map(|region| region.bytes);
             assert_eq!(kept.sum::<u64>(), spare.bytes);
         }
-        spare.clear();
+        assert!(spare.clear());
+        assert!(!spare.clear());
         assert_eq!((spare.bytes, spare.used), (0, 0));
     }
 }
