@@ -118,19 +118,27 @@ class Session:
         return Run(self._session.stencil(grid, options))
 
     def matmul(self, a: Any, b: Any, **options: Any) -> Result:
-        """The product of two matrices, both of float32 or of float64.
+        """The product of two matrices of the same type: float32, float64, or float16 or
+        ml_dtypes' bfloat16, whose products are summed in float32.
 
         As all operations on dense arrays, it returns a `Result`: the array with its run. Its
         options are `policy` (a name, as in `pdawl run matmul --policy`), `tile` (rows of a tile),
         `gpu_memory` (bytes), `verify` and `traced`.
         """
-        a, b = _matrix("a", a), _matrix("b", b)
+        a, b = (_arrays.matrix(name, of, _FACTORS) for name, of in (("a", a), ("b", b)))
+        if a.dtype != b.dtype:
+            raise TypeError(
+                f"a has dtype {a.dtype} and b {b.dtype}; astype() makes them the same"
+            )
         if a.shape[1] != b.shape[0]:
             raise ValueError(
                 f"a has the shape {a.shape} and b {b.shape}; a product needs as many columns of a "
                 "as rows of b"
             )
-        array, run = self._session.matmul(a, b, _options(options))
+        bits = _BITS.get(a.dtype.name)
+        if bits is not None:
+            a, b = a.view(np.uint16), b.view(np.uint16)
+        array, run = self._session.matmul(a, b, bits, _options(options))
         return Result(array.reshape(a.shape[0], b.shape[1]), run)
 
     def cholesky(self, a: Any, **options: Any) -> Result:
@@ -196,6 +204,11 @@ def simulate(
     session = Session.__new__(Session)
     session._open(None, machine, strategy, gpu_memory)
     return session
+
+
+#: Types of the factors of a product; those of 16 bits, as pdawl calls them.
+_FACTORS = ("float16", "bfloat16", "float32", "float64")
+_BITS = {"float16": "f16", "bfloat16": "bf16"}
 
 
 def _matrix(name: str, given: Any) -> np.ndarray:

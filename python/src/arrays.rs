@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numpy::{Complex32, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pdawl::matrix::Shared;
-use pdawl::session::{Complex, DenseMatrix, Error};
+use pdawl::session::{Complex, DenseMatrix, Error, Factor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -63,6 +63,17 @@ where
     DenseMatrix::new(rows, columns, elements).map_err(|error| exception(&error))
 }
 
+/// A matrix of numbers of 16 bits, which come as integers: NumPy has no type for all of them.
+pub fn of_bits<T: Factor>(array: &Bound<'_, PyAny>) -> PyResult<DenseMatrix<T>> {
+    assert_eq!(size_of::<T>(), size_of::<u16>());
+    let array = array.cast::<PyArrayDyn<u16>>()?;
+    let [rows, columns] = sides(array.shape())?;
+    let bits = elements(array)?;
+    let numbers = NonNull::slice_from_raw_parts(bits.cast::<T>(), bits.len());
+    let matrix = DenseMatrix::new(rows, columns, shared(numbers, array));
+    matrix.map_err(|error| exception(&error))
+}
+
 /// A matrix of complex numbers, which are pairs of floats.
 pub fn complex(array: &Bound<'_, PyAny>) -> PyResult<DenseMatrix<Complex>> {
     let array = array.cast::<PyArrayDyn<Complex32>>()?;
@@ -95,9 +106,7 @@ pub fn answer<T: numpy::Element>(
 
 /// The exception of matrices of unlike types.
 pub fn unlike() -> PyErr {
-    PyTypeError::new_err(
-        "one matrix has float32 and the other float64; astype() makes both the same",
-    )
+    PyTypeError::new_err("the matrices have different types; astype() makes them the same")
 }
 
 /// The same of complex numbers.

@@ -6,7 +6,8 @@ use numpy::{
 };
 use pdawl::balance::Strategy;
 use pdawl::session::{
-    ArrayResult, ArrayRun, Error, Factors, GridMut, GridNumbers, Session as Inner, StencilRun,
+    ArrayResult, ArrayRun, DenseMatrix, Error, Factor, Factors, GridMut, GridNumbers,
+    Session as Inner, StencilRun, bf16, f16,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -195,22 +196,30 @@ impl Session {
         self.run_stencil(py, shape, GridNumbers::F32(grid.as_slice_mut()?), &options)
     }
 
+    /// `bits` names the format of numbers of 16 bits.
+    #[pyo3(signature = (a, b, bits, options))]
     fn matmul(
         &self,
         py: Python<'_>,
         a: &Bound<'_, PyAny>,
         b: &Bound<'_, PyAny>,
+        bits: Option<&str>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
+        match bits {
+            Some("f16") => {
+                let (a, b) = (arrays::of_bits::<f16>(a)?, arrays::of_bits::<f16>(b)?);
+                return self.product(py, &a, &b, &options);
+            }
+            Some(_) => {
+                let (a, b) = (arrays::of_bits::<bf16>(a)?, arrays::of_bits::<bf16>(b)?);
+                return self.product(py, &a, &b, &options);
+            }
+            None => {}
+        }
         match (AnyMatrix::of(a)?, AnyMatrix::of(b)?) {
-            (AnyMatrix::F32(a), AnyMatrix::F32(b)) => {
-                let ran = self.run(py, |session| options.run(session.matmul(&a, &b)))?;
-                Ok(answer(py, ran.result.into_elements(), ran.run))
-            }
-            (AnyMatrix::F64(a), AnyMatrix::F64(b)) => {
-                let ran = self.run(py, |session| options.run(session.matmul(&a, &b)))?;
-                Ok(answer(py, ran.result.into_elements(), ran.run))
-            }
+            (AnyMatrix::F32(a), AnyMatrix::F32(b)) => self.product(py, &a, &b, &options),
+            (AnyMatrix::F64(a), AnyMatrix::F64(b)) => self.product(py, &a, &b, &options),
             _ => Err(arrays::unlike()),
         }
     }
@@ -358,6 +367,21 @@ impl Session {
 }
 
 impl Session {
+    fn product<T>(
+        &self,
+        py: Python<'_>,
+        a: &DenseMatrix<T>,
+        b: &DenseMatrix<T>,
+        options: &OperationOptions,
+    ) -> PyResult<Answer>
+    where
+        T: Factor,
+        T::Sum: numpy::Element,
+    {
+        let ran = self.run(py, |session| options.run(session.matmul(a, b)))?;
+        Ok(answer(py, ran.result.into_elements(), ran.run))
+    }
+
     fn run_stencil(
         &self,
         py: Python<'_>,

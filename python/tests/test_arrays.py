@@ -31,6 +31,18 @@ def test_products_and_factors_are_right(session, dtype, tile):
     assert factors.pivots.dtype == np.int32 and factors.is_right is None
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_factors_of_16_bits_are_summed_in_floats(session, dtype):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    a, b = random((70, 45), "f4").astype(dtype), random((45, 33), "f4").astype(dtype)
+    c = session.matmul(a, b, verify=True)
+    assert c.array.dtype == np.float32 and c.is_right
+    np.testing.assert_allclose(c, a.astype("f8") @ b.astype("f8"), rtol=0, atol=2e-5)
+    with pytest.raises(TypeError, match="astype"):
+        session.matmul(a, b.astype("f4"))
+
+
 def test_transforms_and_sorts_are_right(session):
     a = (random((24, 50), "f4") + 1j * random((24, 50), "f4")).astype("c8")
     found = session.fft2(a)

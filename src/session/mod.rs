@@ -47,8 +47,9 @@ pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, 
 pub use error::Error;
 pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
 pub use grid::{Grid, GridMut, GridNumbers, StencilRun};
+pub use half::{bf16, f16};
 pub use kernel::{Kernel, KernelRun};
-pub use number::Number;
+pub use number::{Factor, Number};
 pub use product::SparseMatrix;
 pub use run::Run;
 

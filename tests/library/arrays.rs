@@ -2,7 +2,9 @@
 
 use pdawl::Session;
 use pdawl::engine::cluster::ClusterOptions;
-use pdawl::session::{ArrayResult, Complex, DenseMatrix, Error, Factors, Nodes, Number};
+use pdawl::session::{
+    ArrayResult, Complex, DenseMatrix, Error, Factor, Factors, Nodes, Number, bf16, f16,
+};
 use proptest::prelude::*;
 use rustfft::{FftPlanner, num_complex};
 
@@ -270,6 +272,45 @@ fn nodes_compute_together() {
         &nodes.sort(numbers.clone()).run().unwrap().unwrap().result,
     );
     nodes.leave().unwrap();
+}
+
+/// The product of factors with few bits, against the sums of the same numbers in doubles.
+fn multiplies_few_bits<T: Factor<Sum = f32>>(
+    session: &mut Session,
+    stored: impl Fn(f64) -> T,
+    double: impl Fn(&T) -> f64,
+) {
+    let [m, k, n] = [70, 90, 50];
+    let matrix = |rows: usize, columns: usize, seed| {
+        let numbers = numbers(rows * columns, seed).into_iter();
+        let stored: Vec<T> = numbers.map(&stored).collect();
+        DenseMatrix::new(rows as u32, columns as u32, stored).unwrap()
+    };
+    let (a, b) = (matrix(m, k, 40), matrix(k, n, 41));
+    let run = session.matmul(&a, &b).tile(32).verify().run().unwrap();
+    assert!(
+        run.run
+            .verification
+            .as_ref()
+            .is_some_and(|found| found.right)
+    );
+    let [a, b] = [&a, &b].map(|of| of.elements().iter().map(&double).collect::<Vec<_>>());
+    let expected = product(&a, &b, k, n);
+    are_near(
+        &doubles(run.result.elements()),
+        &expected,
+        allowed::<f32>(k),
+    );
+}
+
+#[test]
+fn factors_of_few_bits_are_summed_in_singles() {
+    let list = format!("host:1,{}:1=own", cpu_device().info.name);
+    for devices in ["host:2", &list] {
+        let mut session = Session::open_devices(devices).unwrap();
+        multiplies_few_bits(&mut session, f16::from_f64, |of: &f16| of.to_f64());
+        multiplies_few_bits(&mut session, bf16::from_f64, |of: &bf16| of.to_f64());
+    }
 }
 
 #[test]

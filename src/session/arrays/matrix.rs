@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::super::{Error, Number};
+use super::super::{Error, Factor, Number};
 use crate::codelet::Precision;
 use crate::matrix::Shared;
 use crate::workload::cluster::{Fill, of_memory};
@@ -79,7 +79,7 @@ impl<T: Pod + Send + Sync> DenseMatrix<T> {
 }
 
 /// Checks that A and B have a product.
-pub(super) fn check_product<T: Number>(
+pub(super) fn check_product<T: Factor>(
     a: &DenseMatrix<T>,
     b: &DenseMatrix<T>,
 ) -> Result<(), Error> {

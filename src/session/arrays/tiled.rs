@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::known::Tasks;
-use super::matrix::{check_product, precision};
+use super::matrix::check_product;
 use super::run::{ArrayOptions, ArrayResult};
 use super::{ArrayRun, DenseMatrix};
 use crate::codelet::ProductPrecision;
@@ -16,14 +16,14 @@ use crate::experiment::tasks::{
 use crate::report::Workload;
 use crate::report::run::dense::{Measured, report};
 use crate::report::run::graph::lost;
-use crate::session::{Error, Number, Run, Session};
+use crate::session::{Error, Factor, Number, Run, Session};
 use crate::verify::product::Verification;
 use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
 use crate::workload::task_set::{Order, TiledGraph};
 
 impl Session {
     /// The product `C = A B` of dense matrices on all devices, of which none needs to hold a
-    /// whole matrix.
+    /// whole matrix. The product of matrices of `f16` or `bf16` is one of `f32`.
     ///
     /// ```
     /// use pdawl::session::{DenseMatrix, Session};
@@ -37,11 +37,11 @@ impl Session {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn matmul<'a, T: Number>(
+    pub fn matmul<'a, T: Factor>(
         &'a mut self,
         a: &'a DenseMatrix<T>,
         b: &'a DenseMatrix<T>,
-    ) -> ArrayRun<'a, DenseMatrix<T>> {
+    ) -> ArrayRun<'a, DenseMatrix<T::Sum>> {
         ArrayRun::new(self, move |session, options| {
             check_product(a, b)?;
             let operation = Operation::Product {
@@ -50,7 +50,7 @@ impl Session {
                 depth: a.columns(),
             };
             let inputs = Inputs::given(operation, a.fill(), Some(b.fill()));
-            session.tiled(operation, precision(a).into(), inputs, options)
+            session.tiled(operation, T::FACTORS, inputs, options)
         })
     }
 
@@ -76,7 +76,7 @@ impl Session {
         ArrayRun::new(self, move |session, options| {
             let operation = Operation::Factorisation { rows: a.square()? };
             let inputs = Inputs::given(operation, a.fill(), None);
-            session.tiled(operation, precision(a).into(), inputs, options)
+            session.tiled(operation, T::FACTORS, inputs, options)
         })
     }
 
