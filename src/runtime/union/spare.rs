@@ -1,8 +1,7 @@
 //! Freed pinned memory, which serves later allocations of its length.
 //!
-//! A driver pins memory more slowly than a program copies it. So a pinned region that is freed
-//! stays pinned, as long as all pinned memory together is no more than the union once had in
-//! use. The process keeps unpinned memory itself; see [`crate::runtime::host`].
+//! To make and pin pages takes longer than to copy them. So a pinned region that is freed stays
+//! pinned, as long as all pinned memory together is no more than the union once had in use. The process keeps unpinned memory itself; see [`crate::runtime::host`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,12 +31,11 @@ impl Spare {
     pub(super) fn take(&mut self, bytes: u64, shift: u64) -> Option<HostRegion> {
         let regions = self.regions.get_mut(&bytes)?;
         // Whoever uses a region holds its keeper.
-        let is_unused = |region: &HostRegion| Arc::strong_count(&region.keeper) == 1;
+        let is_unused = |region: &mut HostRegion| Arc::get_mut(&mut region.keeper).is_some();
         let is_shifted = |region: &HostRegion| region.address.addr().get() as u64 & SHIFT == shift;
-        let latest = regions
-            .iter()
-            .rposition(|of| is_shifted(of) && is_unused(of));
-        let free = latest.or_else(|| regions.iter().rposition(is_unused))?;
+        let mut all = regions.iter_mut();
+        let latest = all.rposition(|region| is_shifted(region) && is_unused(region));
+        let free = latest.or_else(|| regions.iter_mut().rposition(is_unused))?;
         let region = regions.swap_remove(free);
         if regions.is_empty() {
             self.regions.remove(&bytes);
