@@ -2,11 +2,13 @@
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crossbeam_channel::unbounded;
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Bytes that one thread copies at a time: some 25 us.
 const COPIED: usize = 256 << 10;
@@ -23,20 +25,49 @@ pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync)
 
 /// Calls `work` with the index and the items of each piece of so many items, at least 1,
 /// and returns the results in the order of the pieces. A single piece takes no thread. The
-/// threads are those of the `rayon` pool that calls it, or of the process: many pieces are
-/// copies, which take less time than threads take to start.
+/// threads stay from one call to the next: many pieces are copies, which take less time than
+/// threads take to start.
 pub(crate) fn pieces<T: Send, R: Send>(
     items: &mut [T],
     length: usize,
     work: impl Fn(usize, &mut [T]) -> R + Sync,
 ) -> Vec<R> {
-    match items.len() <= length {
-        true => vec![work(0, items)],
-        false => {
-            let pieces = items.par_chunks_mut(length).enumerate();
-            pieces.map(|(index, piece)| work(index, piece)).collect()
-        }
+    if items.len() <= length {
+        return vec![work(0, items)];
     }
+    let mut all = || {
+        let pieces = items.par_chunks_mut(length).enumerate();
+        pieces.map(|(index, piece)| work(index, piece)).collect()
+    };
+    // A worker of a pool has others beside it.
+    match rayon::current_thread_index() {
+        Some(_) => all(),
+        None => match pool() {
+            Some(pool) => pool.install(all),
+            None => {
+                let pieces = items.chunks_mut(length).enumerate();
+                pieces.map(|(index, piece)| work(index, piece)).collect()
+            }
+        },
+    }
+}
+
+/// Threads on all cores that the process may use; `None` if the system refuses them. Not those
+/// of `rayon` itself: a forked process has them no more, and would wait for them.
+fn pool() -> Option<Arc<ThreadPool>> {
+    static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+    let process = std::process::id();
+    let mut kept = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((of, pool)) = &*kept
+        && *of == process
+    {
+        return Some(Arc::clone(pool));
+    }
+    let named = ThreadPoolBuilder::new().thread_name(|_| "pdawl-pieces".to_owned());
+    let pool = Arc::new(named.num_threads(threads()).build().ok()?);
+    // What another process left is not dropped, as nothing of it runs here.
+    std::mem::forget(kept.replace((process, Arc::clone(&pool))));
+    Some(pool)
 }
 
 /// Copies bytes, by several threads if they are many.

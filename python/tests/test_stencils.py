@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import threading
@@ -117,3 +118,21 @@ def test_a_cost_model_plans():
     assert run.report["policy"] == "pdawl" and not run.interrupted
     with pytest.raises(pdawl.Error, match="pdawl train"):
         pdawl.simulate("v100x2", strategy="pdawl").stencil(plate)
+
+
+def computes():
+    # Several MiB, which threads copy.
+    grid = np.random.default_rng(2).random((1000, 1500))
+    right = step(grid)
+    pdawl.Session("host:2").stencil(grid)
+    assert np.allclose(grid, right, atol=1e-13)
+
+
+def test_a_forked_process_computes_with_threads_of_its_own():
+    computes()
+    child = multiprocessing.get_context("fork").Process(target=computes)
+    child.start()
+    child.join(60)
+    hangs = child.is_alive()
+    child.kill()
+    assert not hangs and child.exitcode == 0

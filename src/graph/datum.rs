@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Place;
 use crate::codelet::Name;
 use crate::codelet::rows::Lines;
+use crate::parallel;
 
 /// A datum: its index in [`super::TaskGraph::data`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -162,7 +163,7 @@ impl Contents {
         match self {
             Self::Bytes(bytes) => {
                 let count = bytes.len().min(to.len());
-                to[..count].copy_from_slice(&bytes[..count]);
+                parallel::copy(&mut to[..count], &bytes[..count]);
             }
             Self::Filled(fill) => fill(to),
             Self::OfSpace => {}

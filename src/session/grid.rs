@@ -7,6 +7,7 @@ use super::{Error, Modelled, Number, Run, Session, tracing};
 use crate::codelet::Precision;
 use crate::engine::corun::{Options, Stream};
 use crate::matrix::Shared;
+use crate::parallel;
 use crate::report::Workload;
 use crate::workload::Supersteps;
 use crate::workload::kernel::Sink;
@@ -301,6 +302,6 @@ impl Target {
         // version is not read any more.
         let target = unsafe { &mut *self.0.as_ptr() };
         let bytes = target.len();
-        target.copy_from_slice(&result[..bytes]);
+        parallel::copy(target, &result[..bytes]);
     }
 }

@@ -16,6 +16,7 @@ use crate::graph::spec::scalar::ElementType;
 use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction};
 use crate::machine::likely_fastest;
+use crate::parallel;
 use crate::report::Workload;
 use crate::workload::kernel::{Axis, Sink, Slices, UserKernel};
 
@@ -481,6 +482,6 @@ impl Targets {
         // another one.
         let target = unsafe { &mut *target.as_ptr() };
         let bytes = target.len();
-        target.copy_from_slice(&result[..bytes]);
+        parallel::copy(target, &result[..bytes]);
     }
 }

@@ -34,6 +34,7 @@ use super::Divisible;
 use crate::codelet::{Codelet, Memory, RawValue, Value};
 use crate::graph::spec::source::{KernelInfo, Source, macros_of};
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
+use crate::parallel;
 
 /// The buffers that are divided like the units, by position. Unit `u` uses only its
 /// slice of them. All devices keep the other buffers whole.
@@ -263,7 +264,7 @@ impl UserKernel {
             (Some(given), _) => {
                 let given = given.get(begin as usize..).unwrap_or_default();
                 let length = given.len().min(bytes.len());
-                bytes[..length].copy_from_slice(&given[..length]);
+                parallel::copy(&mut bytes[..length], &given[..length]);
             }
             (None, Some((_, buffer))) if buffer.direction.reads() => {
                 let seed = self.seed.wrapping_add(position as u64);
