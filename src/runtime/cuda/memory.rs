@@ -86,7 +86,7 @@ impl Drop for Allocation {
 }
 
 /// From so many bytes on, memory is mapped, touched and then pinned in place. The driver's own
-/// allocation makes small pages on one core, and takes ten times as long; it serves for little
+/// allocation makes small pages on one core, and takes several times as long; it serves for little
 /// memory, of which a process may have more pieces than the system allows mappings.
 const LARGE: u64 = 2 << 20;
 
