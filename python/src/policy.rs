@@ -46,13 +46,11 @@ impl PyPolicy {
             };
             let name = policy.get_type().name()?.to_string();
             let evicts = policy.hasattr("victim")?;
-            let follows = match policy.get_type().getattr_opt("finished")? {
-                // That of the base class does nothing.
-                Some(finished) => {
-                    let base = py.import("pdawl")?.getattr("Policy")?;
-                    !finished.is(&base.getattr("finished")?)
-                }
-                None => policy.hasattr("finished")?,
+            // That of the base class does nothing.
+            let base = py.import("pdawl")?.getattr("Policy")?.getattr("finished")?;
+            let follows = match policy.getattr_opt("finished")? {
+                Some(own) => (own.getattr_opt("__func__")?).is_none_or(|own| !own.is(&base)),
+                None => false,
             };
             policy.call_method1("begin", (described(py, &problem)?,))?;
             Ok((window, Some(name), evicts, follows))

@@ -209,18 +209,17 @@ impl Session {
         match bits {
             Some("f16") => {
                 let (a, b) = (arrays::of_bits::<f16>(a)?, arrays::of_bits::<f16>(b)?);
-                return self.product(py, &a, &b, &options);
+                self.product(py, &a, &b, &options)
             }
             Some(_) => {
                 let (a, b) = (arrays::of_bits::<bf16>(a)?, arrays::of_bits::<bf16>(b)?);
-                return self.product(py, &a, &b, &options);
+                self.product(py, &a, &b, &options)
             }
-            None => {}
-        }
-        match (AnyMatrix::of(a)?, AnyMatrix::of(b)?) {
-            (AnyMatrix::F32(a), AnyMatrix::F32(b)) => self.product(py, &a, &b, &options),
-            (AnyMatrix::F64(a), AnyMatrix::F64(b)) => self.product(py, &a, &b, &options),
-            _ => Err(arrays::unlike()),
+            None => match (AnyMatrix::of(a)?, AnyMatrix::of(b)?) {
+                (AnyMatrix::F32(a), AnyMatrix::F32(b)) => self.product(py, &a, &b, &options),
+                (AnyMatrix::F64(a), AnyMatrix::F64(b)) => self.product(py, &a, &b, &options),
+                _ => Err(arrays::unlike()),
+            },
         }
     }
 
