@@ -108,7 +108,8 @@ uninstall:
 	[ ! -d $(ROOT)/lib/pdawl ] || rmdir --ignore-fail-on-non-empty $(ROOT)/lib/pdawl
 
 # The Python package: a wheel in target/wheels, built and tested in an environment of its own.
-# PYTHON_PROFILE=dev builds it fast, and slow code.
+# PYTHON_PROFILE=dev builds it fast, and slow code. The program is that of the tests, which
+# `make test` has built.
 PYTHON_VENV := target/python-venv
 PYTHON_PROFILE ?= release
 python: $(PYTHON_VENV)/installed
@@ -117,7 +118,7 @@ python: $(PYTHON_VENV)/installed
 		--config-settings build-args="--profile $(PYTHON_PROFILE)" --wheel-dir target/wheels .
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps \
 		--force-reinstall target/wheels/pdawl-*.whl
-	cargo build $(CRATES)
+	cargo test --quiet $(CRATES) --test program --no-run
 	PDAWL=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/pdawl \
 		$(PYTHON_VENV)/bin/python -m pytest -q
 
