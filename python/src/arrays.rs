@@ -63,25 +63,28 @@ where
     DenseMatrix::new(rows, columns, elements).map_err(|error| exception(&error))
 }
 
+/// Rows and columns, and the numbers, which NumPy has in another type of as many bytes.
+fn stored_as<N: numpy::Element + 'static, T: 'static>(
+    array: &Bound<'_, PyAny>,
+) -> PyResult<(u32, u32, Shared<T>)> {
+    assert_eq!(size_of::<T>(), size_of::<N>());
+    let array = array.cast::<PyArrayDyn<N>>()?;
+    let [rows, columns] = sides(array.shape())?;
+    let stored = elements(array)?;
+    let numbers = NonNull::slice_from_raw_parts(stored.cast::<T>(), stored.len());
+    Ok((rows, columns, shared(numbers, array)))
+}
+
 /// A matrix of numbers of 16 bits, which come as integers: NumPy has no type for all of them.
 pub fn of_bits<T: Factor>(array: &Bound<'_, PyAny>) -> PyResult<DenseMatrix<T>> {
-    assert_eq!(size_of::<T>(), size_of::<u16>());
-    let array = array.cast::<PyArrayDyn<u16>>()?;
-    let [rows, columns] = sides(array.shape())?;
-    let bits = elements(array)?;
-    let numbers = NonNull::slice_from_raw_parts(bits.cast::<T>(), bits.len());
-    let matrix = DenseMatrix::new(rows, columns, shared(numbers, array));
-    matrix.map_err(|error| exception(&error))
+    let (rows, columns, numbers) = stored_as::<u16, T>(array)?;
+    DenseMatrix::new(rows, columns, numbers).map_err(|error| exception(&error))
 }
 
 /// A matrix of complex numbers, which are pairs of floats.
 pub fn complex(array: &Bound<'_, PyAny>) -> PyResult<DenseMatrix<Complex>> {
-    let array = array.cast::<PyArrayDyn<Complex32>>()?;
-    let [rows, columns] = sides(array.shape())?;
-    let numbers = elements(array)?;
-    let pairs = NonNull::slice_from_raw_parts(numbers.cast::<Complex>(), numbers.len());
-    let matrix = DenseMatrix::new(rows, columns, shared(pairs, array));
-    matrix.map_err(|error| exception(&error))
+    let (rows, columns, pairs) = stored_as::<Complex32, Complex>(array)?;
+    DenseMatrix::new(rows, columns, pairs).map_err(|error| exception(&error))
 }
 
 /// A vector of floats.

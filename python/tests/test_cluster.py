@@ -65,6 +65,8 @@ try:
     cluster.matmul(a, a)
 except ValueError as error:
     assert "70 columns" in str(error)
+else:
+    raise AssertionError("there is no such product")
 print(cluster)
 """
 

@@ -1,7 +1,8 @@
 //! Freed pinned memory, which serves later allocations of its length.
 //!
 //! To make and pin pages takes longer than to copy them. So a pinned region that is freed stays
-//! pinned, as long as all pinned memory together is no more than the union once had in use. The process keeps unpinned memory itself; see [`crate::runtime::host`].
+//! pinned, as long as all pinned memory together is no more than the union once had in use.
+//! The process keeps unpinned memory itself; see [`crate::runtime::host`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
