@@ -65,10 +65,12 @@ class Graph:
         flops: float = 0.0,
         bytes: float = 0.0,
         kernel: tuple[str, str, Sequence[int]] | None = None,
+        unchecked: bool = False,
     ) -> int:
         """Adds a task and returns its number. `function` gets the arrays that are read, and
         returns the array that is written, or a tuple of them. `kernel` is the same for GPUs:
         source, name and work-items, with the data that are read before those that are written.
+        It is examined as a `Kernel` is, unless it is `unchecked`.
         A simulation runs every task on every device, with times from `flops` and `bytes`."""
         for data in (*reads, *writes):
             if data not in self._of:
@@ -85,6 +87,7 @@ class Graph:
                 "flops": float(flops),
                 "bytes": float(bytes or sum(data.nbytes for data in (*reads, *writes))),
                 "kernel": None if kernel is None else (kernel[0], kernel[1], list(kernel[2])),
+                "unchecked": bool(unchecked),
             }
         )
         return len(self._tasks) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -25,11 +26,20 @@ class Kernel:
 
     Called with its arguments in their order: arrays for pointers, numbers for values. What it
     writes is written into the arrays.
+
+    A kernel that would run in this process, as on PoCL's devices, is first launched in a second
+    one, and refused if it leaves its arrays there: a tenth of a second and more, once for each
+    shape, lengths and values; where the data decide which memory it touches, in each call.
+    `unchecked=True` leaves this out, for a kernel that is known to stay within its arrays:
+    another one writes over Python's memory.
     """
 
-    def __init__(self, session: Session, source: str, name: str | None = None) -> None:
+    def __init__(
+        self, session: Session, source: str, name: str | None = None, *, unchecked: bool = False
+    ) -> None:
         self._session = session
         self._kernel = session._session.kernel(source, name)
+        self._unchecked = unchecked
 
     @property
     def name(self) -> str:
@@ -49,8 +59,8 @@ class Kernel:
         gpu_memory: int | None = None,
         traced: bool = False,
     ) -> Run:
-        """Launches it over `items` work-items; by default one for each element of the first
-        array that it writes."""
+        """Launches it over `items` work-items; by default one for each element, of the type in
+        the kernel, of the first array that it writes."""
         parameters = self.parameters
         if len(arguments) != len(parameters):
             names = ", ".join(name for name, _, _ in parameters)
@@ -58,34 +68,39 @@ class Kernel:
                 f"kernel {self.name} takes {len(parameters)} arguments ({names}), and "
                 f"{len(arguments)} are given"
             )
-        given, first = [], None
-        for argument, (name, kind, usage) in zip(arguments, parameters):
+        given, elements = [], None
+        sizes = self._kernel.element_bytes
+        for argument, (name, kind, usage), size in zip(arguments, parameters, sizes):
             if usage is None:
                 given.append(_value(name, kind, argument))
                 continue
             array = _buffer(name, kind, usage, argument)
-            if usage != "reads" and first is None:
-                first = array
+            if usage != "reads" and elements is None:
+                elements = array.nbytes // size if size else array.size
             given.append((usage, array.reshape(-1).view(np.uint8)))
         if items is None:
-            if first is None:
+            if elements is None:
                 raise ValueError(f"kernel {self.name} writes no array; give `items`")
-            items = first.size
+            items = elements
         run = self._session._session.launch(
-            self._kernel, _sizes(items), None if groups is None else _sizes(groups), given, steps,
-            gpu_memory, traced,
+            self._kernel, _sizes("items", items),
+            None if groups is None else _sizes("groups", groups), given, steps, gpu_memory, traced,
+            self._unchecked,
         )
         return Run(run)
 
 
-def _sizes(sizes: int | Sequence[int]) -> list[int]:
-    return [int(size) for size in sizes] if isinstance(sizes, Sequence) else [int(sizes)]
+def _sizes(name: str, sizes: int | Sequence[int]) -> list[int]:
+    all = [operator.index(size) for size in (sizes if isinstance(sizes, Sequence) else [sizes])]
+    if any(not 0 <= size < 2**63 for size in all):
+        raise ValueError(f"{name} are {all}; give whole numbers from 1 on")
+    return all
 
 
 def _buffer(name: str, kind: str, usage: str, argument: Any) -> np.ndarray:
     array = _arrays.array(name, argument)
-    # Other types are vectors or structures; the kernel knows their size.
-    wanted = _TYPES.get(kind)
+    # The numbers of a vector; other types are structures, whose size the kernel knows.
+    wanted = _TYPES.get(kind) or _TYPES.get(kind.rstrip("0123456789"))
     if wanted is not None and array.dtype != np.dtype(wanted):
         raise TypeError(f"{name} has dtype {array.dtype}, and the kernel takes {np.dtype(wanted)}")
     if not array.flags.c_contiguous:

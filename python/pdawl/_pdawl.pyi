@@ -37,6 +37,8 @@ class Kernel:
     def name(self) -> str: ...
     @property
     def parameters(self) -> list[tuple[str, str, str | None]]: ...
+    @property
+    def element_bytes(self) -> list[int | None]: ...
 
 _Answer = tuple[NDArray[Any], Run]
 _Ran = tuple[Run, dict[int, bytes], float | None]
@@ -74,6 +76,7 @@ class Session:
         steps: int,
         gpu_memory: int | None,
         traced: bool,
+        unchecked: bool,
     ) -> Run: ...
     def graph(
         self,

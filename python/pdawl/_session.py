@@ -182,9 +182,12 @@ class Session:
         run, _, took = self._session.task_set(name, n, tile, policy, gpu_memory)
         return GraphRun(run, {}, took)
 
-    def kernel(self, source: str, name: str | None = None) -> Kernel:
-        """A kernel of a source in OpenCL C: its only one, or the one of a name."""
-        return Kernel(self, source, name)
+    def kernel(
+        self, source: str, name: str | None = None, *, unchecked: bool = False
+    ) -> Kernel:
+        """A kernel of a source in OpenCL C: its only one, or the one of a name. `Kernel` says
+        what an `unchecked` one is."""
+        return Kernel(self, source, name, unchecked=unchecked)
 
     def graph(self) -> Graph:
         """A graph, to which tasks are added."""

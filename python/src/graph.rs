@@ -32,6 +32,8 @@ pub struct TaskSpec {
     bytes: f64,
     /// Source, name and work-items of an OpenCL kernel.
     kernel: Option<(String, String, Vec<usize>)>,
+    /// Whether the kernel is not examined before it runs in this process.
+    unchecked: bool,
 }
 
 /// A graph as Python describes it.
@@ -160,6 +162,7 @@ impl TaskSpec {
             flops,
             bytes,
             kernel,
+            unchecked,
         } = self;
         let (inputs, outputs, ending) = (reads.len(), writes.len(), ending.clone());
         let task = Task::new(&name, move |memory| {
@@ -184,6 +187,10 @@ impl TaskSpec {
             .fold(task, |task, datum| task.writes(data[*datum]));
         let task = task.cost(flops, bytes);
         match kernel {
+            // SAFETY: whoever asks for it in Python answers for what the kernel touches.
+            Some((source, name, items)) if unchecked => unsafe {
+                task.kernel_unchecked(&source, &name, &items)
+            },
             Some((source, name, items)) => task.kernel(&source, &name, &items),
             None => task,
         }

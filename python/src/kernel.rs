@@ -32,6 +32,16 @@ impl Kernel {
         Ok(self.lock()?.name().to_owned())
     }
 
+    /// Of each parameter the bytes of an element; None for a structure.
+    #[getter]
+    fn element_bytes(&self) -> PyResult<Vec<Option<u64>>> {
+        let kernel = self.lock()?;
+        let bytes = kernel
+            .parameters()
+            .map(|(parameter, _)| kernel.element_bytes(parameter));
+        Ok(bytes.collect())
+    }
+
     /// Of each parameter its name, its type, and how a buffer is used: `reads`, `writes` or
     /// `updates`; None for a value.
     #[getter]

@@ -294,7 +294,7 @@ impl Session {
     }
 
     /// Launches a kernel; arguments are arrays of bytes, or bytes of values.
-    #[pyo3(signature = (kernel, items, groups, arguments, steps, gpu_memory, traced))]
+    #[pyo3(signature = (kernel, items, groups, arguments, steps, gpu_memory, traced, unchecked))]
     #[allow(clippy::too_many_arguments, reason = "Python's call has them by name")]
     fn launch(
         &self,
@@ -306,6 +306,7 @@ impl Session {
         steps: u32,
         gpu_memory: Option<u64>,
         traced: bool,
+        unchecked: bool,
     ) -> PyResult<Run> {
         let borrowed = arguments.iter().map(LaunchArgument::borrow);
         let mut borrowed = borrowed.collect::<PyResult<Vec<_>>>()?;
@@ -314,7 +315,12 @@ impl Session {
         let mut kernel = kernel.lock()?;
         let kernel = &mut *kernel;
         let run = self.run(py, move |session| {
-            let mut launch = session.launch(kernel, &items).steps(steps);
+            let launch = match unchecked {
+                // SAFETY: whoever asks for it in Python answers for what the kernel touches.
+                true => unsafe { session.launch_unchecked(kernel, &items) },
+                false => session.launch(kernel, &items),
+            };
+            let mut launch = launch.steps(steps);
             for argument in arguments {
                 launch = argument.add_to(launch);
             }

@@ -46,3 +46,46 @@ def test_wrong_arguments_are_named(opencl):
         opencl.kernel(SAXPY, "f")
     with pytest.raises(pdawl.Error, match="undeclared|error"):
         opencl.kernel("__kernel void k(__global int *a) { a[0] = b; }")(np.ones(1, np.int32))
+
+
+def test_arrays_that_are_too_short_are_refused(opencl):
+    saxpy = opencl.kernel(SAXPY)
+    y = np.zeros(10, np.float32)
+    with pytest.raises(pdawl.Error, match=r"past the end of buffer `y` \(argument 1, 40 bytes\)"):
+        saxpy(np.ones(1000, np.float32), y, 3.0, items=1000)
+    assert (y == 0).all()
+    for wrong in ({"groups": 0}, {"items": 0}, {"items": -1}, {"items": 2**63}, {"groups": [3]}):
+        with pytest.raises(ValueError):
+            saxpy(np.ones(10, np.float32), y, 3.0, **wrong)
+    saxpy(np.ones(10, np.float32), y, 3.0)
+    assert (y == 3).all()
+
+
+def test_items_count_elements_of_the_kernel(opencl):
+    add = opencl.kernel("""__kernel void add(__global const float4 *x, __global float4 *y) {
+        size_t i = get_global_id(0);
+        y[i] += x[i];
+    }""")
+    x, y = np.arange(64, dtype=np.float32), np.ones(64, np.float32)
+    add(x, y)
+    assert (y == 1 + x).all()
+    with pytest.raises(TypeError, match="dtype float64"):
+        add(x.astype(float), y)
+
+
+def test_indices_are_examined_in_each_call(opencl):
+    source = """__kernel void gather(__global const int *at, __global const float *x,
+                                     __global float *y) {
+        y[get_global_id(0)] = x[at[get_global_id(0)]];
+    }"""
+    at, x, y = np.zeros(32, np.int32), np.ones(32, np.float32), np.zeros(32, np.float32)
+    gather = opencl.kernel(source)
+    gather(at, x, y)
+    assert (y == 1).all()
+    at[7] = 32
+    with pytest.raises(pdawl.Error, match="past the end of buffer `x`"):
+        gather(at, x, y)
+    at[7] = 31
+    y[:] = 0
+    opencl.kernel(source, unchecked=True)(at, x, y)
+    assert (y == 1).all()

@@ -424,9 +424,6 @@ impl Kernel {
     /// Runs it, on one node or over several.
     fn run(&self) -> Result<(), Failure> {
         let stop = interrupt::listen()?;
-        if let Some(device) = &self.kernel.first.try_on {
-            return self.kernel.try_on(device, stop);
-        }
         if self.nodes.several() {
             return self.over_nodes();
         }

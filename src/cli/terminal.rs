@@ -4,7 +4,6 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -49,14 +48,6 @@ pub fn keep_output() {
     };
     if rustix::stdio::dup2_stdout(std::io::stderr()).is_ok() {
         KEPT.get_or_init(|| File::from(kept));
-    }
-}
-
-/// Standard output, where reports go.
-pub fn output() -> BorrowedFd<'static> {
-    match KEPT.get() {
-        Some(kept) => kept.as_fd(),
-        None => rustix::stdio::stdout(),
     }
 }
 

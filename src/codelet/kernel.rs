@@ -7,10 +7,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Value;
 
 /// The local size of a launch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LocalSize {
     /// The driver chooses.
     #[default]
@@ -23,7 +25,7 @@ pub enum LocalSize {
 }
 
 /// Sizes of an OpenCL launch, in one to three dimensions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NdRange {
     pub global: Vec<usize>,
     pub local: LocalSize,
@@ -263,7 +265,7 @@ impl OpenClKernel {
 }
 
 /// The address space of a kernel's argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AddressSpace {
     Global,
     Constant,
@@ -273,7 +275,7 @@ pub enum AddressSpace {
 }
 
 /// An argument of a compiled kernel, as its compiler reports it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelArgument {
     pub name: String,
     pub address: AddressSpace,

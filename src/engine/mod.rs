@@ -2,11 +2,13 @@
 //!
 //! [`outcome`] is what an engine returns; [`measure`] drives a runtime to
 //! measure the machine behind it, [`trial`] to compare forms of a codelet, and
-//! [`scope`] releases what they allocate. [`watched`] has the moments of a watched launch.
+//! [`scope`] releases what they allocate. [`first_launch`] examines users' kernels in a process
+//! of their own.
 //! `membership` decides which devices take part.
 
 pub mod cluster;
 pub mod corun;
+pub mod first_launch;
 pub mod graph;
 mod in_flight;
 pub mod measure;
@@ -15,6 +17,5 @@ pub mod oracle;
 pub mod outcome;
 pub mod scope;
 pub mod trial;
-pub mod watched;
 
 pub use outcome::{DeviceRecord, Loss, Outcome, StepRecord};

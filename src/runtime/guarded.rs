@@ -1,9 +1,9 @@
 //! Host memory between zones that nobody may touch, for a process that launches a user's
 //! kernel to find out whether it leaves its buffers.
 //!
-//! A region ends where a zone begins, as exactly as `ALIGNMENT` allows. What lies between
-//! a region and the zones on its sides has a pattern, so a write there is found afterwards
-//! ([`overwritten`]). An access to a zone is a fault, which [`watch`] reports.
+//! A region begins or ends where a zone is ([`Exact`]). What lies between its other side and
+//! the zone there has a pattern, so a write there is found afterwards ([`overwritten`]). An
+//! access to a zone is a fault, which [`watch`] reports.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -12,9 +12,19 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 
 use super::{HostMemoryId, HostRegion, RuntimeError};
 
-/// Alignment of a region's first byte: what OpenCL promises of a buffer, whose kernel may
-/// read it as `double16`.
+/// What OpenCL promises of the first byte of a buffer, whose kernel may read it as `double16`.
 const ALIGNMENT: usize = 128;
+
+/// The side of a region on which the zone follows at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    Begin,
+    /// The region's first byte is aligned as its length allows: at least as its elements are.
+    End,
+    /// The region's first byte is aligned as OpenCL promises, and up to 127 bytes lie between
+    /// its end and the zone.
+    AlignedEnd,
+}
 
 /// Bytes of a zone: a kernel that believes in a much larger buffer ends in it. They are
 /// addresses only, and take no memory.
@@ -39,6 +49,8 @@ pub enum Side {
 pub struct Left {
     pub region: u64,
     pub side: Side,
+    /// How far: 1 for the byte that is next to the region.
+    pub bytes: u64,
 }
 
 /// A region's place among the slots; `begin` is 0 where there is none. A handler of a signal
@@ -111,15 +123,20 @@ fn left_at(address: usize) -> Option<Left> {
     SLOTS.iter().find_map(|slot| {
         let begin = slot.begin.load(Ordering::Acquire);
         let end = slot.end.load(Ordering::Acquire);
-        let side = match begin {
+        let (side, bytes) = match begin {
             0 => return None,
-            _ if (begin.saturating_sub(ZONE)..begin).contains(&address) => Side::Before,
-            _ if (end..end.saturating_add(ZONE)).contains(&address) => Side::After,
+            _ if (begin.saturating_sub(ZONE)..begin).contains(&address) => {
+                (Side::Before, begin - address)
+            }
+            _ if (end..end.saturating_add(ZONE)).contains(&address) => {
+                (Side::After, address - end + 1)
+            }
             _ => return None,
         };
         Some(Left {
             region: slot.number.load(Ordering::Acquire),
             side,
+            bytes: bytes as u64,
         })
     })
 }
@@ -140,18 +157,31 @@ pub fn overwritten(first: u64) -> Option<Left> {
         .collect();
     all.sort_unstable();
     all.into_iter().find_map(|(region, begin, end)| {
-        let differs = |from: usize, to: usize| {
+        let bytes = |from: usize, to: usize| {
             // SAFETY: these are bytes of the region's own pages, which stay mapped as
             // long as it has its slot, and which nothing writes now.
-            let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, to - from) };
-            bytes.iter().any(|byte| *byte != PATTERN)
+            unsafe { std::slice::from_raw_parts(from as *const u8, to - from) }
         };
-        let side = match () {
-            () if differs(begin / page * page, begin) => Side::Before,
-            () if differs(end, end.next_multiple_of(page)) => Side::After,
-            () => return None,
+        let differs = |byte: &u8| *byte != PATTERN;
+        // The byte that is nearest to the region, on either side.
+        let before = bytes(begin / page * page, begin)
+            .iter()
+            .rev()
+            .position(differs);
+        let after = || {
+            bytes(end, end.next_multiple_of(page))
+                .iter()
+                .position(differs)
         };
-        Some(Left { region, side })
+        let (side, beside) = match before {
+            Some(beside) => (Side::Before, beside),
+            None => (Side::After, after()?),
+        };
+        Some(Left {
+            region,
+            side,
+            bytes: beside as u64 + 1,
+        })
     })
 }
 
@@ -182,7 +212,7 @@ impl Drop for Mapping {
 }
 
 /// Allocates a region of zeros.
-pub(super) fn allocate(bytes: u64) -> Result<HostRegion, RuntimeError> {
+pub(super) fn allocate(bytes: u64, exact: Exact) -> Result<HostRegion, RuntimeError> {
     let refuse = |why: String| RuntimeError::OutOfMemory {
         device: "host memory between guard zones".to_owned(),
         requested: bytes,
@@ -190,7 +220,10 @@ pub(super) fn allocate(bytes: u64) -> Result<HostRegion, RuntimeError> {
     };
     let page = page();
     let size = usize::try_from(bytes.max(1)).ok();
-    let size = size.and_then(|size| size.checked_next_multiple_of(ALIGNMENT));
+    let size = size.and_then(|size| match exact {
+        Exact::AlignedEnd => size.checked_next_multiple_of(ALIGNMENT),
+        Exact::Begin | Exact::End => Some(size),
+    });
     let pages = size.and_then(|size| size.checked_next_multiple_of(page));
     let all = pages.and_then(|pages| pages.checked_add(2 * ZONE));
     let (Some(size), Some(pages), Some(all)) = (size, pages, all) else {
@@ -233,7 +266,10 @@ pub(super) fn allocate(bytes: u64) -> Result<HostRegion, RuntimeError> {
     if opened != 0 {
         return Err(refuse(io::Error::last_os_error().to_string()));
     }
-    let begin = first + (pages - size);
+    let begin = match exact {
+        Exact::Begin => first,
+        Exact::End | Exact::AlignedEnd => first + (pages - size),
+    };
     let end = begin + bytes.max(1) as usize;
     for (from, to) in [(first, begin), (end, first + pages)] {
         // SAFETY: within the pages that were opened just now.
@@ -269,22 +305,31 @@ mod tests {
         let _alone = alone();
         for bytes in [1u64, 128, 4000, 4096, 70_000] {
             let first = next();
-            let region = allocate(bytes).unwrap();
-            let begin = region.address.addr().get();
-            let end = begin + bytes as usize;
-            assert_eq!(begin % ALIGNMENT, 0);
-            assert!(end.next_multiple_of(page()) - end < ALIGNMENT);
-            let zone = end.next_multiple_of(page());
-            for (address, side) in [
-                (zone, Side::After),
-                (begin / page() * page() - 1, Side::Before),
-            ] {
-                let left = left_at(address).expect("a zone");
-                assert_eq!(left.side, side);
-                assert!(left.region >= first);
+            for exact in [Exact::Begin, Exact::End, Exact::AlignedEnd] {
+                let region = allocate(bytes, exact).unwrap();
+                let begin = region.address.addr().get();
+                let end = begin + bytes as usize;
+                let zone = end.next_multiple_of(page());
+                match exact {
+                    Exact::Begin => assert_eq!(begin % page(), 0),
+                    Exact::End => assert_eq!(end, zone),
+                    Exact::AlignedEnd => {
+                        assert_eq!(begin % ALIGNMENT, 0);
+                        assert!(zone - end < ALIGNMENT);
+                    }
+                }
+                let before = begin / page() * page() - 1;
+                for (address, side, distance) in [
+                    (zone, Side::After, zone - end + 1),
+                    (before, Side::Before, begin - before),
+                ] {
+                    let left = left_at(address).expect("a zone");
+                    assert_eq!((left.side, left.bytes), (side, distance as u64));
+                    assert!(left.region >= first);
+                }
+                assert_eq!(left_at(begin), None);
+                assert_eq!(left_at(end - 1), None);
             }
-            assert_eq!(left_at(begin), None);
-            assert_eq!(left_at(end - 1), None);
         }
     }
 
@@ -292,7 +337,9 @@ mod tests {
     fn writes_just_beside_a_region_are_found() {
         let _alone = alone();
         // Its end and its beginning lie within pages.
-        let regions: Vec<HostRegion> = (0..3).map(|_| allocate(3900).unwrap()).collect();
+        let regions: Vec<HostRegion> = (0..3)
+            .map(|_| allocate(3900, Exact::AlignedEnd).unwrap())
+            .collect();
         let number = |region: &HostRegion| {
             let begin = region.address.addr().get();
             let slot = SLOTS

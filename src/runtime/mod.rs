@@ -38,6 +38,7 @@ pub mod host;
 pub mod ids;
 pub mod implementation;
 pub mod opencl;
+pub mod own_process;
 pub mod select;
 pub mod sim;
 pub(crate) mod tiles;

@@ -61,6 +61,19 @@ pub enum Error {
         needed: Bytes,
         here: Bytes,
     },
+    /// A kernel of the user's leaves its buffers, or ends the process that runs it.
+    #[error(
+        "{0}; give larger buffers or fewer work-items, or mend the kernel's indices (nothing of \
+         this process was touched)"
+    )]
+    Kernel(String),
+    /// A kernel of the user's was not examined, so it is not known what it touches.
+    #[error(
+        "{0}; a kernel that is known to stay within its buffers runs unexamined \
+         (`Session::launch_unchecked`; in Python `unchecked=True`), and devices that protect \
+         their memory need no examination"
+    )]
+    Unexamined(String),
     /// A result that is compared with a reference is not that.
     #[error(
         "{0} numbers of the result are wrong; the same on single devices finds the one that \

@@ -1,6 +1,6 @@
 //! Graphs of tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,13 @@ use bytemuck::Pod;
 use super::{Error, Run, Session};
 use crate::codelet::function::{self, FunctionArgument, FunctionMemory, UnitMemory};
 use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
+use crate::engine::first_launch::{Words, runs_here};
 use crate::engine::graph::problem::KernelTimes;
 use crate::engine::graph::{Control, GraphOutcome, Options, times};
 use crate::experiment::Division;
+use crate::graph::spec::source::touches_by_data;
 use crate::graph::{
-    Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph,
+    Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph,
 };
 use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem};
 use crate::report::run::graph::{Measured, report};
@@ -64,6 +66,8 @@ pub struct TaskGraphBuilder {
     number: u64,
     /// The first task with a datum of another graph.
     foreign: Option<String>,
+    /// Tasks with kernels of the user's that are examined.
+    examined: Vec<KernelId>,
 }
 
 impl TaskGraphBuilder {
@@ -73,6 +77,7 @@ impl TaskGraphBuilder {
             graph: GraphBuilder::default(),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             foreign: None,
+            examined: Vec::new(),
         }
     }
 
@@ -123,8 +128,10 @@ impl TaskGraphBuilder {
             writes,
             function,
             kernel,
+            unchecked,
             cost,
         } = task;
+        let is_examined = kernel.is_some() && !unchecked;
         let mut data = reads.iter().chain(&writes);
         if data.any(|data| data.graph != self.number) {
             self.foreign.get_or_insert_with(|| name.clone());
@@ -152,7 +159,7 @@ impl TaskGraphBuilder {
         };
         let reads = reads.iter().map(|data| Argument::Input(data.id));
         let writes = writes.iter().map(|data| Argument::FullOutput(data.id));
-        self.graph.kernel(Kernel {
+        let id = self.graph.kernel(Kernel {
             name: name.into(),
             codelet: Arc::new(codelet),
             units: 0..1,
@@ -160,6 +167,7 @@ impl TaskGraphBuilder {
             cost,
             prefers: None,
         });
+        self.examined.extend(is_examined.then_some(id));
     }
 }
 
@@ -173,6 +181,8 @@ pub struct Task {
     writes: Vec<AnyData>,
     function: Function,
     kernel: Option<OpenClKernel>,
+    /// Whether the caller answers for what the kernel touches.
+    unchecked: bool,
     cost: Cost,
 }
 
@@ -185,6 +195,7 @@ impl Task {
             writes: Vec::new(),
             function: Box::new(function),
             kernel: None,
+            unchecked: false,
             cost: Cost {
                 flops: 0.0,
                 bytes: 0.0,
@@ -215,6 +226,9 @@ impl Task {
 
     /// The same on GPUs: a kernel of a source in OpenCL C, which gets the data in the order of
     /// [`Self::reads`], then those of [`Self::writes`], and runs over so many work-items.
+    ///
+    /// It is examined first, as in [`Session::launch`]; a kernel whose data decide which memory
+    /// it touches is refused where it would run in this process.
     pub fn kernel(self, source: &str, kernel: &str, items: &[usize]) -> Self {
         let range = NdRange::new(items.to_vec());
         Self {
@@ -224,6 +238,17 @@ impl Task {
                 shape: Shape::With(Arc::new(move |_, _| range.clone())),
             }),
             ..self
+        }
+    }
+
+    /// As [`Self::kernel`], for a kernel that need not be examined.
+    ///
+    /// # Safety
+    /// With the data of the task, no work-item reads or writes outside of them.
+    pub unsafe fn kernel_unchecked(self, source: &str, kernel: &str, items: &[usize]) -> Self {
+        Self {
+            unchecked: true,
+            ..self.kernel(source, kernel, items)
         }
     }
 }
@@ -263,6 +288,8 @@ pub struct GraphRun<'a> {
     has_bodies: bool,
     /// The number of its builder.
     number: Option<u64>,
+    /// Tasks with kernels of the user's that are examined.
+    examined: Vec<KernelId>,
 }
 
 enum NamedOrOwn {
@@ -297,9 +324,10 @@ impl Session {
     pub fn graph(&mut self, build: impl FnOnce(&mut TaskGraphBuilder)) -> GraphRun<'_> {
         let mut builder = TaskGraphBuilder::new();
         build(&mut builder);
-        let number = builder.number;
+        let (number, examined) = (builder.number, std::mem::take(&mut builder.examined));
         GraphRun {
             number: Some(number),
+            examined,
             ..self.run_of(builder.build(), true)
         }
     }
@@ -343,6 +371,7 @@ impl Session {
             session: self,
             graph,
             policy: Ok(NamedOrOwn::Named(NamedPolicy::LOCALITY)),
+            examined: Vec::new(),
         }
     }
 }
@@ -388,8 +417,10 @@ impl GraphRun<'_> {
             gpu_memory,
             has_bodies,
             number,
+            examined,
         } = self;
         let (policy, graph) = (policy?, Arc::new(graph?));
+        session.examine_tasks(&graph, &examined)?;
         let components = Arc::new(Components::single_kernels(&graph));
         let (stop, context) = (session.stop.clone(), session.context(described()));
         let runtime = session.runtime_with(has_bodies)?;
@@ -445,6 +476,71 @@ impl GraphRun<'_> {
             context,
             wanted,
         ))
+    }
+}
+
+impl Session {
+    /// Examines the kernels of tasks, each with its sizes once.
+    fn examine_tasks(&self, graph: &TaskGraph, tasks: &[KernelId]) -> Result<(), Error> {
+        if self.is_simulated() || !self.devices().iter().any(runs_here) {
+            return Ok(());
+        }
+        let mut builder = GraphBuilder::default();
+        let (mut words, mut known) = (Vec::new(), BTreeSet::new());
+        for task in tasks.iter().map(|id| graph.kernel(*id)) {
+            let Some(of_user) = &task.codelet.opencl else {
+                continue;
+            };
+            let ((source, range), data) = match of_user.steps(&task.units, &[]).pop() {
+                Some(step) => (step, task.memories().map(|id| &graph.data()[id.0])),
+                None => continue,
+            };
+            let data: Vec<&Datum> = data.collect();
+            let bytes: Vec<u64> = data.iter().map(|datum| datum.bytes).collect();
+            let key = (
+                source.text().to_owned(),
+                source.entry().to_owned(),
+                range.global,
+                bytes,
+            );
+            if !known.insert(key) {
+                continue;
+            }
+            if touches_by_data(source.text(), &BTreeMap::new(), source.entry()) {
+                return Err(Error::Unexamined(format!(
+                    "task {}: its data decide which memory the kernel `{}` touches, or its text \
+                     does not tell",
+                    task.name,
+                    source.entry()
+                )));
+            }
+            let arguments = task.arguments.iter().zip(&data).map(|(argument, datum)| {
+                let own = Datum::new(datum.name.clone(), datum.bytes);
+                match argument.reads() {
+                    Some(_) => {
+                        let zeros = Contents::Filled(Arc::new(|bytes| bytes.fill(0)));
+                        Argument::Input(builder.datum(own.with(zeros)))
+                    }
+                    None => Argument::Output(builder.datum(own)),
+                }
+            });
+            let arguments = arguments.collect();
+            builder.kernel(Kernel {
+                arguments,
+                ..task.clone()
+            });
+            let named = data
+                .iter()
+                .map(|datum| format!("datum {} ({} bytes)", datum.name, datum.bytes));
+            words.push(Words {
+                kernel: source.entry().to_owned(),
+                buffers: named.collect(),
+            });
+        }
+        match words.is_empty() {
+            true => Ok(()),
+            false => self.examine_first(&builder.build()?, &words, false),
+        }
     }
 }
 

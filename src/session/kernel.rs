@@ -1,6 +1,7 @@
 //! OpenCL kernels of the user's, divided among the devices.
 
-use std::collections::BTreeMap;
+use std::any::TypeId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::ptr::NonNull;
@@ -10,11 +11,13 @@ use bytemuck::Pod;
 
 use super::{Error, Run, Session, of_strategy, tracing};
 use crate::balance::Strategy;
+use crate::codelet::{AddressSpace, RawValue};
 use crate::engine::corun::Options;
 use crate::engine::corun::kernel::{SliceTrials, examine};
-use crate::graph::spec::scalar::ElementType;
-use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
-use crate::graph::spec::{self, Argument, Direction};
+use crate::engine::first_launch::Words;
+use crate::graph::spec::scalar::{Base, ElementType};
+use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source, touches_by_data};
+use crate::graph::spec::{self, Argument, Direction, Sizes, check_required, check_sizes};
 use crate::machine::likely_fastest;
 use crate::parallel;
 use crate::report::Workload;
@@ -27,12 +30,16 @@ pub struct Kernel {
     info: KernelInfo,
     /// Whether the data of a launch do not decide how it divides.
     divides_alike: bool,
-    /// How launches divide, by their sizes and values.
+    /// Whether the data of a launch decide which memory it touches.
+    touches_by_data: bool,
+    /// How launches divide.
     known: BTreeMap<LaunchKey, Division>,
+    /// The launches that touch nothing but their buffers, whatever these have.
+    examined: BTreeSet<LaunchKey>,
 }
 
-/// A launch: its sizes, the bytes of its buffers, and its values.
-type LaunchKey = (Vec<u64>, Option<Vec<u64>>, Vec<Vec<u8>>);
+/// A launch: its devices, its sizes, the bytes of its buffers, and its values.
+type LaunchKey = (Vec<String>, Vec<u64>, Option<Vec<u64>>, Vec<Vec<u8>>);
 
 /// How a launch divides, or why it does not.
 #[derive(Clone, Debug)]
@@ -51,6 +58,13 @@ impl Kernel {
     pub fn parameters(&self) -> impl Iterator<Item = (&Parameter, Access)> {
         let accesses = self.info.accesses.iter().copied();
         self.info.parameters.iter().zip(accesses)
+    }
+
+    /// Bytes of an element of a parameter's type, or of what it points to; `None` for a
+    /// structure of the user's.
+    pub fn element_bytes(&self, parameter: &Parameter) -> Option<u64> {
+        let element = parameter.type_name.parse::<ElementType>().ok();
+        element.map(ElementType::bytes)
     }
 }
 
@@ -95,6 +109,12 @@ impl Session {
     /// A launch of a kernel over so many work-items, in one to three dimensions. Its arguments
     /// follow in the order of the kernel's parameters.
     ///
+    /// Before a kernel runs on a device that computes in this process, as PoCL's do, it is
+    /// launched once in a second process of this program, between guard zones, and is refused
+    /// if it leaves its buffers there. This takes a tenth of a second and more, once for each
+    /// shape, lengths of buffers and values; where the data decide which memory the kernel
+    /// touches, in each call. docs/specifications.md says what it cannot see.
+    ///
     /// ```no_run
     /// use pdawl::session::Session;
     ///
@@ -122,6 +142,24 @@ impl Session {
             arguments: Vec::new(),
             steps: 1,
             traced: false,
+            unchecked: false,
+        }
+    }
+
+    /// As [`Self::launch`], for a kernel that need not be examined first. Sizes and types are
+    /// checked all the same.
+    ///
+    /// # Safety
+    /// With the arguments and the sizes that it will have, no work-item reads or writes outside
+    /// of the kernel's buffers.
+    pub unsafe fn launch_unchecked<'a>(
+        &'a mut self,
+        kernel: &'a mut Kernel,
+        items: &[u64],
+    ) -> KernelRun<'a> {
+        KernelRun {
+            unchecked: true,
+            ..self.launch(kernel, items)
         }
     }
 }
@@ -154,9 +192,11 @@ impl Kernel {
             .is_ok_and(|division| division.deciding.is_empty() && !division.by_chance);
         Self {
             text: source.to_owned(),
-            info,
             divides_alike,
+            touches_by_data: touches_by_data(source, &BTreeMap::new(), &info.name),
+            info,
             known: BTreeMap::new(),
+            examined: BTreeSet::new(),
         }
     }
 }
@@ -166,10 +206,30 @@ enum Given<'a> {
     Buffer {
         direction: Direction,
         bytes: NonNull<[u8]>,
+        /// The type of its elements; `None`: bytes, or a type of the user's.
+        base: Option<Base>,
         /// The memory is borrowed until the launch has run.
         _borrowed: PhantomData<&'a mut [u8]>,
     },
-    Value(Vec<u8>),
+    Value(Vec<u8>, Option<Base>),
+}
+
+/// The type of OpenCL C that a type is; `None` for others, and for bytes, which may be anything.
+fn base<T: 'static>() -> Option<Base> {
+    let types = [
+        (TypeId::of::<i8>(), Base::Char),
+        (TypeId::of::<i16>(), Base::Short),
+        (TypeId::of::<u16>(), Base::Ushort),
+        (TypeId::of::<i32>(), Base::Int),
+        (TypeId::of::<u32>(), Base::Uint),
+        (TypeId::of::<i64>(), Base::Long),
+        (TypeId::of::<u64>(), Base::Ulong),
+        (TypeId::of::<half::f16>(), Base::Half),
+        (TypeId::of::<f32>(), Base::Float),
+        (TypeId::of::<f64>(), Base::Double),
+    ];
+    let known = types.iter().find(|(id, _)| *id == TypeId::of::<T>());
+    known.map(|(_, base)| *base)
 }
 
 /// A launch that is about to run.
@@ -182,47 +242,52 @@ pub struct KernelRun<'a> {
     steps: u32,
     gpu_memory: Option<u64>,
     traced: bool,
+    /// Whether the caller answers for what the kernel touches.
+    unchecked: bool,
 }
 
 impl<'a> KernelRun<'a> {
-    fn buffer(mut self, direction: Direction, bytes: NonNull<[u8]>) -> Self {
+    fn buffer<T: 'static>(mut self, direction: Direction, bytes: NonNull<[u8]>) -> Self {
         self.arguments.push(Given::Buffer {
             direction,
             bytes,
+            base: base::<T>(),
             _borrowed: PhantomData,
         });
         self
     }
 
-    /// The next argument is a buffer that the kernel reads.
+    /// The next argument is a buffer that the kernel reads. Its elements are those that the
+    /// kernel's pointer has, or the numbers of its vectors; `u8` and types of the user's may be
+    /// any.
     pub fn reads<T: Pod>(self, elements: &'a [T]) -> Self {
-        self.buffer(
-            Direction::Input,
-            NonNull::from(bytemuck::cast_slice::<T, u8>(elements)),
-        )
+        let bytes = NonNull::from(bytemuck::cast_slice::<T, u8>(elements));
+        self.buffer::<T>(Direction::Input, bytes)
     }
 
     /// The next argument is a buffer that the kernel writes. What it does not write keeps its
     /// value.
     pub fn writes<T: Pod>(self, elements: &'a mut [T]) -> Self {
         let bytes = NonNull::from(bytemuck::cast_slice_mut::<T, u8>(elements));
-        self.buffer(Direction::Output, bytes)
+        self.buffer::<T>(Direction::Output, bytes)
     }
 
     /// The next argument is a buffer that the kernel reads and writes.
     pub fn updates<T: Pod>(self, elements: &'a mut [T]) -> Self {
         let bytes = NonNull::from(bytemuck::cast_slice_mut::<T, u8>(elements));
-        self.buffer(Direction::Both, bytes)
+        self.buffer::<T>(Direction::Both, bytes)
     }
 
     /// The next argument is a value.
-    pub fn value<T: Pod>(self, value: T) -> Self {
-        self.value_of_bytes(bytemuck::bytes_of(&value))
+    pub fn value<T: Pod>(mut self, value: T) -> Self {
+        let bytes = bytemuck::bytes_of(&value).to_vec();
+        self.arguments.push(Given::Value(bytes, base::<T>()));
+        self
     }
 
     /// The next argument is a value of these bytes.
     pub fn value_of_bytes(mut self, bytes: &[u8]) -> Self {
-        self.arguments.push(Given::Value(bytes.to_vec()));
+        self.arguments.push(Given::Value(bytes.to_vec(), None));
         self
     }
 
@@ -259,8 +324,9 @@ impl<'a> KernelRun<'a> {
     /// that cannot be divided runs on one device, and the report says why.
     ///
     /// # Errors
-    /// Arguments that the kernel does not take, a kernel that does not compile, too little
-    /// memory, and the loss of all devices.
+    /// Arguments and sizes that the kernel does not take, a kernel that does not compile or
+    /// leaves its buffers, or of which that was not found out, too little memory, and the loss
+    /// of all devices.
     pub fn run(self) -> Result<Run, Error> {
         let Self {
             session,
@@ -271,6 +337,7 @@ impl<'a> KernelRun<'a> {
             steps,
             gpu_memory,
             traced,
+            unchecked,
         } = self;
         session.with_kernel_devices(|session| {
             let run = KernelRun {
@@ -282,6 +349,7 @@ impl<'a> KernelRun<'a> {
                 steps,
                 gpu_memory,
                 traced,
+                unchecked,
             };
             run.on_devices()
         })
@@ -297,7 +365,21 @@ impl<'a> KernelRun<'a> {
         let Self {
             session, kernel, ..
         } = self;
-        let key = (self.items, self.groups, key(&user));
+        let devices = session.devices().iter().map(|device| device.name.clone());
+        let key = (devices.collect(), self.items, self.groups, key(&user));
+        if !self.unchecked && !kernel.examined.contains(&key) {
+            // Where data decide, they may be others in each step.
+            let launches = match kernel.touches_by_data {
+                true => self.steps,
+                false => 1,
+            };
+            let graph = user.graph(launches)?;
+            let words = vec![Words::of(user.kernel(), user.info()); launches as usize];
+            session.examine_first(&graph, &words, kernel.touches_by_data)?;
+            if !kernel.touches_by_data {
+                kernel.examined.insert(key.clone());
+            }
+        }
         let (division, mut notes) = match kernel.known.get(&key) {
             Some(division) => (division.clone(), Vec::new()),
             None => {
@@ -341,12 +423,17 @@ impl<'a> KernelRun<'a> {
     fn user(&self) -> Result<(UserKernel, Targets), Error> {
         let info = &self.kernel.info;
         let wrong = |what: String| Error::Arguments(format!("kernel {}: {what}", info.name));
-        if !matches!(self.items.len(), 1..=3) || self.items.contains(&0) {
-            return Err(wrong(format!(
-                "a launch has work-items in 1 to 3 dimensions, and {:?} are given",
-                self.items
-            )));
-        }
+        let groups = self.groups.as_deref();
+        let required = info.required_local.as_deref();
+        (check_sizes(&self.items, groups))
+            .and_then(|()| match required {
+                Some(required) => check_required(required, &self.items, groups),
+                None => Ok(()),
+            })
+            .map_err(|(sizes, why)| match sizes {
+                Sizes::Items => wrong(why),
+                Sizes::Groups => wrong(format!("groups: {why}")),
+            })?;
         if self.arguments.len() != info.parameters.len() {
             let names: Vec<&str> = info.parameters.iter().map(|of| of.name.as_str()).collect();
             return Err(wrong(format!(
@@ -357,7 +444,10 @@ impl<'a> KernelRun<'a> {
             )));
         }
         let given = || self.arguments.iter().zip(&info.parameters);
-        let arguments = given().map(|(given, parameter)| given.argument(parameter));
+        let read = info.accesses.iter().map(|access| access.read);
+        let arguments = given()
+            .zip(read)
+            .map(|((given, parameter), read)| given.argument(parameter, read));
         let arguments: Vec<Argument> = arguments.collect::<Result<_, _>>().map_err(wrong)?;
         let written = self.arguments.iter().enumerate();
         let written = written.filter_map(|(position, given)| Some((position, given.written()?)));
@@ -393,9 +483,16 @@ impl<'a> KernelRun<'a> {
 }
 
 impl Given<'_> {
-    /// The argument for a parameter, or what is wrong with it.
-    fn argument(&self, parameter: &Parameter) -> Result<Argument, String> {
+    /// The argument for a parameter, or what is wrong with it. `read` says whether the kernel
+    /// may read it.
+    fn argument(&self, parameter: &Parameter, read: bool) -> Result<Argument, String> {
         let name = &parameter.name;
+        if parameter.pointer && parameter.address == AddressSpace::Local {
+            return Err(format!(
+                "{name} is local memory, which is not given; declare it in the kernel, as an \
+                 array of a fixed length"
+            ));
+        }
         // A structure of the user's is counted in bytes.
         let known = parameter.type_name.parse::<ElementType>().ok();
         let element = known.unwrap_or(ElementType::BYTE);
@@ -403,8 +500,20 @@ impl Given<'_> {
             Self::Buffer { .. } if !parameter.pointer => {
                 Err(format!("{name} is a value, and a buffer is given"))
             }
-            Self::Value(_) if parameter.pointer => {
+            Self::Value(..) if parameter.pointer => {
                 Err(format!("{name} is a buffer, and a value is given"))
+            }
+            Self::Buffer {
+                base: Some(base), ..
+            }
+            | Self::Value(_, Some(base))
+                if known.is_some_and(|element| element.base != *base) =>
+            {
+                Err(format!(
+                    "{name} is of type {element}, and {} is given; give numbers of that type, or \
+                     their bytes",
+                    base.name()
+                ))
             }
             Self::Buffer { direction, .. }
                 if *direction != Direction::Input && parameter.read_only =>
@@ -418,7 +527,11 @@ impl Given<'_> {
             } => match bytes.len() as u64 {
                 length if length > 0 && length.is_multiple_of(element.bytes()) => {
                     Ok(Argument::Buffer(spec::Buffer {
-                        direction: *direction,
+                        direction: match direction {
+                            // What it had before may matter.
+                            Direction::Output if read => Direction::Both,
+                            direction => *direction,
+                        },
                         element,
                         elements: length / element.bytes(),
                         divided: false,
@@ -429,7 +542,14 @@ impl Given<'_> {
                     element.bytes()
                 )),
             },
-            Self::Value(bytes) => match known {
+            Self::Value(bytes, _) if bytes.is_empty() || bytes.len() > RawValue::MOST => {
+                Err(format!(
+                    "{name} is a value of {} bytes, and 1 to {} are passed by value; give a buffer",
+                    bytes.len(),
+                    RawValue::MOST
+                ))
+            }
+            Self::Value(bytes, _) => match known {
                 Some(element) if element.bytes() != bytes.len() as u64 => Err(format!(
                     "{name} is of type {element} with {} bytes, and a value of {} is given",
                     element.bytes(),

@@ -19,6 +19,7 @@
 
 mod arrays;
 mod error;
+mod first_launch;
 mod graph;
 mod grid;
 mod kernel;

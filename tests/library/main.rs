@@ -3,7 +3,7 @@
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
 //! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself, and `session` the
-//! interface of programs. The last, `adopted`, `devices`,
+//! interface of programs, with `checked_kernels`. The last, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
 //! faults of simulated devices, and `simulated`, `modelled`, `spmv_adaptive` and `two_gpus` judge
 //! balancing on simulated machines. The other modules are shared by these.
@@ -25,6 +25,7 @@ mod tile_cases;
 mod adopted;
 mod alone;
 mod arrays;
+mod checked_kernels;
 mod cluster;
 mod cluster_bands;
 mod cluster_division;

@@ -6,7 +6,6 @@ use pdawl::codelet::{Codelet, KernelArgument, KernelSource, NdRange, OpenClKerne
 use pdawl::graph::spec::{Kernel, KernelSpec};
 use pdawl::runtime::opencl;
 use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::union::Union;
 use pdawl::runtime::{DeviceId, Runtime, RuntimeError};
 
 use super::described::{Described, refused};
@@ -54,39 +53,20 @@ impl Compiler {
         }
     }
 
-    /// The compiler of a device whose kernels get memory between guard zones.
-    ///
-    /// # Errors
-    /// When the device cannot be opened.
-    pub fn guarded(device: &str) -> Result<Self, Failure> {
-        let mut runtime = Self::open_runtime(device, "--try-on")?;
-        runtime.guard_host_memory();
-        Ok(Self::on(runtime, device.to_owned()))
-    }
-
     fn of(name: String, option: &str) -> Result<Self, Failure> {
-        let runtime = Self::open_runtime(&name, option)?;
-        Ok(Self::on(runtime, name))
-    }
-
-    fn on(runtime: Union, name: String) -> Self {
-        Self {
-            runtime: Box::new(runtime),
-            known: HashMap::new(),
-            name,
-        }
-    }
-
-    fn open_runtime(name: &str, option: &str) -> Result<Union, Failure> {
         let selection: Selection = name.parse().map_err(|why| wrong_names(option, why))?;
         let compiles = selection.names_opencl() || selection.names_cuda();
         if !compiles || selection.devices().len() != 1 {
             let why = format!("`{name}` compiles no OpenCL C; name one OpenCL or CUDA device");
             return Err(wrong_names(option, why));
         }
-        let opened = select::open_union(Some(&selection), false);
+        let opened = select::open(Some(&selection), false);
         let (runtime, _) = opened.map_err(crate::cli::failure::refused)?;
-        Ok(runtime)
+        Ok(Self {
+            runtime,
+            known: HashMap::new(),
+            name,
+        })
     }
 
     /// Compiles a kernel unless that was done before, and compares its arguments with its

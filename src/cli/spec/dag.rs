@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pdawl::engine::first_launch::{Tried, Words};
 use pdawl::engine::graph::PreparedGraph;
 use pdawl::engine::graph::reference::reference;
 use pdawl::graph::spec::scalar::Base;
 use pdawl::graph::spec::task::{BuiltGraph, build};
-use pdawl::graph::spec::{Argument, DagSpec, Kernel, Specification};
+use pdawl::graph::spec::{Argument, DagSpec, Kernel, KernelSpec, Specification};
 use pdawl::machine::DeviceKind;
 use pdawl::report::run::workload::DagParameters;
 use pdawl::report::{Parameters, Workload};
@@ -19,7 +20,7 @@ use super::check;
 use super::compile::Compiler;
 use super::described::{Described, Values, refused};
 use super::devices::{left_out, running};
-use super::first_launch::{FirstLaunch, Tried, launch_graph, survivors};
+use super::first_launch::survivors;
 use crate::cli::failure::Failure;
 use crate::cli::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
 use crate::cli::integer::integer;
@@ -44,9 +45,6 @@ pub struct Args {
     seed: u64,
 
     #[command(flatten)]
-    first: FirstLaunch,
-
-    #[command(flatten)]
     graph: GraphArgs,
 }
 
@@ -68,17 +66,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map(|described| (described.kernel.clone(), described.info.clone()))
         .collect();
     let stop = interrupt::listen()?;
-    if let Some(device) = &args.first.try_on {
-        let built = build(&dag, &kernels, args.seed).map_err(refused)?;
-        launch_graph(device, &described, &built.graph, stop);
-    }
-    let buffers = kernels.iter().flat_map(|(kernel, _)| kernel.buffers());
+    let words: Vec<Words> = (kernels.iter())
+        .map(|(kernel, info)| Words::of(kernel, info))
+        .collect();
+    let specs: Vec<&KernelSpec> = described.iter().map(|described| &described.spec).collect();
     let survivors = survivors(
         machine.devices.as_deref().unwrap_or_default(),
+        &args.file.display().to_string(),
+        &specs,
         &Tried {
-            file: args.file.display().to_string(),
-            bytes: buffers.map(|(_, buffer)| buffer.bytes()).sum(),
-            input: Vec::new(),
+            graph: &build(&dag, &kernels, args.seed).map_err(refused)?.graph,
+            words: &words,
+            contents: true,
             stop,
         },
     )?;

@@ -2,13 +2,14 @@
 
 mod task;
 
-use std::io::{self, ErrorKind, Read, stdin};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
 use pdawl::balance::Strategy;
+use pdawl::engine::first_launch::{Tried, Words};
 use pdawl::graph::spec::Argument;
 use pdawl::workload::kernel::{Sink, UserKernel};
 use pdawl_profiler::file::bounded;
@@ -18,7 +19,7 @@ pub use task::KernelTask;
 use super::compile::Compiler;
 use super::described::{Described, Values};
 use super::devices::{left_out, running};
-use super::first_launch::{FirstLaunch, Tried, launch_kernel, survivors};
+use super::first_launch::survivors;
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -53,9 +54,6 @@ pub struct KernelArgs {
     /// A file for the bytes of the buffer at a position at the end
     #[arg(long, value_name = "POS=FILE", value_parser = at)]
     save: Vec<(usize, PathBuf)>,
-
-    #[command(flatten)]
-    pub first: FirstLaunch,
 }
 
 fn at(text: &str) -> Result<(usize, PathBuf), String> {
@@ -111,12 +109,16 @@ impl KernelArgs {
         let (devices, chosen) = running(&[&described], machine)?;
         let devices = devices.devices.unwrap_or_default();
         let user = self.user(&described, |wanted, file| bounded(file, wanted))?;
+        let contents = user.touches_by_data();
+        let launches = if user.moves() { self.steps } else { 1 };
         let survivors = survivors(
             &devices,
+            &self.file.display().to_string(),
+            &[&described.spec],
             &Tried {
-                file: self.file.display().to_string(),
-                bytes: user.bytes(),
-                input: self.loaded(&user),
+                graph: &user.graph(launches).map_err(Failure::of)?,
+                words: &[Words::of(user.kernel(), user.info())],
+                contents,
                 stop,
             },
         )?;
@@ -149,32 +151,6 @@ impl KernelArgs {
             notes,
             results: Arc::default(),
         })
-    }
-
-    /// Launches the kernel once on a device and ends the process; see [`FirstLaunch`].
-    /// What is loaded comes from standard input.
-    ///
-    /// # Errors
-    /// When the kernel cannot be read.
-    pub fn try_on(&self, device: &str, stop: &AtomicBool) -> Result<(), Failure> {
-        let described = self.values.kernel(&self.file)?;
-        let user = self.user(&described, |wanted, _| {
-            let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(usize::MAX)];
-            stdin().lock().read_exact(&mut bytes).map(|()| bytes)
-        })?;
-        launch_kernel(device, &described, &user, stop)
-    }
-
-    /// What the user loads, in the order of the options.
-    fn loaded(&self, user: &UserKernel) -> Vec<Arc<[u8]>> {
-        let of = |position: usize| match user.kernel().arguments.get(position) {
-            Some(Argument::Scalar { bytes, .. }) => Some(Arc::from(bytes.as_slice())),
-            _ => user.contents(position).cloned(),
-        };
-        self.load
-            .iter()
-            .filter_map(|(position, _)| of(*position))
-            .collect()
     }
 
     /// The kernel with its data. `read` reads the bytes of a file, of which so many are

@@ -8,9 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::GraphRunError;
 use crate::codelet::Value;
 use crate::engine::scope::RuntimeScope;
-use crate::engine::watched::Moment;
 use crate::graph::{Argument, KernelId, TaskGraph};
 use crate::runtime::{Command, DeviceId, Launch, Runtime};
+
+/// A moment of a launch, for somebody who tells a compiler's failure from a kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The kernel is compiled and its buffers, the last memory that was allocated, are
+    /// filled. The launch follows.
+    Begins,
+    /// It has ended well, and its buffers are still there.
+    Ended,
+}
 
 /// The contents of every datum, by id, when all kernels have run; `None` if `stop`
 /// was set meanwhile. Data begin with their contents, or with zeros.

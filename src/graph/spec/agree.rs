@@ -3,7 +3,7 @@
 
 use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
-use super::resolve::Kernel;
+use super::resolve::{Kernel, check_required};
 use super::scalar::ElementType;
 use super::source::{self, KernelInfo};
 use crate::codelet::{AddressSpace, KernelArgument};
@@ -72,28 +72,8 @@ impl KernelSpec {
             return Ok(kernel);
         };
         let dimensions = kernel.global.len();
-        let of = |sizes: &[u64], axis: usize| sizes.get(axis).copied().unwrap_or(1);
-        let whole = |axis: usize| of(&kernel.global, axis) % required[axis] == 0;
         let given = kernel.local.as_deref();
-        let differs = |local: &[u64]| (0..3).any(|axis| of(local, axis) != required[axis]);
-        if let Some(local) = given.filter(|local| differs(local)) {
-            let why = format!(
-                "`{}` requires groups of {required:?} (reqd_work_group_size), and these are \
-                 {local:?}; write what it requires, or leave localWorkSize out",
-                self.name
-            );
-            return Err(self.fault("localWorkSize", why));
-        }
-        if let Some(axis) = (0..3).find(|axis| !whole(*axis)) {
-            let why = format!(
-                "{} work-items along dimension {axis} are no multiple of the {} of a group that \
-                 `{}` requires (reqd_work_group_size)",
-                of(&kernel.global, axis),
-                required[axis],
-                self.name
-            );
-            return Err(self.fault("globalWorkSize", why));
-        }
+        check_required(required, &kernel.global, given).map_err(|wrong| self.wrong_sizes(wrong))?;
         let local = given
             .map_or(&required[..dimensions], |local| local)
             .to_vec();

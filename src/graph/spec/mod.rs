@@ -35,4 +35,4 @@ pub mod task;
 pub use dag::{DagSpec, Specification, load};
 pub use error::SpecError;
 pub use kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
-pub use resolve::{Argument, Buffer, Kernel};
+pub use resolve::{Argument, Buffer, Kernel, Sizes, check_required, check_sizes};

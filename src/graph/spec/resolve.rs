@@ -73,7 +73,88 @@ impl Kernel {
     }
 }
 
+/// Sizes of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    Items,
+    Groups,
+}
+
+/// Checks work-items along one to three dimensions, and those of a work-group.
+///
+/// # Errors
+/// Which of them cannot be, and why.
+pub fn check_sizes(global: &[u64], local: Option<&[u64]>) -> Result<(), (Sizes, String)> {
+    let together = global.iter().try_fold(1u64, |all, n| all.checked_mul(*n));
+    if !matches!(global.len(), 1..=3) || together == Some(0) {
+        let why = format!("a launch has work-items in 1 to 3 dimensions, and these are {global:?}");
+        return Err((Sizes::Items, why));
+    }
+    if together.is_none_or(|items| items >= MOST_ITEMS) {
+        let why = format!("{global:?} work-items are more than 2**48 together");
+        return Err((Sizes::Items, why));
+    }
+    let local = local.unwrap_or(&[]);
+    if local.len() > global.len() {
+        let why = format!("groups of {local:?} have more dimensions than {global:?} work-items");
+        return Err((Sizes::Groups, why));
+    }
+    for (axis, (global, local)) in global.iter().zip(local).enumerate() {
+        if !global.checked_rem(*local).is_some_and(|rest| rest == 0) {
+            let why = format!(
+                "{local} work-items of a group do not divide the {global} along dimension {axis}"
+            );
+            return Err((Sizes::Groups, why));
+        }
+    }
+    Ok(())
+}
+
+/// Compares work-items and work-groups with those that a kernel's source requires
+/// (`reqd_work_group_size`): no driver runs it with others.
+///
+/// # Errors
+/// Which of them do not suit.
+pub fn check_required(
+    required: &[u64],
+    global: &[u64],
+    local: Option<&[u64]>,
+) -> Result<(), (Sizes, String)> {
+    let of = |sizes: &[u64], axis: usize| sizes.get(axis).copied().unwrap_or(1);
+    if let Some(local) = local
+        && (0..3).any(|axis| of(local, axis) != of(required, axis))
+    {
+        let why = format!(
+            "its source requires groups of {required:?} (reqd_work_group_size), and these are \
+             {local:?}; give what it requires, or none"
+        );
+        return Err((Sizes::Groups, why));
+    }
+    let whole = |axis: &usize| of(global, *axis) % of(required, *axis).max(1) == 0;
+    match (0..3).find(|axis| !whole(axis)) {
+        None => Ok(()),
+        Some(axis) => Err((
+            Sizes::Items,
+            format!(
+                "{} work-items along dimension {axis} are no multiple of the {} of a group that \
+                 its source requires (reqd_work_group_size)",
+                of(global, axis),
+                of(required, axis)
+            ),
+        )),
+    }
+}
+
 impl KernelSpec {
+    /// The fault of sizes.
+    pub(super) fn wrong_sizes(&self, (sizes, why): (Sizes, String)) -> SpecError {
+        let field = match sizes {
+            Sizes::Items => "globalWorkSize",
+            Sizes::Groups => "localWorkSize",
+        };
+        self.fault(field, why)
+    }
+
     /// The kernel with these values of its symbols, which take precedence over its
     /// own. Its source is searched for in `sources`, then beside the file.
     ///
@@ -98,23 +179,8 @@ impl KernelSpec {
             let dimensions = global.len().max(local.len());
             global.resize(dimensions, 1);
             local.resize(dimensions, 1);
-            for (axis, (global, local)) in global.iter().zip(local.iter()).enumerate() {
-                if global % local != 0 {
-                    return Err(self.fault(
-                        "localWorkSize",
-                        format!(
-                            "{local} work-items of a group do not divide the {global} of \
-                             globalWorkSize along dimension {axis}"
-                        ),
-                    ));
-                }
-            }
         }
-        let together = |sizes: &[u64]| sizes.iter().try_fold(1u64, |all, n| all.checked_mul(*n));
-        if together(&global).is_none_or(|items| items >= MOST_ITEMS) {
-            let why = format!("{global:?} work-items are more than 2**48 together");
-            return Err(self.fault("globalWorkSize", why));
-        }
+        check_sizes(&global, local.as_deref()).map_err(|wrong| self.wrong_sizes(wrong))?;
         let (source, text) = self.source(sources)?;
         Ok(Kernel {
             name: self.name.clone(),

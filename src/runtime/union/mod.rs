@@ -28,6 +28,7 @@ use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
 use self::spare::Spare;
 use self::staging::{OwnMemory, Role, Staging};
+use super::guarded::Exact;
 use super::{
     AdoptedMemory, Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,
     HostRegion, HostSpan, IdMap, Nanos, PeerPath, QueueId, Runtime, RuntimeError, Status,
@@ -76,8 +77,8 @@ pub struct Union {
     epoch: Instant,
     /// What the next host allocation is shifted by; see [`SHIFT`].
     shift: u64,
-    /// Whether host memory is allocated between guard zones; see [`super::guarded`].
-    guards: bool,
+    /// How host memory lies between guard zones, if it does; see [`super::guarded`].
+    guards: Option<Exact>,
     /// See [`SILENCE`].
     silence: Duration,
     /// When something was last submitted, completed or inspected.
@@ -155,7 +156,7 @@ impl Union {
             completions,
             epoch,
             shift: 0,
-            guards: false,
+            guards: None,
             silence: SILENCE,
             silent_since: epoch,
         }
@@ -173,8 +174,8 @@ impl Union {
     }
 
     /// From now on host memory is allocated between guard zones; see [`super::guarded`].
-    pub fn guard_host_memory(&mut self) {
-        self.guards = true;
+    pub fn guard_host_memory(&mut self, exact: Exact) {
+        self.guards = Some(exact);
         self.spare.clear();
     }
 

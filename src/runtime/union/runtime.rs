@@ -168,8 +168,8 @@ impl Runtime for Union {
     }
 
     fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
-        if self.guards {
-            return self.keep_region(guarded::allocate(bytes)?);
+        if let Some(exact) = self.guards {
+            return self.keep_region(guarded::allocate(bytes, exact)?);
         }
         let shift = self.next_shift();
         let Some(owner) = self.pinning() else {
@@ -202,7 +202,7 @@ impl Runtime for Union {
         if let Some(region) = self.regions.remove(&memory) {
             let is_adopted = self.adopted.remove(&memory).is_some();
             self.release_in_time(Released::Host(memory));
-            if !is_adopted && !self.guards && self.pinning().is_some() {
+            if !is_adopted && self.guards.is_none() && self.pinning().is_some() {
                 self.spare.put(region);
             }
         }

@@ -10,13 +10,14 @@
 //! a buffer a unit uses. An engine determines both by running parts of the kernel, and
 //! passes the result to [`UserKernel::divided`] ([`Slices`]).
 //!
-//! * `axis` has the arithmetic of units, and `codelet` launches them. [`compare`]
-//!   compares results, and `sink` receives them.
+//! * `axis` has the arithmetic of units, and `codelet` launches them. `graph` has whole
+//!   launches as a task graph. [`compare`] compares results, and `sink` receives them.
 
 mod axis;
 mod codelet;
 pub mod compare;
 mod divisible;
+mod graph;
 mod preamble;
 mod sink;
 #[cfg(test)]
@@ -32,7 +33,7 @@ pub use sink::Sink;
 
 use super::Divisible;
 use crate::codelet::{Codelet, Memory, RawValue, Value};
-use crate::graph::spec::source::{KernelInfo, Source, macros_of};
+use crate::graph::spec::source::{self, KernelInfo, Source, macros_of};
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 use crate::parallel;
 
@@ -243,6 +244,13 @@ impl UserKernel {
             buffer.direction.reads() && buffer.direction.writes() && decides
         };
         self.iterates() && (division.by_chance || self.buffers().any(changes))
+    }
+
+    /// Whether the contents of its buffers decide which memory it touches, as far as the text
+    /// tells.
+    pub fn touches_by_data(&self) -> bool {
+        let macros = macros_of(&self.kernel.options);
+        source::touches_by_data(&self.kernel.text, &macros, &self.kernel.name)
     }
 
     /// The slice of a buffer for these units, if the buffer can be divided.

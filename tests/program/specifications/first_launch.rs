@@ -83,8 +83,29 @@ fn a_kernel_that_leaves_its_buffers_is_an_error_that_names_them() {
             1000,
             "out[i + 1] = a[i];",
             [
+                READS,
+                "past the end of buffer `out` (argument 1, 4000 bytes) by 1 bytes",
+            ],
+        ),
+        // Where a pointer is taken for one to another type, buffers are aligned.
+        (
+            1000,
+            1000,
+            1000,
+            "((__global int *)out)[i + 1] = a[i];",
+            [
                 "writes",
-                "past the end of buffer `out` (argument 1, 4000 bytes)",
+                "past the end of buffer `out` (argument 1, 4000 bytes) by 1 bytes",
+            ],
+        ),
+        (
+            900,
+            900,
+            900,
+            "out[i] = a[(long)i - 1];",
+            [
+                READS,
+                "before the beginning of buffer `a` (argument 0, 3600 bytes) by 4 bytes",
             ],
         ),
         (

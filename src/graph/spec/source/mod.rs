@@ -95,6 +95,13 @@ impl Source {
     }
 }
 
+/// Whether the data of a kernel decide which memory it touches, or whether it ends, as far as
+/// its text tells; also where the text does not tell. All launches of another kernel with the
+/// same shape and the same scalars touch the same memory.
+pub fn touches_by_data(text: &str, macros: &BTreeMap<String, String>, kernel: &str) -> bool {
+    (Source::new(text, macros).divisible(kernel)).map_or(true, |division| division.touches_by_data)
+}
+
 /// The kernels of a source, in their order, with these macros (of `-D`) defined.
 ///
 /// # Errors

@@ -30,7 +30,6 @@ mod verify;
 
 pub use examine::{Examined, SliceTrials, examine};
 pub use images::lacking;
-pub use trial::launch_once;
 pub use verify::undivided;
 
 use std::ops::Range;

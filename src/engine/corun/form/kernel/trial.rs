@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::corun::CorunError;
 use crate::engine::scope::{DeviceArray, RuntimeScope};
-use crate::engine::watched::Moment;
 use crate::runtime::{
     Command, DeviceId, HostMemoryId, Launch, Memory, QueueId, Runtime, RuntimeError,
 };
@@ -265,27 +264,6 @@ fn arrays(
     (hosts.iter().zip(sizes))
         .map(|(host, bytes)| runtime.array_over(*host, DeviceId(device), *bytes))
         .collect()
-}
-
-/// Launches a kernel once, whole, on a device of a runtime. `watch` receives it.
-///
-/// # Errors
-/// When the device's memory is too small, or the kernel does not compile or run there;
-/// [`CorunError::Interrupted`] on request.
-pub fn launch_once(
-    runtime: &mut dyn Runtime,
-    device: usize,
-    user: &UserKernel,
-    stop: &AtomicBool,
-    watch: &mut dyn FnMut(Moment),
-) -> Result<(), CorunError> {
-    let mut trial = KernelTrial::open(runtime, device, user, stop)?;
-    trial.runtime.load(trial.queue, &user.codelet())?;
-    let base = trial.begin(user)?;
-    watch(Moment::Begins);
-    trial.whole(user, &base)?;
-    watch(Moment::Ended);
-    Ok(())
 }
 
 /// A failed command's error as a trial's.

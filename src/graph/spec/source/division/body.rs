@@ -25,6 +25,8 @@ struct Reader<'a, 'f> {
     global: BTreeSet<&'a str>,
     /// Names of other pointers.
     pointers: BTreeSet<&'a str>,
+    /// Names of arrays.
+    arrays: BTreeSet<&'a str>,
     flow: &'f mut Flow<'a>,
 }
 
@@ -49,6 +51,7 @@ pub(super) fn add<'a>(
         known,
         global: of(true),
         pointers: of(false),
+        arrays: BTreeSet::new(),
         flow,
     };
     for statement in &body.statements {
@@ -61,6 +64,9 @@ pub(super) fn add<'a>(
         let node = Node::Guard(&function.name, index);
         reader.flow.fixed.insert(node);
         reader.flow.depends(node, made_of);
+        if body.loops.contains(&index) {
+            reader.flow.touches.insert(node);
+        }
     }
     body.statements.iter().try_for_each(|s| reader.statement(s))
 }
@@ -80,8 +86,14 @@ impl<'a> Reader<'a, '_> {
             .take_while(|token| !matches!(token.as_str(), "=" | "(" | "["))
             .any(is_global_word);
         for (index, part) in parts(tokens).into_iter().enumerate() {
-            let head = part.iter().position(|token| token == "=" || token == "[");
-            let head = &part[..head.unwrap_or(part.len())];
+            let end = part.iter().position(|token| token == "=" || token == "[");
+            let head = &part[..end.unwrap_or(part.len())];
+            let is_array = end.is_some_and(|end| part[end] == "[")
+                && (head.len() > 1 || index > 0)
+                && head.iter().all(|token| is_name(token));
+            if let Some(name) = head.last().filter(|_| is_array) {
+                self.arrays.insert(name);
+            }
             let star = head.iter().position(|token| token == "*");
             // `T *p`, or `*p` after the first comma.
             let is_declared = star.is_some_and(|star| star > 0 || index > 0)
@@ -144,15 +156,32 @@ impl<'a> Reader<'a, '_> {
     ) -> Result<(), Indivisible> {
         let mut all = self.made_of(part);
         let chooses = part.iter().any(|t| matches!(t.as_str(), "?" | "&&" | "||"));
-        let divides = part
-            .iter()
-            .any(|t| matches!(t.as_str(), "/" | "%" | "/=" | "%="));
-        let points = (0..part.len()).any(|at| {
-            let is_indexed = part.get(at + 1).is_some_and(|token| token == "[");
-            self.global.contains(part[at].as_str()) && is_loaded(part, at) && !is_indexed
+        let divides = part.iter().enumerate().any(|(at, token)| {
+            let is_number = |token: &Token| token.starts_with(|c: char| c.is_ascii_digit());
+            matches!(token.as_str(), "/" | "%" | "/=" | "%=")
+                && !part.get(at + 1).is_some_and(is_number)
         });
+        let touched: Vec<usize> = (0..part.len())
+            .filter(|at| self.touches(part, *at))
+            .collect();
+        let points = touched
+            .iter()
+            .any(|at| part.get(at + 1).is_none_or(|token| token != "["));
         if chooses || points {
             self.flow.fixed.extend(all.iter().copied());
+        }
+        let choice = part
+            .iter()
+            .position(|t| matches!(t.as_str(), "?" | "&&" | "||"));
+        if points
+            || choice
+                .zip(touched.last())
+                .is_some_and(|(choice, last)| *last > choice)
+        {
+            self.flow.touches.extend(all.iter().copied());
+        }
+        if divides || !touched.is_empty() {
+            self.flow.touches.extend(guards.iter().copied());
         }
         if divides {
             self.flow.divisors.extend(all.iter().copied());
@@ -168,7 +197,8 @@ impl<'a> Reader<'a, '_> {
                 "[" => {
                     let end = close(part, at).unwrap_or(part.len());
                     let inside = self.made_of(&part[at + 1..end]);
-                    self.flow.fixed.extend(inside);
+                    self.flow.fixed.extend(inside.iter().copied());
+                    self.flow.touches.extend(inside);
                 }
                 "=" => {
                     let target = before(part, at);
@@ -204,6 +234,50 @@ impl<'a> Reader<'a, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether memory is touched at the name at `at`, through a pointer or in a function that
+    /// may do so. Notes the address of the pointer.
+    fn touches(&mut self, part: &'a [Token], at: usize) -> bool {
+        if !is_variable(part, at) {
+            return false;
+        }
+        let name = part[at].as_str();
+        if part.get(at + 1).is_some_and(|token| token == "(") {
+            const MEMORY: [&str; 5] = ["vload", "vstore", "atom", "async_work_group_", "prefetch"];
+            let is_memory = MEMORY.iter().any(|begin| name.starts_with(begin));
+            return is_memory || self.known.contains_key(name);
+        }
+        let is_global = self.global.contains(name);
+        let is_pointer = is_global || self.pointers.contains(name);
+        if !is_loaded(part, at) || !(is_pointer || self.arrays.contains(name)) {
+            return false;
+        }
+        let address = match is_global {
+            true => self.value(name),
+            false => Node::Address(&self.function.name, name),
+        };
+        self.flow.fixed.insert(address);
+        self.flow.touches.insert(address);
+        true
+    }
+
+    /// What an address is made of that an expression has, where it is that of a pointer to local
+    /// or private memory.
+    fn address_of(&self, tokens: &'a [Token]) -> Vec<Node<'a>> {
+        let names = (0..tokens.len()).filter(|at| is_variable(tokens, *at));
+        let of = |at: usize| {
+            let name = tokens[at].as_str();
+            let taken = at > 0 && tokens[at - 1] == "&";
+            let is_pointer = self.pointers.contains(name);
+            match taken || !is_loaded(tokens, at) {
+                true if is_pointer => Some(Node::Address(&self.function.name, name)),
+                // Where an array or a variable is, does not change.
+                true if taken || self.arrays.contains(name) => None,
+                _ => Some(self.used(tokens, at)),
+            }
+        };
+        names.filter_map(of).collect()
     }
 
     /// Something was assigned to what is in a range of a part.
@@ -257,6 +331,9 @@ impl<'a> Reader<'a, '_> {
         let value = self.value(name);
         self.flow.depends(value, all.iter().copied());
         if whole && self.pointers.contains(name) {
+            let address = Node::Address(&self.function.name, name);
+            self.flow.depends(address, self.address_of(part));
+
             // What is written through one name is read through the other.
             for other in self.made_of(part) {
                 self.flow.depends(other, [value]);
@@ -286,6 +363,8 @@ impl<'a> Reader<'a, '_> {
                 let made_of = self.made_of(argument);
                 self.flow.depends(node, made_of.iter().copied());
                 if parameter.pointer && !reaches_all(parameter.address) {
+                    let address = Node::Address(&called.name, &parameter.name);
+                    self.flow.depends(address, self.address_of(argument));
                     if is_global(argument) {
                         return Err(Indivisible::Pointer(self.function.name.clone()));
                     }
@@ -330,6 +409,7 @@ impl<'a> Reader<'a, '_> {
         let reads = name.starts_with("vload") || name == "prefetch";
         if reads || to.is_some() {
             self.flow.fixed.extend(inside.iter().copied());
+            self.flow.touches.extend(inside.iter().copied());
         }
         let is_language = matches!(
             name,

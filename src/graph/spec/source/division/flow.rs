@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Node<'a> {
     /// A variable with all that is in it. Of a pointer to global memory, the address.
     Value(&'a str, &'a str),
+    /// The address in a pointer to local or private memory.
+    Address(&'a str, &'a str),
     /// What was loaded from global memory through a pointer.
     Data(&'a str, &'a str),
     /// What a function returns.
@@ -28,6 +30,8 @@ pub(super) struct Flow<'a> {
     pub stores: BTreeSet<Node<'a>>,
     /// What must not be changed for a trial: what addresses and conditions are made of.
     pub fixed: BTreeSet<Node<'a>>,
+    /// What decides which memory is touched, and how often a loop runs.
+    pub touches: BTreeSet<Node<'a>>,
     /// What may divide a whole number.
     pub divisors: BTreeSet<Node<'a>>,
 }

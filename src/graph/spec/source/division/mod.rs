@@ -79,6 +79,10 @@ pub struct Divisible {
     /// Parameters whose contents decide what is loaded, how often a loop runs, or what
     /// whole numbers are divided by. A trial must leave them as they are.
     pub fixed: BTreeSet<usize>,
+    /// Whether data decide which memory is touched, how often a loop runs, or what whole
+    /// numbers are divided by. Otherwise all launches with the same shape and the same scalars
+    /// touch the same memory.
+    pub touches_by_data: bool,
 }
 
 impl Divisible {
@@ -184,8 +188,10 @@ fn division(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
     let plain = |all: &BTreeSet<usize>| all.iter().copied().filter(is_plain).collect();
     let scalars: BTreeSet<usize> = plain(&decides);
     let mut fixed: BTreeSet<usize> = data(&flow.fixed);
+    let mut touches_by_data = by_data || by_chance || reached(&flow.touches).1;
     fixed.extend(plain(&reached(&flow.fixed).0));
     let mut divisors = data(&flow.divisors);
+    touches_by_data |= divisors.iter().any(|index| !is_float(index));
     divisors.extend::<BTreeSet<usize>>(plain(&reached(&flow.divisors).0));
     fixed.extend(divisors.into_iter().filter(|index| !is_float(index)));
     fixed.extend(&scalars);
@@ -198,6 +204,7 @@ fn division(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
         scalars,
         fixed,
         types: types.clone(),
+        touches_by_data,
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Body<'a> {
     /// The tokens of each condition. The first one is that nothing has returned. A loop
     /// that can be left in its middle has several.
     pub conditions: Vec<Vec<&'a [Token]>>,
+    /// Which of them are those of loops.
+    pub loops: Vec<usize>,
 }
 
 /// What reads a body.
@@ -159,6 +161,7 @@ impl<'a> Reader<'a> {
 
     fn repeated<T>(&mut self, condition: &'a [Token], read: impl FnOnce(&mut Self) -> T) -> T {
         self.loops.push(self.body.conditions.len());
+        self.body.loops.push(self.body.conditions.len());
         let result = self.guarded(condition, read);
         self.loops.pop();
         result

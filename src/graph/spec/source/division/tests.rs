@@ -237,3 +237,78 @@ fn pointers_to_arrays_hide_no_data() {
         );
     }
 }
+
+#[test]
+fn what_is_touched_depends_on_no_data() {
+    for body in [
+        "out[i] = s * a[i];",
+        "if (i < n) out[i] = a[i] / 2;",
+        "float t = a[i]; if (t > 1) t = 2; out[i] = t;",
+        "float t = a[i]; out[i] = t > 0 ? t : 0;",
+        "for (int k = 0; k < n; k++) out[i * 4 + k] = a[k];",
+        "tmp[get_local_id(0)] = index[i]; barrier(1); out[i] = tmp[0];",
+        "local int *row = tmp + n; row[0] = index[i]; out[i] = row[1] * a[i];",
+        "local int *row = &tmp[n]; row[0] = index[i]; out[i] = row[1];",
+        "float v[4]; v[0] = a[i]; v[1] = v[0] * 2; out[i] = v[1];",
+        "global const float *q = a + n; out[i] = q[0] + *q;",
+        "vstore4(vload4(i, a), i, out);",
+        "float t = sqrt(a[i]) / a[i]; out[i] = t;",
+        "int t = index[i] / 3 + index[i] % 7; out[i] = t;",
+    ] {
+        let division = of(body);
+        assert!(!division.touches_by_data, "{body}: {division:?}");
+    }
+}
+
+#[test]
+fn what_is_touched_depends_on_data() {
+    for body in [
+        "out[i] = a[index[i]];",
+        "out[index[i]] = 1;",
+        "if (a[i] > 0) out[i] = a[i + n];",
+        "float t = a[i]; if (t > 0) t = a[i + n]; out[i] = t;",
+        "if (a[i] > 0) return; out[i] = a[i + n];",
+        "out[i] = a[i] > 0 ? a[i + n] : 0;",
+        "if (a[i] > 0 && a[i + n] > 0) out[i] = 1;",
+        "float t = a[i]; while (t > 1) t *= s; out[i] = t;",
+        "for (int k = 0; k < index[i]; k++) out[i] += a[0];",
+        "float v[4]; v[index[i]] = 1; out[i] = v[0];",
+        "float v[4]; float t = *(v + index[i]); out[i] = t;",
+        "tmp[index[i]] = 1; out[i] = tmp[0];",
+        "local int *row = tmp + index[i]; row[0] = 1; out[i] = 2;",
+        "local int *row = &tmp[index[i]]; out[i] = row[0];",
+        "tmp[0] = index[i]; local int *row = tmp + tmp[0]; out[i] = *row;",
+        "global const float *q = a + index[i]; out[i] = q[0];",
+        "global const float *q = a; q += index[i]; out[i] = *q;",
+        "out[i] = 7 / index[i];",
+        "int t = n % index[i]; out[i] = t;",
+        "if (index[i]) out[i] = n / n;",
+        "vstore4(vload4(index[i], a), i, out);",
+    ] {
+        let division = of(body);
+        assert!(division.touches_by_data, "{body}: {division:?}");
+    }
+    // Through a function's pointer to local memory.
+    let text = |call: &str| {
+        format!(
+            "void put(local int *to, int v) {{ to[0] = v; }}
+             kernel void k(global int *out, global const int *index, local int *tmp) {{
+                 int i = get_global_id(0);
+                 {call}
+                 out[i] = tmp[0];
+             }}"
+        )
+    };
+    for (call, by_data) in [
+        ("put(tmp + index[i], 1);", true),
+        ("put(tmp + 1, index[i]);", false),
+        ("if (index[i]) put(tmp + 1, 1);", true),
+    ] {
+        let division = divisible(&text(call)).unwrap();
+        assert_eq!(division.touches_by_data, by_data, "{call}: {division:?}");
+    }
+    // What cannot be read is by data.
+    let known = BTreeMap::new();
+    let atomic = "kernel void k(global int *n) { atomic_inc(n); }";
+    assert!(super::super::touches_by_data(atomic, &known, "k"));
+}
