@@ -83,10 +83,12 @@ fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
                     (found, Handles { platform, device })
                 }))
             }
-            Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => complaints.push(format!(
-                "OpenCL platform {index} ({name}) has no devices; check that its hardware is \
-                 visible here (in a container, that its device files are passed in)"
-            )),
+            Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => {
+                let why = warnings::no_devices(&name);
+                complaints.push(format!(
+                    "OpenCL platform {index} ({name}) has no devices{why}"
+                ));
+            }
             Err(error) => complaints.push(format!(
                 "OpenCL platform {index} ({name}) lists no devices: {error}; its driver may be \
                  broken or not match the kernel's module"
