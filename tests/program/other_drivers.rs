@@ -121,7 +121,7 @@ fn groups_are_as_small_as_the_device_needs() {
     let small = Driver::nasty("32");
     for line in [
         "run stencil --size 50 --steps 3",
-        "run stencil --dimensions 3 --size 17 --steps 2",
+        "run stencil --dims 3 --size 17 --steps 2",
         "run spmv --matrix rmat:8,8 --steps 3",
         "run matmul --size 100 --tile 64",
         "run matmul --size 70 --precision f64",
@@ -167,9 +167,9 @@ fn rusticl_computes_as_cpu_and_as_gpu() {
         ] {
             rusticl.computes(line);
         }
-        rusticl.leaves_out(
-            "run lu --size 64 --precision f32",
-            "groups have 256 work-items",
-        );
+        // A CPU device leaves no cores to the host.
+        if kind == "gpu" {
+            rusticl.leaves_out("run lu --size 64", "groups have 256 work-items");
+        }
     }
 }

@@ -62,6 +62,7 @@ fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
         }
     };
     let mut found = Vec::new();
+    let mut idle = Vec::new();
     for (index, platform) in platforms.into_iter().enumerate() {
         let name = platform.name().unwrap_or_else(|_| "unnamed".to_owned());
         match platform.get_devices(CL_DEVICE_TYPE_ALL) {
@@ -85,7 +86,11 @@ fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
             }
             Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => {
                 let why = warnings::no_devices(&name);
-                complaints.push(format!(
+                let all = match warnings::MESA.contains(&name.as_str()) {
+                    true => &mut idle,
+                    false => &mut complaints,
+                };
+                all.push(format!(
                     "OpenCL platform {index} ({name}) has no devices{why}"
                 ));
             }
@@ -94,6 +99,9 @@ fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
                  broken or not match the kernel's module"
             )),
         }
+    }
+    if found.is_empty() {
+        complaints.append(&mut idle);
     }
     (found, complaints)
 }

@@ -29,13 +29,18 @@ const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libo
 pub(super) const NO_PLATFORM: &str = "the OpenCL loader finds no driver: install pocl-opencl-icd \
      for the CPU, or your GPU vendor's OpenCL driver";
 
+/// Mesa's platforms. Distributions register both whether they have devices or not, so that is
+/// worth a warning only where there are no others.
+pub(super) const MESA: [&str; 2] = [RUSTICL, "Clover"];
+const RUSTICL: &str = "rusticl";
+
 /// Why the platform of this name may have no devices, and the remedy.
 pub(super) fn no_devices(platform: &str) -> String {
     let of_pocl = pocl_cache::is_pocl(platform).then(pocl_cache::fault);
     if let Some(fault) = of_pocl.flatten() {
         return format!(": {fault}");
     }
-    match platform.eq_ignore_ascii_case("rusticl") {
+    match platform == RUSTICL {
         true => "; name Mesa's drivers in RUSTICL_ENABLE, such as radeonsi, iris or llvmpipe",
         false => {
             "; check that its hardware is visible here (in a container, that its device files \
