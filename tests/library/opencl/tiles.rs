@@ -176,7 +176,10 @@ fn operations_in_small_groups_are_right() {
     let mut bench = Bench::of_buffers();
     let gemm = |precision| GemmTile::new(precision, 68, 132, 20).factors(0.5, -2.0);
     check::<f32>(&mut bench, &small(Case::gemm(gemm(Precision::F32))));
-    check::<f64>(&mut bench, &small(Case::gemm(gemm(Precision::F64).transposed())));
+    check::<f64>(
+        &mut bench,
+        &small(Case::gemm(gemm(Precision::F64).transposed())),
+    );
     let precision = Precision::F32;
     let (rows, columns) = (131, 71);
     let (alpha, beta) = (-1.0, 1.0);
