@@ -92,17 +92,20 @@ impl Driver {
     /// Runs a workload on the driver's device alone.
     fn computes(&self, line: &str) {
         let report = self.report(&format!("{line} --devices opencl0.0"));
-        assert_eq!(report["lost"], Value::Array(Vec::new()), "{line}");
+        assert!(
+            !report.to_string().contains("cannot run kernel"),
+            "{report}"
+        );
     }
 
     /// Runs a workload that the device cannot compute: it is left out beside the host, and
     /// alone it is refused with the reason.
     fn leaves_out(&self, line: &str, reason: &str) {
         let report = self.report(&format!("{line} --devices host:1,opencl0.0"));
-        let why = report["lost"][0]["why"].as_str().unwrap_or_default();
+        let said = report.to_string();
         assert!(
-            why.contains("cannot run kernel") && why.contains(reason),
-            "{line}: {report}"
+            said.contains("cannot run kernel") && said.contains(reason),
+            "{line}: {said}"
         );
         let output = self.run(&format!("{line} --devices opencl0.0"));
         let said = String::from_utf8_lossy(&output.stderr);
