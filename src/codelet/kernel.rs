@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
+/// Work-items of a group that every device can have: kernels whose groups are larger have a
+/// smaller variant with so many, where their arithmetic allows it (see [`OpenClKernel::or`]).
+pub const LEAST_GROUP: usize = 32;
+
 /// The local size of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LocalSize {
@@ -45,6 +49,13 @@ impl NdRange {
     /// A work-group of so many work-items for each unit.
     pub fn group_per_unit(units: &Range<u64>, items: usize) -> Self {
         Self::new(vec![(units.end - units.start) as usize * items])
+    }
+
+    /// A work-group of exactly so many work-items for each unit, which counts from 0.
+    pub fn exact_group_per_unit(units: &Range<u64>, items: usize) -> Self {
+        Self::group_per_unit(units, items)
+            .exactly(vec![items])
+            .starting_at(vec![units.start as usize * items])
     }
 
     /// With groups of this size, or the nearest that is possible.
@@ -127,7 +138,10 @@ impl fmt::Debug for Shape {
 /// Equal by content. Clones share one allocation, and the content is hashed
 /// once, at creation: as a key it costs a launch no more than a number.
 #[derive(Clone)]
-pub struct KernelSource(Arc<Text>);
+pub struct KernelSource {
+    text: Arc<Text>,
+    smaller: Option<Arc<OpenClKernel>>,
+}
 
 struct Text {
     source: Cow<'static, str>,
@@ -149,44 +163,53 @@ impl KernelSource {
         let (source, entry, options) = (source.into(), entry.into(), options.into());
         let mut hasher = DefaultHasher::new();
         (&source, &entry, &options).hash(&mut hasher);
-        Self(Arc::new(Text {
+        let text = Text {
             digest: hasher.finish(),
             file: file.into(),
             source,
             entry,
             options,
-        }))
+        };
+        Self {
+            text: Arc::new(text),
+            smaller: None,
+        }
+    }
+
+    /// The kernel for devices that cannot run this one.
+    pub fn smaller(&self) -> Option<&OpenClKernel> {
+        self.smaller.as_deref()
     }
 
     /// The whole source.
     pub fn text(&self) -> &str {
-        &self.0.source
+        &self.text.source
     }
 
     /// The source file's name, for messages.
     pub fn file(&self) -> &str {
-        &self.0.file
+        &self.text.file
     }
 
     /// The kernel's name in the source.
     pub fn entry(&self) -> &str {
-        &self.0.entry
+        &self.text.entry
     }
 
     /// Compiler options.
     pub fn options(&self) -> &str {
-        &self.0.options
+        &self.text.options
     }
 
     /// Source and options: kernels of one program have these in common.
     pub fn program(&self) -> (Cow<'static, str>, Cow<'static, str>) {
-        (self.0.source.clone(), self.0.options.clone())
+        (self.text.source.clone(), self.text.options.clone())
     }
 }
 
 impl PartialEq for KernelSource {
     fn eq(&self, other: &Self) -> bool {
-        let (one, other) = (&self.0, &other.0);
+        let (one, other) = (&self.text, &other.text);
         Arc::ptr_eq(one, other)
             || (one.digest == other.digest
                 && one.entry == other.entry
@@ -199,7 +222,7 @@ impl Eq for KernelSource {}
 
 impl Hash for KernelSource {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.digest.hash(state);
+        self.text.digest.hash(state);
     }
 }
 
@@ -220,6 +243,13 @@ pub struct OpenClKernel {
 }
 
 impl OpenClKernel {
+    /// With a kernel that computes the same in smaller work-groups, for devices that cannot
+    /// run this one.
+    pub fn or(mut self, smaller: Self) -> Self {
+        self.source.smaller = Some(Arc::new(smaller));
+        self
+    }
+
     /// All its kernels, each once.
     pub fn kernels(&self) -> &[KernelSource] {
         match &self.shape {

@@ -41,8 +41,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use kernel::{
-    AddressSpace, KernelArgument, KernelSeries, KernelSource, LocalSize, NdRange, OpenClKernel,
-    Shape, ShapeFn, Step, StepsFn,
+    AddressSpace, KernelArgument, KernelSeries, KernelSource, LEAST_GROUP, LocalSize, NdRange,
+    OpenClKernel, Shape, ShapeFn, Step, StepsFn,
 };
 pub use library::LibraryKernel;
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};

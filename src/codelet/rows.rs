@@ -45,7 +45,7 @@ pub fn codelet() -> Codelet {
                 include_str!("../../kernels/copy_rows.cl"),
                 "kernels/copy_rows.cl",
                 "copy_rows",
-                "",
+                format!("-DITEMS={GROUP}"),
             ),
             fp64: false,
             shape: Shape::Of(|units, _| NdRange::group_per_unit(units, GROUP).near(vec![GROUP])),

@@ -27,6 +27,15 @@ impl Fingerprint {
         Self(line)
     }
 
+    /// Whether a machine file's fingerprint is this one, perhaps with GPUs beside those that
+    /// this one has.
+    pub fn begins(&self, recorded: Option<&str>) -> bool {
+        let own = self.0.split_whitespace();
+        let mut recorded = recorded.unwrap_or_default().split_whitespace();
+        own.eq(recorded.by_ref().take(self.0.split_whitespace().count()))
+            && recorded.next().is_none_or(|next| next == "+")
+    }
+
     /// Whether a machine file's fingerprint is this one. A file without one
     /// describes no particular machine.
     pub fn is(&self, recorded: Option<&str>) -> bool {

@@ -97,11 +97,17 @@ impl MachineStore {
         }
     }
 
-    /// The machine of a fingerprint, if there is a file of it. A broken file does not hide a
-    /// right one.
-    pub fn of_fingerprint(&self, fingerprint: &Fingerprint) -> Option<MachineFile> {
+    /// The machine whose file has a fingerprint that `here` finds to be this machine's, if there
+    /// is one. A broken file does not hide a right one.
+    pub fn of_fingerprint(
+        &self,
+        here: impl Fn(Option<&str>) -> Fingerprint,
+    ) -> Option<MachineFile> {
         let mut files = (self.names().into_iter()).filter_map(|name| self.find(&name).ok());
-        files.find(|file| fingerprint.is(file.fingerprint.as_deref()))
+        files.find(|file| {
+            let recorded = file.fingerprint.as_deref();
+            here(recorded).is(recorded)
+        })
     }
 
     /// Saves a machine under its name, and returns the file's path. The file

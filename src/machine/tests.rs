@@ -304,4 +304,14 @@ fn a_fingerprint_ignores_order_and_spelling() {
     assert!(b.is(Some(&a.to_string())));
     assert!(!b.is(None));
     assert!(!Fingerprint::of("Intel Xeon E5-2670 0", 8, []).is(Some(&a.to_string())));
+    for (cpu, cores, begins) in [
+        ("Intel(R) Xeon(R) CPU E5-2670 0", 16, true),
+        ("Intel Xeon E5-2670 0", 1, false),
+        ("Intel Xeon E5-2670", 16, false),
+        ("Intel Xeon", 16, false),
+    ] {
+        let cpu = Fingerprint::of(cpu, cores, []);
+        assert_eq!(cpu.begins(Some(&a.to_string())), begins, "{cpu}");
+        assert!(cpu.begins(Some(&cpu.to_string())) && !cpu.begins(None));
+    }
 }

@@ -23,6 +23,13 @@ pub enum RuntimeError {
         log: String,
     },
 
+    #[error("{device} cannot run kernel `{kernel}`: {why}")]
+    Unfit {
+        device: String,
+        kernel: String,
+        why: String,
+    },
+
     #[error("{device}: codelet `{codelet}` has no implementation for this kind of device")]
     NoImplementation { device: String, codelet: String },
 
@@ -57,4 +64,37 @@ pub enum RuntimeError {
 
     #[error("{0}")]
     Selection(String),
+}
+
+/// How the reason begins for which a device cannot take part in a run.
+const UNFIT: &str = "it cannot run kernel";
+
+impl RuntimeError {
+    /// The device without which a run goes on if others are left, and why: it was lost, or
+    /// cannot run a kernel.
+    pub fn leaves_out(&self) -> Option<(&str, String)> {
+        match self {
+            Self::DeviceLost { device, why } => Some((device, why.clone())),
+            Self::Unfit {
+                device,
+                kernel,
+                why,
+            } => Some((device, format!("{UNFIT} `{kernel}`: {why}"))),
+            Self::Build {
+                device,
+                kernel,
+                log,
+            } => Some((
+                device,
+                format!("{UNFIT} `{kernel}`; its compiler says: {log}"),
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a run goes on without a device for this reason since it cannot run a kernel; it was
+/// lost otherwise.
+pub fn is_unfit(why: &str) -> bool {
+    why.starts_with(UNFIT)
 }

@@ -2,8 +2,14 @@
 
 /// A local size that divides `global` and stays within the limits: `wanted`
 /// where that does, else the nearest below along each dimension. `axes` holds
-/// the limits of the dimensions, `group` that of their product.
-pub(super) fn fit(global: &[usize], wanted: &[usize], axes: &[usize], group: usize) -> Vec<usize> {
+/// the limits of the dimensions, `group` that of their product. Along the first
+/// dimension a multiple of `multiple` is preferred that is more than half as long.
+pub(super) fn fit(
+    global: &[usize],
+    wanted: &[usize],
+    axes: &[usize],
+    (group, multiple): (usize, usize),
+) -> Vec<usize> {
     let mut local: Vec<usize> = global
         .iter()
         .enumerate()
@@ -19,6 +25,12 @@ pub(super) fn fit(global: &[usize], wanted: &[usize], axes: &[usize], group: usi
             break;
         };
         local[axis] = divisor_below(global[axis], local[axis] - 1);
+    }
+    if let (Some(first), Some(extent)) = (local.first_mut(), global.first()) {
+        let whole = (1..=*first / multiple.max(1)).rev().map(|n| n * multiple);
+        let whole = whole.take_while(|length| 2 * length > *first);
+        let mut whole = whole.filter(|length| extent.is_multiple_of(*length));
+        *first = whole.next().unwrap_or(*first);
     }
     local
 }
@@ -77,15 +89,21 @@ mod tests {
 
     #[test]
     fn what_fits_is_left_alone() {
-        assert_eq!(fit(&[1024, 7], &[128, 1], &[4096, 4096], 4096), [128, 1]);
+        let limits = (4096, 32);
+        assert_eq!(fit(&[1024, 7], &[128, 1], &[4096, 4096], limits), [128, 1]);
     }
 
     #[test]
     fn what_does_not_fit_is_cut() {
+        let fit = |global: &[usize], wanted: &[usize], axes: &[usize], group| {
+            fit(global, wanted, axes, (group, 8))
+        };
         assert_eq!(fit(&[1024], &[512], &[4096], 256), [256]);
         assert_eq!(fit(&[1000], &[128], &[4096], 4096), [125]);
         assert_eq!(fit(&[1024, 64], &[128, 8], &[4096, 1], 4096), [128, 1]);
         assert_eq!(fit(&[4099], &[128], &[4096], 4096), [1]);
+        // 100 is longer, but 80 fills the lanes.
+        assert_eq!(fit(&[1200], &[128], &[4096], 100), [80]);
     }
 
     #[test]
@@ -114,8 +132,9 @@ mod tests {
             wanted in prop::collection::vec(0usize..600, 0..4),
             axes in prop::collection::vec(1usize..2000, 0..4),
             group in 0usize..2000,
+            multiple in 0usize..70,
         ) {
-            let local = fit(&global, &wanted, &axes, group);
+            let local = fit(&global, &wanted, &axes, (group, multiple));
             prop_assert_eq!(refusal(&global, &local, &axes, group.max(1)), None);
             prop_assert_eq!(local.len(), global.len());
             for (axis, size) in local.iter().enumerate() {

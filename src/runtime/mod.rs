@@ -188,7 +188,7 @@ pub trait Devices {
     /// not wait for a compiler. Does nothing where none is needed.
     ///
     /// # Errors
-    /// [`RuntimeError::Build`], [`RuntimeError::NoImplementation`].
+    /// [`RuntimeError::Build`], [`RuntimeError::Unfit`], [`RuntimeError::NoImplementation`].
     fn load(&mut self, _queue: QueueId, _codelet: &Codelet) -> Result<(), RuntimeError> {
         Ok(())
     }

@@ -104,8 +104,8 @@ impl Devices {
             Some((file, _)) => Some(Cow::Borrowed(file)),
             None => {
                 let store = machine::MachineStore::of_user();
-                let here = select::fingerprint();
-                store.of_fingerprint(&here).map(Cow::Owned)
+                let found = store.of_fingerprint(select::fingerprint_beside);
+                found.map(Cow::Owned)
             }
         }
     }

@@ -250,21 +250,32 @@ cl_int API(clGetKernelArgInfo)(cl_kernel kernel, cl_uint index, cl_kernel_arg_in
     return pocl->clGetKernelArgInfo(kernel->checker, index, what, size, value, needed);
 }
 
+/* The most work-items of a group. */
+static size_t most_items(cl_kernel kernel) {
+    size_t most = 0;
+    pocl->clGetKernelWorkGroupInfo(kernel->checker, pocl_device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    const char *limit = getenv("NASTY_GROUP");
+    return limit && strtoul(limit, NULL, 10) < most ? strtoul(limit, NULL, 10) : most;
+}
+
 cl_int API(clGetKernelWorkGroupInfo)(cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what,
                                      size_t size, void *value, size_t *needed) {
     LOCKED;
     KNOWN(kernel, KERNEL);
     if (device)
         KNOWN(device, DEVICE);
+    if (what == CL_KERNEL_WORK_GROUP_SIZE) {
+        size_t most = most_items(kernel);
+        VALUE(most);
+    }
     return pocl->clGetKernelWorkGroupInfo(kernel->checker, pocl_device, what, size, value, needed);
 }
 
 /* The code for a size of groups that the kernel or the device cannot have. */
 static cl_int check_groups(cl_kernel kernel, const Work *work) {
-    size_t wanted[3] = {0, 0, 0}, most = 0, all = 1;
+    size_t wanted[3] = {0, 0, 0}, most = most_items(kernel), all = 1;
     pocl->clGetKernelWorkGroupInfo(kernel->checker, pocl_device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof wanted,
                                    wanted, NULL);
-    pocl->clGetDeviceInfo(pocl_device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     for (cl_uint i = 0; i < work->dimensions; i++) {
         all *= work->has_local ? work->local[i] : 1;
         if (wanted[0] && (!work->has_local || work->local[i] != wanted[i]))

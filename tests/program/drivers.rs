@@ -147,3 +147,78 @@ fn the_help_has_no_memory_limit_where_there_is_none() {
         assert_eq!(help.contains("--host-memory"), has, "{workload}");
     }
 }
+
+/// PoCL has no devices, or compiles nothing, where it has no folder for its cache.
+#[test]
+fn pocl_without_its_cache_is_reported_with_the_remedy() {
+    let vadd = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/examples/vadd.json");
+    for (variable, value, folder) in [
+        ("XDG_CACHE_HOME", "/proc/x", "/proc/x/pocl/kcache"),
+        ("HOME", "/dev/null", "/dev/null/.cache/pocl/kcache"),
+        ("POCL_CACHE_DIR", "/proc/x", "/proc/x"),
+        ("POCL_CACHE_DIR", "/dev/null", "/dev/null"),
+        ("POCL_CACHE_DIR", "", "POCL_CACHE_DIR is empty"),
+    ] {
+        let mut command = process(&format!("run kernel {}", vadd.display()));
+        for other in ["HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR"] {
+            command.env_remove(other);
+        }
+        let output = command.env(variable, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let remedy = contains(folder).and(contains("set POCL_CACHE_DIR to a folder"));
+        let remedy = remedy.or(contains(folder).and(contains("set it to a folder")));
+        assert!(remedy.eval(&said), "{variable}={value}: {said}");
+        assert!(!said.contains("hardware is visible"), "{said}");
+    }
+}
+
+/// A driver that is loaded leaves a file.
+#[test]
+fn what_needs_no_device_loads_no_driver() {
+    let home = Home::new();
+    let loaded = home.path("loaded");
+    let source = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void leave(void) {{ \
+         fclose(fopen(\"{}\", \"w\")); }}",
+        loaded.display()
+    );
+    let driver = home.path("libdriver.so");
+    library(&driver, &source, None);
+    fs::create_dir(home.path("cuda")).unwrap();
+    library(&home.path("cuda/libcuda.so.1"), &source, None);
+    fs::write(home.path("a.icd"), format!("{}\n", driver.display())).unwrap();
+    fs::write(
+        home.path("a.mtx"),
+        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 1.0\n",
+    )
+    .unwrap();
+    let loads = |line: &str| {
+        let mut command = process(line);
+        command
+            .current_dir(home.folder())
+            .env("OCL_ICD_VENDORS", home.folder());
+        if line != "devices" {
+            command.env("LD_LIBRARY_PATH", home.path("cuda"));
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{line}: {said}");
+        loaded.exists()
+    };
+    for line in [
+        "--help",
+        "machine show k40",
+        "model list",
+        "matrix stats a.mtx",
+        "predict stencil --machine k40 --size 1000",
+        "run stencil --machine k40 --size 100 --steps 2",
+        "run spmv --matrix a.mtx --machine v100x1 --steps 2",
+        "run lu --machine v100x2 --size 100",
+        "run transformer --machine titan --heads 1 --beta 64",
+        "run matmul --size 100 --cluster four",
+    ] {
+        assert!(!loads(line), "{line} loads a driver");
+    }
+    assert!(loads("devices"), "the driver leaves its file");
+}

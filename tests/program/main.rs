@@ -20,6 +20,7 @@ mod exec;
 mod matrix;
 mod models;
 mod mpi;
+mod other_drivers;
 mod packaged;
 mod policies;
 mod precision;

@@ -1,10 +1,10 @@
 //! A machine that the user names: its file, and whether it is this machine.
 
 use pdawl::machine::{self, Fingerprint, MachineFile, MachineStore};
+use pdawl::runtime::select::fingerprint_beside;
 
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::Failure;
-use crate::cli::this_machine;
 
 /// A machine with a machine file.
 pub struct NamedMachine {
@@ -20,29 +20,28 @@ impl NamedMachine {
     /// # Errors
     /// When there is no such file, or it is wrong.
     pub fn find(name: &str) -> Result<Self, Failure> {
-        Ok(Self {
-            file: machine_file(name)?,
-            here: this_machine::fingerprint(),
+        Ok(Self::of_file(machine_file(name)?))
+    }
+
+    fn of_file(file: MachineFile) -> Self {
+        Self {
+            here: fingerprint_beside(file.fingerprint.as_deref()),
+            file,
             is_node: false,
-        })
+        }
     }
 
     /// This machine, if there is a machine file of it.
     pub fn here() -> Option<Self> {
-        let here = this_machine::fingerprint();
-        let file = MachineStore::of_user().of_fingerprint(&here)?;
-        Some(Self {
-            file,
-            here,
-            is_node: false,
-        })
+        let found = MachineStore::of_user().of_fingerprint(fingerprint_beside);
+        found.map(Self::of_file)
     }
 
     /// A node of a described cluster, which is simulated whatever machine this is.
     fn node(file: MachineFile) -> Self {
         Self {
             file,
-            here: this_machine::fingerprint(),
+            here: fingerprint_beside(None),
             is_node: true,
         }
     }

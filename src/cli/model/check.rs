@@ -7,6 +7,7 @@ use pdawl::model::evaluate::evaluate;
 use pdawl::model::store::{ModelQuery, fits};
 use pdawl::report::model::CheckReport;
 use pdawl::report::model::check::{Fit, HeldOut};
+use pdawl::runtime::select::fingerprint_beside;
 use pdawl_profiler::bundle::{Bundle, FORMAT};
 use pdawl_profiler::dataset;
 
@@ -14,7 +15,7 @@ use super::Source;
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::machine_session::machine_file;
-use crate::cli::{terminal, this_machine};
+use crate::cli::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -63,7 +64,7 @@ fn fit(bundle: &Bundle, machine: Option<&str>) -> Result<Fit, Failure> {
         }
         None => (
             "this machine".to_owned(),
-            Some(this_machine::fingerprint().to_string()),
+            Some(fingerprint_beside(bundle.fingerprint.as_deref()).to_string()),
         ),
     };
     let wanted = ModelQuery {

@@ -1,23 +1,25 @@
 //! Sum and normalisation on OpenCL devices: a work-group a row.
 
-use std::ops::Range;
-
-use crate::codelet::{KernelSource, NdRange, NumberFormat, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape};
 
 /// Work-items of a row.
 const LANES: usize = 64;
 
 /// The kernel for so many memories of summands of a format.
 pub(super) fn kernel(parts: usize, format: NumberFormat) -> OpenClKernel {
+    in_groups(LANES, parts, format).or(in_groups(LEAST_GROUP, parts, format))
+}
+
+fn in_groups(lanes: usize, parts: usize, format: NumberFormat) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             source(parts),
             "kernels/add_norm.cl",
             "add_norm",
-            format!("{} -DLANES={LANES}", format.unmultiplied().option()),
+            format!("{} -DLANES={lanes}", format.unmultiplied().option()),
         ),
         fp64: false,
-        shape: Shape::Of(rows),
+        shape: Shape::with(move |units, _| NdRange::exact_group_per_unit(units, lanes)),
     }
 }
 
@@ -36,12 +38,6 @@ fn source(parts: usize) -> String {
     )
 }
 
-fn rows(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange::group_per_unit(units, LANES)
-        .exactly(vec![LANES])
-        .starting_at(vec![units.start as usize * LANES])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,7 +54,9 @@ mod tests {
 
     #[test]
     fn rows_count_from_the_first_unit() {
-        let sizes = rows(&(3..5), &[]);
+        let sizes = (kernel(1, NumberFormat::F32).steps(&(3..5), &[]))
+            .remove(0)
+            .1;
         assert_eq!(sizes.global, [2 * LANES]);
         assert_eq!(sizes.offset, Some(vec![3 * LANES]));
     }

@@ -32,7 +32,7 @@ pub fn codelet() -> Codelet {
                 include_str!("../../../kernels/copy.cl"),
                 "kernels/copy.cl",
                 "copy",
-                "",
+                format!("-DITEMS={GROUP}"),
             ),
             fp64: false,
             shape: Shape::Of(groups),

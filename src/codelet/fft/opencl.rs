@@ -1,16 +1,18 @@
 //! Transforms on OpenCL devices.
 
-use std::ops::Range;
-
 use super::Along;
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
 
 /// Most work-items of a line.
-const ITEMS: u32 = 256;
+const ITEMS: usize = 256;
 
 /// The kernel for lines of this length, a power of two.
 pub(super) fn kernel(length: u32, along: Along) -> OpenClKernel {
-    let items = (length / 2).min(ITEMS);
+    let of_items = |most: usize| in_groups(most.min(length as usize / 2), length, along);
+    of_items(ITEMS).or(of_items(LEAST_GROUP))
+}
+
+fn in_groups(items: usize, length: u32, along: Along) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             include_str!("../../../kernels/fft.cl"),
@@ -22,11 +24,7 @@ pub(super) fn kernel(length: u32, along: Along) -> OpenClKernel {
             ),
         ),
         fp64: false,
-        shape: Shape::with(move |units: &Range<u64>, _: &[Value]| {
-            NdRange::group_per_unit(units, items as usize)
-                .exactly(vec![items as usize])
-                .starting_at(vec![units.start as usize * items as usize])
-        }),
+        shape: Shape::with(move |units, _| NdRange::exact_group_per_unit(units, items)),
     }
 }
 

@@ -2,11 +2,16 @@
 
 use std::ops::Range;
 
+use super::tile::SMALL_GROUP;
 use super::{Gemm, Tile};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// The OpenCL kernel of a product, with this tile.
 pub fn kernel(gemm: &Gemm, tile: &Tile) -> OpenClKernel {
+    tiled(gemm, tile).or(tiled(gemm, SMALL_GROUP))
+}
+
+fn tiled(gemm: &Gemm, tile: &Tile) -> OpenClKernel {
     let (gemm, tile) = (*gemm, *tile);
     OpenClKernel {
         source: KernelSource::new(

@@ -43,6 +43,9 @@ pub const TILES: [Tile; 12] = [
     tile(32, 32, 16, 4, 4),
 ];
 
+/// For devices whose groups are small.
+pub(super) const SMALL_GROUP: &Tile = &tile(32, 64, 16, 8, 8);
+
 /// For many work-groups: the most arithmetic on registers.
 const LARGE: &Tile = &TILES[2];
 
@@ -120,7 +123,8 @@ mod tests {
 
     #[test]
     fn every_tile_is_what_the_kernel_can() {
-        for tile in &TILES {
+        assert_eq!(SMALL_GROUP.items() as usize, crate::codelet::LEAST_GROUP);
+        for tile in TILES.iter().chain([SMALL_GROUP]) {
             let (across, down) = (tile.columns / tile.item_columns, tile.rows / tile.item_rows);
             assert!(across.is_multiple_of(8) && down.is_multiple_of(4), "{tile}");
             assert!(tile.item_rows.is_multiple_of(4) && tile.item_columns.is_multiple_of(4));

@@ -1,14 +1,16 @@
 //! Softmax on OpenCL devices: a work-group a row.
 
-use std::ops::Range;
-
-use crate::codelet::{KernelSource, NdRange, NumberFormat, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape};
 
 /// Work-items of a row.
 const LANES: usize = 64;
 
 /// The kernel for numbers of a format.
 pub(super) fn kernel(format: NumberFormat) -> OpenClKernel {
+    in_groups(LANES, format).or(in_groups(LEAST_GROUP, format))
+}
+
+fn in_groups(lanes: usize, format: NumberFormat) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             concat!(
@@ -17,17 +19,11 @@ pub(super) fn kernel(format: NumberFormat) -> OpenClKernel {
             ),
             "kernels/softmax.cl",
             "softmax",
-            format!("{} -DLANES={LANES}", format.unmultiplied().option()),
+            format!("{} -DLANES={lanes}", format.unmultiplied().option()),
         ),
         fp64: false,
-        shape: Shape::Of(rows),
+        shape: Shape::with(move |units, _| NdRange::exact_group_per_unit(units, lanes)),
     }
-}
-
-fn rows(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange::group_per_unit(units, LANES)
-        .exactly(vec![LANES])
-        .starting_at(vec![units.start as usize * LANES])
 }
 
 #[cfg(test)]
@@ -36,9 +32,14 @@ mod tests {
 
     #[test]
     fn a_row_is_a_work_group() {
-        let expected = NdRange::new(vec![3 * LANES])
-            .exactly(vec![LANES])
-            .starting_at(vec![10 * LANES]);
-        assert_eq!(rows(&(10..13), &[]), expected);
+        let kernel = kernel(NumberFormat::F32);
+        for (kernel, lanes) in [(&kernel, 64), (kernel.source.smaller().unwrap(), 32)] {
+            let expected = NdRange::new(vec![3 * lanes])
+                .exactly(vec![lanes])
+                .starting_at(vec![10 * lanes]);
+            assert_eq!(kernel.steps(&(10..13), &[]).remove(0).1, expected);
+            let option = format!("-DLANES={lanes}");
+            assert!(kernel.source.options().ends_with(&option), "{kernel:?}");
+        }
     }
 }

@@ -5,23 +5,25 @@
 //! a unit has many, else a row several work-items, the more the longer the rows
 //! are. A piece of a long row is summed by the whole group.
 
-use std::ops::Range;
-
 use super::{MARK, Precision, UNIT_WEIGHT, UnitSums};
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
 
 /// Work-items of a group: every GPU has as many, and each has eight loads in flight.
 pub const LANES: usize = 256;
 
 /// The OpenCL kernel of a product.
 pub fn kernel(precision: Precision) -> OpenClKernel {
+    in_groups(LANES, precision).or(in_groups(LEAST_GROUP, precision))
+}
+
+fn in_groups(lanes: usize, precision: Precision) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             include_str!("../../../kernels/spmv.cl"),
             "kernels/spmv.cl",
             "spmv",
             format!(
-                "-DREAL={} -DLANES={LANES} -DWEIGHT={UNIT_WEIGHT} -DEND={} -DSQUARES={} -DRANKS={}",
+                "-DREAL={} -DLANES={lanes} -DWEIGHT={UNIT_WEIGHT} -DEND={} -DSQUARES={} -DRANKS={}",
                 precision.c_type(),
                 MARK - 1,
                 UnitSums::Squares as u32,
@@ -29,12 +31,10 @@ pub fn kernel(precision: Precision) -> OpenClKernel {
             ),
         ),
         fp64: precision == Precision::F64,
-        shape: Shape::Of(groups),
+        shape: Shape::with(move |units, _| {
+            NdRange::group_per_unit(units, lanes).exactly(vec![lanes])
+        }),
     }
-}
-
-fn groups(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    NdRange::group_per_unit(units, LANES).near(vec![LANES])
 }
 
 #[cfg(test)]
@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn a_unit_is_a_work_group() {
-        let ndrange = groups(&(10..13), &[]);
-        assert_eq!(ndrange, NdRange::new(vec![3 * LANES]).near(vec![LANES]));
+        let ndrange = kernel(Precision::F64).steps(&(10..13), &[]).remove(0).1;
+        assert_eq!(ndrange, NdRange::new(vec![3 * LANES]).exactly(vec![LANES]));
         assert_eq!(
             kernel(Precision::F32).source.options(),
             format!(

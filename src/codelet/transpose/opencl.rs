@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::codelet::{KernelSource, NdRange, NumberFormat, OpenClKernel, Shape, Value};
+use crate::codelet::{
+    KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape, Value,
+};
 
 /// Numbers along a square's side, and rows of it that are moved at once.
 const SIDE: usize = 32;
@@ -10,6 +12,10 @@ const DEEP: usize = 8;
 
 /// The kernel for numbers of a format.
 pub(super) fn kernel(format: NumberFormat) -> OpenClKernel {
+    moving(DEEP, format).or(moving(LEAST_GROUP / SIDE, format))
+}
+
+fn moving(deep: usize, format: NumberFormat) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             concat!(
@@ -19,16 +25,16 @@ pub(super) fn kernel(format: NumberFormat) -> OpenClKernel {
             "kernels/transpose.cl",
             "transpose",
             format!(
-                "{} -DSIDE={SIDE} -DDEEP={DEEP}",
+                "{} -DSIDE={SIDE} -DDEEP={deep}",
                 format.unmultiplied().option()
             ),
         ),
         fp64: false,
-        shape: Shape::Of(squares),
+        shape: Shape::with(move |units, args| squares(deep, units, args)),
     }
 }
 
-fn squares(units: &Range<u64>, args: &[Value]) -> NdRange {
+fn squares(deep: usize, units: &Range<u64>, args: &[Value]) -> NdRange {
     let size = |index: usize| match args.get(index) {
         Some(Value::U32(size)) => *size as usize,
         other => unreachable!("transpose argument {index} is a u32, not {other:?}"),
@@ -37,10 +43,10 @@ fn squares(units: &Range<u64>, args: &[Value]) -> NdRange {
     let matrix = columns.max(1) as u64;
     NdRange::new(vec![
         columns.next_multiple_of(SIDE),
-        rows.div_ceil(SIDE) * DEEP,
+        rows.div_ceil(SIDE) * deep,
         ((units.end - units.start) / matrix) as usize,
     ])
-    .exactly(vec![SIDE, DEEP, 1])
+    .exactly(vec![SIDE, deep, 1])
     .starting_at(vec![0, 0, (units.start / matrix) as usize])
 }
 
@@ -53,7 +59,7 @@ mod tests {
     fn squares_cover_the_matrices_of_the_units() {
         let memory = Value::Memory(Memory::Device(BufferId::fresh()));
         let args = [memory, memory, Value::U32(33), Value::U32(7)];
-        let sizes = squares(&(7..21), &args);
+        let sizes = squares(DEEP, &(7..21), &args);
         assert_eq!(sizes.global, [32, 2 * DEEP, 2]);
         assert_eq!(sizes.offset, Some(vec![0, 0, 1]));
     }

@@ -293,7 +293,9 @@ impl Node<'_> {
                     Ok(()) => {}
                     // Others compute it, or nobody begins it here.
                     Err(
-                        RuntimeError::NoImplementation { .. } | RuntimeError::DeviceLost { .. },
+                        RuntimeError::NoImplementation { .. }
+                        | RuntimeError::Unfit { .. }
+                        | RuntimeError::DeviceLost { .. },
                     ) => {}
                     Err(error) => return Err(ClusterError::from(error).into()),
                 }

@@ -11,6 +11,7 @@ use crate::cluster::protocol::{DeviceIndex, Event};
 use crate::cluster::wire::Arrived;
 use crate::engine::graph::GraphRunError;
 use crate::runtime::Completion;
+use crate::runtime::error::is_unfit;
 
 /// How long a node polls without a pause after something has happened. An answer over a
 /// fast network comes within this time.
@@ -212,7 +213,8 @@ impl Node<'_> {
         }
         self.lost_devices.push(device);
         let name = &self.record.devices[device.0 as usize].name;
-        self.record.notes.push(format!("{name} was lost: {why}"));
+        let what = if is_unfit(&why) { "left out" } else { "lost" };
+        self.record.notes.push(format!("{name} was {what}: {why}"));
         self.tell(Event::DeviceLost { device, why })
     }
 

@@ -163,7 +163,8 @@ impl Context<'_, '_> {
         Purpose::new(device, queue, step, label)
     }
 
-    /// Submits a command. `None` when its device turns out to be lost.
+    /// Submits a command. `None` when its device turns out to be lost, or cannot run it and
+    /// others go on without it.
     pub fn submit(
         &mut self,
         purpose: Purpose,
@@ -188,14 +189,19 @@ impl Context<'_, '_> {
                 self.jobs.submitted(event, purpose, units, wait);
                 Ok(Some(event))
             }
-            Err(RuntimeError::DeviceLost { why, .. }) => {
-                if let Some(job) = purpose.job {
-                    self.jobs.all[job].failed = true;
+            Err(error) => {
+                let is_lost = matches!(error, RuntimeError::DeviceLost { .. });
+                match error.leaves_out() {
+                    Some((_, why)) if is_lost || self.alive().any(|other| other != device) => {
+                        if let Some(job) = purpose.job {
+                            self.jobs.all[job].failed = true;
+                        }
+                        self.lose(device, purpose.step, why)?;
+                        Ok(None)
+                    }
+                    _ => Err(error.into()),
                 }
-                self.lose(device, purpose.step, why)?;
-                Ok(None)
             }
-            Err(error) => Err(error.into()),
         }
     }
 

@@ -61,7 +61,7 @@ pub enum CorunError {
         device: String,
     },
 
-    #[error("all devices were lost; the last, {device}: {why}")]
+    #[error("no device is left; the last, {device}: {why}")]
     AllLost { device: String, why: String },
 
     #[error("device {device} has no memory of its own for held units (a fault of the engine)")]

@@ -134,13 +134,9 @@ impl GraphRun<'_> {
             dispatches.retain_mut(|dispatch| match self.enqueue_next(dispatch) {
                 Ok(()) => !dispatch.complete(),
                 // The lost device may be another one, which has what this one needs.
-                Err(error @ RuntimeError::DeviceLost { .. }) => {
+                Err(error) => {
                     self.state.components[dispatch.component].failed = true;
                     self.refused(error);
-                    false
-                }
-                Err(error) => {
-                    self.error = Some(error);
                     false
                 }
             });

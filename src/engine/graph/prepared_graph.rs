@@ -116,7 +116,8 @@ impl PreparedGraph {
 
     /// Makes all memory, queues and kernels that a policy may need with these
     /// options. A run does so itself, but then it is part of the run's time. A
-    /// device that turns out to be lost is left out, and the policy is told.
+    /// device that turns out to be lost is left out, and so is one that cannot run a kernel if
+    /// others are left; the policy is told.
     ///
     /// # Errors
     /// When memory does not fit, or a kernel does not compile.
@@ -134,7 +135,10 @@ impl PreparedGraph {
         while device < self.devices.len() {
             match self.prepare_device(runtime, policy, options, device) {
                 Ok(()) => device += 1,
-                Err(GraphRunError::Runtime(RuntimeError::DeviceLost { why, .. })) => {
+                Err(GraphRunError::Runtime(error)) => {
+                    let Some(why) = self.leaves_out(&error, device) else {
+                        return Err(error.into());
+                    };
                     self.lose(runtime, policy, device, why, Vec::new());
                     // Its components may go to devices that were ready before.
                     device = 0;
@@ -143,6 +147,15 @@ impl PreparedGraph {
             }
         }
         Ok(())
+    }
+
+    /// Why a run goes on without a device after an error of it; `None` if it does not.
+    pub(super) fn leaves_out(&self, error: &RuntimeError, device: usize) -> Option<String> {
+        let is_lost = matches!(error, RuntimeError::DeviceLost { .. });
+        let mut others = self.devices.iter().enumerate();
+        let is_left = others.any(|(other, state)| other != device && state.lost.is_none());
+        let (_, why) = error.leaves_out().filter(|_| is_lost || is_left)?;
+        Some(why)
     }
 
     /// Notes which devices were lost since the last run, which are still, and which are

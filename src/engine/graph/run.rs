@@ -299,15 +299,17 @@ impl<'a> GraphRun<'a> {
     /// Notes that the runtime refused something. A device that is lost is reported by
     /// its commands, too.
     pub(super) fn refused(&mut self, error: RuntimeError) {
-        match error {
-            RuntimeError::DeviceLost { device, why } => {
-                let index = (self.prepared.devices.iter()).position(|own| own.name == device);
-                match index {
-                    Some(index) => self.fail(index, why),
-                    None => self.error = Some(RuntimeError::DeviceLost { device, why }),
-                }
-            }
-            error => self.error = Some(error),
+        let of = error.leaves_out().and_then(|(device, _)| {
+            let devices = &self.prepared.devices;
+            devices.iter().position(|own| own.name == device)
+        });
+        let left_out = of.and_then(|device| {
+            let why = self.prepared.leaves_out(&error, device)?;
+            Some((device, why))
+        });
+        match left_out {
+            Some((device, why)) => self.fail(device, why),
+            None => self.error = Some(error),
         }
     }
 

@@ -123,6 +123,7 @@ impl<'a> Bench<'a> {
             Ok(()) => {}
             Err(
                 RuntimeError::Failed { why, .. }
+                | RuntimeError::Unfit { why, .. }
                 | RuntimeError::Build { log: why, .. }
                 | RuntimeError::Call { why, .. },
             ) => return Ok(Verdict::Refused(why)),

@@ -159,7 +159,8 @@ pub struct Verification {
     pub growth: Option<f64>,
 }
 
-/// A loss of a device or of a node, in any run.
+/// A loss of a device or of a node, in any run, or a device that was left out since it cannot
+/// run a kernel.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Lost {
     /// The device; null for a node.

@@ -456,8 +456,8 @@ fn group_of(sizes: &NdRange, loaded: &LoadedKernel, limits: &Limits) -> Result<[
     let group = match (&sizes.local, required) {
         (LocalSize::Exactly(wanted), _) => exactly(wanted)?,
         (_, Some(required)) => exactly(&required)?,
-        (LocalSize::Near(wanted), None) => fit(global, wanted, axes, most),
-        (LocalSize::Any, None) => fit(global, ANY_GROUP[global.len() - 1], axes, most),
+        (LocalSize::Near(wanted), None) => fit(global, wanted, axes, (most, 1)),
+        (LocalSize::Any, None) => fit(global, ANY_GROUP[global.len() - 1], axes, (most, 1)),
     };
     let mut items = [1; 3];
     items[..group.len()].copy_from_slice(&group);

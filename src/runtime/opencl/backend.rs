@@ -15,7 +15,7 @@ use super::device::{OpenDevice, new_queue};
 use super::failure::Failures;
 use super::handle::{Event, Queue, RELEASE_TIMEOUT, wait_for_release};
 use super::in_flight::InFlight;
-use super::launch::LaunchEnv;
+use super::launch::{LaunchEnv, implementation};
 use super::memory::{pageable, pin_in_place, pinned};
 use super::open::open_devices;
 use super::polling::Polling;
@@ -175,7 +175,7 @@ impl Devices for OpenClBackend {
         let open = self.device(device)?;
         open.shared.check()?;
         let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
-        let profiling = kind == QueueKind::Profiled;
+        let profiling = kind == QueueKind::Profiled && open.has_stamps;
         let raw = new_queue(&self.contexts[context].context, id, &shared, profiling)?;
         let queue = QueueId::fresh();
         self.queues
@@ -186,12 +186,7 @@ impl Devices for OpenClBackend {
     fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
         let device = &self.devices[self.device_of(queue)?];
         device.shared.check()?;
-        let Some(kernel) = &codelet.opencl else {
-            return Err(RuntimeError::NoImplementation {
-                device: device.info.name.clone(),
-                codelet: codelet.name.to_string(),
-            });
-        };
+        let kernel = implementation(codelet, device)?;
         let mut env = LaunchEnv {
             device,
             devices: &self.devices,
@@ -201,7 +196,7 @@ impl Devices for OpenClBackend {
         let Some(open) = self.queues.get_mut(&queue) else {
             return Ok(());
         };
-        open.load(kernel, &mut env)
+        open.load(kernel, &mut env).map(|_| ())
     }
 
     fn driver_time(&self) -> Nanos {

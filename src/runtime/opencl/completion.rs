@@ -9,7 +9,7 @@
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cl3::error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
@@ -57,6 +57,8 @@ pub(super) struct Token {
     pub device: Arc<Shared>,
     /// Set once a command of the queue has failed.
     pub poisoned: Arc<AtomicBool>,
+    /// When the host was notified of the end of a command of the queue last.
+    pub ended: Arc<AtomicU64>,
     pub keep_alive: Vec<KeepAlive>,
     pub channels: Channels,
 }
@@ -79,6 +81,7 @@ impl Token {
     /// Sends the completion of a command that ended with `code`.
     pub(super) fn deliver(self, code: cl_int) {
         let notified = self.device.clock.now();
+        let before = self.ended.swap(notified, Ordering::AcqRel);
         let mut completion = self.completion;
         let stamped = (code == CL_COMPLETE)
             .then_some(self.timed.as_ref())
@@ -97,10 +100,12 @@ impl Token {
             completion.started = times.started;
             completion.ended = times.ended;
         } else {
-            // A successful command may have run the whole time; a failed one did not.
+            // A successful command may have run since the one before it ended; a failed one
+            // did not.
             let ran = code == CL_COMPLETE;
             completion.submitted = completion.queued;
-            completion.started = if ran { completion.queued } else { notified };
+            let begun = completion.queued.max(before).min(notified);
+            completion.started = if ran { begun } else { notified };
             completion.ended = notified;
             if let Some(stages) = &mut completion.stages {
                 stages.kernels = (completion.started, notified);

@@ -14,8 +14,8 @@ use opencl3::device::Device as ClDevice;
 use super::failure::{call_error, describe, is_out_of_memory};
 use super::handle::{Context, Event, Mem, Queue};
 use super::partition::Division;
+use super::pocl_cache::is_pocl;
 use super::polling::needs_polling;
-use super::queue_program::needs_program_per_queue;
 use super::stamps;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
@@ -74,6 +74,9 @@ pub(super) struct OpenDevice {
     pub id: ClDevice,
     /// Index of its context.
     pub context: usize,
+    /// Whether its driver stamps commands with their times. Mesa's rusticl (22.3) offers it,
+    /// and stamps all of them alike.
+    pub has_stamps: bool,
     /// Most work-items a group, along each dimension.
     pub group_limits: Vec<usize>,
     /// Whether its commands' events are polled; see [`super::polling`].
@@ -117,10 +120,11 @@ impl OpenDevice {
     ) -> Result<Self, RuntimeError> {
         let shared = Arc::new(Shared::new(info.name.clone(), clock));
         let service = Arc::new(new_queue(context.1, id, &shared, true)?);
-        let device = Self {
+        let mut device = Self {
             shared,
+            has_stamps: true,
             polled: needs_polling(&info.driver),
-            program_per_queue: needs_program_per_queue(&info.driver),
+            program_per_queue: is_pocl(&info.driver),
             info,
             id,
             context: context.0,
@@ -129,11 +133,12 @@ impl OpenDevice {
             allocated: 0,
             _division: division,
         };
-        device.calibrate(context.1)?;
+        device.has_stamps = device.calibrate(context.1)?;
         Ok(device)
     }
 
-    fn calibrate(&self, context: &Context) -> Result<(), RuntimeError> {
+    /// Calibrates its clock. `false` if that stands still.
+    fn calibrate(&self, context: &Context) -> Result<bool, RuntimeError> {
         let scratch = self.create(context, 64)?;
         let mut samples = Vec::with_capacity(CALIBRATION_SAMPLES);
         for _ in 0..CALIBRATION_SAMPLES {
@@ -145,7 +150,8 @@ impl OpenDevice {
             }
         }
         self.shared.clock.calibrate(&samples);
-        Ok(())
+        let begins = samples.iter().map(|(_, stamped, _)| stamped.started);
+        Ok(begins.clone().min() < begins.max())
     }
 
     /// Allocates a buffer, and touches it, since drivers may defer the allocation

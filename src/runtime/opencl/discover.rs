@@ -62,6 +62,7 @@ fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
         }
     };
     let mut found = Vec::new();
+    let mut idle = Vec::new();
     for (index, platform) in platforms.into_iter().enumerate() {
         let name = platform.name().unwrap_or_else(|_| "unnamed".to_owned());
         match platform.get_devices(CL_DEVICE_TYPE_ALL) {
@@ -83,15 +84,24 @@ fn list() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
                     (found, Handles { platform, device })
                 }))
             }
-            Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => complaints.push(format!(
-                "OpenCL platform {index} ({name}) has no devices; check that its hardware is \
-                 visible here (in a container, that its device files are passed in)"
-            )),
+            Ok(_) | Err(ClError(CL_DEVICE_NOT_FOUND)) => {
+                let why = warnings::no_devices(&name);
+                let all = match warnings::MESA.contains(&name.as_str()) {
+                    true => &mut idle,
+                    false => &mut complaints,
+                };
+                all.push(format!(
+                    "OpenCL platform {index} ({name}) has no devices{why}"
+                ));
+            }
             Err(error) => complaints.push(format!(
                 "OpenCL platform {index} ({name}) lists no devices: {error}; its driver may be \
                  broken or not match the kernel's module"
             )),
         }
+    }
+    if found.is_empty() {
+        complaints.append(&mut idle);
     }
     (found, complaints)
 }

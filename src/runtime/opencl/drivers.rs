@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::pocl_cache;
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
 /// The variable by which a user sets the loader's directory.
@@ -49,14 +50,17 @@ pub(super) fn files_ending(path: &Path, ending: &str) -> Vec<PathBuf> {
 /// file that begins with a NUL byte and on one of megabytes, and waits for a pipe for
 /// ever.
 pub(super) fn hazard(vendors: &Path) -> Option<String> {
-    files_ending(vendors, "icd").iter().find_map(|file| {
+    let of_file = |file: &PathBuf| {
         let what = hazard_of(file)?;
         Some(format!(
             "{} {what}, which OpenCL loaders do not survive, so OpenCL is not used: write the \
              name of the driver's library into it, or remove it",
             file.display()
         ))
-    })
+    };
+    let files = files_ending(vendors, "icd");
+    let found = files.iter().find_map(of_file);
+    found.or_else(|| pocl_cache::hazard(&files))
 }
 
 /// The `.icd` files that can be read.

@@ -6,23 +6,23 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use cl3::command_queue::{enqueue_unmap_mem_object, finish};
-use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg};
+use cl3::error_codes::CL_INVALID_VALUE;
+use cl3::kernel::set_kernel_arg;
 use cl3::types::{cl_event, cl_int, cl_kernel, cl_mem};
 
 use super::completion::KeepAlive;
 use super::device::OpenDevice;
 use super::handle::{Event, Kernel, Mem};
+use super::kernel_limits::KernelLimits;
 use super::memory::{View, map};
 use super::program::Programs;
 use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
 use super::queue_program::ProgramNumber;
-
 use super::without_event::enqueue;
 use crate::codelet::{
-    HostMemoryId, KernelSource, LocalSize, Memory, NdRange, OpenClKernel, Step, Value,
+    Codelet, HostMemoryId, KernelSource, Memory, NdRange, OpenClKernel, Step, Value,
 };
 use crate::machine::DeviceKind;
-use crate::runtime::group_size::{fit, refusal};
 use crate::runtime::{Launch, RuntimeError};
 
 /// A queue's kernel objects: one for each kernel, because a kernel's arguments
@@ -32,8 +32,7 @@ pub(super) type Kernels = HashMap<KernelSource, Loaded>;
 /// A kernel, ready to be launched on one device.
 pub(super) struct Loaded {
     pub kernel: Kernel,
-    /// Most work-items of a group.
-    pub group: usize,
+    pub limits: KernelLimits,
     /// The arguments that are set. From one launch to the next few change.
     args: Vec<Option<Value>>,
     /// The number of its program, where every queue has its own.
@@ -69,11 +68,11 @@ impl OpenQueue {
         wait: &[cl_event],
     ) -> Result<Enqueued, RuntimeError> {
         let device = env.device;
-        let (kernel, steps) = steps(launch, device)?;
+        let kernel = self.load(implementation(&launch.codelet, device)?, env)?;
+        let steps = steps(kernel, launch);
         let Some(end) = steps.len().checked_sub(1) else {
             return self.marker(device, wait);
         };
-        self.load(kernel, env)?;
         let hosts = self.open_views(&launch.args, env)?;
         let scratch = kernel.scratch(&launch.args);
         let scratch = scratch.map(|bytes| self.scratch(bytes, env)).transpose()?;
@@ -120,7 +119,7 @@ impl OpenQueue {
         (device, with_event, wait): (&OpenDevice, bool, &[cl_event]),
     ) -> Result<Option<Events>, RuntimeError> {
         let loaded = &self.kernels[source];
-        let local = local_size(sizes, device, loaded.group, source)?;
+        let local = loaded.limits.local_size(sizes, source, device)?;
         let ready = Ready {
             kernel: loaded.kernel.raw(),
             sizes,
@@ -143,12 +142,30 @@ impl OpenQueue {
         Ok(mem)
     }
 
-    /// Creates the kernel objects, unless the queue has them.
-    pub(super) fn load(
+    /// Makes the first variant of a kernel ready that the device can run: the kernel, or one
+    /// with smaller groups.
+    pub(super) fn load<'k>(
         &mut self,
-        code: &OpenClKernel,
+        code: &'k OpenClKernel,
         env: &mut LaunchEnv<'_>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<&'k OpenClKernel, RuntimeError> {
+        let Some(smaller) = code.source.smaller() else {
+            return self.create(code, env).map(|()| code);
+        };
+        if !self.unfit.contains(&code.source) {
+            match self.create(code, env) {
+                Ok(()) => return Ok(code),
+                Err(RuntimeError::Unfit { .. } | RuntimeError::Build { .. }) => {
+                    self.unfit.insert(code.source.clone());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.load(smaller, env)
+    }
+
+    /// Creates the kernel objects, unless the queue has them.
+    fn create(&mut self, code: &OpenClKernel, env: &mut LaunchEnv<'_>) -> Result<(), RuntimeError> {
         let device = env.device;
         for source in code.kernels() {
             if self.kernels.contains_key(source) {
@@ -159,13 +176,9 @@ impl OpenQueue {
             let program = number.as_ref().map_or(0, |number| number.number());
             let programs = &mut env.programs;
             let kernel = programs.kernel((source, code.fp64), program, device, env.devices)?;
-            let group =
-                get_kernel_work_group_info(kernel.raw(), device.id.id(), CL_KERNEL_WORK_GROUP_SIZE)
-                    .map(usize::from)
-                    .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
             let loaded = Loaded {
+                limits: KernelLimits::of(&kernel, source, device)?,
                 kernel,
-                group,
                 args: Vec::new(),
                 number,
             };
@@ -286,16 +299,17 @@ impl OpenQueue {
                 && let Some(address) = view.mapped.take()
             {
                 let (count, events) = list(wait);
-                // SAFETY: the view is mapped at this address.
-                let event = unsafe {
-                    enqueue_unmap_mem_object(
-                        self.raw.raw(),
-                        view.mem.raw(),
-                        address.as_ptr(),
-                        count,
-                        events,
-                    )
+                let queue = self.raw.raw();
+                let unmap = || {
+                    let (mem, address) = (view.mem.raw(), address.as_ptr());
+                    // SAFETY: the view is mapped at this address.
+                    unsafe { enqueue_unmap_mem_object(queue, mem, address, count, events) }
                 };
+                let event = unmap().or_else(|code| match code {
+                    // Mesa's rusticl (22.3) learns of a map only when that has run.
+                    CL_INVALID_VALUE => finish(queue).and_then(|()| unmap()),
+                    code => Err(code),
+                });
                 drop(Event::new(
                     event.map_err(failed("clEnqueueUnmapMemObject"))?,
                 ));
@@ -353,42 +367,23 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The code of a launch, and its kernels that have something to compute.
-pub(super) fn steps<'l>(
-    launch: &'l Launch,
+/// The OpenCL implementation of a codelet.
+pub(super) fn implementation<'c>(
+    codelet: &'c Codelet,
     device: &OpenDevice,
-) -> Result<(&'l OpenClKernel, Vec<Step<'l>>), RuntimeError> {
-    let Some(kernel) = &launch.codelet.opencl else {
-        return Err(RuntimeError::NoImplementation {
-            device: device.info.name.clone(),
-            codelet: launch.codelet.name.to_string(),
-        });
+) -> Result<&'c OpenClKernel, RuntimeError> {
+    let none = || RuntimeError::NoImplementation {
+        device: device.info.name.clone(),
+        codelet: codelet.name.to_string(),
     };
-    let mut steps = kernel.steps(&launch.units, &launch.args);
-    steps.retain(|(_, sizes)| !sizes.global.is_empty() && !sizes.global.contains(&0));
-    Ok((kernel, steps))
+    codelet.opencl.as_ref().ok_or_else(none)
 }
 
-/// The local size for a launch; `None` leaves it to the driver.
-pub(super) fn local_size(
-    sizes: &NdRange,
-    device: &OpenDevice,
-    group: usize,
-    source: &KernelSource,
-) -> Result<Option<Vec<usize>>, RuntimeError> {
-    let axes = &device.group_limits;
-    match &sizes.local {
-        LocalSize::Any => Ok(None),
-        LocalSize::Near(wanted) => Ok(Some(fit(&sizes.global, wanted, axes, group))),
-        LocalSize::Exactly(wanted) => match refusal(&sizes.global, wanted, axes, group) {
-            None => Ok(Some(wanted.clone())),
-            Some(why) => Err(RuntimeError::Call {
-                device: device.info.name.clone(),
-                call: "clEnqueueNDRangeKernel",
-                why: format!("kernel `{}` ({}): {why}", source.entry(), source.file()),
-            }),
-        },
-    }
+/// The kernels of a launch that have something to compute.
+pub(super) fn steps<'k>(kernel: &'k OpenClKernel, launch: &Launch) -> Vec<Step<'k>> {
+    let mut steps = kernel.steps(&launch.units, &launch.args);
+    steps.retain(|(_, sizes)| !sizes.global.is_empty() && !sizes.global.contains(&0));
+    steps
 }
 
 /// Sets an argument; `mem` is the driver's handle of a memory argument.

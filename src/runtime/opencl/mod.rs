@@ -9,8 +9,8 @@
 //!   sub-devices, `open` makes one context for each platform, `device` holds
 //!   an open device, and `backend` implements the trait.
 //! * `submit` enqueues a command through `queue` (transfers) or `launch` (kernels,
-//!   which `program` compiles). `queue_program`
-//!   gives each queue its own program where a driver confuses them;
+//!   which `program` compiles, within what a device allows them: `kernel_limits`).
+//!   `queue_program` gives each queue its own program where a driver confuses them;
 //!   `without_event` saves the events of commands that a later one covers,
 //!   `series` most events of commands that share a completion, and `repeat` the
 //!   preparation of a launch that was made before.
@@ -20,6 +20,7 @@
 //!   costly, and `in_flight` detects commands that a driver lost silently.
 //! * `ptx_compiler` compiles kernels that run through CUDA, and `identity` tells which GPU
 //!   a device is.
+//! * `pocl_cache` tells why PoCL, which needs a folder for its cache, has no devices.
 //! * `memory` pins host memory, and lets kernels work on it where a device
 //!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
 //!
@@ -56,6 +57,8 @@ mod in_flight;
 #[cfg(feature = "opencl")]
 mod inspect;
 #[cfg(feature = "opencl")]
+mod kernel_limits;
+#[cfg(feature = "opencl")]
 mod launch;
 #[cfg(feature = "opencl")]
 mod loader;
@@ -65,6 +68,8 @@ mod memory;
 mod open;
 #[cfg(feature = "opencl")]
 mod partition;
+#[cfg(feature = "opencl")]
+mod pocl_cache;
 #[cfg(feature = "opencl")]
 mod polling;
 #[cfg(feature = "opencl")]

@@ -19,6 +19,7 @@ use super::device::OpenDevice;
 use super::failure::describe;
 use super::handle::{Context, Kernel, Program};
 use super::inspect::arguments;
+use super::pocl_cache::{self, is_pocl};
 use super::queue_program::option;
 use crate::codelet::{KernelArgument, KernelSource, OpenClKernel};
 use crate::runtime::RuntimeError;
@@ -142,8 +143,13 @@ fn capability(devices: &[cl_device_id]) -> String {
     }
 }
 
-/// The error of a kernel that this device's compiler does not accept.
-fn refused(source: &KernelSource, device: &OpenDevice, log: String) -> RuntimeError {
+/// The error of a kernel that this device's compiler does not accept. PoCL's log says nothing
+/// of a cache that it cannot write.
+fn refused(source: &KernelSource, device: &OpenDevice, mut log: String) -> RuntimeError {
+    let of_pocl = is_pocl(&device.info.driver).then(pocl_cache::fault);
+    if let Some(fault) = of_pocl.flatten() {
+        log = format!("{log}\n{fault}");
+    }
     RuntimeError::Build {
         device: device.info.name.clone(),
         kernel: format!("{} ({})", source.entry(), source.file()),

@@ -1,7 +1,8 @@
 //! An in-order queue, and the transfers on it. Kernels are in [`super::launch`].
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use cl3::command_queue::enqueue_marker_with_wait_list;
 use cl3::error_codes::CL_INVALID_MEM_OBJECT;
@@ -13,7 +14,7 @@ use super::handle::{Event, Mem, Queue};
 use super::launch::Kernels;
 use super::memory::View;
 use super::without_event::{UncoveredCommands, enqueue};
-use crate::codelet::{BufferId, HostMemoryId, Memory};
+use crate::codelet::{BufferId, HostMemoryId, KernelSource, Memory};
 use crate::runtime::{HostRegion, IdMap, Location, Rows, RuntimeError};
 
 /// A buffer on a device.
@@ -58,11 +59,15 @@ pub(super) struct OpenQueue {
     pub profiling: bool,
     /// Set once a command of this queue has failed: all later ones fail too.
     pub poisoned: Arc<AtomicBool>,
+    /// When the host was notified of a command's end last.
+    pub ended: Arc<AtomicU64>,
     /// The last command's event.
     pub last: Option<Arc<Event>>,
     /// The commands behind the last one with an event.
     pub uncovered: UncoveredCommands,
     pub kernels: Kernels,
+    /// The kernels whose variants with smaller groups serve instead.
+    pub unfit: HashSet<KernelSource>,
     /// The host regions that this queue's kernels work on.
     pub views: IdMap<HostMemoryId, View>,
     /// Memory of series of kernels, and its bytes.
@@ -145,6 +150,8 @@ impl OpenQueue {
             last: None,
             uncovered: UncoveredCommands::default(),
             kernels: Kernels::default(),
+            unfit: HashSet::new(),
+            ended: Arc::default(),
             views: IdMap::default(),
             scratch: None,
         }

@@ -19,11 +19,6 @@ use crate::codelet::KernelSource;
 /// process-wide.
 static TAKEN: LazyLock<Mutex<HashMap<KernelSource, BTreeSet<u32>>>> = LazyLock::new(Mutex::default);
 
-/// Whether every queue of a driver needs its own program.
-pub(super) fn needs_program_per_queue(driver: &str) -> bool {
-    driver.starts_with("Portable Computing Language")
-}
-
 /// A number that no other queue has for the same kernel. Commands must keep it,
 /// since a queue can be freed while its commands run.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use cl3::event::{CL_COMPLETE, set_user_event_status};
 use cl3::kernel::{CL_KERNEL_PROGRAM, get_kernel_info};
 
-use super::super::queue_program::needs_program_per_queue;
+use super::super::pocl_cache::is_pocl;
 use super::tests::{add, cpu, gate, launched, next, submit};
 use super::*;
 use crate::codelet::Memory;
@@ -21,10 +21,7 @@ fn program(backend: &OpenClBackend, queue: QueueId) -> isize {
 #[test]
 fn queues_whose_launches_may_overlap_share_no_program() {
     let (mut backend, completions) = cpu();
-    assert!(
-        needs_program_per_queue(&backend.infos[0].driver),
-        "this test is of PoCL"
-    );
+    assert!(is_pocl(&backend.infos[0].driver), "this test is of PoCL");
     let device = DeviceId(0);
     let memory = Memory::Device(backend.alloc(device, 256).expect("a buffer"));
     let first = backend.queue(device).expect("a queue");

@@ -8,7 +8,7 @@ use cl3::types::cl_event;
 
 use super::completion::KeepAlive;
 use super::handle::Kernel;
-use super::launch::{LaunchEnv, Ready, local_size, set_value, steps};
+use super::launch::{LaunchEnv, Ready, implementation, set_value, steps};
 use super::queue::{Enqueued, OpenQueue};
 use crate::codelet::{Memory, NdRange};
 use crate::runtime::{IdMap, Launch, RuntimeError};
@@ -77,7 +77,7 @@ impl OpenQueue {
         let Some(kernel) = launch.codelet.opencl.as_ref().filter(|_| own) else {
             return Ok(0);
         };
-        self.load(kernel, env)?;
+        let kernel = self.load(kernel, env)?;
         let number = &self.kernels[&kernel.source].number;
         Ok(number.as_ref().map_or(0, |number| number.number()))
     }
@@ -91,17 +91,16 @@ impl OpenQueue {
         env: &mut LaunchEnv<'_>,
     ) -> Result<Option<Repeat>, RuntimeError> {
         let device = env.device;
-        let (kernel, mut steps) = steps(launch, device)?;
+        let kernel = self.load(implementation(&launch.codelet, device)?, env)?;
         if kernel.scratch(&launch.args).is_some() {
             return Ok(None);
         }
-        let Some((source, sizes)) = steps.pop() else {
+        let Some((source, sizes)) = steps(kernel, launch).pop() else {
             return Ok(None);
         };
         if launch.memories().any(|m| matches!(m, Memory::Host(_))) {
             return Ok(None);
         }
-        self.load(kernel, env)?;
         let loaded = &self.kernels[source];
         let programs = &mut env.programs;
         let own = programs.kernel((source, kernel.fp64), number, device, env.devices)?;
@@ -119,7 +118,7 @@ impl OpenQueue {
         Ok(Some(Repeat {
             launch: Arc::clone(launch),
             kernel: own,
-            local: local_size(&sizes, device, loaded.group, source)?,
+            local: loaded.limits.local_size(&sizes, source, device)?,
             sizes,
             uses: Arc::new(uses),
         }))

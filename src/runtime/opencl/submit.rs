@@ -118,6 +118,7 @@ impl OpenClBackend {
             kernels: kernels.filter(|_| open.profiling),
             device: Arc::clone(&device.shared),
             poisoned: Arc::clone(&open.poisoned),
+            ended: Arc::clone(&open.ended),
             keep_alive: uncovered.keep_alive,
             channels: self.channels.clone(),
         };

@@ -7,6 +7,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::FoundDevice;
 use super::drivers::{self, VENDORS, files_ending};
+use super::pocl_cache;
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;
 
@@ -27,6 +28,27 @@ const NO_LOADER: &str = "no OpenCL loader (libOpenCL.so.1): install ocl-icd-libo
 /// The warning of a loader without drivers.
 pub(super) const NO_PLATFORM: &str = "the OpenCL loader finds no driver: install pocl-opencl-icd \
      for the CPU, or your GPU vendor's OpenCL driver";
+
+/// Mesa's platforms. Distributions register both whether they have devices or not, so that is
+/// worth a warning only where there are no others.
+pub(super) const MESA: [&str; 2] = [RUSTICL, "Clover"];
+const RUSTICL: &str = "rusticl";
+
+/// Why the platform of this name may have no devices, and the remedy.
+pub(super) fn no_devices(platform: &str) -> String {
+    let of_pocl = pocl_cache::is_pocl(platform).then(pocl_cache::fault);
+    if let Some(fault) = of_pocl.flatten() {
+        return format!(": {fault}");
+    }
+    match platform == RUSTICL {
+        true => "; name Mesa's drivers in RUSTICL_ENABLE, such as radeonsi, iris or llvmpipe",
+        false => {
+            "; check that its hardware is visible here (in a container, that its device files \
+             are passed in)"
+        }
+    }
+    .to_owned()
+}
 
 /// The NVIDIA driver's OpenCL library.
 const NVIDIA_LIBRARY: &str = "libnvidia-opencl.so.1";
@@ -221,14 +243,16 @@ fn cgroup_warning(memory: &Memory) -> Option<String> {
 pub(super) fn ignored_affinity(found: &FoundDevice) -> Option<String> {
     let allowed = std::thread::available_parallelism().ok()?.get();
     let taken = found.info.compute_units as usize;
-    let pocl = found.info.driver.starts_with("Portable Computing Language");
-    (pocl && found.info.kind == DeviceKind::Cpu && taken > allowed).then(|| {
-        format!(
-            "{} takes {taken} cores where this process may use {allowed}: set \
+    (pocl_cache::is_pocl(&found.info.driver)
+        && found.info.kind == DeviceKind::Cpu
+        && taken > allowed)
+        .then(|| {
+            format!(
+                "{} takes {taken} cores where this process may use {allowed}: set \
              POCL_MAX_PTHREAD_COUNT={allowed}",
-            found.info.name
-        )
-    })
+                found.info.name
+            )
+        })
 }
 
 #[cfg(test)]

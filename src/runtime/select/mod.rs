@@ -11,6 +11,7 @@ mod libraries;
 mod plan;
 mod selection;
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use crossbeam_channel::unbounded;
@@ -40,6 +41,20 @@ pub fn open(
 ) -> Result<(Box<dyn Runtime>, Vec<String>), RuntimeError> {
     let (union, notes) = open_union(selection, fp64)?;
     Ok((Box::new(union), notes))
+}
+
+/// The fingerprint of this machine, to be compared with one that a file has. Without GPUs where
+/// the CPU is another one: no driver is loaded then.
+pub fn fingerprint_beside(recorded: Option<&str>) -> Fingerprint {
+    static CPU: OnceLock<Fingerprint> = OnceLock::new();
+    let cpu = CPU.get_or_init(|| {
+        let host = Host::detect();
+        Fingerprint::of(&host.model, host.online, [])
+    });
+    match cpu.begins(recorded) {
+        true => fingerprint(),
+        false => cpu.clone(),
+    }
 }
 
 /// The fingerprint of this machine: its CPU and its GPUs.

@@ -26,6 +26,10 @@ impl FoundDevice {
         self.info.kind == DeviceKind::Cpu
     }
 
+    fn is_divisible(&self) -> bool {
+        self.info.sub_devices.by_counts || self.info.sub_devices.equally
+    }
+
     fn is_discrete(&self) -> bool {
         !self.info.shares_host_memory
     }
@@ -205,6 +209,8 @@ fn spared(discrete: bool, cores: usize) -> usize {
 struct Demand {
     spec: DeviceSpec,
     cores: usize,
+    /// Whether it can take fewer.
+    divisible: bool,
 }
 
 fn chosen(
@@ -221,6 +227,7 @@ fn chosen(
     let mut demands: Vec<Demand> = Vec::new();
     let mut discrete = false;
     for spec in specs {
+        let mut divisible = true;
         let cores = match spec.source {
             // Without a number it gets the cores that the others leave, below.
             Source::Host => Some(spec.units.unwrap_or(0) as usize),
@@ -248,7 +255,11 @@ fn chosen(
                     own_memory: spec.own_memory,
                 });
                 let cores = units.unwrap_or(root.info.compute_units) as usize;
-                root.is_cpu().then_some(cores)
+                divisible = root.is_divisible();
+                // What cannot be divided computes on the cores that there are, whatever units
+                // it has.
+                let most = if divisible { cores } else { host.allowed.len() };
+                root.is_cpu().then_some(cores.min(most))
             }
             Source::Cuda { device } => {
                 check_cuda(spec, device, specs, existing)?;
@@ -258,7 +269,11 @@ fn chosen(
             }
         };
         if let Some(cores) = cores {
-            demands.push(Demand { spec: *spec, cores });
+            demands.push(Demand {
+                spec: *spec,
+                cores,
+                divisible,
+            });
         }
     }
     refuse_repetition(specs, found)?;
@@ -375,8 +390,7 @@ fn divide(spec: &DeviceSpec, device: &FoundDevice) -> Result<Option<u32>, Select
     if units == whole {
         return Ok(None);
     }
-    let ways = device.info.sub_devices;
-    if !ways.by_counts && !ways.equally {
+    if !device.is_divisible() {
         return Err(SelectionError::Indivisible {
             device: device.source().to_string(),
             units,
@@ -449,9 +463,14 @@ fn too_many(demands: &[Demand], cores: usize) -> SelectionError {
     }
     let names: Vec<String> = demands.iter().map(|d| d.spec.to_string()).collect();
     let sum: Vec<String> = demands.iter().map(|d| d.cores.to_string()).collect();
-    let remedy = match cores / demands.len() {
-        0 => format!("name at most {cores} of them"),
-        each => {
+    let whole = demands.iter().find(|demand| !demand.divisible);
+    let remedy = match (whole, cores / demands.len()) {
+        (Some(whole), _) => format!(
+            "name {} alone, which cannot be divided, or others",
+            whole.spec
+        ),
+        (None, 0) => format!("name at most {cores} of them"),
+        (None, each) => {
             let specs: Vec<String> = demands
                 .iter()
                 .map(|d| d.spec.of(each.min(d.cores)).to_string())

@@ -164,6 +164,46 @@ fn cholesky_factors_are_right() {
     }
 }
 
+/// A case with the kernel for devices whose groups are small.
+fn small(mut case: Case) -> Case {
+    let kernel = case.codelet.opencl.take().expect("a kernel");
+    case.codelet.opencl = Some(kernel.source.smaller().expect("a smaller one").clone());
+    case
+}
+
+#[test]
+fn operations_in_small_groups_are_right() {
+    let mut bench = Bench::of_buffers();
+    let gemm = |precision| GemmTile::new(precision, 68, 132, 20).factors(0.5, -2.0);
+    check::<f32>(&mut bench, &small(Case::gemm(gemm(Precision::F32))));
+    check::<f64>(
+        &mut bench,
+        &small(Case::gemm(gemm(Precision::F64).transposed())),
+    );
+    let precision = Precision::F32;
+    let (rows, columns) = (131, 71);
+    let (alpha, beta) = (-1.0, 1.0);
+    let syrk = SyrkTile {
+        precision,
+        rows,
+        depth: 35,
+        alpha,
+        beta,
+    };
+    let trsm = TrsmTile {
+        precision,
+        rows,
+        columns,
+    };
+    for case in [
+        Case::syrk(syrk),
+        Case::trsm(trsm),
+        Case::potrf(PotrfTile { precision, rows }),
+    ] {
+        check::<f32>(&mut bench, &small(case));
+    }
+}
+
 #[test]
 fn a_matrix_without_a_factor_leaves_numbers_that_are_not_finite() {
     let (precision, rows) = (Precision::F64, 65);

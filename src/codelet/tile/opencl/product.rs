@@ -5,7 +5,7 @@ use super::super::{GemmTile, SyrkTile};
 use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, ProductPrecision, Shape};
 
 /// The compile-time sizes of a kernel. All need at most 32 KiB of local memory and 128
-/// work-items, which every OpenCL GPU has.
+/// work-items, which GPUs have.
 #[derive(Debug, PartialEq)]
 struct Variant {
     /// Rows and columns of C that a work-group computes.
@@ -59,6 +59,17 @@ const LARGE_F64: Variant = Variant {
 const SMALL_F64: Variant = Variant {
     item_rows: 8,
     ..LARGE_F64
+};
+
+/// For devices whose groups are small, in either precision.
+const SMALL_GROUP: Variant = Variant {
+    rows: 64,
+    columns: 64,
+    depth: 8,
+    item_rows: 16,
+    item_columns: 8,
+    slices: 1,
+    early: false,
 };
 
 /// Groups of either single-precision variant that run at once on a large GPU: two on
@@ -159,7 +170,10 @@ pub(in super::super) fn symmetric(tile: &SyrkTile) -> OpenClKernel {
 }
 
 fn kernel(size: &Size) -> OpenClKernel {
-    let variant = Variant::of(size);
+    by(size, Variant::of(size)).or(by(size, &SMALL_GROUP))
+}
+
+fn by(size: &Size, variant: &Variant) -> OpenClKernel {
     let [across, down] = variant.grid(size).map(|groups| groups as usize);
     let items = variant.items() as usize;
     OpenClKernel {
@@ -241,10 +255,12 @@ mod tests {
             (&SMALL_F32, 4),
             (&LARGE_F64, 8),
             (&SMALL_F64, 8),
+            (&SMALL_GROUP, 8),
         ] {
             let local = 2 * variant.depth * (variant.rows + variant.columns) * bytes;
             assert!(local <= 32 << 10 && variant.items() <= 128, "{variant:?}");
         }
+        assert_eq!(SMALL_GROUP.items() as usize, crate::codelet::LEAST_GROUP);
     }
 
     #[test]

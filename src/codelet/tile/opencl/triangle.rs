@@ -3,36 +3,39 @@
 use std::ops::Range;
 
 use super::super::BLOCK;
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Precision, Shape};
 
 /// Rows of a group, and its work-items. Few rows make many groups: the columns of one
 /// are computed one after the other.
 const SOLUTION_ROWS: u32 = 16;
-const SOLUTION_ITEMS: u32 = 128;
+const SOLUTION_ITEMS: usize = 128;
 
 /// Rows that the only group of a factorisation computes at once, and its work-items.
 const FACTOR_ROWS: u32 = 64;
-const FACTOR_ITEMS: u32 = 256;
+const FACTOR_ITEMS: usize = 256;
+
+/// Rows that the group of a factorisation computes at once where groups are small: those of a
+/// block of the kernel, which it cannot be less than.
+const SMALL_FACTOR_ROWS: u32 = 32;
 
 /// The OpenCL kernel of solutions.
 pub(in super::super) fn solution(precision: Precision) -> OpenClKernel {
-    OpenClKernel {
-        source: source(precision, "trsm_tile", (SOLUTION_ROWS, SOLUTION_ITEMS)),
+    let in_groups = |items| OpenClKernel {
+        source: source(precision, "trsm_tile", (SOLUTION_ROWS, items)),
         fp64: precision == Precision::F64,
-        shape: Shape::Of(solutions),
-    }
+        shape: Shape::with(move |units, _| solutions(units, items)),
+    };
+    in_groups(SOLUTION_ITEMS).or(in_groups(LEAST_GROUP))
 }
 
 /// The OpenCL kernel of factors.
 pub(in super::super) fn factor(precision: Precision) -> OpenClKernel {
-    OpenClKernel {
-        source: source(precision, "potrf_tile", (FACTOR_ROWS, FACTOR_ITEMS)),
+    let in_groups = |rows, items| OpenClKernel {
+        source: source(precision, "potrf_tile", (rows, items)),
         fp64: precision == Precision::F64,
-        shape: Shape::Of(|_, _| {
-            let items = FACTOR_ITEMS as usize;
-            NdRange::new(vec![items]).exactly(vec![items])
-        }),
-    }
+        shape: Shape::with(move |_, _| NdRange::new(vec![items]).exactly(vec![items])),
+    };
+    in_groups(FACTOR_ROWS, FACTOR_ITEMS).or(in_groups(SMALL_FACTOR_ROWS, LEAST_GROUP))
 }
 
 /// The kernel that follows a library's factorisation, which may have stopped.
@@ -42,20 +45,19 @@ pub(in super::super) fn unfinished(precision: Precision) -> KernelSource {
 
 /// A work-item a row, for that kernel.
 pub(in super::super) fn unfinished_rows(rows: u32) -> NdRange {
-    let items = FACTOR_ITEMS as usize;
+    let items = FACTOR_ITEMS;
     NdRange::new(vec![(rows as usize).next_multiple_of(items)]).exactly(vec![items])
 }
 
 /// The groups of these units. Those after the last row have nothing to compute.
-fn solutions(units: &Range<u64>, _args: &[Value]) -> NdRange {
-    let items = SOLUTION_ITEMS as usize;
+fn solutions(units: &Range<u64>, items: usize) -> NdRange {
     let unit = (BLOCK / SOLUTION_ROWS) as usize * items;
     NdRange::group_per_unit(units, unit)
         .exactly(vec![items])
         .starting_at(vec![units.start as usize * unit])
 }
 
-fn source(precision: Precision, entry: &'static str, (rows, items): (u32, u32)) -> KernelSource {
+fn source(precision: Precision, entry: &'static str, (rows, items): (u32, usize)) -> KernelSource {
     KernelSource::new(
         include_str!("../../../../kernels/triangle_tile.cl"),
         "kernels/triangle_tile.cl",
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_unit_is_some_groups() {
-        let sizes = solutions(&(2..5), &[]);
+        let sizes = solutions(&(2..5), SOLUTION_ITEMS);
         assert_eq!(sizes.global, [3 * 4 * 128]);
         assert_eq!(sizes.offset, Some(vec![2 * 4 * 128]));
     }

@@ -11,6 +11,7 @@ use std::fmt::{self, Write};
 use super::super::style::{ALARM, FAINT, MAIN, STRONG, line, notes, origin, styled, written};
 use super::{Details, Lost, Machine, Report, Verification};
 use crate::quantity::{Count, Seconds};
+use crate::runtime::error::is_unfit;
 
 impl Report {
     /// The report as text, with ANSI styles.
@@ -117,6 +118,11 @@ fn verdict(of: &Verification) -> String {
 
 /// A loss, in words.
 fn lost(report: &Report, of: &Lost) -> String {
+    if let (Some(device), Some(why)) = (&of.device, &of.why)
+        && is_unfit(why)
+    {
+        return format!("{} {device}: {why}", styled(ALARM, "Left out"));
+    }
     let mut words = styled(ALARM, "Lost");
     if let Some(device) = &of.device {
         let _ = write!(words, " {device}");

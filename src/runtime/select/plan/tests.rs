@@ -244,6 +244,38 @@ fn the_same_cores_are_refused_with_a_way_out() {
     assert!(refusal("host:4294967295,host:4294967295", &[0]).contains("cores asked of 1"));
 }
 
+/// Mesa's rusticl has 8 units on any CPU.
+#[test]
+fn a_cpu_that_cannot_be_divided_takes_the_cores_that_there_are() {
+    let mut found = offers();
+    let mut whole = offer(3, 0, DeviceKind::Cpu, 8, true);
+    whole.info.sub_devices = SubDeviceSupport::default();
+    found.devices.push(whole);
+    let planned = |text: &str, cores: &[usize]| {
+        let selection: Selection = text.parse().unwrap();
+        planned(Some(&selection), &found, cores, false)
+    };
+    for (text, cores) in [
+        ("opencl3.0", 1),
+        ("opencl3.0:8", 2),
+        ("opencl3.0=own,opencl1.0", 2),
+    ] {
+        let plan = planned(text, &[0, 1][..cores]).unwrap();
+        assert_eq!((plan.opencl[0].units, plan.spare), (None, vec![]), "{text}");
+    }
+    let plan = planned("opencl3.0,host:1", &[0, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    assert_eq!(plan.pools.len(), 1);
+    for text in ["opencl3.0,host:1", "opencl0.0,opencl3.0"] {
+        let why = planned(text, &[0, 1]).unwrap_err().to_string();
+        assert!(
+            why.ends_with("name opencl3.0 alone, which cannot be divided, or others"),
+            "{why}"
+        );
+    }
+    let why = planned("opencl3.0:2", &[0, 1]).unwrap_err().to_string();
+    assert!(why.ends_with("write opencl3.0 without `:2`"), "{why}");
+}
+
 #[test]
 fn devices_named_too_often_are_refused() {
     let twice = "opencl1.0 is named twice; name it once";
