@@ -55,9 +55,8 @@ impl Accuracy {
         let of_plain = plain.map(|sum| (f64::from(sum) - right).abs());
         let of_plain = of_plain.into_iter().fold(0.0, f64::max);
         self.found += (found - right) * (found - right);
-        self.allowed += (PLAIN * of_plain).powi(2)
-            + (TERMS * unit).powi(2) * squares
-            + near_zero * near_zero;
+        self.allowed +=
+            (PLAIN * of_plain).powi(2) + (TERMS * unit).powi(2) * squares + near_zero * near_zero;
         let law = unit * terms.sqrt() * norm(a) * norm(b) + near_zero;
         self.growth = self.growth.max(of_plain / law);
     }

@@ -93,12 +93,15 @@ mod tests {
                 .map(|_| [random.f64() - 0.5, random.f64() - 0.5])
                 .collect();
             for (at, found) in (0..).zip(fourier(&numbers)) {
-                let terms = (0..).zip(&numbers).map(|(of, number)| {
-                    times(*number, turn(2 * (at * of % length), length))
-                });
+                let terms = (0..)
+                    .zip(&numbers)
+                    .map(|(of, number)| times(*number, turn(2 * (at * of % length), length)));
                 let right = terms.fold([0.0; 2], |sum, [re, im]| [sum[0] + re, sum[1] + im]);
                 let error = (found[0] - right[0]).hypot(found[1] - right[1]);
-                assert!(error < 1e-13 * length as f64, "{length}: {found:?} {right:?}");
+                assert!(
+                    error < 1e-13 * length as f64,
+                    "{length}: {found:?} {right:?}"
+                );
             }
         }
     }

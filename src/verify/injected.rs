@@ -94,7 +94,10 @@ pub(crate) fn inject(make: &dyn Fn(u64) -> Case<'static>) {
                     _ => case.needed[1],
                 };
                 let is_accuracy = matches!(kind, Kind::Tf32 | Kind::Half);
-                let differs = wrong.iter().zip(&case.right).any(|(one, other)| one != other);
+                let differs = wrong
+                    .iter()
+                    .zip(&case.right)
+                    .any(|(one, other)| one != other);
                 let counts = match kind {
                     Kind::NotANumber => true,
                     _ => differs && (is_accuracy || (case.excess)(&wrong) > needed),
@@ -127,7 +130,10 @@ fn change(kind: Kind, of: &mut [f32], case: &Case, random: &mut Rng) {
     let places = (0..side).flat_map(move |y| (0..side).map(move |x| (y, x)));
     // Zeros of a triangular matrix are no part of the result.
     let number = (0..1000).map(|_| random.usize(..of.len()));
-    let number = number.into_iter().find(|at| of[*at] != 0.0).expect("a number");
+    let number = number
+        .into_iter()
+        .find(|at| of[*at] != 0.0)
+        .expect("a number");
     match kind {
         Kind::Rows => {
             let (one, other) = (random.usize(..rows), random.usize(..rows));
@@ -153,7 +159,9 @@ fn change(kind: Kind, of: &mut [f32], case: &Case, random: &mut Rng) {
             let one = tile(random);
             for (y, x) in places {
                 let at = in_tile(one, y, x);
-                of[at..at + parts].iter_mut().for_each(|part| *part *= 1.001);
+                of[at..at + parts]
+                    .iter_mut()
+                    .for_each(|part| *part *= 1.001);
             }
         }
         Kind::TransposedTile => {

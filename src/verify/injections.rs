@@ -101,7 +101,8 @@ impl Factors {
     fn excess(&self, c: &[f64], other: &[f64]) -> f64 {
         let group = self.of().group as usize;
         let norm = |of: &mut dyn Iterator<Item = f64>| of.map(|n| n * n).sum::<f64>().sqrt();
-        let columns = |at: usize| at / group * group..(at / group * group + group).min(self.columns);
+        let columns =
+            |at: usize| at / group * group..(at / group * group + group).min(self.columns);
         let of_group = |at: usize| {
             let rows = self.b.chunks(self.columns);
             norm(&mut rows.flat_map(|row| row[columns(at)].iter().copied()))
@@ -387,9 +388,8 @@ fn fft(seed: u64) -> Case<'static> {
             // The norms of rows are about those of all.
             let bound = 16.0 * single().unit * size.log2() * 3.0 * (columns as f64).sqrt() * norm;
             let differences = complex(found).into_iter().zip(&of_right);
-            let differences = differences.map(|(one, other)| {
-                (one[0] - other[0]).hypot(one[1] - other[1]) / bound
-            });
+            let differences = differences
+                .map(|(one, other)| (one[0] - other[0]).hypot(one[1] - other[1]) / bound);
             differences.fold(0.0, f64::max)
         }),
         needed: WEIGHED,
@@ -436,10 +436,17 @@ fn convolution(seed: u64) -> Case<'static> {
         let (pixel, channel) = (at / channels, at % channels);
         let (row, column) = (pixel / columns + size, pixel % columns + size);
         let terms = filter.iter().enumerate().map(|(place, weight)| {
-            let (y, x) = (row + place / size - size / 2, column + place % size - size / 2);
+            let (y, x) = (
+                row + place / size - size / 2,
+                column + place % size - size / 2,
+            );
             let is_inside = (size..rows + size).contains(&y) && (size..columns + size).contains(&x);
             let pixel = (y.max(size) - size) * columns + x.max(size) - size;
-            if is_inside { weight * image[pixel * channels + channel] } else { 0.0 }
+            if is_inside {
+                weight * image[pixel * channels + channel]
+            } else {
+                0.0
+            }
         });
         right.push(terms.sum::<f32>());
     }
@@ -499,9 +506,8 @@ fn number_by_number(
         accepts,
         excess: Box::new(move |found| {
             let differences = found.iter().zip(&of_right).zip(&bounds);
-            let differences = differences.map(|((one, other), bound)| {
-                f64::from((one - other).abs()) / bound
-            });
+            let differences =
+                differences.map(|((one, other), bound)| f64::from((one - other).abs()) / bound);
             differences.fold(0.0, f64::max)
         }),
         // The right result has errors of its own.
@@ -595,8 +601,7 @@ fn stencil(seed: u64) -> Case<'static> {
     let mut random = Rng::with_seed(seed);
     let [rows, columns, steps] = sizes(&mut random);
     let steps = steps as u32 / 10;
-    let of = Stencil::new(columns as u64, rows as u64, None, Precision::F32, seed)
-        .expect("a grid");
+    let of = Stencil::new(columns as u64, rows as u64, None, Precision::F32, seed).expect("a grid");
     let mut right = vec![0.0f32; rows * columns];
     of.initial(0..rows as u64, bytemuck::cast_slice_mut(&mut right))
         .expect("it is random");
@@ -640,7 +645,10 @@ fn kernel(seed: u64) -> Case<'static> {
         .map(|number| number * (1.0 + 1e-6 * random.f32()))
         .collect();
     let accepts = Box::new(move |found: &[f32]| {
-        let (found, right) = (bytemuck::cast_slice(found), bytemuck::cast_slice(&reference));
+        let (found, right) = (
+            bytemuck::cast_slice(found),
+            bytemuck::cast_slice(&reference),
+        );
         compare::compare(Base::Float, found, right, false).right
     });
     number_by_number("kernel", [rows, columns], right, bounds, accepts)

@@ -215,11 +215,7 @@ impl Places {
 
     /// Reads samples of what may overflow, of which there are `wide` numbers. `None` if it was
     /// interrupted.
-    fn sample<E>(
-        &self,
-        source: &mut dyn Source<E>,
-        wide: u64,
-    ) -> Result<Option<Samples>, E> {
+    fn sample<E>(&self, source: &mut dyn Source<E>, wide: u64) -> Result<Option<Samples>, E> {
         let chance = SAMPLES as f64 / wide as f64;
         let mut chosen = Vec::new();
         let complete = source.each(Matrix::C, &mut |part| {

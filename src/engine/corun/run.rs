@@ -432,7 +432,9 @@ impl<'r, 'w> RunState<'r, 'w> {
             outcome.notes = verified.iter().filter_map(overflow::note).collect();
         }
         if let (Some(_), Some(change)) = (self.options.tolerance, form.change()) {
-            outcome.notes.extend(overflow::note_of_change(change, steps.into()));
+            outcome
+                .notes
+                .extend(overflow::note_of_change(change, steps.into()));
         }
         outcome.eigenvalue = form.eigenvalue();
         outcome.change = form.change();

@@ -4,9 +4,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::verify::overflow::{note_of_change, notes};
 use super::{Context, Details, DevicePart, Lost, Report, Verification, fraction};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::verify::overflow::{note_of_change, notes};
 
 /// What only runs of tasks over spaces have.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -142,9 +142,12 @@ pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Repor
         ..Lost::default()
     });
     let notes = checked.and_then(|checked| notes(checked.numbers, checked.overflowed));
-    let of_change = asked.tolerance.zip(outcome.figure).and_then(|(limit, change)| {
-        note_of_change(change, limit.steps * outcome.tasks / limit.tasks.max(1))
-    });
+    let of_change = asked
+        .tolerance
+        .zip(outcome.figure)
+        .and_then(|(limit, change)| {
+            note_of_change(change, limit.steps * outcome.tasks / limit.tasks.max(1))
+        });
     let context = Context {
         notes: [context.notes, notes.into_iter().chain(of_change).collect()].concat(),
         ..context

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Check, ClusterWorkload, Course, Figure, NewSpace, Ordered, Turn};
-use crate::cluster::space::{Block, Extent};
+use crate::cluster::space::Extent;
 use crate::codelet::Precision;
 use crate::verify::Checked;
 use crate::workload::spmv::{Form, Spmv};

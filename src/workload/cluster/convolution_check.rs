@@ -45,7 +45,8 @@ impl ConvolutionWorkload {
         let mut accuracy = Accuracy::of(Precision::F32.into());
         for [row, column] in positions(block, seed).into_iter().chain(odd) {
             for channel in 0..channels {
-                let found = single(block, bytes, [row, column], channels, channel).into();
+                let found = single(block, bytes, [row, column], channels, channel);
+                let found = f64::from(found);
                 let terms = given.terms([row, column, channel]);
                 checked.error(given.error(&terms, found));
                 if let Some(accuracy) = &mut accuracy {
@@ -56,7 +57,12 @@ impl ConvolutionWorkload {
         }
         let growth = accuracy.as_ref().map_or(1.0, Accuracy::growth);
         // Not the numbers that were generated.
-        given.compare_rows((block, &all), seed.wrapping_add(1 << 32), growth, &mut checked);
+        given.compare_rows(
+            (block, &all),
+            seed.wrapping_add(1 << 32),
+            growth,
+            &mut checked,
+        );
         let of_samples = accuracy.map_or(0.0, |of| of.error());
         if checked.wrong == 0 && of_samples > 1.0 {
             checked.together(block.elements() * channels, of_samples);
@@ -87,7 +93,10 @@ impl Given {
         let radius = self.size / 2;
         let places = (0..self.size).flat_map(|y| (0..self.size).map(move |x| (y, x)));
         let of_place = |(y, x)| {
-            let (y, x) = ((row + y).checked_sub(radius)?, (column + x).checked_sub(radius)?);
+            let (y, x) = (
+                (row + y).checked_sub(radius)?,
+                (column + x).checked_sub(radius)?,
+            );
             let is_inside = self.around.rows.contains(&y) && self.around.columns.contains(&x);
             is_inside.then(|| self.number(y, x, channel))
         };
@@ -121,7 +130,10 @@ impl Given {
         let (rounding, radius) = (Rounding::from(Precision::F32), self.size / 2);
         let numbers = |of: &Block| of.width() * self.channels;
         let own = weights(seed, 0..numbers(block));
-        let of_image: Vec<_> = own.iter().map(|own| self.weights_of_image(block, own)).collect();
+        let of_image: Vec<_> = own
+            .iter()
+            .map(|own| self.weights_of_image(block, own))
+            .collect();
         let width = numbers(&self.around) as usize;
         let norms: Vec<f64> = self.image.chunks_exact(width.max(1)).map(norm).collect();
         let (of_filter, terms) = (norm(&self.filter), self.filter.len() as f64);
@@ -157,9 +169,15 @@ impl Given {
         let radius = self.size / 2;
         let of_row = |filter: &[f64]| {
             let mut weights = vec![0.0; (self.around.width() * self.channels) as usize];
-            for (column, own) in block.columns.clone().zip(own.chunks_exact(self.channels as usize)) {
+            for (column, own) in block
+                .columns
+                .clone()
+                .zip(own.chunks_exact(self.channels as usize))
+            {
                 for (x, filter) in (column..).zip(filter) {
-                    let Some(x) = x.checked_sub(radius) else { continue };
+                    let Some(x) = x.checked_sub(radius) else {
+                        continue;
+                    };
                     if self.around.columns.contains(&x) {
                         let at = ((x - self.around.columns.start) * self.channels) as usize;
                         let to = weights[at..].iter_mut();
@@ -169,7 +187,10 @@ impl Given {
             }
             weights
         };
-        self.filter.chunks_exact(self.size as usize).map(of_row).collect()
+        self.filter
+            .chunks_exact(self.size as usize)
+            .map(of_row)
+            .collect()
     }
 
     /// The pixels of a block that are finite although one of their terms is not, or the
@@ -222,4 +243,3 @@ fn reach(number: u64, radius: u64, range: &std::ops::Range<u64>) -> std::ops::Ra
     let place = |number: u64| (number.clamp(range.start, range.end) - range.start) as usize;
     place(number.saturating_sub(radius))..place(number + radius + 1)
 }
-

@@ -124,7 +124,9 @@ fn attention(seed: u64) -> Case<'static> {
     let squares: f64 = right.iter().map(|number| number * number).sum();
     let bound = transformer.tolerance() * (squares / right.len() as f64).sqrt();
     let parts: Vec<KernelPart> = computed.iter().map(|(part, _)| *part).collect();
-    let reference = transformer.reference(&parts, &AtomicBool::new(false)).unwrap();
+    let reference = transformer
+        .reference(&parts, &AtomicBool::new(false))
+        .unwrap();
     let side = beta as usize;
     Case {
         name: "transformer",

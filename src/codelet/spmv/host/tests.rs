@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::matrices::{awkward, matrix};
-use crate::workload::spmv::factors::Factors;
 use crate::verify::Compared;
+use crate::workload::spmv::factors::Factors;
 use crate::workload::spmv::fixtures::Plain;
 use crate::workload::spmv::{Form, Options};
 
