@@ -6,10 +6,10 @@
 //! * [`rounding`] has what a precision may lose, and [`checked`] counts what was compared.
 //! * [`sum`] compares a sum of products with the one in double precision, and the places of
 //!   numbers that are infinite or none (NaN) with what IEEE 754 makes of the given ones.
-//! * [`product`] checks products of matrices with random vectors of [`weights`], and with
-//!   [`places`] where numbers are not finite. [`accuracy`] looks at [`samples`].
+//! * [`product`] checks products of matrices with random vectors of `weights`, and with
+//!   [`places`] where numbers are not finite. `accuracy` looks at `samples`.
 //! * [`factors`] has the residual of an LU factorisation and its growth.
-//! * [`transform`] checks Fourier transforms with random vectors, of which [`fourier`] has the
+//! * [`transform`] checks Fourier transforms with random vectors, of which `fourier` has the
 //!   transforms in double precision.
 //! * [`sorted`] checks an order, and that nothing was lost, by a hash.
 

@@ -3,7 +3,7 @@
 //! A product C = A B is checked with random vectors x, as `C x = A (B x)` takes as many
 //! operations as the matrices have numbers (R. Freivalds, "Probabilistic machines can use
 //! less running time", 1977). The numbers of x are random and real
-//! ([`weights`](super::weights)), and only those of a group of C's columns are not 0: two
+//! (`weights`), and only those of a group of C's columns are not 0: two
 //! vectors a group. All sums are in double precision.
 //!
 //! # Tolerance
@@ -28,7 +28,7 @@
 //! number.
 //!
 //! That bound holds for any order of the additions, and most lose far less. Whether singles
-//! have the accuracy of singles is seen by samples: [`super::accuracy`].
+//! have the accuracy of singles is seen by samples: `accuracy`.
 //!
 //! Rows of A and columns of B with numbers that are not finite, or whose products may
 //! overflow, have no such sums: see [`super::places`].

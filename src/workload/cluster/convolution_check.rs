@@ -92,7 +92,7 @@ impl Given {
     fn terms(&self, [row, column, channel]: [u64; 3]) -> Vec<Option<f64>> {
         let radius = self.size / 2;
         let places = (0..self.size).flat_map(|y| (0..self.size).map(move |x| (y, x)));
-        let of_place = |(y, x)| {
+        let of_place = |(y, x): (u64, u64)| {
             let (y, x) = (
                 (row + y).checked_sub(radius)?,
                 (column + x).checked_sub(radius)?,
