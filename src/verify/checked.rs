@@ -16,8 +16,21 @@ pub struct Checked {
     pub worst: f64,
     /// Of factors.
     pub factors: Option<FactorFigures>,
-    /// The sum of the squares of all numbers, of which a transform's total check is made.
-    pub squares: f64,
+    /// Numbers that overflowed, so that they were not compared: any result is right.
+    pub overflowed: u64,
+}
+
+/// What a comparison of a whole result with a reference found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// The largest absolute difference.
+    pub error: f64,
+    /// Whether all differences are allowed.
+    pub right: bool,
+    /// Numbers that were compared.
+    pub numbers: u64,
+    /// Numbers of the result that are infinite or none (NaN).
+    pub not_finite: u64,
 }
 
 /// How good factors are.
@@ -73,10 +86,17 @@ impl Checked {
     /// Adds so many numbers that must be exactly the right ones, and were compared as a whole:
     /// they are all right, or count as wrong.
     pub fn all_exactly(&mut self, numbers: u64, are_right: bool) {
+        self.together(numbers, if are_right { 0.0 } else { f64::INFINITY });
+    }
+
+    /// Adds so many numbers that were compared as a whole, and whose error is so many times
+    /// what is allowed.
+    pub fn together(&mut self, numbers: u64, error: f64) {
         if let Some(others) = numbers.checked_sub(1) {
-            self.exactly(are_right);
+            let wrong = self.wrong;
+            self.error(error);
             self.numbers += others;
-            self.wrong += if are_right { 0 } else { others };
+            self.wrong += others * (self.wrong - wrong);
         }
     }
 
@@ -86,6 +106,6 @@ impl Checked {
         self.wrong += other.wrong;
         self.worst = self.worst.max(other.worst);
         self.factors = self.factors.or(other.factors);
-        self.squares += other.squares;
+        self.overflowed += other.overflowed;
     }
 }

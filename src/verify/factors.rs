@@ -16,10 +16,10 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use super::checked::{Checked, FactorFigures};
-use super::product::{GROUPS, Matrix, MatrixPart, Product, ProductSums, Source};
+use super::product::{GROUPS, Matrix, MatrixPart, Product, ProductSums, Source, greatest};
 use super::twofold::Twofold;
+use super::weights::{MEAN_SQUARE, VECTORS, weight};
 use super::{PIECE, Rounding};
-use crate::random::uniform;
 
 /// The greatest ratio of a stable factorisation.
 const MOST: f64 = 10.0;
@@ -76,17 +76,17 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
         unreachable!("the rows are in memory");
     };
     let n = size as f64;
-    let of_row = |differences: [f64; GROUPS]| {
+    let of_row = |differences: [f64; GROUPS * VECTORS]| {
         let norm = differences
             .iter()
             .fold(0.0_f64, |norm, one| norm.hypot(*one));
-        n.sqrt() * norm
+        n.sqrt() * norm / (VECTORS as f64 * MEAN_SQUARE).sqrt()
     };
     let mut residual = sums.differences().map(of_row).fold(0.0, greatest);
     let allowed = n * (rounding.unit * of_a.borrow().row_sum + n * rounding.least);
     if residual / allowed > MOST {
         // The terms may be so much greater than their sums that double precision does not do.
-        residual = n.sqrt() * twofold_residual(product, &mut source);
+        residual = (n / MEAN_SQUARE).sqrt() * twofold_residual(product, &mut source);
     }
     let residual = residual / allowed;
     let mut checked = sums.result(None).checked(size * size);
@@ -110,19 +110,12 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
     }
 }
 
-/// The greatest number of `P A x - L U x` for a vector x of random signs, in twice double
+/// The greatest number of `P A x - L U x` for a vector x of random weights, in twice double
 /// precision, less what that may lose.
 fn twofold_residual(product: Product, source: &mut dyn Source<Infallible>) -> f64 {
     let size = product.rows as usize;
     let x: Vec<Twofold> = (0..product.rows)
-        .map(|column| {
-            (if uniform(product.seed, column) < 0.5 {
-                -1.0
-            } else {
-                1.0
-            })
-            .into()
-        })
+        .map(|column| weight(product.seed, 0, column).into())
         .collect();
     // U x and the sums of the magnitudes of U's rows; then the residual and those of L U.
     let mut ux = vec![(Twofold::default(), 0.0); size];
@@ -154,14 +147,6 @@ fn twofold_residual(product: Product, source: &mut dyn Source<Infallible>) -> f6
         .iter()
         .map(|(sum, terms)| sum.value().abs() - lost * terms);
     of_rows.fold(0.0, greatest)
-}
-
-/// The greater number; one that is none is the greatest.
-fn greatest(one: f64, other: f64) -> f64 {
-    match other > one || other.is_nan() {
-        true => other,
-        false => one,
-    }
 }
 
 /// The greatest number of rows, and the greatest sum of a row's magnitudes.

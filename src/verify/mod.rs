@@ -6,26 +6,36 @@
 //! * [`rounding`] has what a precision may lose, and [`checked`] counts what was compared.
 //! * [`sum`] compares a sum of products with the one in double precision, and the places of
 //!   numbers that are infinite or none (NaN) with what IEEE 754 makes of the given ones.
-//! * [`product`] checks products of matrices with random vectors, and with [`places`] where
-//!   numbers are not finite.
+//! * [`product`] checks products of matrices with random vectors of `weights`, and with
+//!   [`places`] where numbers are not finite. `accuracy` looks at `samples`.
 //! * [`factors`] has the residual of an LU factorisation and its growth.
-//! * [`transform`] checks Fourier transforms by single frequencies and Parseval's equation.
+//! * [`transform`] checks Fourier transforms with random vectors, of which `fourier` has the
+//!   transforms in double precision.
 //! * [`sorted`] checks an order, and that nothing was lost, by a hash.
 
+pub(crate) mod accuracy;
 pub mod checked;
 pub mod factors;
+mod fourier;
+pub(crate) mod overflow;
 pub mod places;
 pub mod product;
 pub mod rounding;
+mod samples;
 pub mod sorted;
 pub mod sum;
 pub mod transform;
 mod twofold;
+pub(crate) mod weights;
 
+#[cfg(test)]
+pub(crate) mod injected;
+#[cfg(test)]
+mod injections;
 #[cfg(test)]
 mod tests;
 
-pub use checked::Checked;
+pub use checked::{Checked, Compared};
 pub use rounding::Rounding;
 pub use sum::Sum;
 

@@ -8,6 +8,7 @@
 //! precision.
 
 use super::product::{Matrix, MatrixPart, Product, Source, Verification, norm};
+use super::samples::Samples;
 use super::{Rounding, Sum};
 use crate::random::uniform;
 
@@ -156,7 +157,7 @@ impl Places {
         tolerance: f64,
     ) -> Result<Option<Verification>, E> {
         let (mut wrong, mut first, mut wide) = (0, None, 0);
-        let mut complete = source.each(Matrix::C, &mut |part| {
+        let complete = source.each(Matrix::C, &mut |part| {
             for (row, found, column) in each(&part) {
                 let terms = self.terms(row, column);
                 let overflows = || self.may_overflow(row, column);
@@ -195,15 +196,14 @@ impl Places {
         if let Some((row, column)) = first {
             note(f64::INFINITY, row, column);
         } else if complete && wide > 0 {
-            let mut samples = Samples::default();
-            complete = self.sample(source, wide, &mut samples)?;
+            let Some(samples) = self.sample(source, wide)? else {
+                return Ok(None);
+            };
             let rounding: Rounding = self.of.rounding;
-            for (at, (row, column, found)) in samples.places.iter().enumerate() {
+            for ([row, column], [of_a, of_b], found) in samples.each() {
                 let mut sum = Sum::default();
-                for (a, b) in samples.of_a[at].iter().zip(&samples.of_b[at]) {
-                    sum.add(*a, *b);
-                }
-                note(sum.error(*found, rounding) * tolerance, *row, *column);
+                of_a.iter().zip(of_b).for_each(|(a, b)| sum.add(*a, *b));
+                note(sum.error(found, rounding) * tolerance, row, column);
             }
         }
         Ok(complete.then_some(worst))
@@ -213,55 +213,26 @@ impl Places {
         self.rows_left_out[row as usize] || self.columns_left_out[column as usize]
     }
 
-    /// Reads samples of what may overflow, of which there are `wide` numbers: each with its
-    /// row of A and its column of B.
-    fn sample<E>(
-        &self,
-        source: &mut dyn Source<E>,
-        wide: u64,
-        samples: &mut Samples,
-    ) -> Result<bool, E> {
+    /// Reads samples of what may overflow, of which there are `wide` numbers. `None` if it was
+    /// interrupted.
+    fn sample<E>(&self, source: &mut dyn Source<E>, wide: u64) -> Result<Option<Samples>, E> {
         let chance = SAMPLES as f64 / wide as f64;
-        let mut complete = source.each(Matrix::C, &mut |part| {
+        let mut chosen = Vec::new();
+        let complete = source.each(Matrix::C, &mut |part| {
             for (row, found, column) in each(&part) {
                 let number = row * self.of.columns + column;
                 let is_wide = self.terms(row, column) == 0 && self.is_left_out(row, column);
                 if is_wide && uniform(self.of.seed.wrapping_add(1), number) < chance {
-                    samples.places.push((row, column, found));
+                    chosen.push((row, column, found));
                 }
             }
         })?;
-        let empty = vec![vec![0.0; self.of.depth as usize]; samples.places.len()];
-        (samples.of_a, samples.of_b) = (empty.clone(), empty);
-        let Samples { places, of_a, of_b } = samples;
-        complete = complete
-            && source.each(Matrix::A, &mut |part| {
-                for ((row, _, _), to) in places.iter().zip(of_a.iter_mut()) {
-                    if let Some(numbers) = part.row(*row) {
-                        to[part.columns.start as usize..][..numbers.len()].copy_from_slice(numbers);
-                    }
-                }
-            })?
-            && source.each(Matrix::B, &mut |part| {
-                for ((_, column, _), to) in places.iter().zip(of_b.iter_mut()) {
-                    for (row, to) in part.rows.clone().zip(&mut to[part.rows.start as usize..]) {
-                        if let Some(number) = part.number(row, *column) {
-                            *to = number;
-                        }
-                    }
-                }
-            })?;
-        Ok(complete)
+        let mut samples = Samples::at(chosen, self.of.depth);
+        let complete = complete
+            && source.each(Matrix::A, &mut |part| samples.add_a(&part))?
+            && source.each(Matrix::B, &mut |part| samples.add_b(&part))?;
+        Ok(complete.then_some(samples))
     }
-}
-
-/// Numbers of C that are compared: row, column and what was found, with the row of A and the
-/// column of B.
-#[derive(Default)]
-struct Samples {
-    places: Vec<(u64, u64, f64)>,
-    of_a: Vec<Vec<f64>>,
-    of_b: Vec<Vec<f64>>,
 }
 
 /// What the product of an infinite number and another one adds.

@@ -2,26 +2,33 @@
 //!
 //! A product C = A B is checked with random vectors x, as `C x = A (B x)` takes as many
 //! operations as the matrices have numbers (R. Freivalds, "Probabilistic machines can use
-//! less running time", 1977). The numbers of x are +1 or -1, and only those of a group of
-//! C's columns are not 0: a vector a group. All sums are in double precision.
+//! less running time", 1977). The numbers of x are random and real
+//! (`weights`), and only those of a group of C's columns are not 0: two
+//! vectors a group. All sums are in double precision.
 //!
 //! # Tolerance
 //!
-//! Rounding changes each number of C by at most `u sqrt(k) |A| |B|` with high probability,
+//! Rounding changes each number of C by at most `g u sqrt(k) |A| |B|` with high probability,
 //! where u is the unit roundoff and k the depth (N. Higham and T. Mary, "A new approach to
 //! probabilistic rounding error analysis", SIAM J. Sci. Comput. 2019, section 3; its factor
-//! lambda is 1, which suffices in their experiments). For the factor of `A = L L^T` it is
-//! the same with `|L| |L^T|`. By Hoeffding's inequality, the sum of the errors e of a row
-//! with random signs exceeds `8 |e|` with a probability of `2 exp(-32)`, and
-//! `|e| <= u sqrt(k) |row of A| |columns of B|` in the Euclidean norms. So
+//! lambda is 1, which suffices in their experiments). The law is that of independent
+//! roundings, and those of equal terms are not: g is how much plain sums of some rows and
+//! columns exceed it, at least 1. For the factor of `A = L L^T` it is the same with
+//! `|L| |L^T|`. By Hoeffding's inequality, the sum of the errors e of a row with random
+//! weights of at most 1 exceeds `8 |e|` with a probability of `2 exp(-32)`, and
+//! `|e| <= g u sqrt(k) |row of A| |columns of B|` in the Euclidean norms. So
 //!
-//! `|C x - A (B x)| / (|row of A| |columns of B|) <= 8 (u sqrt(k) + p + 2 v sqrt(k + w))`
+//! `|C x - A (B x)| / (|row of A| |columns of B|) <= 8 (g u sqrt(k) + p + 2 v sqrt(k + w))`
 //!
 //! for each row and group of columns. A device that rounds the factors of each product before
 //! (TF32) changes it by at most p of its magnitude, and a number of C by at most `p |A| |B|`,
-//! which the Cauchy-Schwarz inequality bounds by the norms; elsewhere p is 0. The last term is for the check's own sums, where v
-//! is the unit roundoff of double precision and w the columns of a group. Each of the k
-//! products of a number may in addition lose the smallest normal number.
+//! which the Cauchy-Schwarz inequality bounds by the norms; elsewhere p is 0. The last term is
+//! for the check's own sums, where v is the unit roundoff of double precision and w the columns
+//! of a group. Each of the k products of a number may in addition lose the smallest normal
+//! number.
+//!
+//! That bound holds for any order of the additions, and most lose far less. Whether singles
+//! have the accuracy of singles is seen by samples: `accuracy`.
 //!
 //! Rows of A and columns of B with numbers that are not finite, or whose products may
 //! overflow, have no such sums: see [`super::places`].
@@ -30,19 +37,21 @@
 
 use std::ops::Range;
 
+use super::accuracy::Accuracy;
 use super::places::Places;
+use super::samples::Samples;
+use super::weights::{VECTORS, weights};
 use super::{Checked, PIECE, Rounding};
 use crate::parallel;
-use crate::random::uniform;
 
 /// Most groups of C's columns.
-pub const GROUPS: usize = 16;
+pub const GROUPS: usize = 8;
 
 /// Standard deviations that are allowed.
 const DEVIATIONS: f64 = 8.0;
 
-/// Sums of a row, one a group.
-type Sums = [f64; GROUPS];
+/// Sums of a row: those of the first vector of each group, then those of the next.
+type Sums = [f64; GROUPS * VECTORS];
 
 /// A matrix of a product C = A B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,11 +155,12 @@ impl Product {
         }))
     }
 
-    fn tolerance(&self) -> f64 {
+    /// `growth`: how much sums exceed the law of independent roundings.
+    fn tolerance(&self, growth: f64) -> f64 {
         let double = f64::EPSILON / 2.0;
         let depth = self.depth as f64;
         let width = self.group.min(self.columns) as f64;
-        let of_sums = self.rounding.unit * depth.sqrt() + self.rounding.product;
+        let of_sums = growth * self.rounding.unit * depth.sqrt() + self.rounding.product;
         DEVIATIONS * (of_sums + 2.0 * double * (depth + width).sqrt())
     }
 }
@@ -261,12 +271,13 @@ pub(super) struct ProductSums {
     /// B x, by row of B.
     bx: Vec<Sums>,
     /// The norms of B's columns, by group.
-    pub b_norms: Sums,
+    b_norms: [f64; GROUPS],
     /// A (B x) and C x, by row.
     abx: Vec<Sums>,
     cx: Vec<Sums>,
     /// The norms of A's rows.
     a_norms: Vec<f64>,
+    samples: Samples,
 }
 
 impl ProductSums {
@@ -276,7 +287,7 @@ impl ProductSums {
         source: &mut dyn Source<E>,
         without: Option<&Places>,
     ) -> Result<Option<Self>, E> {
-        let zeros = |count: u64| vec![[0.0; GROUPS]; count as usize];
+        let zeros = |count: u64| vec![[0.0; GROUPS * VECTORS]; count as usize];
         let mut sums = Self {
             of,
             bx: zeros(of.depth),
@@ -284,6 +295,7 @@ impl ProductSums {
             abx: zeros(of.rows),
             cx: zeros(of.rows),
             a_norms: vec![0.0; of.rows as usize],
+            samples: Samples::of(&of),
         };
         let rest = |part: MatrixPart| match without {
             Some(places) => part.without(&places.columns_left_out),
@@ -297,9 +309,10 @@ impl ProductSums {
     }
 
     fn add_b(&mut self, part: &MatrixPart) {
-        let (group, signs) = self.signs(&part.columns);
+        let (group, weights) = self.weights(&part.columns);
+        self.samples.add_b(part);
         let norms = part.each_row(&mut self.bx, |_, numbers, bx| {
-            bx[group] += dot(numbers, &signs);
+            add(numbers, group, &weights, bx);
             norm(numbers)
         });
         let of = &mut self.b_norms[group];
@@ -307,6 +320,7 @@ impl ProductSums {
     }
 
     fn add_a(&mut self, part: &MatrixPart) {
+        self.samples.add_a(part);
         let bx = &self.bx[part.columns.start as usize..];
         let norms = part.each_row(&mut self.abx, |_, numbers, abx| {
             let mut sums = *abx;
@@ -323,21 +337,18 @@ impl ProductSums {
     }
 
     fn add_c(&mut self, part: &MatrixPart) {
-        let (group, signs) = self.signs(&part.columns);
+        let (group, weights) = self.weights(&part.columns);
+        self.samples.add_c(part);
         let added = part.each_row(&mut self.cx, |_, numbers, cx| {
-            cx[group] += dot(numbers, &signs);
+            add(numbers, group, &weights, cx);
         });
         added.for_each(drop);
     }
 
-    /// The group of a part's columns, and their numbers of x.
-    fn signs(&self, columns: &Range<u64>) -> (usize, Vec<f64>) {
-        let sign = |column| match uniform(self.of.seed, column) < 0.5 {
-            true => -1.0,
-            false => 1.0,
-        };
+    /// The group of a part's columns, and their numbers of each vector.
+    fn weights(&self, columns: &Range<u64>) -> (usize, [Vec<f64>; VECTORS]) {
         let group = (columns.start / self.of.group) as usize;
-        (group, columns.clone().map(sign).collect())
+        (group, weights(self.of.seed, columns.clone()))
     }
 
     /// Whether all sums and norms are finite, as those of finite numbers are.
@@ -347,15 +358,26 @@ impl ProductSums {
         sums.chain(norms).all(|number| number.is_finite())
     }
 
-    /// The difference of each row: C x - A (B x), a number a group.
+    /// The differences of each row: C x - A (B x), a number a vector and group.
     pub fn differences(&self) -> impl Iterator<Item = Sums> {
         let rows = self.abx.iter().zip(&self.cx);
-        rows.map(|(abx, cx)| std::array::from_fn(|group| cx[group] - abx[group]))
+        rows.map(|(abx, cx)| std::array::from_fn(|at| cx[at] - abx[at]))
     }
 
-    /// The worst row and group of those that are not left out.
+    /// The accuracy of the samples, if singles are computed.
+    fn accuracy(&self) -> Option<Accuracy> {
+        let mut accuracy = Accuracy::of(self.of.rounding)?;
+        for (_, [of_a, of_b], found) in self.samples.each() {
+            accuracy.add(of_a, of_b, found);
+        }
+        Some(accuracy)
+    }
+
+    /// The worst row and group of those that are not left out. If none is wrong, but all
+    /// samples together are less accurate than they should be, all numbers are.
     pub fn result(&self, without: Option<&Places>) -> Verification {
-        let tolerance = self.of.tolerance();
+        let accuracy = self.accuracy();
+        let tolerance = (self.of).tolerance(accuracy.as_ref().map_or(1.0, Accuracy::growth));
         let width = self.of.group.min(self.of.columns) as f64;
         // What the products of the numbers of a group may lose near zero.
         let least =
@@ -369,9 +391,10 @@ impl ProductSums {
             if without.is_some_and(|places| places.rows_left_out[row]) {
                 continue;
             }
-            for (group, difference) in differences.into_iter().enumerate() {
+            for group in 0..GROUPS {
                 let norms = self.a_norms[row] * self.b_norms[group] + least;
-                let error = difference.abs() / norms;
+                let of_group = differences.iter().skip(group).step_by(GROUPS);
+                let error = of_group.fold(0.0, |error, one| greatest(error, one.abs() / norms));
                 let error = if error.is_nan() { f64::INFINITY } else { error };
                 if error > worst {
                     (worst, at) = (error, (row as u64, group as u64));
@@ -380,6 +403,11 @@ impl ProductSums {
                     wrong += columns(group as u64).count() as u64;
                 }
             }
+        }
+        let of_samples = accuracy.map_or(0.0, |of| of.error());
+        if wrong == 0 && of_samples > 1.0 {
+            worst = of_samples * tolerance;
+            wrong = self.of.rows * self.of.columns;
         }
         Verification {
             error: worst,
@@ -391,8 +419,23 @@ impl ProductSums {
     }
 }
 
+/// Adds the weighted sums of a group's numbers.
+fn add(numbers: &[f64], group: usize, weights: &[Vec<f64>; VECTORS], to: &mut Sums) {
+    for (to, weights) in to.iter_mut().skip(group).step_by(GROUPS).zip(weights) {
+        *to += dot(numbers, weights);
+    }
+}
+
+/// The greater number; one that is none is the greatest.
+pub(crate) fn greatest(one: f64, other: f64) -> f64 {
+    match other > one || other.is_nan() {
+        true => other,
+        false => one,
+    }
+}
+
 /// The Euclidean norm, also where squares are too great or too small.
-pub(super) fn norm(numbers: &[f64]) -> f64 {
+pub(crate) fn norm(numbers: &[f64]) -> f64 {
     let squares = dot(numbers, numbers);
     if (1e-200..1e200).contains(&squares) {
         return squares.sqrt();
@@ -410,7 +453,7 @@ pub(super) fn norm(numbers: &[f64]) -> f64 {
 }
 
 /// The sum of products. Eight partial sums let the compiler use vectors.
-fn dot(one: &[f64], other: &[f64]) -> f64 {
+pub(crate) fn dot(one: &[f64], other: &[f64]) -> f64 {
     let (one, one_rest) = one.as_chunks::<8>();
     let (other, other_rest) = other.as_chunks::<8>();
     let mut sums = [0.0; 8];

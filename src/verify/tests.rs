@@ -272,25 +272,27 @@ fn transforms_are_compared_with_the_definition() {
         }
     };
     let check = |given: &dyn Fn(u64, u64) -> Complex, found: &dyn Fn(u64, u64) -> Complex| {
-        let mut row = |row: u64, line: &mut [Complex]| {
-            (0..)
-                .zip(line)
-                .for_each(|(column, to)| *to = given(row, column));
-        };
-        let all: Vec<u64> = (0..columns).collect();
-        let mut checked = transform.compare((&(0..rows), &(0..columns)), &all, &mut row, found);
-        let places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-        let squares = places.map(|(row, column)| found(row, column));
-        let squares = squares.map(|[re, im]| re * re + im * im).sum();
-        checked.add(&transform.compare_squares(squares, &mut row));
+        let mut checked = Checked::default();
+        // Two blocks.
+        for columns in [0..3, 3..columns] {
+            let mut row = |row: u64, line: &mut [Complex]| {
+                (0..)
+                    .zip(line)
+                    .for_each(|(column, to)| *to = given(row, column));
+            };
+            let places = (0..rows).flat_map(|row| columns.clone().map(move |column| (row, column)));
+            let found: Vec<Complex> = places.map(|(row, column)| found(row, column)).collect();
+            checked.add(&transform.compare((&(0..rows), &columns), 7, &mut row, &found));
+        }
         checked
     };
-    assert_eq!(check(&wave, &right).wrong, 0);
+    let right_one = check(&wave, &right);
+    assert_eq!((right_one.wrong, right_one.numbers), (0, 32));
     let moved = |row, column: u64| right(row, (column + 7) % 8);
-    // Two frequencies; Parseval's equation holds.
-    assert_eq!(check(&wave, &moved).wrong, 2);
+    // The row of a block is wrong as a whole.
+    assert_eq!(check(&wave, &moved).wrong, 5);
     let halved = |row, column| right(row, column).map(|part| part / 2.0);
-    assert_eq!(check(&wave, &halved).wrong, 2);
+    assert_eq!(check(&wave, &halved).wrong, 5);
     // A number that is infinite reaches all of the result.
     let with_other = |row, column| match (row, column) {
         (2, 2) => [0.0, INF],
@@ -302,7 +304,37 @@ fn transforms_are_compared_with_the_definition() {
         (0, 7) => [0.0, NAN],
         _ => right(row, column),
     };
-    assert_eq!(check(&wave, &one_is_none).wrong, 2);
+    assert_eq!(check(&wave, &one_is_none).wrong, 1);
+}
+
+/// A method adds the parts of a number before it scales their sum.
+#[test]
+fn transforms_that_overflow_in_between_are_not_wrong() {
+    let transform = Transform {
+        rows: 2,
+        columns: 4,
+        rounding: single(),
+    };
+    for (most, overflows) in [(3.4e38, true), (3e38, true), (1e38, true), (1e36, false)] {
+        let mut row = |row: u64, line: &mut [Complex]| {
+            line.fill([0.0; 2]);
+            line[0][0] = if row == 0 { most } else { 0.0 };
+        };
+        let mut found = [[most, 0.0]; 8];
+        found[5] = [INF, NAN];
+        let checked = transform.compare((&(0..2), &(0..4)), 1, &mut row, &found);
+        let right = match overflows {
+            true => (4, 0, 1),
+            false => (5, 1, 0),
+        };
+        let found = (checked.numbers, checked.wrong, checked.overflowed);
+        assert_eq!(found, right, "{most}");
+        // What is finite is compared all the same.
+        let mut wrong = [[most, 0.0]; 8];
+        wrong[2][1] = 1e-2 * most;
+        let checked = transform.compare((&(0..2), &(0..4)), 1, &mut row, &wrong);
+        assert_eq!(checked.wrong, 4, "{most}");
+    }
 }
 
 /// The mean of numbers has nearly all of the norm in one frequency, and its column the rounding
@@ -327,8 +359,19 @@ fn a_transform_may_round_its_greatest_column_more() {
             let [re, im] = right(row, column);
             [re + if (row, column) == changed { by } else { 0.0 }, im]
         };
-        let columns: Vec<u64> = (0..side).collect();
-        (transform.compare((&(0..side), &(0..side)), &columns, &mut row, found)).wrong
+        let places = (0..side).flat_map(|row| (0..side).map(move |column| (row, column)));
+        let found: Vec<Complex> = places.map(|(row, column)| found(row, column)).collect();
+        (0..side)
+            .map(|column| {
+                let found: Vec<Complex> = found[column as usize..]
+                    .iter()
+                    .step_by(side as usize)
+                    .copied()
+                    .collect();
+                let block = (&(0..side), &(column..column + 1));
+                transform.compare(block, 3, &mut row, &found).wrong
+            })
+            .sum::<u64>()
     };
     let unit = single().unit;
     // A few roundings of the whole, and of the sum of a row over all rows.

@@ -1,8 +1,21 @@
-//! Checks of the Fourier transform of a matrix along rows and columns: columns of the result
-//! by the definition, in double precision, and all of it by Parseval's equation.
+//! The check of the Fourier transform of a matrix along rows and columns, without computing it
+//! again.
+//!
+//! The result is R = F A G, where F and G are the matrices of the transforms along columns and
+//! rows. For a random vector v of complex numbers, `R v = F (A (G v))` takes two transforms of
+//! vectors and as many operations as A has numbers. Each row of a block of the result is
+//! compared with its number of that, in double precision.
+//!
+//! # Tolerance
 //!
 //! The error of a fast transform grows with the logarithm of its length (Higham, "Accuracy
-//! and Stability of Numerical Algorithms", section 24.1).
+//! and Stability of Numerical Algorithms", section 24.1): in the Euclidean norm it is at most
+//! some `u log2(n)` of the norm of the result. It is spread over all numbers, but for that of
+//! numbers that are greater than others, such as the mean of positive numbers, it stays in
+//! their rows and columns. So the sum of a row of w columns may differ by
+//! `16 u log2(n) (|row| + |block| / sqrt(rows) + sqrt(w) |A|)`; the last term is the norm of w
+//! numbers of the root mean square of all. The numbers of v are `weights`
+//! in both parts.
 //!
 //! Each number of the result depends on all given ones: if one of these is infinite or none,
 //! no number of the result has two finite parts. Which part is infinite and which is none
@@ -10,6 +23,8 @@
 
 use std::ops::Range;
 
+use super::fourier::{fourier, times};
+use super::weights::weights;
 use super::{Checked, Rounding};
 
 /// A complex number.
@@ -22,9 +37,6 @@ pub struct Transform {
     pub columns: u64,
     pub rounding: Rounding,
 }
-
-/// Terms of sums that are computed for some columns.
-const TERMS: u64 = 1 << 22;
 
 /// Gives a row of the given numbers.
 pub type Row<'a> = &'a mut dyn FnMut(u64, &mut [Complex]);
@@ -39,19 +51,23 @@ struct Given {
 }
 
 impl Given {
-    fn add(&mut self, [re, im]: Complex) {
-        self.squares += re * re + im * im;
+    fn add(&mut self, number: Complex) {
+        let [re, im] = number;
+        self.squares += square(number);
         self.magnitude += re.abs() + im.abs();
-        self.has_other |= !(re.is_finite() && im.is_finite());
+        self.has_other |= !is_finite(number);
     }
 }
 
-impl Transform {
-    /// Columns of a block that are compared, if it has more.
-    pub fn most_columns(&self) -> u64 {
-        (TERMS / (self.rows * self.columns)).max(1)
-    }
+fn is_finite(number: Complex) -> bool {
+    number.iter().all(|part| part.is_finite())
+}
 
+fn square([re, im]: Complex) -> f64 {
+    re * re + im * im
+}
+
+impl Transform {
     fn size(&self) -> f64 {
         (self.rows * self.columns) as f64
     }
@@ -61,110 +77,74 @@ impl Transform {
         16.0 * self.rounding.unit * self.size().log2().max(1.0)
     }
 
-    /// The norm of the errors of the result that rounding may cause, for all numbers; that of
-    /// one is as great at most, over the root of their count.
-    fn error(&self, given: &Given) -> f64 {
-        let (size, relative) = (self.size(), self.relative());
-        size.sqrt() * (relative * given.squares.sqrt() + size * self.rounding.least)
+    /// Whether the method may overflow. Numbers in between are at most twice as large in each
+    /// part; those of the convolutions that transform other lengths are sums of them.
+    fn may_overflow(&self, given: &Given) -> bool {
+        let are_powers = self.rows.is_power_of_two() && self.columns.is_power_of_two();
+        let growth = if are_powers { 1.0 } else { self.size() };
+        4.0 * growth * given.magnitude >= self.rounding.most
     }
 
-    /// Compares the numbers of some rows in some columns of the result, and the places of all
-    /// numbers of a block that are not finite. `found` tells numbers by row and column.
+    /// Compares a block of the result, given by rows.
     pub fn compare(
         &self,
         (rows, columns): (&Range<u64>, &Range<u64>),
-        chosen: &[u64],
+        seed: u64,
         given_row: Row,
-        found: impl Fn(u64, u64) -> Complex,
+        found: &[Complex],
     ) -> Checked {
-        let turns_of_row = turns(self.columns);
+        let [re, im] = weights(seed, columns.clone());
+        let chosen: Vec<Complex> = re.into_iter().zip(im).map(|(re, im)| [re, im]).collect();
+        let mut of_rows = vec![[0.0; 2]; self.columns as usize];
+        of_rows[columns.start as usize..columns.end as usize].copy_from_slice(&chosen);
+        let of_rows = fourier(&of_rows);
         let mut given = Given::default();
         let mut line = vec![[0.0; 2]; self.columns as usize];
-        // Column by column: the transforms of the rows.
-        let mut parts = vec![Vec::with_capacity(self.rows as usize); chosen.len()];
-        for row in 0..self.rows {
-            given_row(row, &mut line);
-            line.iter().for_each(|number| given.add(*number));
-            for (parts, column) in parts.iter_mut().zip(chosen) {
-                parts.push(frequency(&line, &turns_of_row, *column));
-            }
-        }
+        let sums: Vec<Complex> = (0..self.rows)
+            .map(|row| {
+                given_row(row, &mut line);
+                line.iter().for_each(|number| given.add(*number));
+                sum(&line, &of_rows)
+            })
+            .collect();
+        let right = match given.has_other {
+            true => Vec::new(),
+            false => fourier(&sums),
+        };
         let mut checked = Checked::default();
-        let may_overflow = given.magnitude >= self.rounding.most;
-        for row in rows.clone() {
-            for column in columns.clone() {
-                let is_finite = found(row, column).iter().all(|part| part.is_finite());
-                match given.has_other {
-                    true => checked.exactly(!is_finite),
-                    false if is_finite || may_overflow => {}
-                    false => checked.exactly(false),
-                }
+        let (width, relative) = (chosen.len() as f64, self.relative());
+        let squares = |of: &[Complex]| -> f64 {
+            let finite = of.iter().filter(|number| is_finite(**number));
+            finite.map(|number| square(*number)).sum()
+        };
+        let of_all = (squares(found) / (rows.end - rows.start).max(1) as f64).sqrt()
+            + width.sqrt() * given.squares.sqrt();
+        let near_zero = width.sqrt() * self.size() * self.rounding.least;
+        for (row, found) in rows.clone().zip(found.chunks_exact(chosen.len().max(1))) {
+            let others = found.iter().filter(|number| !is_finite(**number)).count() as u64;
+            if given.has_other {
+                checked.all_exactly(others, true);
+                checked.all_exactly(found.len() as u64 - others, false);
+            } else if others == 0 {
+                let (found_sum, right) = (sum(found, &chosen), right[row as usize]);
+                let difference = (found_sum[0] - right[0]).hypot(found_sum[1] - right[1]);
+                let allowed = relative * (squares(found).sqrt() + of_all) + near_zero;
+                checked.together(found.len() as u64, difference / allowed);
+            } else if self.may_overflow(&given) {
+                checked.overflowed += others;
+            } else {
+                checked.all_exactly(others, false);
             }
-        }
-        if given.has_other {
-            return checked;
-        }
-        let allowed = self.error(&given) / self.size().sqrt();
-        let turns_of_column = turns(self.rows);
-        // Few of a long column, evenly.
-        let count = rows.end - rows.start;
-        let step = (self.rows * count).div_ceil(4 * TERMS).max(1) as usize;
-        for (parts, column) in parts.iter().zip(chosen) {
-            // Where one column or frequency has nearly all of the norm, such as the mean of
-            // positive numbers, it has nearly all of the error, too.
-            let squares: f64 = parts.iter().flatten().map(|part| part * part).sum();
-            let own = self.relative() * squares.sqrt();
-            for row in rows.clone().step_by(step) {
-                let right = frequency(parts, &turns_of_column, row);
-                let allowed = allowed + own + self.relative() * right[0].hypot(right[1]);
-                for (found, right) in found(row, *column).into_iter().zip(right) {
-                    if found.is_finite() {
-                        checked.number(found, right, allowed);
-                    }
-                }
-            }
-        }
-        checked
-    }
-
-    /// Compares the sum of the squares of all numbers of the result with Parseval's equation.
-    pub fn compare_squares(&self, found: f64, given_row: Row) -> Checked {
-        let mut given = Given::default();
-        let mut line = vec![[0.0; 2]; self.columns as usize];
-        for row in 0..self.rows {
-            given_row(row, &mut line);
-            line.iter().for_each(|number| given.add(*number));
-        }
-        let mut checked = Checked::default();
-        if !given.has_other && given.magnitude < self.rounding.most {
-            let right = self.size() * given.squares;
-            let error = self.error(&given);
-            checked.number(found, right, 2.0 * right.sqrt() * error + error * error);
         }
         checked
     }
 }
 
-/// The roots of unity.
-fn turns(length: u64) -> Vec<Complex> {
-    let angle = |number: u64| -std::f64::consts::TAU * number as f64 / length as f64;
-    (0..length)
-        .map(|number| [angle(number).cos(), angle(number).sin()])
-        .collect()
-}
-
-/// A frequency of numbers, by the definition.
-fn frequency(of: &[Complex], turns: &[Complex], number: u64) -> Complex {
-    let length = turns.len();
-    let step = number as usize % length;
-    let (mut sum, mut at) = ([0.0; 2], 0);
-    for [re, im] in of {
-        let [cos, sin] = turns[at];
-        sum = [sum[0] + re * cos - im * sin, sum[1] + re * sin + im * cos];
-        at += step;
-        if at >= length {
-            at -= length;
-        }
-    }
-    sum
+/// The sum of products.
+fn sum(numbers: &[Complex], by: &[Complex]) -> Complex {
+    let products = numbers.iter().zip(by);
+    products.fold([0.0; 2], |sum, (number, by)| {
+        let [re, im] = times(*number, *by);
+        [sum[0] + re, sum[1] + im]
+    })
 }

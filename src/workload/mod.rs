@@ -22,6 +22,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::codelet::{Codelet, Cost, Memory, Value};
+use crate::verify::Compared;
 
 pub use superstep::Supersteps;
 
@@ -108,6 +109,12 @@ pub struct Ending {
     pub change: f64,
 }
 
+/// Whether a run ends with a step of this change: it is at most what is tolerated, or numbers
+/// have overflowed, so that no later one will be.
+pub fn ends(change: f64, tolerance: f64) -> bool {
+    change <= tolerance || !change.is_finite()
+}
+
 /// The largest absolute change of a point of a [`Grid`] in a step.
 ///
 /// Launches raise memory that is zero before the first of them; they follow one another. Such
@@ -186,8 +193,7 @@ pub trait Grid: Divisible {
     /// Passes the last version of the whole grid to whoever wants it.
     fn deliver(&self, _result: &[u8]) {}
 
-    /// Compares a result after `steps` steps with the sequential reference.
-    /// Returns the largest absolute difference, and whether it is allowed. Where steps were
+    /// Compares a result after `steps` steps with the sequential reference. Where steps were
     /// checked, they must be the reference's, and so must the change in the last one.
-    fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> (f64, bool);
+    fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> Compared;
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
 use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
 use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use pdawl::verify::Compared;
 use pdawl::workload::{Data, Divisible, Ending, FirstVersionError, Grid, Ring, Supersteps};
 use proptest::prelude::*;
 
@@ -139,7 +140,7 @@ impl Grid for WideGrid {
         Ok(())
     }
 
-    fn verify(&self, steps: u32, _: Option<Ending>, result: &[u8]) -> (f64, bool) {
+    fn verify(&self, steps: u32, _: Option<Ending>, result: &[u8]) -> Compared {
         let mut present = vec![0u64; (self.units * POINTS) as usize];
         let _ = self.initial(0..self.units, bytemuck::cast_slice_mut(&mut present));
         for _ in 0..steps {
@@ -151,7 +152,12 @@ impl Grid for WideGrid {
             present = (0..self.units * POINTS).map(of).collect();
         }
         let right = bytemuck::cast_slice::<u8, u64>(result) == present;
-        (if right { 0.0 } else { 1.0 }, right)
+        Compared {
+            error: if right { 0.0 } else { 1.0 },
+            right,
+            numbers: present.len() as u64,
+            not_finite: 0,
+        }
     }
 }
 

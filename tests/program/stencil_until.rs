@@ -9,7 +9,9 @@ use crate::command::{Home, pdawl};
 fn steps(report: &Value) -> (u64, f64) {
     let each = report["details"]["steps"].as_array().unwrap().iter();
     let steps = each.map(|step| step["steps"].as_u64().unwrap()).sum();
-    (steps, report["details"]["change"].as_f64().unwrap())
+    let change = &report["details"]["change"];
+    // None that is finite after an overflow.
+    (steps, change.as_f64().unwrap_or(f64::INFINITY))
 }
 
 /// All devices find the same change, whatever moves between them and however many steps are
@@ -78,6 +80,27 @@ fn what_ended_the_steps_is_reported() {
     // A simulation computes data then.
     let simulated = home.json("run stencil --size 100 --steps 60 --machine k40 --until 0.01");
     assert_eq!(steps(&simulated).0, 20);
+}
+
+#[test]
+fn an_overflow_is_told_and_ends_a_run() {
+    let home = Home::new();
+    let run = "run stencil --size 40 --coefficients 2,2,2,2,2 --steps 900 --verify";
+    for place in ["--devices host", "--machine k40"] {
+        let ended = home.json(&format!("{run} --until 1e-3 --check-every 50 {place}"));
+        let (done, _) = steps(&ended);
+        assert!((250..900).contains(&done), "{place}: {done}");
+        let notes = ended["notes"].to_string();
+        assert!(notes.contains("the numbers overflowed"), "{notes}");
+        assert!(
+            notes.contains("numbers of the result are infinite or NaN"),
+            "{notes}"
+        );
+        assert_eq!(ended["verification"]["right"], true, "{place}");
+    }
+    let mut text = home.pdawl(&format!("{run} --devices host"));
+    let said = contains("right, bit for bit").and(contains("infinite or NaN"));
+    text.assert().success().stdout(said);
 }
 
 #[test]

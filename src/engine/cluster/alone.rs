@@ -302,11 +302,6 @@ impl Done<'_> {
         let workload = self.of.workload;
         match workload.check() {
             Check::Blocks(check) => self.check_blocks(&|block, bytes| check(block, bytes, seed)),
-            Check::Summed(check, sum) => {
-                let mut all = self.check_blocks(&|block, bytes| check(block, bytes, seed))?;
-                all.add(&sum(&all));
-                Ok(all)
-            }
             Check::Whole(spaces, check) => {
                 let mut whole = Vec::new();
                 for space in spaces {

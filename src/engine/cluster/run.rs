@@ -168,9 +168,7 @@ impl Node<'_> {
         };
         self.record.idle_seconds = (seconds - self.record.busy_seconds).max(0.0);
         let check = workload.check();
-        if let (Some(seed), Check::Blocks(check) | Check::Summed(check, _)) =
-            (control.verify, &check)
-        {
+        if let (Some(seed), Check::Blocks(check)) = (control.verify, &check) {
             let result = ids[workload.result()];
             let compare = |block: &Block, bytes: &[u8]| check(block, bytes, seed);
             self.record.checked = Some(self.check_own(result, compare)?);
@@ -191,21 +189,6 @@ impl Node<'_> {
             && let Some(why) = (refusal.of)(&self.whole(ids[refusal.space])?)
         {
             return Err(ClusterError::Refused(why).into());
-        }
-        if let (Some(_), Check::Summed(_, check)) = (control.verify, &check) {
-            let mut all = Checked::default();
-            let found = self
-                .records
-                .iter()
-                .flatten()
-                .filter_map(|node| node.checked);
-            found.for_each(|one| all.add(&one));
-            if let Some(first) = self.records[0]
-                .as_mut()
-                .and_then(|first| first.checked.as_mut())
-            {
-                first.add(&check(&all));
-            }
         }
         if let (Some(seed), Check::Whole(spaces, check)) = (control.verify, &check) {
             let mut whole = Vec::new();

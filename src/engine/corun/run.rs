@@ -17,6 +17,8 @@ use crate::engine::Outcome;
 use crate::runtime::{Completion, DeviceId, Notice, RuntimeError};
 use crate::time::Nanos;
 use crate::trace::Span;
+use crate::verify::overflow;
+use crate::workload::ends;
 
 /// Most units of a warm-up launch.
 const WARM_UNITS: u64 = 256;
@@ -139,10 +141,10 @@ impl<'r, 'w> RunState<'r, 'w> {
         self.plan(step)
     }
 
-    /// Whether the last step changed no more than what is tolerated.
+    /// Whether the last step ends the run by its change.
     fn has_converged(&self) -> bool {
         let both = self.options.tolerance.zip(self.form.change());
-        both.is_some_and(|(tolerance, change)| change <= tolerance)
+        both.is_some_and(|(tolerance, change)| ends(change, tolerance))
     }
 
     /// Runs each device's kernel once on a few units, into memory that the
@@ -423,12 +425,20 @@ impl<'r, 'w> RunState<'r, 'w> {
         if self.options.verify {
             let verified = form.verify(context, steps, stop)?;
             outcome.interrupted |= verified.is_none();
-            outcome.max_abs_error = verified.map(|(error, _)| error);
-            outcome.verified = verified.map(|(_, right)| right);
+            // What was compared with nothing is neither right nor wrong.
+            let compared = verified.filter(|found| found.numbers > 0);
+            outcome.max_abs_error = compared.map(|found| found.error);
+            outcome.verified = compared.map(|found| found.right);
+            outcome.notes = verified.iter().filter_map(overflow::note).collect();
+        }
+        if let (Some(_), Some(change)) = (self.options.tolerance, form.change()) {
+            outcome
+                .notes
+                .extend(overflow::note_of_change(change, steps.into()));
         }
         outcome.eigenvalue = form.eigenvalue();
         outcome.change = form.change();
-        outcome.notes = form.notes();
+        outcome.notes.extend(form.notes());
         outcome.losses = std::mem::take(&mut context.losses);
         outcome.model = self.balancer.account();
         Ok(self.outcome)

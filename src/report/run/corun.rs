@@ -145,7 +145,7 @@ pub fn report(outcome: &Outcome, context: Context, comparison: Vec<Single>) -> R
         bounds: Bounds::of_corun(outcome),
         verification: outcome.verified.map(|right| Verification {
             right,
-            error: outcome.max_abs_error,
+            error: outcome.max_abs_error.filter(|error| error.is_finite()),
             ..Verification::default()
         }),
         lost: lost.collect(),

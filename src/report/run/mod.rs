@@ -56,7 +56,7 @@ pub struct Report {
     /// `--trace`, `--gantt` or `--csv` of every other run that is not over nodes, there of the
     /// one that was traced; null for others.
     pub bounds: Option<Bounds>,
-    /// The check of `--verify`; null if it was not asked for, or interrupted.
+    /// The check of `--verify`; null if not asked for, interrupted, or no number could be compared.
     pub verification: Option<Verification>,
     /// Devices and nodes that were lost.
     pub lost: Vec<Lost>,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Context, Details, DevicePart, Lost, Report, Verification, fraction};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::verify::overflow::{note_of_change, notes};
 
 /// What only runs of tasks over spaces have.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -103,7 +104,10 @@ pub struct Asked {
 
 /// The report of a run.
 pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Report {
-    let verification = outcome.checked().map(|checked| Verification {
+    let checked = outcome.checked();
+    // What was compared with nothing is neither right nor wrong.
+    let compared = checked.filter(|checked| checked.numbers > 0);
+    let verification = compared.map(|checked| Verification {
         right: checked.wrong == 0,
         error: finite(checked.worst),
         tolerance: Some(1.0),
@@ -137,6 +141,17 @@ pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Repor
         node: Some(rank),
         ..Lost::default()
     });
+    let notes = checked.and_then(|checked| notes(checked.numbers, checked.overflowed));
+    let of_change = asked
+        .tolerance
+        .zip(outcome.figure)
+        .and_then(|(limit, change)| {
+            note_of_change(change, limit.steps * outcome.tasks / limit.tasks.max(1))
+        });
+    let context = Context {
+        notes: [context.notes, notes.into_iter().chain(of_change).collect()].concat(),
+        ..context
+    };
     Report {
         throughput: context.workload.rate(Some(outcome.seconds)),
         verification,

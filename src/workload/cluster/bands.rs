@@ -4,9 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::samples::positions;
 use super::{Check, ClusterWorkload, Course, Figure, NewSpace, Ordered, Turn};
-use crate::cluster::space::{Block, Extent};
+use crate::cluster::space::Extent;
 use crate::codelet::Precision;
 use crate::verify::Checked;
 use crate::workload::spmv::{Form, Spmv};
@@ -177,17 +176,17 @@ impl ClusterWorkload for BandsWorkload {
     }
 
     /// A unit of a grid depends on as many units around it as there are steps. Where these
-    /// are few, a node computes them again for some units of its blocks; otherwise the first
-    /// node computes the whole result.
+    /// are few, a node computes them again for its blocks; otherwise the first node computes
+    /// the whole result.
     fn check(&self) -> Check<'_> {
         let steps = self.supersteps.steps();
         match &self.divided {
             Divided::Stencil(stencil)
                 if self.tolerance.is_none()
-                    && UNITS as u64 * NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>
+                    && NODES * (2 * u64::from(steps) + 3) <= stencil.units() =>
             {
-                Check::Blocks(Box::new(move |block, bytes, seed| {
-                    compare(stencil, steps.into(), (block, bytes), seed)
+                Check::Blocks(Box::new(move |block, bytes, _| {
+                    stencil.compare_units(steps, &block.rows, bytes)
                 }))
             }
             Divided::Stencil(stencil) => Check::Whole(
@@ -203,8 +202,9 @@ impl ClusterWorkload for BandsWorkload {
                     let words: Vec<u64> = bytemuck::pod_collect_to_vec(&spaces[0]);
                     let result = &bytemuck::cast_slice(&words)[..spaces[0].len()];
                     let mut checked = Checked::default();
-                    let numbers = result.len() as u64 / stencil.precision().bytes();
-                    checked.all_exactly(numbers, stencil.verify(steps, ended, result).1);
+                    let compared = stencil.verify(steps, ended, result);
+                    checked.all_exactly(compared.numbers, compared.right);
+                    checked.overflowed = compared.not_finite;
                     checked
                 }),
             ),
@@ -263,21 +263,5 @@ impl Course for Together {
     fn decided(&mut self, _is_met: bool) {}
 }
 
-/// Units of a block that are compared, and for how many nodes that must be little work.
-const UNITS: usize = 4;
+/// For how many nodes the units around a block must be little work.
 const NODES: u64 = 64;
-
-fn compare(stencil: &Stencil, steps: u64, (block, bytes): (&Block, &[u8]), seed: u64) -> Checked {
-    let mut checked = Checked::default();
-    let positions = positions(block, seed).into_iter();
-    let mut units: Vec<u64> = positions.map(|[unit, _]| unit).collect();
-    units.dedup();
-    units.truncate(UNITS);
-    let length = (block.width() * stencil.precision().bytes()) as usize;
-    for unit in units {
-        let begin = (unit - block.rows.start) as usize * length;
-        let is_right = stencil.is_unit(steps, unit, &bytes[begin..begin + length]);
-        checked.all_exactly(block.width(), is_right);
-    }
-    checked
-}

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::samples::{positions, single};
 use super::tiles::Tiles;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
 use crate::codelet::convolution::{Convolution, codelet};
-use crate::codelet::{Codelet, Cost, Precision};
-use crate::verify::{Checked, Rounding, Sum, numbers};
+use crate::codelet::{Codelet, Cost};
 
 /// An image of singles, `channels` a pixel.
 #[derive(Clone)]
@@ -40,7 +38,7 @@ impl ConvolutionWorkload {
         }
     }
 
-    fn filter_extent(&self) -> Extent {
+    pub(super) fn filter_extent(&self) -> Extent {
         let size = u64::from(self.size);
         Extent {
             rows: size,
@@ -49,7 +47,7 @@ impl ConvolutionWorkload {
         }
     }
 
-    fn halo(&self, block: &Block) -> Block {
+    pub(super) fn halo(&self, block: &Block) -> Block {
         let radius = u64::from(self.size / 2);
         let widen = |range: &std::ops::Range<u64>, end: u64| {
             range.start.saturating_sub(radius)..(range.end + radius).min(end)
@@ -108,129 +106,6 @@ impl ClusterWorkload for ConvolutionWorkload {
             self.compare(block, bytes, seed)
         }))
     }
-}
-
-/// Numbers that are compared because they are infinite or none where no given number says
-/// so, or the reverse. One that is wrong is enough.
-const ODD: usize = 1024;
-
-impl ConvolutionWorkload {
-    /// Compares samples of a block, and all numbers that are not finite where they should be,
-    /// or the reverse.
-    fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
-        let channels = u64::from(self.channels);
-        let again = |of: &Fill, part: &Block, channels: u64| {
-            let mut bytes = vec![0; 4 * (part.elements() * channels) as usize];
-            Contents::again(of, part, &mut bytes);
-            numbers(&bytes, Precision::F32)
-        };
-        let given = Given {
-            filter: again(&self.filter, &self.filter_extent().whole(), 1),
-            around: self.halo(block),
-            image: again(&self.image, &self.halo(block), channels),
-            size: u64::from(self.size),
-            channels,
-        };
-        let odd = given.odd(block, &numbers(bytes, Precision::F32));
-        let mut checked = Checked::default();
-        for [row, column] in positions(block, seed).into_iter().chain(odd) {
-            for channel in 0..channels {
-                let found = single(block, bytes, [row, column], channels, channel);
-                checked.error(given.error([row, column, channel], found.into()));
-            }
-        }
-        checked
-    }
-}
-
-/// The filter, and the pixels around a block.
-struct Given {
-    filter: Vec<f64>,
-    around: Block,
-    image: Vec<f64>,
-    size: u64,
-    channels: u64,
-}
-
-impl Given {
-    /// A number of the image, which has it around the block.
-    fn number(&self, row: u64, column: u64, channel: u64) -> f64 {
-        let pixel = (row - self.around.rows.start) * self.around.width() + column
-            - self.around.columns.start;
-        self.image[(pixel * self.channels + channel) as usize]
-    }
-
-    /// The error of a number of the result, as a multiple of what is allowed. Weights beyond
-    /// the image count with zeros there or not at all: that is the same, unless they are
-    /// infinite or none.
-    fn error(&self, [row, column, channel]: [u64; 3], found: f64) -> f64 {
-        let radius = self.size / 2;
-        let rounding = Rounding::from(Precision::F32);
-        let (mut sum, mut with_zeros) = (Sum::default(), Sum::default());
-        for (place, weight) in (0..).zip(&self.filter) {
-            // By how much `radius` the place is ahead.
-            let (y, x) = (row + place / self.size, column + place % self.size);
-            let inside = y.checked_sub(radius).zip(x.checked_sub(radius));
-            let inside = inside
-                .filter(|(y, x)| self.around.rows.contains(y) && self.around.columns.contains(x));
-            let value = inside.map_or(0.0, |(y, x)| self.number(y, x, channel));
-            with_zeros.add(*weight, value);
-            if inside.is_some() {
-                sum.add(*weight, value);
-            }
-        }
-        (sum.error(found, rounding)).min(with_zeros.error(found, rounding))
-    }
-
-    /// The pixels of a block that are finite although one of their terms is not, or the
-    /// reverse.
-    fn odd(&self, block: &Block, found: &[f64]) -> Vec<[u64; 2]> {
-        let has_odd_weight = self.filter.iter().any(|weight| !weight.is_finite());
-        let width = (self.around.width() * self.channels) as usize;
-        // By row around the block: whether a pixel near a column is not finite.
-        let mut near = vec![false; (self.around.height() * block.width()) as usize];
-        let of_rows = self.image.chunks_exact(width.max(1));
-        for (image, near) in of_rows.zip(near.chunks_exact_mut(block.width() as usize)) {
-            let others = image
-                .iter()
-                .enumerate()
-                .filter(|(_, value)| !value.is_finite());
-            for (place, _) in others {
-                let column = self.around.columns.start + place as u64 / self.channels;
-                let reach = reach(column, self.size / 2, &block.columns);
-                near[reach].fill(true);
-            }
-        }
-        let mut is_other = vec![has_odd_weight; block.elements() as usize];
-        let of_rows = self
-            .around
-            .rows
-            .clone()
-            .zip(near.chunks_exact(block.width() as usize));
-        for (row, near) in of_rows.filter(|(_, near)| near.contains(&true)) {
-            for to in reach(row, self.size / 2, &block.rows) {
-                let to = &mut is_other[to * near.len()..(to + 1) * near.len()];
-                to.iter_mut().zip(near).for_each(|(to, near)| *to |= near);
-            }
-        }
-        let (first, width) = ([block.rows.start, block.columns.start], block.width());
-        let pixels = found.chunks_exact(self.channels as usize);
-        (0..)
-            .zip(pixels.zip(is_other))
-            .filter(|(_, (pixel, is_other))| {
-                let is_finite = pixel.iter().all(|value| value.is_finite());
-                is_finite == *is_other
-            })
-            .map(|(place, _)| [first[0] + place / width, first[1] + place % width])
-            .take(ODD)
-            .collect()
-    }
-}
-
-/// The places of a range that are at most `radius` from a number, from the range's begin.
-fn reach(number: u64, radius: u64, range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
-    let place = |number: u64| (number.clamp(range.start, range.end) - range.start) as usize;
-    place(number.saturating_sub(radius))..place(number + radius + 1)
 }
 
 struct ConvolutionTask {

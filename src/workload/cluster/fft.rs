@@ -5,7 +5,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::samples::positions;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
 use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
@@ -75,25 +74,13 @@ impl ClusterWorkload for FftWorkload {
     }
 
     fn check(&self) -> Check<'_> {
-        Check::Summed(
-            Box::new(|block, bytes, seed| self.compare(block, bytes, seed)),
-            Box::new(|all| {
-                let mut row = |row, line: &mut [Complex]| self.row(row, line);
-                self.transform().compare_squares(all.squares, &mut row)
-            }),
-        )
+        Check::Blocks(Box::new(|block, bytes, seed| {
+            self.compare(block, bytes, seed)
+        }))
     }
 }
 
 impl FftWorkload {
-    fn transform(&self) -> Transform {
-        Transform {
-            rows: self.rows,
-            columns: self.columns,
-            rounding: Rounding::from(Precision::F32),
-        }
-    }
-
     /// A row of the given matrix.
     fn row(&self, row: u64, line: &mut [Complex]) {
         let whole = Block::new(row..row + 1, 0..self.columns);
@@ -105,25 +92,22 @@ impl FftWorkload {
         }
     }
 
-    /// Compares columns of a block.
     fn compare(&self, block: &Block, bytes: &[u8], seed: u64) -> Checked {
-        let transform = self.transform();
-        let all = numbers(bytes, Precision::F32);
-        let all: &[Complex] = all.as_chunks().0;
-        let places = positions(block, seed).into_iter();
-        let mut chosen: Vec<u64> = places.map(|[_, column]| column).collect();
-        chosen.truncate(transform.most_columns() as usize);
-        chosen.sort_unstable();
-        chosen.dedup();
-        let found = |row: u64, column: u64| {
-            all[((row - block.rows.start) * block.width() + column - block.columns.start) as usize]
+        let transform = Transform {
+            rows: self.rows,
+            columns: self.columns,
+            rounding: Rounding::from(Precision::F32),
         };
+        let found = numbers(bytes, Precision::F32);
         let mut row = |row, line: &mut [Complex]| self.row(row, line);
-        let checked = transform.compare((&block.rows, &block.columns), &chosen, &mut row, found);
-        Checked {
-            squares: all.iter().flatten().map(|part| part * part).sum(),
-            ..checked
-        }
+        // Not the numbers that were generated.
+        let seed = seed.wrapping_add(1 << 32);
+        transform.compare(
+            (&block.rows, &block.columns),
+            seed,
+            &mut row,
+            found.as_chunks().0,
+        )
     }
 }
 

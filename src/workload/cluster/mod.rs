@@ -4,6 +4,7 @@
 mod bands;
 mod contents;
 mod convolution;
+mod convolution_check;
 mod course;
 mod fft;
 mod file;
@@ -213,15 +214,10 @@ pub type CheckBlock<'a> = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Syn
 /// Compares spaces, each by rows without gaps.
 pub type CheckWhole<'a> = Box<dyn Fn(&[Vec<u8>], u64) -> Checked + Send + Sync + 'a>;
 
-/// Compares what was found in all blocks, such as the sum of all squares.
-pub type CheckSum<'a> = Box<dyn Fn(&Checked) -> Checked + Send + Sync + 'a>;
-
 /// A comparison with the problem.
 pub enum Check<'a> {
     /// A node compares its own blocks.
     Blocks(CheckBlock<'a>),
-    /// A node compares its own blocks, and the first node what all of them found.
-    Summed(CheckBlock<'a>, CheckSum<'a>),
     /// The first node compares these spaces of the workload, whole and in the order of files.
     Whole(Vec<usize>, CheckWhole<'a>),
 }

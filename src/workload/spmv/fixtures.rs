@@ -112,7 +112,7 @@ impl Plain {
     }
 
     /// Compares `y` with the reference.
-    pub fn verify(&self) -> (f64, bool) {
+    pub fn verify(&self) -> Compared {
         let bytes = self.spmv.number() as usize * self.spmv.matrix().rows() as usize;
         self.spmv.verify(1, &bytemuck::cast_slice(&self.y)[..bytes])
     }

@@ -33,8 +33,8 @@ use crate::codelet::spmv::UNIT_WEIGHT;
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
 use crate::random::uniform;
-use crate::verify::Checked;
 use crate::verify::sum::compensated;
+use crate::verify::{Checked, Compared};
 use arrange::Arrangement;
 use factors::Factors;
 use links::Links;
@@ -337,16 +337,19 @@ impl Spmv {
 
     /// Compares a result, the vector of the last step in the order of places, with the
     /// sequential reference. An iteration's result is first scaled to the length 1.
-    /// Returns the largest absolute difference, and whether each row's difference is
-    /// allowed: 1e-12 of the sum of its products' magnitudes in double precision, and
+    /// Each row's difference must be allowed: 1e-12 of the sum of its products' magnitudes in
+    /// double precision, and
     /// the propagated error in an iteration. Page ranks must sum to 1, too.
-    pub fn verify(&self, steps: u32, result: &[u8]) -> (f64, bool) {
+    pub fn verify(&self, steps: u32, result: &[u8]) -> Compared {
         let (found, expected) = self.found_and_expected(steps, result);
         let sum = compensated(found.iter().copied());
         let may: f64 = expected.errors.iter().sum();
-        let (error, right) = reference::compare(found.into_iter(), &expected);
+        let compared = reference::compare(found.into_iter(), &expected);
         let sums_to_one = !self.has_ranks() || (sum - 1.0).abs() <= may;
-        (error, right && sums_to_one)
+        Compared {
+            right: compared.right && sums_to_one,
+            ..compared
+        }
     }
 
     /// The same comparison, number by number.
@@ -355,7 +358,10 @@ impl Spmv {
         let mut checked = Checked::default();
         let right = expected.values.iter().zip(&expected.errors);
         for (found, (value, error)) in found.iter().zip(right) {
-            checked.number(*found, *value, *error);
+            match error.is_finite() {
+                true => checked.number(*found, *value, *error),
+                false => checked.overflowed += 1,
+            }
         }
         if self.has_ranks() {
             let sum = compensated(found);
@@ -371,14 +377,6 @@ impl Spmv {
     /// A result in the matrix's order, an iteration's with the length 1, and what it is
     /// expected to be.
     fn found_and_expected(&self, steps: u32, result: &[u8]) -> (Vec<f64>, Expected) {
-        let columns = 0..u64::from(self.matrix.columns());
-        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
-        let precision = self.options.precision;
-        let expected = match self.options.form {
-            Form::Product => reference::product(&self.matrix, &x, precision),
-            Form::Iteration => reference::iterate(&self.matrix, &x, steps, precision).0,
-            Form::Ranks => self.expected_ranks(steps),
-        };
         let mut found = vec![0.0; self.matrix.rows() as usize];
         for (row, number) in self.arrangement.row_of().iter().zip(self.read(result)) {
             found[*row as usize] = number;
@@ -386,7 +384,19 @@ impl Spmv {
         if self.options.form == Form::Iteration {
             reference::normalise(&mut found);
         }
-        (found, expected)
+        (found, self.expected(steps))
+    }
+
+    /// What a result is expected to be, in the matrix's order.
+    pub(crate) fn expected(&self, steps: u32) -> Expected {
+        let columns = 0..u64::from(self.matrix.columns());
+        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
+        let precision = self.options.precision;
+        match self.options.form {
+            Form::Product => reference::product(&self.matrix, &x, precision),
+            Form::Iteration => reference::iterate(&self.matrix, &x, steps, precision).0,
+            Form::Ranks => self.expected_ranks(steps),
+        }
     }
 
     fn expected_ranks(&self, steps: u32) -> Expected {

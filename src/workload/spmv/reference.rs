@@ -4,7 +4,7 @@
 
 use crate::codelet::Precision;
 use crate::matrix::Csr;
-use crate::verify::Rounding;
+use crate::verify::{Compared, Rounding};
 
 /// The allowed error of a row of `length` products, relative to the sum of the
 /// products' magnitudes.
@@ -141,16 +141,19 @@ fn times(matrix: &Csr, x: &Expected, scale: f64, precision: Precision) -> Expect
     result
 }
 
-/// The largest difference of a result from the expected vector, and whether each
-/// difference is allowed. NaN and infinite values must be equal, unless any are allowed.
-pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> (f64, bool) {
+/// Compares a result with the expected vector. NaN and infinite values must be equal, unless
+/// any are allowed, which are not compared.
+pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> Compared {
     let (mut largest, mut right, mut count) = (0.0f64, true, 0);
+    let (mut numbers, mut not_finite) = (0, 0);
     let pairs = expected.values.iter().zip(&expected.errors);
     for (found, (value, error)) in result.zip(pairs) {
         count += 1;
+        not_finite += u64::from(!found.is_finite());
         if !error.is_finite() {
             continue;
         }
+        numbers += 1;
         if !value.is_finite() || !found.is_finite() {
             let same = (value.is_nan() && found.is_nan()) || *value == found;
             if !same {
@@ -165,7 +168,12 @@ pub fn compare(result: impl Iterator<Item = f64>, expected: &Expected) -> (f64, 
             largest = difference;
         }
     }
-    (largest, right && count == expected.values.len())
+    Compared {
+        error: largest,
+        right: right && count == expected.values.len(),
+        numbers,
+        not_finite,
+    }
 }
 
 #[cfg(test)]
@@ -193,13 +201,15 @@ mod tests {
         assert_eq!(found, [2.0, 0.0, 2.0]);
         let least = f64::MIN_POSITIVE;
         assert_eq!(y.errors, [1e-11, 2.0 * least, 2e-12]);
-        assert_eq!(compare([2.0, 0.0, 2.0].into_iter(), &y), (0.0, true));
-        assert!(compare([2.0 + 9e-12, 0.0, 2.0].into_iter(), &y).1);
-        assert!(!compare([2.0 + 2e-11, 0.0, 2.0].into_iter(), &y).1);
-        assert!(!compare([2.0, 1e-300, 2.0].into_iter(), &y).1);
-        assert!(!compare([2.0, 0.0].into_iter(), &y).1);
-        assert!(compare([2.0, f64::NAN, 2.0].into_iter(), &y).0.is_nan());
-        assert!(compare([2.0, f64::NAN, 9.0].into_iter(), &y).0.is_nan());
+        let same = compare([2.0, 0.0, 2.0].into_iter(), &y);
+        assert_eq!((same.error, same.right, same.numbers), (0.0, true, 3));
+        assert!(compare([2.0 + 9e-12, 0.0, 2.0].into_iter(), &y).right);
+        assert!(!compare([2.0 + 2e-11, 0.0, 2.0].into_iter(), &y).right);
+        assert!(!compare([2.0, 1e-300, 2.0].into_iter(), &y).right);
+        assert!(!compare([2.0, 0.0].into_iter(), &y).right);
+        let none = compare([2.0, f64::NAN, 2.0].into_iter(), &y);
+        assert!(none.error.is_nan() && none.not_finite == 1);
+        assert!(compare([2.0, f64::NAN, 9.0].into_iter(), &y).error.is_nan());
     }
 
     #[test]
@@ -207,10 +217,11 @@ mod tests {
         let inf = f64::INFINITY;
         let a = matrix(3, 2, &[&[(0, inf)], &[(0, 0.0)], &[(1, f64::NAN)]]);
         let y = product(&a, &[1.0, 1.0], Precision::F64);
-        assert!(compare([inf, 0.0, f64::NAN].into_iter(), &y).1);
-        assert!(!compare([-inf, 0.0, f64::NAN].into_iter(), &y).1);
-        assert!(!compare([inf, f64::NAN, f64::NAN].into_iter(), &y).1);
-        assert!(!compare([inf, 0.0, inf].into_iter(), &y).1);
+        let right = |found: [f64; 3]| compare(found.into_iter(), &y).right;
+        assert!(right([inf, 0.0, f64::NAN]));
+        assert!(!right([-inf, 0.0, f64::NAN]));
+        assert!(!right([inf, f64::NAN, f64::NAN]));
+        assert!(!right([inf, 0.0, inf]));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::codelet::stencil::{self, Dimensions, Precision, Rule};
 use crate::codelet::{Codelet, Cost, Memory, Value};
 use crate::matrix::Shared;
 use crate::matrix::npy::NpyMatrix;
+use crate::verify::{Checked, Compared};
 use reference::Until;
 
 /// Why a grid is not possible.
@@ -403,7 +404,7 @@ impl Grid for Stencil {
 
     /// Results must agree bit for bit: the codelets fix the order of
     /// operations.
-    fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> (f64, bool) {
+    fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> Compared {
         match self.precision {
             Precision::F64 => self.compare::<f64>(steps, checked, result),
             Precision::F32 => self.compare::<f32>(steps, checked, result),
@@ -418,46 +419,62 @@ impl Stencil {
         steps: u32,
         checked: Option<Ending>,
         result: &[u8],
-    ) -> (f64, bool) {
+    ) -> Compared {
+        let result: &[T] = bytemuck::cast_slice(result);
         let most = checked.map_or(steps, |checked| checked.most);
         let until = checked.map(|checked| Until {
             tolerance: checked.tolerance,
             period: checked.period,
         });
         let Ok(right) = self.computed::<T>(0..self.units(), most, until) else {
-            return (f64::NAN, false);
+            return reference::compare(result, &[]);
         };
-        let (error, same) = reference::compare(bytemuck::cast_slice(result), &right.grid);
+        let compared = reference::compare(result, &right.grid);
         // The change may be NaN.
         let change = checked.map(|checked| checked.change);
         let is_change = match (right.change, change) {
             (Some(right), Some(change)) => right == change || right.is_nan() && change.is_nan(),
             (right, change) => right == change,
         };
-        let is_ended_so = right.steps == steps && is_change;
-        (error, same && is_ended_so)
-    }
-
-    /// Whether a unit has its values after `steps` steps, bit for bit. The units on which
-    /// it depends are computed from the first version.
-    pub fn is_unit(&self, steps: u64, unit: u64, bytes: &[u8]) -> bool {
-        match self.precision {
-            Precision::F64 => self.is_unit_of::<f64>(steps, unit, bytes),
-            Precision::F32 => self.is_unit_of::<f32>(steps, unit, bytes),
+        Compared {
+            right: compared.right && right.steps == steps && is_change,
+            ..compared
         }
     }
 
-    fn is_unit_of<T: reference::Real>(&self, steps: u64, unit: u64, bytes: &[u8]) -> bool {
+    /// Compares units with their values after `steps` steps, bit for bit. The units on which
+    /// they depend are computed from the first version.
+    pub fn compare_units(&self, steps: u32, units: &Range<u64>, bytes: &[u8]) -> Checked {
+        match self.precision {
+            Precision::F64 => self.compare_units_of::<f64>(steps, units, bytes),
+            Precision::F32 => self.compare_units_of::<f32>(steps, units, bytes),
+        }
+    }
+
+    fn compare_units_of<T: reference::Real>(
+        &self,
+        steps: u32,
+        units: &Range<u64>,
+        bytes: &[u8],
+    ) -> Checked {
         // The outermost units of a window keep their values, which is wrong within the
-        // grid. One more unit an edge and step is enough that it does not reach `unit`.
-        let around = unit.saturating_sub(steps + 1)..(unit + steps + 2).min(self.units());
+        // grid. One more unit an edge and step is enough that it does not reach `units`.
+        let more = u64::from(steps) + 1;
+        let around = units.start.saturating_sub(more)..(units.end + more).min(self.units());
         let points = self.unit_points() as usize;
-        let at = (unit - around.start) as usize * points;
-        let right = self.computed::<T>(around, steps as u32, None);
-        let unit = |right: &reference::Computed<T>| {
-            bytemuck::cast_slice::<T, u8>(&right.grid[at..at + points]) == bytes
-        };
-        right.is_ok_and(|right| unit(&right))
+        let first = (units.start - around.start) as usize * points;
+        let found: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
+        let right = self.computed::<T>(around, steps, None);
+        let right = right.map_or(Vec::new(), |right| right.grid);
+        let right = right.get(first..).unwrap_or(&[]);
+        let mut checked = Checked::default();
+        for (at, unit) in found.chunks(points).enumerate() {
+            let right = right.get(at * points..at * points + unit.len());
+            let compared = reference::compare(unit, right.unwrap_or(&[]));
+            checked.all_exactly(unit.len() as u64, compared.right);
+            checked.overflowed += compared.not_finite;
+        }
+        checked
     }
 
     /// Units of the first version after `steps` steps by plain loops, as if they were the

@@ -1,6 +1,9 @@
 //! The sequential reference of a stencil: plain loops over whole grids. It shares no
 //! code with the codelets.
 
+use crate::verify::Compared;
+use crate::workload::ends;
+
 /// A floating-point type of a grid.
 pub trait Real: bytemuck::Pod + PartialEq {
     /// `(((north + south) + (west + east)) + centre) / 5`, by multiplication.
@@ -61,7 +64,7 @@ fn numbers<T: Real, const N: usize>(coefficients: Option<&[f64]>) -> Option<[T; 
     Some(coefficients.map(T::of))
 }
 
-/// When a run ends that is checked: after a step that changes at most `tolerance`. Only the last
+/// When a run ends that is checked: after a step that [`ends`] it. Only the last
 /// step, and those after each multiple of `period`, are looked at.
 #[derive(Clone, Copy)]
 pub struct Until {
@@ -136,7 +139,7 @@ pub fn compute<T: Real>(
                 largest_of(largest, grid[i].change_from(next[i]))
             });
             change = Some(largest);
-            if largest <= until.tolerance {
+            if ends(largest, until.tolerance) {
                 return Computed {
                     grid,
                     steps: step,
@@ -160,15 +163,26 @@ fn is_inner(point: usize, (nx, ny, nz): (usize, usize, Option<usize>)) -> bool {
     inner(x, nx) && inner(y, ny) && z
 }
 
-/// The largest absolute difference of two grids, NaN if a difference is NaN, and
-/// whether the grids agree bit for bit.
-pub fn compare<T: Real>(a: &[T], b: &[T]) -> (f64, bool) {
-    let same =
-        a.len() == b.len() && bytemuck::cast_slice::<T, u8>(a) == bytemuck::cast_slice::<T, u8>(b);
-    let largest = a.iter().zip(b).fold(0.0f64, |largest, (a, b)| {
-        largest_of(largest, (a.wide() - b.wide()).abs())
-    });
-    (largest, same)
+/// Compares a grid with the right one: the largest absolute difference, NaN if one is, and
+/// whether they agree bit for bit. Numbers that are none (NaN) agree, as devices choose their
+/// bits.
+pub fn compare<T: Real>(found: &[T], right: &[T]) -> Compared {
+    let mut compared = Compared {
+        error: 0.0,
+        right: found.len() == right.len(),
+        numbers: found.len() as u64,
+        not_finite: 0,
+    };
+    for (found, right) in found.iter().zip(right) {
+        let (of_found, of_right) = (found.wide(), right.wide());
+        compared.not_finite += u64::from(!of_found.is_finite());
+        let are_none = of_found.is_nan() && of_right.is_nan();
+        if !are_none && bytemuck::bytes_of(found) != bytemuck::bytes_of(right) {
+            compared.right = false;
+            compared.error = largest_of(compared.error, (of_found - of_right).abs());
+        }
+    }
+    compared
 }
 
 /// The larger of two numbers; NaN if one is.

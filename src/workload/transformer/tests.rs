@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::codelet::{HostValue, NumberFormat};
 use crate::graph::{Argument, DatumId};
+use crate::verify::injected::{Case, inject};
 use crate::verify::numbers;
 
 fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
@@ -111,6 +112,46 @@ fn every_kernel_of_every_form_is_right() {
             assert!(verification.right(), "{transformer:?}: {verification:?}");
         }
     }
+}
+
+/// The results of a layer's last kernel, into which errors are injected.
+fn attention(seed: u64) -> Case<'static> {
+    let beta = 16 + (seed % 17) as u32;
+    let transformer = transformer(1, beta, 1, Form::Heads);
+    let layers = transformer.layers().unwrap();
+    let computed = results(&layers, &compute(&layers));
+    let right = computed.last().unwrap().1.clone();
+    let squares: f64 = right.iter().map(|number| number * number).sum();
+    let bound = transformer.tolerance() * (squares / right.len() as f64).sqrt();
+    let parts: Vec<KernelPart> = computed.iter().map(|(part, _)| *part).collect();
+    let reference = transformer
+        .reference(&parts, &AtomicBool::new(false))
+        .unwrap();
+    let side = beta as usize;
+    Case {
+        name: "transformer",
+        rows: side,
+        columns: right.len() / side,
+        parts: 1,
+        right: right.iter().map(|number| *number as f32).collect(),
+        accepts: Box::new(move |found| {
+            let mut computed = computed.clone();
+            computed.last_mut().unwrap().1 = found.iter().map(|n| f64::from(*n)).collect();
+            reference.compare(&computed).right()
+        }),
+        excess: Box::new(move |found| {
+            let differences = found.iter().zip(&right);
+            let differences = differences.map(|(one, other)| (f64::from(*one) - other).abs());
+            differences.fold(0.0, f64::max) / bound
+        }),
+        // The right result has errors of its own.
+        needed: [2.0; 3],
+    }
+}
+
+#[test]
+fn wrong_results_of_transformers_are_found() {
+    inject(&attention);
 }
 
 #[test]

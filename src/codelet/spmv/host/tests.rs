@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::matrices::{awkward, matrix};
+use crate::verify::Compared;
 use crate::workload::spmv::factors::Factors;
 use crate::workload::spmv::fixtures::Plain;
 use crate::workload::spmv::{Form, Options};
@@ -121,7 +122,7 @@ fn agree(level: Level, matrix: &crate::matrix::Csr, weight: u64, name: &str) {
                 Precision::F64 => compute::<f64>(level, stores, &mut plain),
                 Precision::F32 => compute::<f32>(level, stores, &mut plain),
             }
-            let (error, right) = plain.verify();
+            let Compared { error, right, .. } = plain.verify();
             let how = format!("{precision:?} {level:?} {stores:?} {weight}");
             assert!(right, "{name} {how}: {error:e}");
         }

@@ -22,6 +22,7 @@ use crate::cluster::space::{Block, SpaceBlock, SpaceId};
 use crate::engine::corun::When;
 use crate::engine::corun::session::Session;
 use crate::workload::cluster::Bands;
+use crate::workload::ends;
 pub(super) use division::first_division;
 use exchange::Round;
 pub(super) use mail::BandMail;
@@ -118,7 +119,7 @@ impl Node<'_> {
             if bands
                 .tolerance
                 .zip(change)
-                .is_some_and(|(most, sum)| sum <= most)
+                .is_some_and(|(most, change)| ends(change, most))
             {
                 break;
             }

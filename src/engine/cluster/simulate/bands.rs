@@ -22,8 +22,8 @@ use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, Runtime};
 use crate::time::Nanos;
-use crate::workload::Supersteps;
 use crate::workload::cluster::Bands;
+use crate::workload::{Supersteps, ends};
 
 /// A node: its machine, its units, and the time at which it has done everything so far.
 struct Node<'w> {
@@ -191,7 +191,7 @@ impl<'w> Nodes<'w> {
             self.exchange(if done < steps { &parts } else { &[] }, When::Step)?;
             self.timeline.push((begins, self.first()));
             let change = self.sessions().next().and_then(Session::change);
-            if (self.bands.tolerance.zip(change)).is_some_and(|(most, sum)| sum <= most) {
+            if (self.bands.tolerance.zip(change)).is_some_and(|(most, change)| ends(change, most)) {
                 break;
             }
             if done < steps && with_units(&self.units) > 1 && is_compared(done.into()) {
@@ -202,8 +202,8 @@ impl<'w> Nodes<'w> {
                 }
             }
         }
-        let ends = self.nodes.iter().map(|node| node.at);
-        self.ended = ends.max().unwrap_or(0);
+        let ended = self.nodes.iter().map(|node| node.at);
+        self.ended = ended.max().unwrap_or(0);
         self.gather()?;
         self.exchange(&[], When::End)
     }

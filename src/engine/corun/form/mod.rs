@@ -19,6 +19,7 @@ use super::{CorunError, Options};
 use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
 use crate::runtime::{DeviceId, EventId, HostMemoryId};
+use crate::verify::Compared;
 use crate::workload::{Data, Divisible};
 
 /// A form of data in a run: what a step does with it.
@@ -143,15 +144,14 @@ pub trait Form {
         Ok(())
     }
 
-    /// Compares the result of `steps` steps with the reference. Returns the
-    /// largest difference, and whether it is allowed; `None` if `stop` was set
+    /// Compares the result of `steps` steps with the reference. `None` if `stop` was set
     /// meanwhile.
     fn verify(
         &mut self,
         context: &mut Context,
         steps: u32,
         stop: &AtomicBool,
-    ) -> Result<Option<(f64, bool)>, CorunError>;
+    ) -> Result<Option<Compared>, CorunError>;
 
     /// The estimate of an eigenvalue, if the workload finds one.
     fn eigenvalue(&self) -> Option<f64> {

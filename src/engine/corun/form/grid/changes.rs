@@ -244,7 +244,7 @@ impl<'a> Changes<'a> {
     pub fn ending(&self, steps: u32) -> Option<Ending> {
         let change = self.largest?;
         Some(Ending {
-            most: match change <= self.tolerance {
+            most: match workload::ends(change, self.tolerance) {
                 true => self.supersteps.steps(),
                 false => steps,
             },

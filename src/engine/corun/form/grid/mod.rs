@@ -41,6 +41,7 @@ use crate::engine::graph::able;
 use crate::engine::scope::RuntimeScope;
 use crate::parallel;
 use crate::runtime::{Command, DeviceId, EventId, HostMemoryId, Launch, Memory};
+use crate::verify::Compared;
 use crate::workload::{Grid, Ring, Supersteps};
 use changes::{Changes, Raises, Reserve};
 use host::HostGrids;
@@ -481,7 +482,7 @@ impl Form for GridForm<'_> {
         context: &mut Context,
         steps: u32,
         _stop: &AtomicBool,
-    ) -> Result<Option<(f64, bool)>, CorunError> {
+    ) -> Result<Option<Compared>, CorunError> {
         let result = context.runtime.host_bytes(self.host.version(0))?;
         let changes = self.changes.as_ref();
         let ending = changes.and_then(|changes| changes.ending(steps));

@@ -45,6 +45,7 @@ use crate::engine::scope::RuntimeScope;
 use crate::graph::spec::Direction;
 use crate::residency::difference::{self, Twice};
 use crate::runtime::{Command, DeviceId, HostMemoryId, Memory};
+use crate::verify::Compared;
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 use again::{Clash, Clashes};
@@ -434,7 +435,7 @@ impl Form for KernelForm<'_> {
         context: &mut Context,
         steps: u32,
         stop: &AtomicBool,
-    ) -> Result<Option<(f64, bool)>, CorunError> {
+    ) -> Result<Option<Compared>, CorunError> {
         self.compare(context, steps, stop)
     }
 

@@ -8,6 +8,7 @@ use crate::engine::corun::CorunError;
 use crate::engine::corun::context::Context;
 use crate::graph::spec::Argument;
 use crate::runtime::Runtime;
+use crate::verify::Compared;
 use crate::workload::kernel::UserKernel;
 use crate::workload::kernel::compare::compare;
 
@@ -29,8 +30,8 @@ pub fn undivided(
 
 impl KernelForm<'_> {
     /// Compares the results of `steps` steps with those of the undivided
-    /// kernel. Returns the largest difference, and whether it is allowed:
-    /// between devices of one model none is; `None` if it was interrupted.
+    /// kernel. Between devices of one model no difference is allowed. `None` if it was
+    /// interrupted.
     ///
     /// The run has ended: its images go, and make room for the reference's.
     pub(super) fn compare(
@@ -38,7 +39,7 @@ impl KernelForm<'_> {
         context: &mut Context,
         steps: u32,
         stop: &AtomicBool,
-    ) -> Result<Option<(f64, bool)>, CorunError> {
+    ) -> Result<Option<Compared>, CorunError> {
         let user = self.user;
         let devices = context.runtime.devices();
         let alike = devices
@@ -52,7 +53,12 @@ impl KernelForm<'_> {
             Err(CorunError::Interrupted) => return Ok(None),
             reference => reference?,
         };
-        let (mut largest, mut right) = (0.0f64, true);
+        let mut compared = Compared {
+            error: 0.0,
+            right: true,
+            numbers: 0,
+            not_finite: 0,
+        };
         let mut reference = reference.into_iter();
         for buffer in self.buffers.iter().filter(|b| b.direction.writes()) {
             let Some(wanted) = reference.next() else {
@@ -65,9 +71,10 @@ impl KernelForm<'_> {
                 Argument::Scalar { element, .. } | Argument::Local { element, .. } => element.base,
             };
             let difference = compare(base, ours, &wanted, alike);
-            largest = largest.max(difference.largest);
-            right &= difference.right;
+            compared.error = compared.error.max(difference.largest);
+            compared.right &= difference.right;
+            compared.numbers += ours.len() as u64 / base.bytes();
         }
-        Ok(Some((largest, right)))
+        Ok(Some(compared))
     }
 }

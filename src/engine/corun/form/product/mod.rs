@@ -32,6 +32,7 @@ use crate::engine::corun::memory::memory_limit;
 use crate::engine::corun::{CorunError, EDGE, GATHER, Options, VECTOR};
 use crate::engine::scope::RuntimeScope;
 use crate::runtime::{DeviceId, HostMemoryId};
+use crate::verify::Compared;
 use crate::workload::spmv::{self, Spmv};
 use host::HostProduct;
 use store::Store;
@@ -316,7 +317,7 @@ impl Form for ProductForm<'_> {
         context: &mut Context,
         steps: u32,
         _stop: &AtomicBool,
-    ) -> Result<Option<(f64, bool)>, CorunError> {
+    ) -> Result<Option<Compared>, CorunError> {
         let spmv = self.host.spmv;
         let bytes = u64::from(spmv.matrix().rows()) * spmv.number();
         let result = context.runtime.host_bytes(self.host.result())?;
