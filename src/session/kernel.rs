@@ -12,7 +12,7 @@ use super::{Error, Run, Session, of_strategy, tracing};
 use crate::balance::Strategy;
 use crate::engine::corun::Options;
 use crate::engine::corun::kernel::{SliceTrials, examine};
-use crate::graph::spec::scalar::ElementType;
+use crate::graph::spec::scalar::{ElementType, is_object};
 use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction};
 use crate::machine::likely_fastest;
@@ -396,8 +396,14 @@ impl Given<'_> {
     /// The argument for a parameter, or what is wrong with it.
     fn argument(&self, parameter: &Parameter) -> Result<Argument, String> {
         let name = &parameter.name;
+        let known = parameter.type_name.parse::<ElementType>();
+        if let Err(unknown) = &known
+            && is_object(&parameter.type_name)
+        {
+            return Err(format!("{name}: {unknown}"));
+        }
         // A structure of the user's is counted in bytes.
-        let known = parameter.type_name.parse::<ElementType>().ok();
+        let known = known.ok();
         let element = known.unwrap_or(ElementType::BYTE);
         match self {
             Self::Buffer { .. } if !parameter.pointer => {
