@@ -5,9 +5,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that are made, or are not the project's own.
-const MADE: [&str; 3] = ["target", ".git", "node_modules"];
-
 /// The pages, and folders of pages.
 const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs"];
 
@@ -51,7 +48,8 @@ fn add(root: &Path, folder: &Path, files: &mut BTreeSet<String>) {
     {
         let path = entry.path();
         let name = path.strip_prefix(root).expect("it is below the root");
-        if MADE.iter().any(|made| name.ends_with(made)) {
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if hidden || name.ends_with("target") {
             continue;
         }
         files.insert(name.to_string_lossy().into_owned());

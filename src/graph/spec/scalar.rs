@@ -36,8 +36,8 @@ pub struct UnknownType(pub String);
 
 /// Whether OpenCL C has a type of objects by this name: images, samplers, pipes, events, queues.
 pub fn is_object(name: &str) -> bool {
-    let words = name.split(|c: char| !c.is_alphanumeric() && c != '_');
-    words.into_iter().any(|word| {
+    let mut words = name.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|word| {
         let image = ["image1d_", "image2d_", "image3d_"];
         let image = image.iter().any(|begin| word.starts_with(begin));
         let others = [
