@@ -292,6 +292,15 @@ static void unlike(void) {
     OK(clSetCommandQueueSchedProperty(queue, SCHED_AUTO_STATIC | SCHED_MEMORY_BOUND));
     printf("changed %u\n", where(queue, launch(queue)));
     OK(clReleaseCommandQueue(queue));
+    /* A queue with regions is mapped by what it does in one, and stays there. */
+    queue = queue_of(NULL, SCHED_EXPLICIT_REGION | SCHED_ITERATIVE);
+    printf("before %u\n", where(queue, launch(queue)));
+    OK(clSetCommandQueueSchedProperty(queue, SCHED_AUTO_DYNAMIC));
+    where(queue, launch(queue));
+    OK(clSetCommandQueueSchedProperty(queue, SCHED_OFF));
+    printf("region %u\n", where(queue, launch(queue)));
+    CHECK(device_of(queue) == devices[1]);
+    OK(clReleaseCommandQueue(queue));
     say("few", SCHED_AUTO_DYNAMIC | SCHED_KERNEL_EPOCH);
     say("iterative", SCHED_AUTO_DYNAMIC | SCHED_KERNEL_EPOCH | SCHED_ITERATIVE);
     close_places();
