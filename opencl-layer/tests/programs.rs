@@ -718,6 +718,8 @@ fn unlike_devices() {
         "memory 0",
         "io 1",
         "changed 0",
+        "before 0",
+        "region 1",
         "few 0",
         "iterative 1",
     ] {
