@@ -124,13 +124,6 @@ impl Reader<'_> {
                 let value = self.chosen()?;
                 self.take(")").then_some(value)
             }
-            "defined" => {
-                let bracket = self.take("(");
-                let name = self.tokens.get(self.at)?;
-                self.at += 1;
-                let known = self.macros.contains_key(name);
-                (!bracket || self.take(")")).then_some(i64::from(known))
-            }
             name if is_name(name) => match self.macros.get(name) {
                 Some(Macro::Plain(text)) => match text.as_slice() {
                     [one] => number(one),

@@ -7,6 +7,13 @@ use super::macros::{Macro, Macros, defined_as, expanded};
 use super::predefined::is_compilers;
 use super::token::{JOINED, Strings, Token, tokens, without_comments};
 
+/// What asks in a condition whether a macro is defined.
+const DEFINED: &str = "defined";
+
+/// Most levels of macros that ask so, and most tokens of a condition with them.
+const LEVELS: usize = 16;
+const LONGEST: usize = 10_000;
+
 /// The state of an `#if`.
 struct Branch {
     /// Whether its present branch is compiled.
@@ -125,26 +132,47 @@ fn holds(condition: &[Token], macros: &Macros, seen: &mut Seen) -> bool {
 
 /// A condition with its macros replaced; `None` if one cannot be.
 fn replaced(condition: &[Token], macros: &Macros, seen: &mut Seen) -> Option<Vec<Token>> {
-    let mut plain: Vec<(Token, usize)> = Vec::new();
-    let mut at = 0;
-    while let Some(token) = condition.get(at) {
-        at += 1;
-        let mut token = token.clone();
-        if token == "defined" {
-            // It asks for the name, not for what that stands for.
-            let bracket = usize::from(condition.get(at).is_some_and(|sign| sign == "("));
-            let name = condition.get(at + bracket)?;
-            token = u8::from(macros.contains_key(name)).to_string();
-            at += 1 + 2 * bracket;
+    let asks = |token: &Token| match macros.get(token) {
+        Some(Macro::Plain(text)) => Some(text).filter(|text| text.iter().any(|t| t == DEFINED)),
+        _ => None,
+    };
+    // What asks for a name is answered before names are replaced, also within macros.
+    let mut plain = answered(condition, macros)?;
+    for _ in 0..LEVELS {
+        if !plain.iter().any(|token| asks(token).is_some()) {
+            break;
         }
-        plain.push((token, 0));
+        let tokens = plain.iter().flat_map(|token| match asks(token) {
+            Some(text) => text.clone(),
+            None => vec![token.clone()],
+        });
+        plain = answered(&tokens.take(LONGEST).collect::<Vec<_>>(), macros)?;
     }
+    let plain: Vec<(Token, usize)> = plain.into_iter().map(|token| (token, 0)).collect();
     let (from, had) = (seen.tokens.len(), std::mem::take(&mut seen.has_macros));
     expanded(&plain, macros, seen);
     seen.lines.truncate(from);
     let made = seen.tokens.split_off(from);
     let whole = !std::mem::replace(&mut seen.has_macros, had);
     whole.then_some(made)
+}
+
+/// A condition whose questions for names have answers.
+fn answered(condition: &[Token], macros: &Macros) -> Option<Vec<Token>> {
+    let mut answered = Vec::new();
+    let mut at = 0;
+    while let Some(token) = condition.get(at) {
+        at += 1;
+        if token != DEFINED {
+            answered.push(token.clone());
+            continue;
+        }
+        let bracket = usize::from(condition.get(at).is_some_and(|sign| sign == "("));
+        let name = condition.get(at + bracket)?;
+        answered.push(u8::from(macros.contains_key(name)).to_string());
+        at += 1 + 2 * bracket;
+    }
+    Some(answered)
 }
 
 impl Branch {
