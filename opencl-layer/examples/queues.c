@@ -4,7 +4,7 @@
  * its queues by MultiCL's interface; the rest is plain OpenCL 1.2.
  *
  *   cc -I opencl-layer/include opencl-layer/examples/queues.c -lOpenCL -o queues
- *   OCL_ICD_FILENAMES=$PWD/target/release/libpdawl_opencl.so ./queues
+ *   OPENCL_LAYERS=$PWD/target/release/libpdawl_opencl.so ./queues
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

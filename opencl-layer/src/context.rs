@@ -1,6 +1,7 @@
 //! Contexts. One of ours has a context of each driver whose devices it uses.
 
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use libc::{c_char, c_void};
@@ -49,6 +50,8 @@ pub struct Context {
     pub places: Vec<Place>,
     /// The times of copies between its places.
     pub costs: OnceLock<TransferCosts>,
+    /// The place whose turn it is, where queues have the next one.
+    turn: AtomicUsize,
     /// Its queues.
     pub queues: Handles,
     /// Held while a command is given to a driver, so that the hidden copies of one
@@ -84,6 +87,7 @@ impl Context {
             transits: Vec::new(),
             places: Vec::new(),
             costs: OnceLock::new(),
+            turn: AtomicUsize::new(0),
             queues: Handles::default(),
             issuing: Mutex::new(()),
             variants: Variants::default(),
@@ -168,6 +172,16 @@ impl Context {
             device.members.iter().any(|member| member.id == id)
         };
         (0..self.places.len()).filter(is_member).collect()
+    }
+
+    /// The next of some places in turn: the turn is the context's, so that queues that have one
+    /// command each are on unlike devices.
+    pub fn next_place<I: Iterator<Item = usize>>(&self, places: impl Fn() -> I) -> Option<usize> {
+        let turn = self.turn.load(Ordering::Relaxed);
+        let next = places().find(|place| *place >= turn).or(places().next())?;
+        // Who asks gives commands to drivers, which nobody else does meanwhile.
+        self.turn.store(next + 1, Ordering::Relaxed);
+        Some(next)
     }
 
     /// Keeps other threads from giving commands to drivers.

@@ -18,7 +18,7 @@ use crate::lane::Lane;
 use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
 use crate::program::{Program, SeparateGroups};
 use crate::records::Records;
-use crate::shape::Shape;
+use crate::shape::{Shape, ShapeOf};
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// A kernel.
@@ -40,8 +40,8 @@ pub struct Kernel {
     /// What is known of its launches.
     pub records: Records,
     args: Mutex<Vec<Option<(u64, Kept)>>, ARGUMENTS>,
-    /// The shapes of launches on some devices, whatever a launch says.
-    shapes: Mutex<Vec<(cl_device_id, Shape)>, SHAPES>,
+    /// The shapes of launches at some places, whatever a launch says.
+    shapes: Mutex<Vec<(usize, ShapeOf)>, SHAPES>,
     natives: Mutex<Vec<Native>, KERNEL>,
     /// What its text tells of running its groups separately; read when it is first wanted.
     separate_groups: OnceLock<Arc<SeparateGroups>>,
@@ -117,7 +117,7 @@ impl Kernel {
         }
         kernel.takes = takes;
         kernel.count = count as usize;
-        kernel.waits = kernel.program.may_wait(&kernel.name);
+        kernel.waits = kernel.program.may_wait(&kernel.name, kernel.count);
         kernel.writes = kernel.program.written_by(&kernel.name, count as usize);
         *kernel.args() = vec![None; count as usize];
         Ok(kernel)
@@ -131,18 +131,16 @@ impl Kernel {
         self.natives.lock()
     }
 
-    /// Sets the shape of launches on a driver's device.
-    pub fn set_shape(&self, device: cl_device_id, shape: Shape) {
+    /// Sets the shape of launches at a place.
+    pub fn set_shape(&self, place: usize, shape: ShapeOf) {
         let mut shapes = self.shapes.lock();
-        shapes.retain(|(other, _)| *other != device);
-        shapes.push((device, shape));
+        shapes.retain(|(other, _)| *other != place);
+        shapes.push((place, shape));
     }
 
-    /// The shape of launches on a driver's device, if it was set.
-    pub fn shape(&self, device: cl_device_id) -> Option<Shape> {
-        let shapes = self.shapes.lock();
-        let set = shapes.iter().find(|(other, _)| *other == device);
-        set.map(|(_, shape)| shape.clone())
+    /// The shapes of launches by place, where they were set.
+    pub fn shapes(&self) -> Vec<(usize, ShapeOf)> {
+        self.shapes.lock().clone()
     }
 
     /// Whether its groups may wait for one another: by atomics or volatile memory, or in a
@@ -527,11 +525,11 @@ pub unsafe extern "C" fn get_kernel_work_group_info(
         if !context.devices.contains(&device) {
             return Err(CL_INVALID_DEVICE);
         }
-        let places = context.places_of(&device);
-        let places = places
-            .into_iter()
-            .filter(|place| kernel.is_built_for(*place));
-        let places: Vec<usize> = places.collect();
+        let mut places = context.places_of(&device);
+        if places.iter().any(|place| kernel.is_built_for(*place)) {
+            // Otherwise the driver knows what to answer.
+            places.retain(|place| kernel.is_built_for(*place));
+        }
         let ask = |place: usize, size: usize, value: *mut c_void, needed: *mut usize| {
             let (native, domain) = kernel.at(place)?;
             let (table, id) = (context.domains[domain].table, context.places[place].real.id);

@@ -14,7 +14,7 @@ use crate::kernel::{Kernel, Set};
 use crate::lane::{Lane, Waits};
 use crate::queue::Queue;
 use crate::records::{DivisionRecord, KernelRecord};
-use crate::shape::Shape;
+use crate::shape::{Shape, ShapeOf};
 use crate::status::{Fallible, check, driver};
 
 pub mod calls;
@@ -25,6 +25,8 @@ pub struct Launch {
     pub kernel: Ref<Kernel>,
     pub arguments: Vec<Set>,
     pub shape: Shape,
+    /// Its shapes at some places, as the program had set them.
+    pub shapes: Vec<(usize, ShapeOf)>,
     pub record: OnceLock<Arc<KernelRecord>>,
     pub division: OnceLock<Arc<DivisionRecord>>,
     /// Why it is not divided, beside its kernel's text.
@@ -115,11 +117,19 @@ impl Launch {
         seconds.map_or(0.0, |seconds| self.record().spent() / seconds)
     }
 
+    /// The shape that the program has set for a place, if it has.
+    pub fn shape_of(&self, place: usize) -> Option<&ShapeOf> {
+        let mut shapes = self.shapes.iter();
+        let set = shapes.find(|(other, _)| *other == place);
+        set.map(|(_, shape)| shape)
+    }
+
     /// Its shape at a place.
-    pub fn shape_at(&self, place: usize) -> Cow<'_, Shape> {
-        let id = self.kernel.program.context.places[place].real.id;
-        let own = || Cow::Borrowed(&self.shape);
-        self.kernel.shape(id).map_or_else(own, Cow::Owned)
+    pub fn shape_at(&self, place: usize) -> Fallible<Cow<'_, Shape>> {
+        match self.shape_of(place) {
+            Some(set) => set.of(&self.shape).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(&self.shape)),
+        }
     }
 
     /// Launches a range of a form of the kernel.

@@ -13,6 +13,7 @@ use crate::handle::Kind;
 use crate::kernel::Kernel;
 use crate::mem::Mem;
 use crate::platform::platform;
+use crate::process_end;
 use crate::program::Program;
 use crate::queue::Queue;
 use crate::sampler::Sampler;
@@ -48,6 +49,9 @@ fn alive() -> Vec<(&'static str, usize)> {
 }
 
 extern "C" fn print() {
+    if process_end::is_forked() {
+        return;
+    }
     for _ in 0..100 {
         if alive().is_empty() {
             break;

@@ -50,9 +50,15 @@ pub fn ask(unfinished: Unfinished) {
     let _ = UNFINISHED.set(unfinished);
 }
 
-/// The process that began; one that it forks has none of our threads. 0
-/// before anything has begun.
+/// The process that first called; 0 before.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process was forked by one that has called before. It has none of its threads,
+/// neither ours nor the drivers', so nothing that they should do or give back is waited for.
+pub fn is_forked() -> bool {
+    let process = PROCESS.load(Ordering::Acquire);
+    process != 0 && process != process::id()
+}
 
 /// How long a process that ends waits for commands that drivers have: PoCL may compile a launch
 /// while what it needs for that is taken down. Some wait for events that the program never sets.
@@ -84,6 +90,9 @@ thread_local! {
 
 /// The program calls on this thread, which may be the main one.
 pub fn watch() {
+    if PROCESS.load(Ordering::Relaxed) == 0 {
+        PROCESS.store(process::id(), Ordering::Release);
+    }
     // A thread that ends may call, too.
     let _ = LAST.try_with(|last| last.0.set(()));
 }
@@ -93,7 +102,6 @@ fn watch_exit() {
     extern "C" fn at_exit() {
         end();
     }
-    PROCESS.store(process::id(), Ordering::Release);
     // SAFETY: the function may be called when the process ends.
     unsafe { libc::atexit(at_exit) };
 }
@@ -101,8 +109,7 @@ fn watch_exit() {
 /// Waits until nothing of ours runs and drivers have nothing to do; nothing of ours begins any
 /// more.
 fn end() {
-    let process = PROCESS.load(Ordering::Acquire);
-    if process != 0 && process != process::id() {
+    if is_forked() {
         return;
     }
     let began = Instant::now();

@@ -12,6 +12,7 @@ use pdawl::profile::kernels::Program as Identity;
 
 use crate::context::Context;
 use crate::device::Device;
+use crate::drivers;
 use crate::form::Form;
 use crate::handle::{Ref, kind};
 use crate::lock::{Guard, Mutex, PROGRAM};
@@ -62,12 +63,16 @@ struct State {
 
 impl State {
     /// The driver's program of a domain, as it was first made.
-    fn native(&self, domain: usize) -> Fallible<cl_program> {
+    fn first(&self, domain: usize) -> Fallible<&Native> {
         let mut natives = self.natives.iter();
         let native = natives.find(|native| native.is(domain, 0, Form::Whole));
-        native
-            .map(|native| native.program)
-            .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+        native.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
+    }
+
+    /// The devices of a domain for which the program is built.
+    fn built_for(&self, domain: usize) -> Vec<cl_device_id> {
+        self.first(domain)
+            .map_or_else(|_| Vec::new(), |native| native.built.clone())
     }
 }
 
@@ -79,14 +84,69 @@ struct Native {
     program: cl_program,
     /// The driver's devices that it is for.
     ids: Vec<cl_device_id>,
-    /// Its last build's result; `None` before.
-    built: Option<Fallible<()>>,
+    /// Those for which it is built.
+    built: Vec<cl_device_id>,
+    /// Those of its last build or compilation.
+    last: Vec<cl_device_id>,
 }
 
 impl Native {
     fn is(&self, domain: usize, variant: u32, form: Form) -> bool {
         self.domain == domain && self.variant == variant && self.form == form
     }
+
+    /// A program that a driver has made.
+    fn new(domain: usize, program: cl_program, ids: Vec<cl_device_id>) -> Self {
+        Self {
+            domain,
+            variant: 0,
+            form: Form::Whole,
+            program,
+            built: Vec::new(),
+            last: ids.clone(),
+            ids,
+        }
+    }
+
+    /// Notes that it was built for some of its devices. PoCL then has no program for others.
+    fn note(&mut self, context: &Context, ids: &[cl_device_id], result: Fallible<()>) {
+        let is_of_last = || {
+            let sizes = words(context, self.domain, self.program, CL_PROGRAM_BINARY_SIZES);
+            sizes.is_ok_and(|sizes| sizes.len() < self.ids.len())
+        };
+        let forgets = ids.len() < self.ids.len() && is_of_last();
+        (self.built).retain(|id| !forgets && !ids.contains(id));
+        if result.is_ok() {
+            self.built.extend(ids);
+        }
+        self.last = ids.to_vec();
+    }
+
+    fn executable(&self) -> Fallible<cl_program> {
+        match self.built.is_empty() {
+            true => Err(CL_INVALID_PROGRAM_EXECUTABLE),
+            false => Ok(self.program),
+        }
+    }
+}
+
+/// What a driver says of its program in words, such as the bytes of its binaries.
+fn words(
+    context: &Context,
+    domain: usize,
+    program: cl_program,
+    what: cl_program_info,
+) -> Fallible<Vec<usize>> {
+    let bytes = drivers::bytes(|size, value, needed| {
+        driver!(
+            context.domains[domain].table,
+            clGetProgramInfo(program, what, size, value, needed)
+        )
+    })?;
+    let words = bytes.chunks_exact(size_of::<usize>());
+    Ok(words
+        .map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default()))
+        .collect())
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -113,32 +173,27 @@ impl Program {
         };
         for domain in 0..program.context.domains.len() {
             let (native, ids) = (program.create(domain, Form::Whole)?, program.ids(domain));
-            program.state().natives.push(Native {
-                domain,
-                variant: 0,
-                form: Form::Whole,
-                program: native,
-                ids,
-                built: None,
-            });
+            program
+                .state()
+                .natives
+                .push(Native::new(domain, native, ids));
         }
         Ok(program)
     }
 
-    /// A program that drivers have made already, one a domain, for some devices.
+    /// A program that drivers have made already, one a domain, for some devices; perhaps built.
     pub fn of_natives(
         context: Ref<Context>,
         devices: Vec<Ref<Device>>,
         natives: Vec<(usize, cl_program, Vec<cl_device_id>)>,
-        built: Option<Fallible<()>>,
+        is_built: bool,
     ) -> Self {
-        let natives = natives.into_iter().map(|(domain, program, ids)| Native {
-            domain,
-            variant: 0,
-            form: Form::Whole,
-            program,
-            ids,
-            built,
+        let natives = natives.into_iter().map(|(domain, program, ids)| {
+            let mut native = Native::new(domain, program, ids);
+            if is_built {
+                native.built.clone_from(&native.ids);
+            }
+            native
         });
         Self {
             devices,
@@ -176,7 +231,7 @@ impl Program {
 
     /// The driver's program of a domain, as it was first made.
     pub fn native(&self, domain: usize) -> Fallible<cl_program> {
-        self.state().native(domain)
+        self.state().first(domain).map(|native| native.program)
     }
 
     /// The text and the options, if there is a text.
@@ -200,9 +255,12 @@ impl Program {
         if self.has(domain, variant, form) {
             return self.executable(domain, variant, form).map(drop);
         }
-        let options = self.state().options.clone();
-        let native = self.built(domain, variant, form, &options)?;
-        let result = native.built.unwrap_or(Err(CL_INVALID_PROGRAM_EXECUTABLE));
+        let (options, ids) = {
+            let state = self.state();
+            (state.options.clone(), state.built_for(domain))
+        };
+        let native = self.built(domain, variant, form, &options, ids)?;
+        let result = native.executable().map(drop);
         let mut state = self.state();
         match state.options == options && !state.natives.iter().any(|n| n.is(domain, variant, form))
         {
@@ -212,21 +270,25 @@ impl Program {
         result
     }
 
-    fn built(&self, domain: usize, variant: u32, form: Form, options: &CStr) -> Fallible<Native> {
+    fn built(
+        &self,
+        domain: usize,
+        variant: u32,
+        form: Form,
+        options: &CStr,
+        ids: Vec<cl_device_id>,
+    ) -> Fallible<Native> {
         let program = self.create(domain, form)?;
         let mut options = options.to_bytes().to_vec();
         options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
         let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
-        let ids = self.ids(domain);
         let built = build(&self.context, domain, program, &ids, &options);
-        Ok(Native {
-            domain,
-            variant,
-            form,
-            program,
-            ids,
-            built: Some(built),
-        })
+        let mut native = Native::new(domain, program, ids);
+        (native.variant, native.form) = (variant, form);
+        if built.is_ok() {
+            native.built.clone_from(&native.ids);
+        }
+        Ok(native)
     }
 
     /// The driver's built program for a queue with this variant, in a form.
@@ -238,17 +300,13 @@ impl Program {
         let mut state = self.state();
         let mut natives = state.natives.iter();
         if let Some(native) = natives.find(|native| native.is(domain, variant, form)) {
-            return match native.built {
-                Some(Ok(())) => Ok(native.program),
-                _ => Err(CL_INVALID_PROGRAM_EXECUTABLE),
-            };
+            return native.executable();
         }
-        let native = self.built(domain, variant, form, &state.options)?;
-        let (program, built) = (native.program, native.built);
+        let ids = state.built_for(domain);
+        let native = self.built(domain, variant, form, &state.options, ids)?;
+        let executable = native.executable();
         state.natives.push(native);
-        built
-            .unwrap_or(Err(CL_INVALID_PROGRAM_EXECUTABLE))
-            .map(|()| program)
+        executable
     }
 
     /// Whether kernels can run at a place.
@@ -259,9 +317,7 @@ impl Program {
         );
         let state = self.state();
         let mut natives = state.natives.iter();
-        natives.any(|native| {
-            native.domain == domain && native.ids.contains(&id) && native.built == Some(Ok(()))
-        })
+        natives.any(|native| native.domain == domain && native.built.contains(&id))
     }
 
     /// The driver's devices of a domain that this program is for.
@@ -337,20 +393,20 @@ impl Program {
         let begin = Instant::now();
         let results = self.run(&state.natives, devices, work);
         state.build_seconds = begin.elapsed().as_secs_f64();
-        for (index, result) in &results {
-            state.natives[*index].built = Some(*result);
+        for (index, ids, result) in &results {
+            state.natives[*index].note(&self.context, ids, *result);
         }
         self.verdict(&state.natives, devices, &results)
     }
 
     /// Does work with every driver's program at once, for its devices of a list. The
-    /// results have the indices of the programs.
+    /// results have the indices of the programs, and these devices.
     fn run(
         &self,
         natives: &[Native],
         devices: &[Ref<Device>],
         work: impl Fn(&Job) -> Fallible<()> + Sync,
-    ) -> Vec<(usize, Fallible<()>)> {
+    ) -> Vec<Done> {
         let wanted = |id: &cl_device_id| {
             let mut members = devices.iter().flat_map(|device| &device.members);
             members.any(|member| member.id == *id)
@@ -364,15 +420,13 @@ impl Program {
         }
         let work = &work;
         match &jobs[..] {
-            [job] => vec![(job.index, work(job))],
+            [job] => vec![(job.index, job.ids.clone(), work(job))],
             jobs => thread::scope(|scope| {
                 let run = |job| (scope.spawn(move || work(job)), job);
                 let running: Vec<_> = jobs.iter().map(run).collect();
                 let done = running.into_iter().map(|(thread, job): (_, &Job)| {
-                    (
-                        job.index,
-                        thread.join().unwrap_or(Err(CL_OUT_OF_HOST_MEMORY)),
-                    )
+                    let result = thread.join().unwrap_or(Err(CL_OUT_OF_HOST_MEMORY));
+                    (job.index, job.ids.clone(), result)
                 });
                 done.collect()
             }),
@@ -385,7 +439,7 @@ impl Program {
         &self,
         natives: &[Native],
         devices: &[Ref<Device>],
-        results: &[(usize, Fallible<()>)],
+        results: &[Done],
     ) -> Fallible<()> {
         for device in devices {
             let has = |id: cl_device_id| {
@@ -394,8 +448,8 @@ impl Program {
                 let domain = place.map(|place| place.domain);
                 let result = results
                     .iter()
-                    .find(|(index, _)| Some(natives[*index].domain) == domain);
-                result.map_or(Err(CL_INVALID_PROGRAM), |(_, result)| *result)
+                    .find(|(index, ..)| Some(natives[*index].domain) == domain);
+                result.map_or(Err(CL_INVALID_PROGRAM), |(.., result)| *result)
             };
             let results = device.members.iter().map(|member| has(member.id));
             let results: Vec<Fallible<()>> = results.collect();
@@ -406,6 +460,9 @@ impl Program {
         Ok(())
     }
 }
+
+/// A program's index, the devices for which it was built or compiled, and the result.
+type Done = (usize, Vec<cl_device_id>, Fallible<()>);
 
 struct Job<'a> {
     index: usize,

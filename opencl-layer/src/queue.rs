@@ -154,35 +154,41 @@ impl Queue {
         self.state.lock_another::<ISSUING>()
     }
 
-    /// Whether a queue has one of these properties. A trigger alone means that the queue
-    /// is mapped dynamically; a queue with an explicit region is not before it begins.
+    /// Whether a queue has one of these properties.
     pub fn is_scheduled(&self, properties: u64) -> bool {
-        let mut all = self.scheduling.load(Ordering::Relaxed);
-        let said =
-            all & (scheduling::OFF | scheduling::AUTO_STATIC | scheduling::AUTO_DYNAMIC) != 0;
-        if !said && all & scheduling::EXPLICIT_REGION != 0 {
-            all |= scheduling::OFF;
-        } else if !said && all & scheduling::KERNEL_EPOCH != 0 {
-            all |= scheduling::AUTO_DYNAMIC;
-        }
-        all & properties != 0
+        scheduling::meant(self.scheduling.load(Ordering::Relaxed)) & properties != 0
     }
 
     /// How it is mapped: as the program says, else as the user does.
     pub fn mapping(&self) -> Mapping {
-        if self.places.len() < 2 || self.is_scheduled(scheduling::OFF) {
+        self.mapping_by(self.scheduling.load(Ordering::Relaxed))
+    }
+
+    /// How it is mapped with these properties.
+    pub fn mapping_by(&self, properties: u64) -> Mapping {
+        let properties = scheduling::meant(properties);
+        if self.places.len() < 2 || properties & scheduling::OFF != 0 {
             return Mapping::Off;
         }
-        if self.is_scheduled(scheduling::AUTO_STATIC) {
+        if properties & scheduling::AUTO_STATIC != 0 {
             return Mapping::Static;
         }
-        let is_auto = self.is_scheduled(scheduling::AUTO_DYNAMIC);
+        let is_auto = properties & scheduling::AUTO_DYNAMIC != 0;
         match self.context.scheduler {
             Some(mapping) if is_auto => mapping,
             None if is_auto => Mapping::AutoFit,
             Some(_) => Mapping::Off,
             None => settings().mapping,
         }
+    }
+
+    /// The device that it has at present, of those of its context.
+    pub fn present_device(&self) -> &Ref<Device> {
+        let place = self.state().place;
+        let id = self.context.places[place].real.id;
+        let has = |device: &&Ref<Device>| device.members.iter().any(|member| member.id == id);
+        let mut devices = std::iter::once(&self.device).chain(&self.context.devices);
+        devices.find(has).unwrap_or(&self.device)
     }
 
     /// Whether it is mapped by predictions, so that it may have samples and parts of

@@ -50,6 +50,19 @@ pub fn context_scheduler(properties: &[cl_context_properties]) -> Option<Mapping
     }
 }
 
+/// The properties of a queue with what they imply. A trigger alone means that the queue is
+/// mapped dynamically; a queue with an explicit region is not before it begins.
+pub fn meant(properties: u64) -> u64 {
+    let is_said = properties & (OFF | AUTO_STATIC | AUTO_DYNAMIC) != 0;
+    properties
+        | match () {
+            () if is_said => 0,
+            () if properties & EXPLICIT_REGION != 0 => OFF,
+            () if properties & KERNEL_EPOCH != 0 => AUTO_DYNAMIC,
+            () => 0,
+        }
+}
+
 /// Whether properties of a queue do not contradict one another.
 pub fn is_consistent(properties: u64) -> bool {
     let one_of = |set: u64| (properties & set).count_ones() <= 1;

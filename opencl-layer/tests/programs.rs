@@ -423,9 +423,20 @@ impl Heavy {
         serde_json::from_slice(&report).expect("it is JSON")
     }
 
-    /// Changes the kernel profiles.
     fn change(&self, change: impl FnOnce(&mut Value)) {
-        let files = fs::read_dir(&self.kernels).expect("a folder").flatten();
+        let folder = self.kernels.clone();
+        Profiles { folder }.change(change);
+    }
+}
+
+/// The kernel profiles that runs have left in a folder.
+struct Profiles {
+    folder: PathBuf,
+}
+
+impl Profiles {
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        let files = fs::read_dir(&self.folder).expect("a folder").flatten();
         let mut files = files.map(|entry| entry.path());
         let profiles = files.find(|path| path.extension().is_some_and(|end| end == "json"));
         let profiles = profiles.expect("the layer has written profiles");
@@ -572,6 +583,8 @@ fn the_end_of_a_program() {
         .flat_map(|policy| drivers.map(|driver| (policy, driver)));
     for (policy, driver) in ways {
         let mut hows = vec!["return", "exit"];
+        // A forked process has the nasty driver's function for the end, which complains.
+        hows.extend((driver != nasty()).then_some("fork"));
         // The nasty driver complains of commands that wait for an event that nobody sets.
         hows.extend((driver != nasty()).then_some("event"));
         for (run, how) in hows.into_iter().cycle().take(12).enumerate() {
@@ -650,6 +663,75 @@ fn queries() {
 #[test]
 fn scheduling() {
     run("scheduling");
+}
+
+/// Launches that no wait of the program divides take as long each however many there are: this
+/// many would take minutes if each waited for the copies of all before it.
+#[test]
+fn a_long_epoch() {
+    let program = compile("scheduling");
+    let way = [
+        ("POCL_DEVICES", "pthread pthread"),
+        ("PDAWL_VIRTUAL", "1"),
+        ("PDAWL_POLICY", "round-robin"),
+    ];
+    passed("scheduling", &way, &run_one(&program, &["long"], &way));
+}
+
+/// On unlike devices, queues have the one that is best for what bounds them, by the rates that
+/// were measured; and those that are mapped by times have the fastest one if it is worth the
+/// copies.
+#[test]
+fn unlike_devices() {
+    let program = compile("scheduling");
+    let kernels = target().join("opencl-programs/unlike-kernels");
+    let _ = fs::remove_dir_all(&kernels);
+    fs::create_dir_all(&kernels).expect("the target folder can be written");
+    let folder = kernels.to_str().expect("a path in UTF-8");
+    let way = [nasty(), ("NASTY_UNLIKE", "1"), ("PDAWL_KERNELS", folder)];
+    let run = || {
+        let output = run_one(&program, &["unlike"], &way);
+        passed("scheduling", &way, &output);
+        text(&output)
+    };
+    run();
+    let profiles = Profiles { folder: kernels };
+    profiles.change(|kept| {
+        let kernels = kept["kernels"].as_object_mut().expect("kernels");
+        for (key, devices) in kernels {
+            // The second device is better at arithmetic and copies, the first one's memory is.
+            let seconds = match key {
+                _ if key.contains(" fma_rate ") => [1e-2, 1e-3],
+                _ if key.contains(" copy_rate ") => [1e-3, 1e-2],
+                _ if key.contains(" place ") => [2e-3, 1e-3],
+                _ => [2.0, 1.0],
+            };
+            // What was not measured at one of them is known now.
+            let devices = devices.as_object_mut().expect("devices");
+            let measured = devices.values().next().cloned().expect("a device");
+            for (number, seconds) in seconds.into_iter().enumerate() {
+                let mut times = measured.clone();
+                times["last"] = serde_json::json!([seconds]);
+                devices.insert(format!("Nasty device {number}, Nasty driver"), times);
+            }
+        }
+    });
+    let said = run();
+    for expected in [
+        "compute 1",
+        "memory 0",
+        "io 1",
+        "changed 0",
+        "before 0",
+        "region 1",
+        "few 0",
+        "iterative 1",
+    ] {
+        assert!(
+            said.lines().any(|line| line == expected),
+            "{expected}:\n{said}"
+        );
+    }
 }
 
 /// The example for programs that know the platform.

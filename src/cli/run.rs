@@ -50,7 +50,8 @@ enum Workload {
     Matmul(Box<dense::matmul::Args>),
     /// The Cholesky factor of a dense matrix that no GPU needs to hold
     Cholesky(Box<dense::cholesky::Args>),
-    /// An image convolved with a filter, over the nodes of a cluster
+    /// An image convolved with a filter that is not mirrored (a correlation), over the nodes of a
+    /// cluster
     Convolution(Box<cluster::convolution::Args>),
     /// The LU factors of a dense matrix, over the nodes of a cluster
     Lu(Box<cluster::lu::Args>),

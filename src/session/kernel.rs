@@ -15,7 +15,7 @@ use crate::codelet::{AddressSpace, RawValue};
 use crate::engine::corun::Options;
 use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::engine::first_launch::Words;
-use crate::graph::spec::scalar::{Base, ElementType};
+use crate::graph::spec::scalar::{Base, ElementType, is_object};
 use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source, touches_by_data};
 use crate::graph::spec::{self, Argument, Direction, Sizes, check_required, check_sizes};
 use crate::machine::likely_fastest;
@@ -493,8 +493,14 @@ impl Given<'_> {
                  array of a fixed length"
             ));
         }
+        let known = parameter.type_name.parse::<ElementType>();
+        if let Err(unknown) = &known
+            && is_object(&parameter.type_name)
+        {
+            return Err(format!("{name}: {unknown}"));
+        }
         // A structure of the user's is counted in bytes.
-        let known = parameter.type_name.parse::<ElementType>().ok();
+        let known = known.ok();
         let element = known.unwrap_or(ElementType::BYTE);
         match self {
             Self::Buffer { .. } if !parameter.pointer => {

@@ -1,8 +1,9 @@
 //! Compares the imports of the sources with the table of parts in ARCHITECTURE.md, and counts
-//! the packages of the libraries; `wire-mpi/tests` counts those of the wire.
+//! the packages of the libraries, and the files that pages name; `wire-mpi/tests` counts those of the wire.
 
 mod imports;
 mod packages;
+mod pages;
 mod parts;
 mod tokens;
 
@@ -57,6 +58,12 @@ fn parts_use_only_the_parts_below_them() {
         violations.is_empty(),
         "ARCHITECTURE.md does not allow:\n{violations}"
     );
+}
+
+#[test]
+fn files_that_pages_name_exist() {
+    let missing = pages::missing(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(missing.is_empty(), "there is no such file:\n{missing}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 /* The platform, its devices, parts of these, and contexts. */
 #include "nasty.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +95,11 @@ cl_int API(clGetDeviceInfo)(cl_device_id device, cl_device_info what, size_t siz
     switch (what) {
     case CL_DEVICE_TYPE: VALUE(type);
     case CL_DEVICE_PLATFORM: VALUE(own);
-    case CL_DEVICE_NAME: return text("Nasty device", size, value, needed);
+    case CL_DEVICE_NAME: {
+        char name[32];
+        snprintf(name, sizeof name, "Nasty device %d", device->memory);
+        return text(getenv("NASTY_UNLIKE") ? name : "Nasty device", size, value, needed);
+    }
     case CL_DEVICE_VENDOR: return text("Nasty driver", size, value, needed);
     case CL_DEVICE_VERSION: return text("OpenCL 1.2 nasty", size, value, needed);
     case CL_DEVICE_OPENCL_C_VERSION: return text("OpenCL C 1.2 nasty", size, value, needed);

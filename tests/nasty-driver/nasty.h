@@ -12,8 +12,9 @@
  *   whatever it waits for, as NVIDIA's driver does (transfer.c);
  * - a use of what is not there ends the program with a message (object.c).
  *
- * NASTY_DEVICES, NASTY_TYPE (gpu, cpu) and NASTY_SEED are its variables, and NASTY_GROUP, the
- * most work-items of a group of any kernel. A device that is a CPU computes in the memory of CL_MEM_USE_HOST_PTR and CL_MEM_ALLOC_HOST_PTR, as all
+ * NASTY_DEVICES, NASTY_TYPE (gpu, cpu), NASTY_UNLIKE (each device is a model of its own),
+ * NASTY_SEED and NASTY_GROUP, the most work-items of a group of any kernel, are its variables. A device that is
+ * a CPU computes in the memory of CL_MEM_USE_HOST_PTR and CL_MEM_ALLOC_HOST_PTR, as all
  * drivers for CPUs do. */
 #ifndef NASTY_H
 #define NASTY_H

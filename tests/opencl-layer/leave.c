@@ -1,7 +1,9 @@
 /* A program that ends while its launch may not have begun, as programs may: it returns from
- * main, has the launch wait for an event that it never sets, or
- * calls exit. */
+ * main, has the launch wait for an event that it never sets, calls exit, or forks a process
+ * that does. */
 #include "check.h"
+#include <sys/wait.h>
+#include <unistd.h>
 
 int main(int count, char **words) {
     static int data[4096];
@@ -19,6 +21,17 @@ int main(int count, char **words) {
     OK(clEnqueueNDRangeKernel(turn(0), kernel, 1, NULL, &size, NULL, waits, waits ? &event : NULL,
                               NULL));
     OK(clFlush(turn(0)));
+    if (strcmp(how, "fork") == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            /* It has none of the threads that could end the launch. */
+            alarm(5);
+            exit(3);
+        }
+        int ended = 0;
+        CHECK(waitpid(child, &ended, 0) == child);
+        CHECK(WIFEXITED(ended) && WEXITSTATUS(ended) == 3);
+    }
     int status = failures != 0;
     if (!waits)
         OK(clReleaseEvent(event));

@@ -148,9 +148,113 @@ static void wrong(void) {
     OK(clReleaseProgram(program));
 }
 
+/* A program that is built for one of several devices. */
+static void one_device(void) {
+    cl_int code;
+    cl_uint last = device_count - 1;
+    int data[64] = {0};
+    size_t size = 64, sizes[MOST], limit = 0;
+    unsigned char *binaries[MOST] = {NULL};
+    cl_program program = of_source("kernel void scale(global int *b) { b[get_global_id(0)] = F; }");
+    OK(clBuildProgram(program, 1, &devices[last], "-DF=7", NULL, NULL));
+    cl_build_status status;
+    OK(clGetProgramBuildInfo(program, devices[last], CL_PROGRAM_BUILD_STATUS, sizeof status,
+                             &status, NULL));
+    CHECK(status == CL_BUILD_SUCCESS);
+    OK(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL));
+    CHECK(sizes[last] > 0);
+    for (cl_uint i = 0; i < device_count; i++)
+        binaries[i] = calloc(sizes[i] + 1, 1);
+    OK(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL));
+    int filled = 0;
+    for (size_t i = 0; i < sizes[last]; i++)
+        filled |= binaries[last][i];
+    CHECK(filled);
+    size_t kernels = 0;
+    OK(clGetProgramInfo(program, CL_PROGRAM_NUM_KERNELS, sizeof kernels, &kernels, NULL));
+    CHECK(kernels == 1);
+    cl_kernel kernel = kernel_of(program, "scale");
+    for (cl_uint i = 0; i < device_count; i++) {
+        code = clGetKernelWorkGroupInfo(kernel, devices[i], CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
+                                        &limit, NULL);
+        CHECK(code != CL_SUCCESS || (limit > 0 && limit < 1 << 20));
+    }
+    cl_mem buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof data, data, &code);
+    OK(code);
+    OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+    /* Devices that stand for several have all of them in common. */
+    if (last > 0 && !getenv("PDAWL_VIRTUAL"))
+        CODE(clEnqueueNDRangeKernel(queues[0], kernel, 1, NULL, &size, NULL, 0, NULL, NULL),
+             CL_INVALID_PROGRAM_EXECUTABLE);
+    OK(clEnqueueNDRangeKernel(queues[last], kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queues[last], buffer, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+    CHECK(data[0] == 7 && data[63] == 7);
+    OK(clReleaseKernel(kernel));
+    /* Its binary makes a program for that device. */
+    const unsigned char *binary = binaries[last];
+    cl_program again = clCreateProgramWithBinary(context, 1, &devices[last], &sizes[last], &binary,
+                                                 NULL, &code);
+    OK(code);
+    OK(clBuildProgram(again, 0, NULL, NULL, NULL, NULL));
+    OK(clReleaseProgram(again));
+    for (cl_uint i = 0; i < device_count; i++)
+        free(binaries[i]);
+    OK(clReleaseProgram(program));
+    /* Compiled for one device, and linked for it. */
+    program = of_source("kernel void scale(global int *b) { b[get_global_id(0)] = 9; }");
+    OK(clCompileProgram(program, 1, &devices[last], "", 0, NULL, NULL, NULL, NULL));
+    OK(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL));
+    cl_program linked = clLinkProgram(context, 1, &devices[last], "", 1, &program, NULL, NULL, &code);
+    OK(code);
+    OK(clGetProgramInfo(linked, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL));
+    CHECK(sizes[0] > 0);
+    kernel = kernel_of(linked, "scale");
+    OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+    OK(clEnqueueNDRangeKernel(queues[last], kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queues[last], buffer, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+    CHECK(data[0] == 9 && data[63] == 9);
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseMemObject(buffer));
+    OK(clReleaseProgram(linked));
+    OK(clReleaseProgram(program));
+}
+
+/* What the compiler defines decides whether kernels write. */
+static void conditions(void) {
+    static const char *asked[] = {"defined(__OPENCL_VERSION__)", "__OPENCL_VERSION__ >= 120",
+                                  "defined(__clang__) || !defined(__clang__)",
+                                  "__OPENCL_C_VERSION__ >= 110", "!defined(MINE)",
+                                  "defined(cl_khr_byte_addressable_store)"};
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+        char text[512];
+        cl_int code, data[64], n = 64;
+        size_t size = n;
+        snprintf(text, sizeof text, "kernel void scale(global int *b) {\n#if %s\n"
+                 " b[get_global_id(0)] *= 2;\n#endif\n}", asked[i]);
+        cl_program program = build(text, "");
+        cl_kernel kernel = kernel_of(program, "scale");
+        for (int j = 0; j < n; j++)
+            data[j] = j;
+        cl_mem buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof data, data, &code);
+        OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+        for (int step = 0; step < 4; step++) {
+            OK(clEnqueueNDRangeKernel(turn(step), kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+            OK(clFinish(turn(step)));
+        }
+        OK(clEnqueueReadBuffer(turn(1), buffer, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+        for (int j = 0; j < n; j++)
+            CHECK(data[j] == 16 * j);
+        OK(clReleaseMemObject(buffer));
+        OK(clReleaseKernel(kernel));
+        OK(clReleaseProgram(program));
+    }
+}
+
 int main(void) {
     begin(0);
     steps();
+    one_device();
+    conditions();
     binaries();
     wrong();
     return end();

@@ -20,7 +20,8 @@ extern "C" {
 /* A property of contexts: how queues are mapped to the context's devices. */
 #define CL_CONTEXT_SCHEDULER 0x5044A0
 
-/* Its values. Each kernel, or epoch, goes to the next device. */
+/* Its values. Each kernel, epoch or region goes to the next device of the
+ * context, whichever queue it is in. */
 #define CL_SCHEDULER_ROUND_ROBIN 1
 /* Queues have the devices with the least predicted time. */
 #define CL_SCHEDULER_AUTO_FIT 2
@@ -68,7 +69,8 @@ typedef cl_int(CL_API_CALL *clSetKernelWorkGroupInfoPDAWL_fn)(
     cl_uint work_dim, const size_t *global_work_offset,
     const size_t *global_work_size, const size_t *local_work_size);
 
-/* Changes how a queue is scheduled, from its next command on. Between a call
+/* Changes how a queue is scheduled, from its next command on; clGetCommandQueueInfo
+ * says which device it has (CL_QUEUE_DEVICE). Between a call
  * with CL_QUEUE_SCHED_AUTO_DYNAMIC and one with CL_QUEUE_SCHED_OFF lies an
  * explicit region. */
 static inline cl_int clSetCommandQueueSchedProperty(
@@ -89,7 +91,11 @@ static inline cl_int clSetCommandQueueSchedProperty(
 }
 
 /* Sets the range and the work-group size that launches of a kernel have on
- * these devices, whatever clEnqueueNDRangeKernel says. */
+ * these devices, whatever clEnqueueNDRangeKernel says. With a range, the
+ * other lists mean what they mean there: without a group size, the driver
+ * chooses. Without a range (NULL), launches keep theirs, and their offset and
+ * group size if these are NULL, too; they must have work_dim dimensions. A
+ * size of 0 is an error. */
 static inline cl_int clSetKernelWorkGroupInfo(
     cl_kernel kernel, cl_uint num_devices, const cl_device_id *devices,
     cl_uint work_dim, const size_t *global_work_offset,

@@ -186,7 +186,7 @@ impl Merge {
             ))?;
         }
         let list = self.launch.kernel.program.context.waits(lane.domain, &[])?;
-        let shape = self.launch.shape_at(lane.place);
+        let shape = self.launch.shape_at(lane.place)?;
         (self.launch).range(lane, Form::Whole, &shape, &[], &list, event)?;
         for mem in &self.mems {
             let (native, size) = (mem.at(lane.place)?, mem.size);

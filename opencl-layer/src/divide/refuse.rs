@@ -18,11 +18,7 @@ pub fn reason(
     if command.fixed_place().is_some() {
         return Some("it uses an image, which is at one place".into());
     }
-    let shaped = |place: &usize| {
-        let id = queue.context.places[*place].real.id;
-        launch.kernel.shape(id).is_some()
-    };
-    if queue.places.iter().any(shaped) {
+    if (queue.places.iter()).any(|place| launch.shape_of(*place).is_some()) {
         return Some("the program gives its launches other shapes by device".into());
     }
     let offset = launch.shape.offset.iter().flatten();

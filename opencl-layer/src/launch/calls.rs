@@ -20,7 +20,7 @@ use crate::submit::submit;
 
 impl Action for Launch {
     fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let shape = self.shape_at(lane.place);
+        let shape = self.shape_at(lane.place)?;
         self.range(lane, Form::Whole, &shape, &[], waits, event)
     }
 
@@ -72,6 +72,7 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
             false => uses(&kernel, &arguments),
         };
         let action = Launch {
+            shapes: kernel.shapes(),
             kernel,
             arguments,
             shape,
@@ -79,9 +80,14 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
             division: OnceLock::new(),
             refusal: OnceLock::new(),
         };
+        let first = action.able(&queue).next();
+        let first = first.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
         if queue.fits() {
-            let place = action.default_place(&queue, queue.places[0]);
-            action.kernel.check_shape(&action.shape_at(place), place)?;
+            let checked = |place: &usize| *place == first || action.shape_of(*place).is_some();
+            for place in action.able(&queue).filter(checked) {
+                let shape = action.shape_at(place)?;
+                action.kernel.check_shape(&shape, place)?;
+            }
         }
         let kind = CL_COMMAND_NDRANGE_KERNEL;
         // SAFETY: OpenCL's promises about the events.

@@ -142,7 +142,9 @@ impl Mem {
         let from = self.copies().host_address(self, range.start)?;
         let (mem, at, size) = (self.at(to)?, range.start, range.len());
         let mut before = by.before.to_vec();
-        before.extend(self.copies().arriving_at(range, self.context.places.len()));
+        for place in [self.context.places.len(), to] {
+            before.extend(self.copies().arriving_at(range, place));
+        }
         // What it waits for in this queue is only known once it has begun.
         by.state.flush()?;
         let write = LateWrite {
@@ -207,6 +209,7 @@ impl Mem {
         let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
         let mut before = by.before.to_vec();
         before.extend_from_slice(after);
+        before.extend(self.copies().arriving_at(range, place));
         let waits = self.context.waits(lane.domain, &before)?;
         let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
         let (count, list) = (waits.count(), waits.events());
@@ -254,8 +257,13 @@ impl Copies {
         all
     }
 
+    /// Notes a copy, which waits for earlier ones to the same bytes. It stands for those: were
+    /// they waited for as well, each copy of a buffer that moves from device to device would
+    /// wait for all before it, and drivers take long over long lists.
     fn arrived(&mut self, range: &Range<usize>, place: usize, native: Arc<Native>) {
         self.regions.copied(wide(range), place);
+        let within = |other: &Range<usize>| range.start <= other.start && other.end <= range.end;
+        (self.arriving).retain(|(other, at, _)| *at != place || !within(other));
         self.arriving.push((range.clone(), place, native));
     }
 

@@ -182,7 +182,7 @@ pub unsafe extern "C" fn create_program_with_binary(
             }
             natives.push((domain, made?, ids));
         }
-        Ok(Ref::new(Program::of_natives(context, devices, natives, None)).give())
+        Ok(Ref::new(Program::of_natives(context, devices, natives, false)).give())
     };
     // SAFETY: OpenCL's promise about the code.
     unsafe { object(code, make) }

@@ -64,9 +64,11 @@ impl Program {
             ))
         };
         let results = self.run(&state.natives, devices, work);
-        for (index, _) in &results {
+        for (index, ids, _) in &results {
+            let native = &mut state.natives[*index];
             // What is compiled is no executable yet.
-            state.natives[*index].built = None;
+            native.built.retain(|id| !ids.contains(id));
+            native.last.clone_from(ids);
         }
         self.verdict(&state.natives, devices, &results)
     }
@@ -192,12 +194,11 @@ fn link(
         .to_bytes()
         .split(|byte| *byte == b' ')
         .any(|word| word == b"-create-library");
-    let built = (!library).then_some(Ok(()));
     let program = Ref::new(Program::of_natives(
         context.clone(),
         devices,
         natives,
-        built,
+        !library,
     ));
     match all_made {
         true => Ok(program),

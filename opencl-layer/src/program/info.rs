@@ -5,11 +5,10 @@ use std::ptr;
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{Origin, Program};
+use super::{Origin, Program, words};
 use crate::answer::Answer;
 use crate::boundary::status;
 use crate::device::Device;
-use crate::drivers;
 use crate::handle::Ref;
 use crate::status::{Fallible, check, driver};
 
@@ -29,17 +28,13 @@ fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
     let (domain, id) = first_member(program, device)?;
     let table = program.context.domains[domain].table;
     let native = program.native(domain)?;
-    let words = |what| -> Fallible<Vec<usize>> {
-        let bytes = drivers::bytes(|size, value, needed| {
-            driver!(table, clGetProgramInfo(native, what, size, value, needed))
-        })?;
-        let words = bytes.chunks_exact(size_of::<usize>());
-        Ok(words
-            .map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default()))
-            .collect())
-    };
-    let devices = words(CL_PROGRAM_DEVICES)?;
-    let sizes = words(CL_PROGRAM_BINARY_SIZES)?;
+    let words = |what| words(&program.context, domain, native, what);
+    let (sizes, mut devices) = (words(CL_PROGRAM_BINARY_SIZES)?, words(CL_PROGRAM_DEVICES)?);
+    if sizes.len() < devices.len() {
+        // PoCL has binaries of its last build, and says that its program is for all devices.
+        let last = program.state().first(domain)?.last.clone();
+        devices = last.into_iter().map(|id| id as usize).collect();
+    }
     let mut all: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
     let mut addresses: Vec<*mut u8> = all.iter_mut().map(Vec::as_mut_ptr).collect();
     let (size, value) = (size_of_val(&addresses[..]), addresses.as_mut_ptr().cast());
@@ -48,6 +43,7 @@ fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
         clGetProgramInfo(native, CL_PROGRAM_BINARIES, size, value, ptr::null_mut())
     ))?;
     let index = devices.iter().position(|device| *device == id as usize);
+    let index = index.filter(|index| *index < all.len());
     Ok(all.swap_remove(index.ok_or(CL_INVALID_DEVICE)?))
 }
 

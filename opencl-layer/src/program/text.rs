@@ -1,16 +1,19 @@
 //! What a program's text tells, with the files that it includes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::Arc;
 
-use pdawl::graph::spec::source::{self, Divisible, KernelInfo, Source};
+use opencl_sys::*;
+use pdawl::graph::spec::source::{self, Divisible, KernelInfo, Source, Target};
 use pdawl_profiler::file::bounded;
 
 use super::{Origin, Program, State};
 
+use crate::drivers::{self, RealDevice, device_text};
 use crate::lock::{Mutex, SEPARATE_GROUPS};
+use crate::status::driver;
 
 /// Bytes of an included file, at most.
 const MOST_INCLUDED: u64 = 16 << 20;
@@ -19,10 +22,9 @@ const MOST_INCLUDED: u64 = 16 << 20;
 /// program may have many kernels.
 #[derive(Default)]
 pub(super) struct Facts {
-    /// `None` without a text.
-    source: Option<Source>,
-    /// None if there is no text that can be read.
-    kernels: Vec<KernelInfo>,
+    /// The text as compilers see it; several if unlike devices see unlike texts. None without
+    /// a text.
+    readings: Vec<Reading>,
     /// The language, if the options tell it.
     language: Option<String>,
     /// Whether there is volatile memory.
@@ -31,6 +33,21 @@ pub(super) struct Facts {
     includes: bool,
     /// By kernel.
     separate_groups: Mutex<HashMap<CString, Arc<SeparateGroups>>, SEPARATE_GROUPS>,
+}
+
+/// A text as a compiler sees it.
+struct Reading {
+    source: Source,
+    /// None if it cannot be read.
+    kernels: Vec<KernelInfo>,
+}
+
+impl Reading {
+    fn of(text: &str, macros: &BTreeMap<String, String>) -> Self {
+        let source = Source::with_macros(text, macros);
+        let kernels = source.kernels().unwrap_or_default();
+        Self { source, kernels }
+    }
 }
 
 /// What a kernel's text tells of running its groups separately.
@@ -42,13 +59,23 @@ pub struct SeparateGroups {
 }
 
 impl Facts {
-    fn of(text: &str, options: &str) -> Self {
-        let source = Source::new(text, &source::macros_of(options));
+    fn of(text: &str, options: &str, targets: &[Target]) -> Self {
+        let given = source::macros_of(options);
+        let mut unlike: Vec<BTreeMap<String, String>> = Vec::new();
+        for target in targets {
+            let mut macros = target.macros(&given);
+            macros.retain(|name, _| text.contains(name.as_str()));
+            if !unlike.contains(&macros) {
+                unlike.push(macros);
+            }
+        }
         let mut options = options.split_whitespace();
         let language = options.find_map(|option| option.strip_prefix("-cl-std="));
         Self {
-            kernels: source.kernels().unwrap_or_default(),
-            source: Some(source),
+            readings: unlike
+                .iter()
+                .map(|macros| Reading::of(text, macros))
+                .collect(),
             language: language.map(str::to_owned),
             volatile: text.contains("volatile"),
             includes: includes(text),
@@ -56,22 +83,45 @@ impl Facts {
         }
     }
 
-    fn kernel(&self, name: &CStr) -> Option<&KernelInfo> {
+    /// A kernel in each reading; none if one lacks it, or it has another number of arguments.
+    fn kernel(&self, name: &CStr, count: usize) -> Vec<&KernelInfo> {
         let name = name.to_string_lossy();
-        self.kernels.iter().find(|kernel| kernel.name == name)
+        let is_it = |kernel: &&KernelInfo| kernel.name == name && kernel.accesses.len() == count;
+        let readings = self.readings.iter();
+        let all = readings.map(|reading| reading.kernels.iter().find(is_it));
+        all.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// Whether it is known which statements count.
+    fn is_certain(&self) -> bool {
+        !self.includes
+            && self
+                .readings
+                .iter()
+                .all(|reading| reading.source.is_certain())
     }
 
     /// Whether and how the groups of a kernel may run separately.
     fn division(&self, kernel: &CStr) -> Result<Divisible, String> {
-        let source = self.source.as_ref().ok_or("its program has no text")?;
+        let (first, others) = (self.readings.split_first()).ok_or("its program has no text")?;
         let language = self.language.as_deref();
         if let Some(language) = language.filter(|name| !name.starts_with("CL1.")) {
             return Err(format!(
                 "its program is in {language}, which has more than OpenCL C 1.2"
             ));
         }
-        let divisible = source.divisible(&kernel.to_string_lossy());
-        divisible.map_err(|why| why.to_string())
+        let divisible = |reading: &Reading| {
+            let divisible = reading.source.divisible(&kernel.to_string_lossy());
+            divisible.map_err(|why| why.to_string())
+        };
+        let division = divisible(first)?;
+        match others
+            .iter()
+            .all(|other| divisible(other).as_ref() == Ok(&division))
+        {
+            true => Ok(division),
+            false => Err("its program has other text for other devices (#if)".to_owned()),
+        }
     }
 }
 
@@ -92,7 +142,8 @@ impl Program {
             return Arc::clone(facts);
         }
         let readable = self.readable(&state);
-        let facts = readable.map(|(text, options)| Facts::of(&text, &options));
+        let targets = || self.targets();
+        let facts = readable.map(|(text, options)| Facts::of(&text, &options, &targets()));
         let facts = Arc::new(facts.unwrap_or_default());
         state.facts = Some(Arc::clone(&facts));
         facts
@@ -106,16 +157,20 @@ impl Program {
         if let Some(separate_groups) = known.get(kernel) {
             return Arc::clone(separate_groups);
         }
-        let info = facts.kernel(kernel);
-        let accesses = info.map_or(&[][..], |info| &info.accesses);
-        let separate_groups = Arc::new(SeparateGroups {
-            division: match accesses.len() == count {
-                true => facts.division(kernel),
-                false => Err("its program's text has no such kernel that can be read".to_owned()),
+        let infos = facts.kernel(kernel, count);
+        let reads = |index: usize| {
+            let mut accesses = infos.iter().map(|info| info.accesses[index]);
+            accesses.any(|access| access.read || access.guessed)
+        };
+        let separate_groups = Arc::new(match infos.is_empty() {
+            false => SeparateGroups {
+                division: facts.division(kernel),
+                reads: (0..count).map(reads).collect(),
             },
-            reads: (accesses.iter())
-                .map(|access| access.read || access.guessed)
-                .collect(),
+            true => SeparateGroups {
+                division: Err("its program's text has no such kernel that can be read".to_owned()),
+                reads: Vec::new(),
+            },
         });
         known.insert(kernel.to_owned(), Arc::clone(&separate_groups));
         separate_groups
@@ -124,24 +179,97 @@ impl Program {
     /// By argument of a kernel: whether it may write through it.
     pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
         let facts = self.facts();
-        let info = facts.kernel(kernel);
-        let Some(info) = info.filter(|info| info.accesses.len() == count) else {
-            return vec![true; count];
+        let infos = facts.kernel(kernel, count);
+        let whole = facts.is_certain();
+        let writes = |index: usize| {
+            let is_written = |info: &&KernelInfo| {
+                let (parameter, access) = (&info.parameters[index], &info.accesses[index]);
+                !parameter.read_only && (access.written || !whole)
+            };
+            infos.is_empty() || infos.iter().any(is_written)
         };
-        // A file that was not read may define what the text's conditions ask for, so it is
-        // not known which statements count.
-        let whole = !facts.includes;
-        let both = info.parameters.iter().zip(&info.accesses);
-        both.map(|(parameter, access)| !parameter.read_only && (access.written || !whole))
-            .collect()
+        (0..count).map(writes).collect()
     }
 
     /// Whether a kernel's groups may wait for one another.
-    pub fn may_wait(&self, kernel: &CStr) -> bool {
+    pub fn may_wait(&self, kernel: &CStr, count: usize) -> bool {
         let facts = self.facts();
-        let info = facts.kernel(kernel);
-        info.is_none_or(|info| info.atomics || facts.volatile)
+        let infos = facts.kernel(kernel, count);
+        let waits = infos.is_empty() || infos.iter().any(|info| info.atomics);
+        waits || facts.volatile || !facts.is_certain()
     }
+
+    /// What the compilers of its devices may define. PoCL compiles OpenCL C 3.0 without an
+    /// option that names the language, where others compile 1.2; and the version may be that of
+    /// the device or of the language.
+    fn targets(&self) -> Vec<Target> {
+        let places = self.context.places.iter();
+        let targets = places.flat_map(|place| {
+            let reported = reported(&place.real);
+            let (device, language) = (reported.version, reported.language);
+            let ways = [(device, language), (device, device), (language, language)];
+            ways.map(|(version, language)| Target {
+                version,
+                language,
+                ..reported.clone()
+            })
+        });
+        targets.collect()
+    }
+}
+
+/// What a device reports that macros tell.
+fn reported(real: &RealDevice) -> Target {
+    let text = |what| device_text(real.driver, real.id, what);
+    let number = |what: cl_device_info, before: &str| {
+        let said = text(what);
+        let version = said.strip_prefix(before).unwrap_or_default();
+        let mut parts = version
+            .split(['.', ' '])
+            .map(|part| part.parse().unwrap_or(0));
+        parts.next().unwrap_or(0) * 100 + parts.next().unwrap_or(0) * 10
+    };
+    let is = |what: cl_device_info| {
+        let flag = drivers::bytes(|size, value, needed| {
+            driver!(
+                real.driver.table,
+                clGetDeviceInfo(real.id, what, size, value, needed)
+            )
+        });
+        flag.is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+    };
+    let mut extensions = text(CL_DEVICE_EXTENSIONS);
+    for feature in features(real) {
+        extensions.push(' ');
+        extensions.push_str(&feature);
+    }
+    Target {
+        extensions,
+        version: number(CL_DEVICE_VERSION, "OpenCL "),
+        language: number(CL_DEVICE_OPENCL_C_VERSION, "OpenCL C ").min(120),
+        has_images: is(CL_DEVICE_IMAGE_SUPPORT),
+        is_little_endian: is(CL_DEVICE_ENDIAN_LITTLE),
+        is_embedded: text(CL_DEVICE_PROFILE).starts_with("EMBEDDED"),
+    }
+}
+
+/// The optional features of OpenCL C 3.0: versions of four bytes, each with a name of 64.
+fn features(real: &RealDevice) -> Vec<String> {
+    let list = drivers::bytes(|size, value, needed| {
+        let what = CL_DEVICE_OPENCL_C_FEATURES;
+        driver!(
+            real.driver.table,
+            clGetDeviceInfo(real.id, what, size, value, needed)
+        )
+    });
+    let name = |entry: &[u8]| {
+        let bytes = entry[4..].iter().take_while(|byte| **byte != 0);
+        bytes.map(|byte| char::from(*byte)).collect()
+    };
+    list.unwrap_or_default()
+        .chunks_exact(68)
+        .map(name)
+        .collect()
 }
 
 /// Whether a text includes files.

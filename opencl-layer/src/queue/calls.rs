@@ -88,7 +88,7 @@ pub unsafe extern "C" fn get_command_queue_info(
         let answer = unsafe { Answer::to(size, value, needed) };
         match what {
             CL_QUEUE_CONTEXT => answer.value(queue.context.handle()),
-            CL_QUEUE_DEVICE => answer.value(queue.device.handle()),
+            CL_QUEUE_DEVICE => answer.value(queue.present_device().handle()),
             CL_QUEUE_REFERENCE_COUNT => answer.value(queue.users()),
             // No queue is on a device.
             CL_QUEUE_SIZE => Err(CL_INVALID_COMMAND_QUEUE),

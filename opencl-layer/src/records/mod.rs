@@ -17,6 +17,7 @@ use pdawl::profile::kernels::KernelKey;
 
 use crate::handle::AddressHasher;
 use crate::lock::{Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
+use crate::process_end;
 use crate::shape::Shape;
 
 mod entries;
@@ -120,6 +121,9 @@ fn all_by_key() -> Guard<'static, ByKey, RECORDS> {
 }
 
 extern "C" fn save() {
+    if process_end::is_forked() {
+        return;
+    }
     let _ = panic::catch_unwind(|| {
         let all: Vec<Arc<KernelRecord>> = all_by_key().values().map(Arc::clone).collect();
         let spent = all

@@ -13,6 +13,7 @@ use pdawl::trace::{About, chrome};
 use pdawl_profiler::atomic_file::AtomicFile;
 
 use crate::own_time;
+use crate::process_end;
 use crate::records::{KernelRecord, UNKNOWN};
 use crate::settings::settings;
 
@@ -34,7 +35,7 @@ extern "C" fn end() {
 /// Writes the report, and the trace if the process ends.
 pub fn now(complete: bool) {
     // A process that this one forked has no part in it.
-    if report().pid != process::id() {
+    if process_end::is_forked() {
         return;
     }
     let written = (settings().report.as_deref()).map(|path| {

@@ -108,7 +108,8 @@ pub fn static_place(queue: &Ref<Queue>, state: &State, able: &[usize]) -> usize 
                 .collect(),
             pinned: match is_static {
                 true => None,
-                false => Some(other.places[0]),
+                false if other == queue => Some(state.place),
+                false => Some(other.state_of_another().place),
             },
         }
     };

@@ -1,7 +1,7 @@
 //! Where commands go.
 //!
 //! A queue has a place for its kernels. `off` never changes it, `round-robin` takes the
-//! next one at each launch, and `auto-fit` the one that the map with the least predicted
+//! context's next one at each launch, and `auto-fit` the one that the map with the least predicted
 //! time gives it (`fit`). That needs the times of the queue's kernels at all places
 //! (`times`); where they are unknown, a kernel's first launch is recorded while a part of
 //! it runs on copies of what it writes (`sample`). Then the recorded commands go to
@@ -99,13 +99,15 @@ impl QueuePlan {
 }
 
 /// The properties of a queue have changed. At the end of an explicit region it gets the
-/// place that suits what it did there.
+/// place that suits what it did there, if it is mapped by that.
 pub fn changed(queue: &Ref<Queue>, before: u64) {
-    with(queue, |state| queue.choose_variants(state));
-    let ends = queue.is_scheduled(scheduling::OFF)
-        && before & scheduling::EXPLICIT_REGION != 0
-        && before & scheduling::AUTO_DYNAMIC != 0;
-    if !ends || queue.places.len() < 2 {
+    with(queue, |state| {
+        queue.choose_variants(state);
+        plan(state).is_mapped = false;
+    });
+    let was = queue.mapping_by(before);
+    let ends = queue.mapping() == Mapping::Off && before & scheduling::EXPLICIT_REGION != 0;
+    if !ends || was == Mapping::Off {
         return;
     }
     let _issuing = queue.context.issuing();
@@ -114,7 +116,9 @@ pub fn changed(queue: &Ref<Queue>, before: u64) {
     records::note(queue, &mut plan.timings);
     if !plan.epoch.is_empty() {
         plan.before = std::mem::take(&mut plan.epoch);
-        state.place = fit::place(queue, &mut state, &queue.places);
+        if was == Mapping::AutoFit {
+            state.place = fit::place(queue, &mut state, &queue.places);
+        }
     }
 }
 
@@ -252,8 +256,7 @@ fn place_of_launch(
     plan(state).epoch.launch(record, command);
     match mapping {
         Mapping::RoundRobin if begins || !by_epoch => {
-            let next = able().find(|place| *place > state.place && state.last.is_some());
-            state.place = next.or(able().next()).unwrap_or(state.place);
+            state.place = queue.context.next_place(able).unwrap_or(state.place);
         }
         Mapping::Static if !plan(state).is_mapped => {
             state.place = fit::static_place(queue, state, &able().collect::<Vec<_>>());

@@ -111,7 +111,9 @@ pub fn begin(
         let Some(most) = most else {
             continue;
         };
-        let shape = launch.shape_at(place);
+        let Ok(shape) = launch.shape_at(place) else {
+            continue;
+        };
         let real = &queue.context.places[place].real;
         let units = compute_units(real.driver.table, real.id);
         let Some(part) = part(&shape.global, shape.local.as_deref(), units, most) else {
@@ -212,7 +214,7 @@ fn start(
             )
         ))?;
     }
-    let mut shape = launch.shape_at(place).into_owned();
+    let mut shape = launch.shape_at(place)?.into_owned();
     shape.global = global;
     let mut event = ptr::null_mut();
     launch.range(&lane, Form::Whole, &shape, &replaced, &list, &mut event)?;

@@ -11,7 +11,7 @@ use crate::handle::{self, Ref};
 use crate::kernel::Kernel;
 use crate::queue::Queue;
 use crate::schedule;
-use crate::shape::Shape;
+use crate::shape::ShapeOf;
 
 /// `clSetCommandQueueSchedProperty`.
 pub unsafe extern "C" fn set_command_queue_sched_property(
@@ -63,9 +63,16 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
         let (devices, shape) = unsafe {
             (
                 handle::list::<Device>(count, devices)?,
-                Shape::new(dimensions, offset, global, local)?,
+                ShapeOf::new(dimensions, offset, global, local)?,
             )
         };
+        // A launch that did nothing would not say why.
+        if shape.global.iter().flatten().any(|items| *items == 0) {
+            return Err(CL_INVALID_GLOBAL_WORK_SIZE);
+        }
+        if shape.local.iter().flatten().any(|items| *items == 0) {
+            return Err(CL_INVALID_WORK_GROUP_SIZE);
+        }
         let context = &kernel.program.context;
         if devices
             .iter()
@@ -74,13 +81,12 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
             return Err(CL_INVALID_DEVICE);
         }
         // Launches only name the kernel, and would fail where nobody knows why.
-        for place in devices.iter().flat_map(|device| context.places_of(device)) {
-            if kernel.is_built_for(place) {
-                kernel.check_shape(&shape, place)?;
-            }
+        let places = || devices.iter().flat_map(|device| context.places_of(device));
+        for place in places().filter(|place| kernel.is_built_for(*place)) {
+            kernel.check_shape(&shape.one(), place)?;
         }
-        for member in devices.iter().flat_map(|device| &device.members) {
-            kernel.set_shape(member.id, shape.clone());
+        for place in places() {
+            kernel.set_shape(place, shape.clone());
         }
         Ok(())
     })

@@ -9,6 +9,7 @@ use pdawl::report::exec::Process;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::program::Ended;
 use crate::cli::failure::Failure;
 
 /// Processes in one trace are this far apart in the numbers of their tracks.
@@ -34,8 +35,8 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Reads the folder.
-    pub fn read(folder: &Path) -> Self {
+    /// Reads the folder, of a program that has ended.
+    pub fn read(folder: &Path, ended: &Ended) -> Self {
         let (mut processes, mut notes) = (Vec::<Process>::new(), Vec::new());
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
@@ -57,11 +58,20 @@ impl Collected {
             }
         }
         processes.sort_by(|a, b| a.began.total_cmp(&b.began));
+        let killed = ended.killed_by();
+        let has_report = processes.iter().any(|process| process.pid == ended.pid);
+        if let Some(signal) = killed.as_ref().filter(|_| !has_report) {
+            notes.push(format!("the program was ended by {signal}"));
+        }
         for process in &processes {
             if !process.complete {
+                let how = match &killed {
+                    Some(signal) if process.pid == ended.pid => format!("was ended by {signal}"),
+                    _ => "was ended by a signal, or by `_exit`".to_owned(),
+                };
+                let pid = process.pid;
                 notes.push(format!(
-                    "process {} did not end by itself; its figures may lack its last second",
-                    process.pid
+                    "process {pid} {how}; its figures may lack its last second"
                 ));
             }
             if process.untraced > 0 {
@@ -124,14 +134,29 @@ mod tests {
         write(folder.path(), "7.report.json", &process(7, 2.0, true));
         write(folder.path(), "9.report.json", &process(9, 1.0, false));
         fs::write(folder.path().join("8.report.json"), "{").unwrap();
-        let collected = Collected::read(folder.path());
+        let ended = Ended {
+            pid: 9,
+            status: None,
+            signal: Some(11),
+            seconds: 1.0,
+        };
+        let collected = Collected::read(folder.path(), &ended);
         let pids: Vec<u32> = collected
             .processes
             .iter()
             .map(|process| process.pid)
             .collect();
         assert_eq!(pids, [9, 7]);
-        assert_eq!(collected.notes.len(), 2, "{:?}", collected.notes);
+        let notes = &collected.notes;
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[1].contains("process 9 was ended by SIGSEGV, signal 11"));
+        let by_exit = Ended {
+            status: Some(3),
+            signal: None,
+            ..ended
+        };
+        let notes = Collected::read(folder.path(), &by_exit).notes;
+        assert!(notes[1].contains("`_exit`"), "{notes:?}");
     }
 
     #[test]
@@ -142,7 +167,13 @@ mod tests {
             write(folder.path(), name, &event);
         }
         let mut text = Vec::new();
-        Collected::read(folder.path())
+        let ended = Ended {
+            pid: 1,
+            status: Some(0),
+            signal: None,
+            seconds: 1.0,
+        };
+        Collected::read(folder.path(), &ended)
             .write_trace(&mut text)
             .unwrap();
         let trace: Value = serde_json::from_slice(&text).unwrap();

@@ -173,7 +173,7 @@ impl Build {
             LAYER.package,
             manifest.display()
         );
-        let status = program::watched(&mut cargo, |error| {
+        let (_, status) = program::watched(&mut cargo, |error| {
             let what = format!("{} cannot be started: {error}", self.cargo.display());
             Failure::failed(what, &by_hand)
         })?;

@@ -154,7 +154,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         terminal::message(&format!("pdawl: {note}"));
     }
     let ended = program::run(&args.command, &environment)?;
-    let collected = Collected::read(folder.path());
+    let collected = Collected::read(folder.path(), &ended);
     let made = build(args, &layer, &ended, &collected);
     // A failure of one output does not keep the others from being written.
     let written = write_report(report, &made);

@@ -22,18 +22,29 @@ use crate::cli::terminal;
 
 /// How the program ended.
 pub struct Ended {
+    pub pid: u32,
     pub status: Option<i32>,
     pub signal: Option<i32>,
     pub seconds: f64,
 }
 
 impl Ended {
-    fn of(status: ExitStatus, began: Instant) -> Self {
+    fn of((pid, status): (u32, ExitStatus), began: Instant) -> Self {
         Self {
+            pid,
             status: status.code(),
             signal: status.signal(),
             seconds: began.elapsed().as_secs_f64(),
         }
+    }
+
+    /// What ended it, if it was a signal: `SIGSEGV, signal 11`.
+    pub fn killed_by(&self) -> Option<String> {
+        let number = self.signal?;
+        Some(match signal_hook::low_level::signal_name(number) {
+            Some(name) => format!("{name}, signal {number}"),
+            None => format!("signal {number}"),
+        })
     }
 
     /// The exit status as shells report it.
@@ -55,16 +66,16 @@ pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Fai
     process.args(arguments);
     environment.give(&mut process);
     let began = Instant::now();
-    let status = watched(&mut process, |error| not_started(program, error))?;
-    Ok(Ended::of(status, began))
+    let ended = watched(&mut process, |error| not_started(program, error))?;
+    Ok(Ended::of(ended, began))
 }
 
-/// Starts a process, forwards signals to it, and waits until it has ended. `refused` makes
-/// a failure of why it does not start.
+/// Starts a process, forwards signals to it, and waits until it has ended. Returns its number
+/// and status. `refused` makes a failure of why it does not start.
 pub fn watched(
     process: &mut Command,
     refused: impl FnOnce(&io::Error) -> Failure,
-) -> Result<ExitStatus, Failure> {
+) -> Result<(u32, ExitStatus), Failure> {
     // Before the start, so that no signal ends this process and leaves the other alone.
     let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
     let mut signals = signals.map_err(unable)?;
@@ -81,7 +92,7 @@ pub fn watched(
         // It ends with the handle.
         let _ = thread.join();
     }
-    status.map_err(unable)
+    status.map(|status| (child.id(), status)).map_err(unable)
 }
 
 fn unable(error: io::Error) -> Failure {

@@ -4,7 +4,7 @@
 use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
 use super::resolve::{Kernel, check_required};
-use super::scalar::ElementType;
+use super::scalar::{ElementType, UnknownType, is_object};
 use super::source::{self, KernelInfo};
 use crate::codelet::{AddressSpace, KernelArgument};
 
@@ -54,6 +54,11 @@ impl KernelSpec {
                 read_only: parameter.read_only,
             })
             .collect();
+        if let Some(object) = actual.iter().find(|is| is_object(is.type_name)) {
+            let unknown = UnknownType(object.type_name.to_owned());
+            let why = format!("argument `{}` of `{}`: {unknown}", object.name, self.name);
+            return Err(self.fault("name", why));
+        }
         self.agrees(&actual)?;
         Ok((info.clone(), self.doubts(info, kernel)))
     }

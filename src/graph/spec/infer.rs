@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::error::{SpecError, read};
 use super::fields::TO_FILL;
-use super::scalar::ElementType;
+use super::scalar::{ElementType, is_object};
 use super::source::{Access, KernelInfo, Parameter, kernels};
 use crate::codelet::AddressSpace;
 
@@ -154,6 +154,11 @@ impl Inference {
         let name = &parameter.name;
         let element = match known {
             Ok(element) => element.to_string(),
+            Err(unknown) if is_object(&parameter.type_name) => {
+                self.to_fill
+                    .push(format!("type of argument {pos}, {name}: {unknown}"));
+                TO_FILL.to_owned()
+            }
             Err(_) => {
                 self.to_fill.push(format!(
                     "type of argument {pos}, {name}: `{}` is not a type of OpenCL C itself; a \

@@ -34,8 +34,35 @@ pub struct ElementType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownType(pub String);
 
+/// Whether OpenCL C has a type of objects by this name: images, samplers, pipes, events, queues.
+pub fn is_object(name: &str) -> bool {
+    let mut words = name.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|word| {
+        let image = ["image1d_", "image2d_", "image3d_"];
+        let image = image.iter().any(|begin| word.starts_with(begin));
+        let others = [
+            "sampler_t",
+            "event_t",
+            "clk_event_t",
+            "queue_t",
+            "reserve_id_t",
+            "pipe",
+        ];
+        image || others.contains(&word)
+    })
+}
+
 impl fmt::Display for UnknownType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if is_object(&self.0) {
+            return write!(
+                f,
+                "`{}` is a type of OpenCL C, and kernels with images, samplers, pipes, events or \
+                 queues are not supported here; `pdawl exec PROGRAM` runs OpenCL programs that \
+                 have them",
+                self.0
+            );
+        }
         write!(
             f,
             "`{}` is not a type of OpenCL C; the types are char, short, int, long, their unsigned forms \

@@ -36,7 +36,7 @@ fn a_right_file_is_right() {
 }
 
 /// The text to replace, its replacement, and parts of the expected message.
-const WRONG: [(&str, &str, &str); 34] = [
+const WRONG: [(&str, &str, &str); 37] = [
     (
         r#""src": "scale.cl""#,
         r#""src": "none.cl""#,
@@ -114,6 +114,21 @@ const WRONG: [(&str, &str, &str); 34] = [
         r#""type": "float", "size": "dataset", "pos": 0"#,
         r#""type": "flaot", "size": "dataset", "pos": 0"#,
         "inputBuffers[0].type: `flaot` is not a type",
+    ),
+    (
+        r#""type": "float", "size": "dataset", "pos": 0"#,
+        r#""type": "image2d_t", "size": "dataset", "pos": 0"#,
+        "inputBuffers[0].type: `image2d_t` is a type of OpenCL C, and",
+    ),
+    (
+        r#""type": "float", "size": "dataset", "pos": 0"#,
+        r#""type": "sampler_t", "size": "dataset", "pos": 0"#,
+        "`pdawl exec PROGRAM` runs OpenCL programs",
+    ),
+    (
+        r#""type": "float", "size": "dataset", "pos": 0"#,
+        r#""type": "pipe int", "size": "dataset", "pos": 0"#,
+        "`pipe int` is a type of OpenCL C, and",
     ),
     (
         r#""type": "float", "size": "dataset", "pos": 0"#,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pdawl::codelet::AddressSpace;
-use pdawl::graph::spec::source::{Access, KernelInfo, kernels};
+use pdawl::graph::spec::source::{Access, KernelInfo, Source, kernels, macros_of};
 
 fn read(text: &str) -> Vec<KernelInfo> {
     kernels(text, &BTreeMap::new()).unwrap_or_default()
@@ -66,6 +66,69 @@ fn buffers_are_distinguished_by_the_side_on_which_they_stand() {
             "__kernel void k(__global float *a, __global float *b) {{ int i = get_global_id(0); {body} }}"
         );
         assert_eq!(uses(&text), expected, "{body}");
+    }
+}
+
+/// Kernels that are compiled where common devices' compilers define what they ask for.
+#[test]
+fn compilers_have_macros_of_their_own() {
+    let there = [
+        "defined(cl_khr_fp64)",
+        "__OPENCL_VERSION__ >= 120",
+        "__OPENCL_C_VERSION__ >= CL_VERSION_1_1 && __OPENCL_C_VERSION__ < CL_VERSION_2_0",
+        "defined cl_khr_int64_base_atomics && !defined(__cplusplus)",
+        "defined(__ENDIAN_LITTLE__) && __IMAGE_SUPPORT__ == 1",
+        "USE_DOUBLE",
+        "AT_LEAST(1, 2)",
+        "(FLAGS & 2) && (FLAGS >> 2 ? 0 : ~0) && INT_MAX > 32767",
+        "defined(__opencl_c_int64) && !defined(__opencl_c_fp64)",
+    ];
+    let macros = "#define USE_DOUBLE (defined(cl_khr_fp64) || defined(cl_amd_fp64))\n\
+                  #define AT_LEAST(a, b) (__OPENCL_VERSION__ >= 100 * a + 10 * b)\n\
+                  #define FLAGS (1 | 2)\n";
+    for condition in there {
+        let text = format!(
+            "{macros}#if {condition}\nkernel void k(global double *a) {{ a[0] = 1; }}\n\
+             #else\nkernel void k(global float *a, int n) {{ }}\n#endif"
+        );
+        let info = read(&text).pop().expect("a kernel");
+        assert_eq!(info.parameters.len(), 1, "{condition}");
+        assert_eq!(info.parameters[0].type_name, "double", "{condition}");
+    }
+    let three = "#ifdef __opencl_c_fp64\nkernel void three(global double *a) { }\n#endif\n\
+                 #if __OPENCL_C_VERSION__ == 300 && N == 4 && defined(FAST)\n\
+                 kernel void all(global int *a) { }\n#endif\n\
+                 #ifdef __EMBEDDED_PROFILE__\nkernel void embedded(void) { }\n#endif";
+    let options = macros_of("-cl-std=CL3.0 -D N=4 -DFAST -cl-mad-enable");
+    let names: Vec<String> = kernels(three, &options)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|kernel| kernel.name)
+        .collect();
+    assert_eq!(names, ["three", "all"]);
+}
+
+/// What the reader cannot know of a compiler keeps a kernel from being divided by its text.
+#[test]
+fn macros_that_nobody_knows_are_no_facts() {
+    let of = |condition: &str| {
+        let text = format!(
+            "#ifndef __GUARD\n#define __GUARD 1\n#endif\n#if {condition}\n#define X 1\n#endif\n\
+             kernel void k(global int *a) {{ a[get_global_id(0)] = 1; }}"
+        );
+        let source = Source::new(&text, &BTreeMap::new());
+        (source.is_certain(), source.divisible("k").is_ok())
+    };
+    for known in [
+        "defined(cl_khr_gl_sharing)",
+        "MINE",
+        "defined(__CUDACC__)",
+        "__GUARD",
+    ] {
+        assert_eq!(of(known), (true, true), "{known}");
+    }
+    for unknown in ["defined(__clang__)", "__GPU__", "FP_FAST_FMAF", "1 +"] {
+        assert_eq!(of(unknown), (false, false), "{unknown}");
     }
 }
 

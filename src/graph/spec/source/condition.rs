@@ -27,7 +27,7 @@ fn evaluated(tokens: &[Token], macros: &Macros) -> Option<i64> {
         macros,
         depth: 0,
     };
-    let value = reader.binary(0)?;
+    let value = reader.chosen()?;
     (reader.at == tokens.len()).then_some(value)
 }
 
@@ -39,11 +39,15 @@ struct Reader<'a> {
 }
 
 /// Operators by precedence, the lowest first.
-const LEVELS: [&[&str]; 6] = [
+const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
+    &["|"],
+    &["^"],
+    &["&"],
     &["==", "!="],
     &["<", ">", "<=", ">="],
+    &["<<", ">>"],
     &["+", "-"],
     &["*", "/", "%"],
 ];
@@ -62,6 +66,11 @@ impl Reader<'_> {
             left = match operator {
                 "||" => i64::from(left != 0 || right != 0),
                 "&&" => i64::from(left != 0 && right != 0),
+                "|" => left | right,
+                "^" => left ^ right,
+                "&" => left & right,
+                "<<" => left.checked_shl(u32::try_from(right).ok()?)?,
+                ">>" => left.checked_shr(u32::try_from(right).ok()?)?,
                 "==" => i64::from(left == right),
                 "!=" => i64::from(left != right),
                 "<" => i64::from(left < right),
@@ -78,12 +87,27 @@ impl Reader<'_> {
         Some(left)
     }
 
+    /// A value, or one of two by a condition.
+    fn chosen(&mut self) -> Option<i64> {
+        let condition = self.binary(0)?;
+        if !self.take("?") {
+            return Some(condition);
+        }
+        let then = self.deeper(Self::chosen)?;
+        let other = self.take(":").then(|| self.deeper(Self::chosen))??;
+        Some(if condition != 0 { then } else { other })
+    }
+
     fn unary(&mut self) -> Option<i64> {
+        self.deeper(Self::atom)
+    }
+
+    fn deeper(&mut self, read: fn(&mut Self) -> Option<i64>) -> Option<i64> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return None;
         }
-        let value = self.atom();
+        let value = read(self);
         self.depth -= 1;
         value
     }
@@ -94,16 +118,11 @@ impl Reader<'_> {
         match token.as_str() {
             "!" => self.unary().map(|value| i64::from(value == 0)),
             "-" => self.unary()?.checked_neg(),
+            "+" => self.unary(),
+            "~" => self.unary().map(|value| !value),
             "(" => {
-                let value = self.binary(0)?;
+                let value = self.chosen()?;
                 self.take(")").then_some(value)
-            }
-            "defined" => {
-                let bracket = self.take("(");
-                let name = self.tokens.get(self.at)?;
-                self.at += 1;
-                let known = self.macros.contains_key(name);
-                (!bracket || self.take(")")).then_some(i64::from(known))
             }
             name if is_name(name) => match self.macros.get(name) {
                 Some(Macro::Plain(text)) => match text.as_slice() {

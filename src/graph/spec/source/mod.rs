@@ -9,7 +9,8 @@
 //!   its pointers, `facts` what it requires of the device.
 //!
 //! `division` tells whether a kernel's groups may run separately, and what their stores depend
-//! on. `macros` replaces macros, and `typedefs` names of types. `include` puts files in place
+//! on. `predefined` has the macros of compilers, `macros` replaces macros, and `typedefs` names
+//! of types. `include` puts files in place
 //! of directives.
 //!
 //! A pointer that cannot be followed (into an unknown function, or a macro that is not replaced) counts as
@@ -22,6 +23,7 @@ mod facts;
 mod function;
 mod include;
 mod macros;
+mod predefined;
 mod preprocess;
 mod token;
 mod typedefs;
@@ -33,6 +35,7 @@ pub use brackets::Unclosed;
 pub use division::{Divisible, Indivisible};
 pub use function::Parameter;
 pub use include::with_included;
+pub use predefined::{Target, macros_of};
 pub use usage::Access;
 
 use function::Function;
@@ -66,13 +69,25 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a text with these macros (of `-D`) defined.
+    /// Reads a text with these macros (of `-D`) defined, and those of the compilers of common
+    /// devices ([`Target::common`]).
     pub fn new(text: &str, macros: &BTreeMap<String, String>) -> Self {
+        Self::with_macros(text, &Target::common().macros(macros))
+    }
+
+    /// Reads a text with these macros alone, those of the compiler among them.
+    pub fn with_macros(text: &str, macros: &BTreeMap<String, String>) -> Self {
         let mut seen = preprocess::preprocess(text, macros);
         typedefs::resolve(&mut seen);
         let closed = brackets::closed(&seen);
         let functions = closed.map(|()| function::functions(&seen.tokens));
         Self { seen, functions }
+    }
+
+    /// Whether nothing that a compiler may see otherwise decides what is compiled: no macro of
+    /// its own that is not known, no file that was not read.
+    pub fn is_certain(&self) -> bool {
+        !self.seen.uncertain && !self.seen.includes
     }
 
     /// The kernels, in their order.
@@ -133,17 +148,6 @@ fn infos(functions: &[Function]) -> Vec<KernelInfo> {
                 fp64: facts.fp64,
                 parameters: kernel.parameters.clone(),
             }
-        })
-        .collect()
-}
-
-/// The macros of compiler options: `-DA=1 -DB`.
-pub fn macros_of(options: &str) -> BTreeMap<String, String> {
-    (options.split_whitespace())
-        .filter_map(|option| option.strip_prefix("-D"))
-        .map(|define| match define.split_once('=') {
-            Some((name, value)) => (name.to_owned(), value.to_owned()),
-            None => (define.to_owned(), "1".to_owned()),
         })
         .collect()
 }

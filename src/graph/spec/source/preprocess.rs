@@ -1,10 +1,18 @@
 //! The preprocessor: `#if` is evaluated, macros are replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::condition;
 use super::macros::{Macro, Macros, defined_as, expanded};
+use super::predefined::is_compilers;
 use super::token::{JOINED, Strings, Token, tokens, without_comments};
+
+/// What asks in a condition whether a macro is defined.
+const DEFINED: &str = "defined";
+
+/// Most levels of macros that ask so, and most tokens of a condition with them.
+const LEVELS: usize = 16;
+const LONGEST: usize = 10_000;
 
 /// The state of an `#if`.
 struct Branch {
@@ -26,10 +34,13 @@ pub(super) struct Seen {
     pub has_macros: bool,
     /// Whether files are included, which are not read.
     pub includes: bool,
+    /// Whether a condition could not be evaluated, or asks for a macro of the compiler that
+    /// nobody knows.
+    pub uncertain: bool,
 }
 
-/// The tokens of a source with these macros (of `-D`). Conditions that cannot be
-/// evaluated count as true.
+/// The tokens of a source with these macros (of `-D` and of the compiler). Conditions that
+/// cannot be evaluated count as true.
 pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     let mut macros: Macros = (given.iter())
         .map(|(name, value)| (name.clone(), Macro::Plain(tokens(value))))
@@ -40,7 +51,9 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     // extend over several lines.
     let mut since: Vec<(Token, usize)> = Vec::new();
     let mut number = 1;
-    for line in without_comments(text, Strings::Emptied).split('\n') {
+    let plain = without_comments(text, Strings::Emptied);
+    let own = defined_in(&plain);
+    for line in plain.split('\n') {
         let here = number;
         number += 1 + line.matches(JOINED).count();
         let taken = branches.last().is_none_or(|branch| branch.taken);
@@ -53,14 +66,25 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
         expanded(&std::mem::take(&mut since), &macros, &mut seen);
         let words = tokens(directive);
         let rest = words.get(1..).unwrap_or_default();
-        let holds = || condition::holds(rest, &macros).unwrap_or(true);
         let defined = || rest.first().is_some_and(|name| macros.contains_key(name));
-        match words.first().map(String::as_str) {
-            Some("if") => branches.push(Branch::open(taken, taken && holds())),
+        let word = words.first().map(String::as_str);
+        let asks = match word {
+            Some("if" | "ifdef" | "ifndef") => taken,
+            Some("elif") => branches.last().is_some_and(Branch::is_open),
+            _ => false,
+        };
+        let unknown =
+            |name: &Token| is_compilers(name) && !macros.contains_key(name) && !own.contains(name);
+        seen.uncertain |= asks && rest.iter().any(unknown);
+        match word {
+            Some("if") => {
+                let holds = asks && holds(rest, &macros, &mut seen);
+                branches.push(Branch::open(taken, holds));
+            }
             Some("ifdef") => branches.push(Branch::open(taken, defined())),
             Some("ifndef") => branches.push(Branch::open(taken, !defined())),
             Some("elif") => {
-                let holds = holds();
+                let holds = asks && holds(rest, &macros, &mut seen);
                 if let Some(branch) = branches.last_mut() {
                     branch.turn(holds);
                 }
@@ -87,7 +111,76 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     seen
 }
 
+/// The names of the macros that a text without comments defines.
+fn defined_in(text: &str) -> BTreeSet<Token> {
+    let directives = text
+        .split('\n')
+        .filter_map(|line| line.trim_start().strip_prefix('#'));
+    let defines = directives.filter_map(|line| line.trim_start().strip_prefix("define"));
+    defines
+        .filter_map(|rest| tokens(rest).into_iter().next())
+        .collect()
+}
+
+/// Whether a condition holds, as far as is known.
+fn holds(condition: &[Token], macros: &Macros, seen: &mut Seen) -> bool {
+    let holds =
+        replaced(condition, macros, seen).and_then(|tokens| condition::holds(&tokens, macros));
+    seen.uncertain |= holds.is_none();
+    holds.unwrap_or(true)
+}
+
+/// A condition with its macros replaced; `None` if one cannot be.
+fn replaced(condition: &[Token], macros: &Macros, seen: &mut Seen) -> Option<Vec<Token>> {
+    let asks = |token: &Token| match macros.get(token) {
+        Some(Macro::Plain(text)) => Some(text).filter(|text| text.iter().any(|t| t == DEFINED)),
+        _ => None,
+    };
+    // What asks for a name is answered before names are replaced, also within macros.
+    let mut plain = answered(condition, macros)?;
+    for _ in 0..LEVELS {
+        if !plain.iter().any(|token| asks(token).is_some()) {
+            break;
+        }
+        let tokens = plain.iter().flat_map(|token| match asks(token) {
+            Some(text) => text.clone(),
+            None => vec![token.clone()],
+        });
+        plain = answered(&tokens.take(LONGEST).collect::<Vec<_>>(), macros)?;
+    }
+    let plain: Vec<(Token, usize)> = plain.into_iter().map(|token| (token, 0)).collect();
+    let (from, had) = (seen.tokens.len(), std::mem::take(&mut seen.has_macros));
+    expanded(&plain, macros, seen);
+    seen.lines.truncate(from);
+    let made = seen.tokens.split_off(from);
+    let whole = !std::mem::replace(&mut seen.has_macros, had);
+    whole.then_some(made)
+}
+
+/// A condition whose questions for names have answers.
+fn answered(condition: &[Token], macros: &Macros) -> Option<Vec<Token>> {
+    let mut answered = Vec::new();
+    let mut at = 0;
+    while let Some(token) = condition.get(at) {
+        at += 1;
+        if token != DEFINED {
+            answered.push(token.clone());
+            continue;
+        }
+        let bracket = usize::from(condition.get(at).is_some_and(|sign| sign == "("));
+        let name = condition.get(at + bracket)?;
+        answered.push(u8::from(macros.contains_key(name)).to_string());
+        at += 1 + 2 * bracket;
+    }
+    Some(answered)
+}
+
 impl Branch {
+    /// Whether its next condition is asked.
+    fn is_open(&self) -> bool {
+        self.around && !self.any
+    }
+
     fn open(around: bool, holds: bool) -> Self {
         let taken = around && holds;
         Self {
@@ -98,7 +191,7 @@ impl Branch {
     }
 
     fn turn(&mut self, holds: bool) {
-        self.taken = self.around && !self.any && holds;
+        self.taken = self.is_open() && holds;
         self.any |= self.taken;
     }
 }

@@ -40,6 +40,8 @@ pub enum Indivisible {
     NoKernel,
     #[error("its program includes files, whose text is not known")]
     Includes,
+    #[error("what its program asks in a condition (#if) is not known of the compiler")]
+    Condition,
     #[error("its program has macros that join tokens or take any number of arguments")]
     Macros,
     #[error("its program has volatile memory")]
@@ -100,6 +102,9 @@ pub(super) fn divisible(
 ) -> Result<Divisible, Indivisible> {
     if seen.includes {
         return Err(Indivisible::Includes);
+    }
+    if seen.uncertain {
+        return Err(Indivisible::Condition);
     }
     let functions = functions.ok_or(Indivisible::NoKernel)?;
     check_text(seen)?;
