@@ -117,6 +117,19 @@ impl FileStore {
         names
     }
 
+    /// All files with their names, sorted: the user's, then those that ship, hidden or not.
+    pub fn all(&self) -> Vec<(String, StoredFile)> {
+        let mut own: Vec<String> = self.of_directory().collect();
+        own.sort();
+        let own = own.into_iter().filter_map(|name| {
+            let path = self.path(&name).ok()?;
+            Some((name, StoredFile::File(path)))
+        });
+        let shipped = self.kind.shipped.iter();
+        own.chain(shipped.map(|(name, text)| ((*name).to_owned(), StoredFile::Shipped(text))))
+            .collect()
+    }
+
     /// The file of this name. A user's file hides a shipped one.
     ///
     /// # Errors

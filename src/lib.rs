@@ -98,5 +98,8 @@ extern crate self as pdawl;
 #[path = "../tests/fixtures/matrices.rs"]
 mod matrices;
 #[cfg(test)]
+#[path = "../tests/fixtures/own_home.rs"]
+mod own_home;
+#[cfg(test)]
 #[path = "../tests/fixtures/tile_cases.rs"]
 mod tile_cases;

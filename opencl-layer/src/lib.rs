@@ -140,3 +140,7 @@ mod transit;
 mod variant;
 mod version;
 mod worker;
+
+#[cfg(test)]
+#[path = "../../tests/fixtures/own_home.rs"]
+mod own_home;

@@ -4,6 +4,9 @@
 //! C compiler, a loader with layers and a driver. Two places are two devices of PoCL, or of
 //! the driver in `tests/nasty-driver`, which does what PoCL never does and others may.
 
+#[path = "../../tests/fixtures/own_home.rs"]
+mod own_home;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;

@@ -7,14 +7,10 @@ import pdawl
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    """The program, with a home of its own."""
+def program():
+    """The program, in the home of the test."""
     if "PDAWL" not in os.environ:
         pytest.skip("$PDAWL does not name the program; `make python` does")
-    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    for name in ("PDAWL_MODELS", "PDAWL_MACHINES", "PDAWL_DATASETS"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_a_trained_model_predicts(program):

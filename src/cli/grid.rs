@@ -25,8 +25,8 @@ const DEFAULT_3D: u64 = 256;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub struct Grid {
-    /// Read the first version from an NPY file, an array of rows or of planes in C order; its
-    /// outermost points keep their values
+    /// Read the first version from an NPY file, an array of rows or of planes; its outermost
+    /// points keep their values
     ///
     /// The array's shape is the grid's: (rows, points of a row), or (planes, rows, points of
     /// a row). Over nodes all must see the file.

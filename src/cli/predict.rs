@@ -314,7 +314,7 @@ fn model(
     let file = &machine.file;
     let machine = &file.name;
     if let Some(name) = name {
-        let bundle = Source::find(&models, name)?.bundle;
+        let bundle = Source::find_for(&models, name, codelet)?.bundle;
         if bundle.machine != *machine {
             notes.push(format!(
                 "model {} is of machine {}; `pdawl model adapt` adapts it to {machine}",

@@ -90,6 +90,16 @@ pub fn likely_fastest(devices: &[Device], wanted: impl Fn(&Device) -> bool) -> O
 }
 
 impl Device {
+    /// Whether both are the same product, through the same driver.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let product = |device: &Self| Self {
+            name: String::new(),
+            link_bandwidth: None,
+            ..device.clone()
+        };
+        product(self) == product(other)
+    }
+
     /// A pool of host cores, with the properties that all such pools have.
     pub fn host_pool(
         runtime: RuntimeKind,

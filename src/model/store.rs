@@ -1,6 +1,7 @@
 //! The store of models: the user's directory, then the models that ship with the
 //! program.
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use pdawl_profiler::bundle::{Bundle, BundleError};
@@ -96,21 +97,38 @@ impl ModelStore {
         Ok(self.read(name, found)?)
     }
 
+    /// The model of this name for a codelet: a user's hides a shipped one unless that alone has
+    /// learned the codelet.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn find_for(&self, name: &str, codelet: &str) -> Result<Bundle, ModelStoreError> {
+        let found = self.find(name)?;
+        if kinds(&found, codelet) > 0 {
+            return Ok(found);
+        }
+        let mut all = self.files.all().into_iter();
+        let shipped =
+            all.find(|(each, file)| each == name && matches!(file, StoredFile::Shipped(_)));
+        let shipped = shipped.and_then(|(_, file)| self.read(name, file).ok());
+        Ok(shipped
+            .filter(|shipped| kinds(shipped, codelet) > 0)
+            .unwrap_or(found))
+    }
+
     /// The best model for a machine among those that were trained on it or adapted to
     /// it.
     ///
     /// A model fits if it names the machine or has its fingerprint, and has no
     /// other fingerprint. Among several, one that has learned the codelet goes
-    /// before others, one of the same kind of times (simulated or measured), a user's before shipped
-    /// ones, one that was trained on the machine before adapted ones, and one
-    /// that is called like the machine before other names.
+    /// before others, one of the same kind of times (simulated or measured), one that has
+    /// learned it on more kinds of devices, a user's before shipped ones, one that was trained
+    /// on the machine before adapted ones, and one that is called like the machine before
+    /// other names.
     pub fn for_machine(&self, wanted: ModelQuery) -> ModelSearch {
         let mut search = ModelSearch::default();
         let mut best = None;
-        for name in self.names() {
-            let Some(found) = self.files.get(&name) else {
-                continue;
-            };
+        for (name, found) in self.files.all() {
             let shipped = matches!(found, StoredFile::Shipped(_));
             // Shipped models are called like their machines.
             if shipped && name != wanted.machine {
@@ -118,11 +136,11 @@ impl ModelStore {
             }
             match self.read(&name, found) {
                 Ok(bundle) if fits(&bundle, wanted) => {
-                    let learned = (wanted.codelet)
-                        .is_none_or(|codelet| bundle.models.iter().any(|e| e.codelet == codelet));
+                    let kinds = wanted.codelet.map_or(1, |codelet| kinds(&bundle, codelet));
                     let rank = (
-                        !learned,
+                        kinds == 0,
                         bundle.simulated != wanted.simulated,
+                        Reverse(kinds),
                         shipped,
                         bundle.adapted.is_some(),
                         name != wanted.machine,
@@ -175,6 +193,12 @@ impl ModelStore {
             }
         }
     }
+}
+
+/// On how many kinds of devices a model has learned a codelet.
+fn kinds(bundle: &Bundle, codelet: &str) -> usize {
+    let entries = bundle.models.iter();
+    entries.filter(|entry| entry.codelet == codelet).count()
 }
 
 /// Whether a model is of a machine: it has its fingerprint, or where one of
@@ -358,6 +382,44 @@ mod tests {
             };
             assert_eq!(name(&store.for_machine(about)), Some(found.into()));
         }
+    }
+
+    #[test]
+    fn a_model_hides_only_what_it_has_learned() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = ModelStore::at(folder.path());
+        // The user's model of a shipped machine knows one stencil, on one kind of device only.
+        let mut own = Bundle {
+            name: "k40".into(),
+            ..bundle()
+        };
+        let stencil = own.models[0].codelet.clone();
+        own.models.truncate(1);
+        store.save(&own).unwrap();
+        let found = |codelet| {
+            let about = ModelQuery {
+                codelet: Some(codelet),
+                ..wanted("k40")
+            };
+            store.for_machine(about).bundle.unwrap()
+        };
+        for codelet in ["spmv-f64", "stencil7-f32", &stencil] {
+            assert!(kinds(&found(codelet), codelet) == 2, "{codelet}");
+        }
+        assert_eq!(
+            kinds(&store.find_for("k40", "spmv-f64").unwrap(), "spmv-f64"),
+            2
+        );
+        for codelet in [&stencil, "unheard-of"] {
+            assert!(store.find_for("k40", codelet).unwrap() == own, "{codelet}");
+        }
+        assert!(found("unheard-of") == own);
+        // Another one knows both kinds.
+        let mut gpu = own.models[0].clone();
+        gpu.kind = "gpu".into();
+        own.models.push(gpu);
+        store.save(&own).unwrap();
+        assert!(found(&stencil) == own);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Adaptive {
     unplaced: ReadyQueue,
     ready: Vec<ReadyQueue>,
     learned: Vec<LearnedTimes>,
+    /// By device: the seconds of its part of the last layer, over those estimated.
+    off: Vec<Option<f64>>,
     lost: Vec<bool>,
     /// By component: its device, once its layer has been divided in this run.
     placed: Vec<Option<usize>>,
@@ -61,8 +63,9 @@ struct LayerProgress {
 /// A device's part of a layer.
 #[derive(Clone, Copy, Debug, Default)]
 struct DevicePart {
-    /// The work of its components that have ended, and the last end.
+    /// The work of its components that have ended, their estimated seconds, and the last end.
     amount: f64,
+    estimate: f64,
     ended: Nanos,
     /// Bytes that were written to it meanwhile.
     written: u64,
@@ -79,6 +82,7 @@ impl Adaptive {
             unplaced: ReadyQueue::default(),
             ready: vec![ReadyQueue::default(); devices],
             learned: vec![LearnedTimes::default(); devices],
+            off: vec![None; devices],
             lost: vec![false; devices],
             layers: Vec::new(),
             last: BTreeMap::new(),
@@ -192,6 +196,7 @@ impl Policy for Adaptive {
         let layer = &mut self.layers[task.level];
         let done = &mut layer.done[finished.device];
         done.amount += task.weight;
+        done.estimate += task.seconds[finished.device].unwrap_or(0.0);
         done.ended = done.ended.max(finished.ended);
         done.written += finished.written;
         layer.left = layer.left.saturating_sub(1);
@@ -200,6 +205,9 @@ impl Policy for Adaptive {
         }
         for (device, done) in layer.done.iter().enumerate() {
             let seconds = done.ended.saturating_sub(layer.began) as f64 / 1e9;
+            if done.estimate > 0.0 {
+                self.off[device] = Some(seconds / done.estimate);
+            }
             let copying = self.problem.devices[device].transfer(done.written);
             self.learned[device].learn(done.amount, seconds, copying > seconds * COPY_FRACTION);
         }

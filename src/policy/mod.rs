@@ -120,9 +120,11 @@ pub trait Policy {
         None
     }
 
-    /// Which of these components of a device's window begins, all of whose data are there: its
-    /// place in the list, which has one at least and the order in which the policy gave them.
-    fn begins(&self, _prepared: &[usize]) -> usize {
+    /// Which of these components of a device's window begins, all of whose data are there or on
+    /// their way: its place in the list, which has one at least and the order in which the policy
+    /// gave them. `has_inputs` says of a component whether all that it reads is there: one that
+    /// waits for a load holds its queue.
+    fn begins(&self, _prepared: &[usize], _has_inputs: &dyn Fn(usize) -> bool) -> usize {
         0
     }
 

@@ -82,6 +82,8 @@ pub struct SessionProgress<'r> {
     pub over: usize,
     /// Expected seconds until the end of the given runs, within the budget.
     pub left: f64,
+    /// Seconds of the budget that are left.
+    pub most: f64,
 }
 
 /// What a session has done.
@@ -164,6 +166,7 @@ impl<'a> ProfilingSession<'a> {
                 run,
                 over: measured + kept + skipped + failed.len(),
                 left: to_come.sum::<f64>().min(left),
+                most: left,
             });
             let before = Instant::now();
             match run.measure(self.profiled, self.settings.seed, self.stop) {

@@ -17,4 +17,6 @@ mod libraries;
 mod library;
 mod machine;
 mod order;
+#[path = "../fixtures/own_home.rs"]
+mod own_home;
 mod program;

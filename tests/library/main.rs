@@ -10,6 +10,8 @@
 
 #[path = "../fixtures/matrices.rs"]
 mod matrices;
+#[path = "../fixtures/own_home.rs"]
+mod own_home;
 mod own_process;
 mod pocl;
 mod random;

@@ -1,5 +1,4 @@
-//! Starts the program `pdawl`, without any user's machine files, models and
-//! datasets, or with those of a temporary home.
+//! Starts the program `pdawl`, in the home of the tests (`own_home`) or in a temporary one.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -31,15 +30,6 @@ pub fn json(line: &str) -> Value {
 pub fn process(line: &str) -> Process {
     let mut process = Process::new(cargo_bin("pdawl"));
     process.args(line.split_whitespace());
-    // Files of the user who runs the tests must not change the results.
-    for variable in [
-        "PDAWL_MACHINES",
-        "PDAWL_CLUSTERS",
-        "PDAWL_MODELS",
-        "PDAWL_DATASETS",
-    ] {
-        process.env(variable, "/nonexistent/pdawl");
-    }
     process
 }
 
@@ -129,10 +119,10 @@ impl Home {
     /// Lets a process run in this home, with its files.
     fn enter(&self, process: &mut Process) {
         process.current_dir(self.folder());
-        process.env("PDAWL_MACHINES", self.path("machines"));
-        process.env("PDAWL_CLUSTERS", self.path("clusters"));
-        process.env("PDAWL_MODELS", self.path("models"));
-        process.env("PDAWL_DATASETS", self.path("datasets"));
+        for kind in ["machines", "clusters", "models", "datasets", "kernels"] {
+            let variable = format!("PDAWL_{}", kind.to_uppercase());
+            process.env(variable, self.path(kind));
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! `synthetic_models` provides models.
 
 mod command;
+#[path = "../fixtures/own_home.rs"]
+mod own_home;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;
 

@@ -76,7 +76,6 @@ fn follow(name: &str) {
         fs::write(home.path(name), text).unwrap();
     }
     let mut shell = home.shell(&page.script);
-    shell.env("PDAWL_KERNELS", home.path("kernels"));
     shell.env_remove("OPENCL_LAYERS").assert().success();
     for name in &page.named {
         assert!(home.path(name).is_file(), "no {name}");

@@ -4,6 +4,9 @@
 //! Cargo builds a library that is only a `cdylib` for no integration test, so the tests
 //! have cargo build it and the example. That takes no time when nothing has changed.
 
+#[path = "../../tests/fixtures/own_home.rs"]
+mod own_home;
+
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -53,7 +53,7 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// First steps, and steps after a change, in which a move need not pay for itself:
+/// First steps, and steps after a change, in which a cheap move need not pay for itself:
 /// what they show serves all later steps.
 const LEARNING: u32 = 2;
 /// Steps without a change after which plans are settled.

@@ -12,6 +12,9 @@ const PAYS: f64 = 1.25;
 const PAYS_CLEARLY: f64 = 3.0;
 /// The same after a change, with a guide.
 const ANEW: f64 = 0.5;
+/// The part of the remaining steps' time that a first move may cost whatever it gains, as it shows
+/// rates on which all later shares depend.
+const SHOWN: f64 = 0.05;
 /// A step with streams must take less than this part of one without, since its cost
 /// is known less well.
 const STREAMING_PAYS: f64 = 0.99;
@@ -44,7 +47,9 @@ impl Dawl {
 
     /// The shares of the coming step.
     pub(super) fn shares(&mut self, step: u32) -> Option<Partition> {
-        if let Some(rates) = self.active.conclude(step) {
+        // A change of a device in a trial of streams says nothing of streams.
+        let is_spoiled = self.active.tries_streams() && self.is_doubtful();
+        if !is_spoiled && let Some(rates) = self.active.conclude(step) {
             self.rates = rates;
         }
         let both = self.either_way(None, |abilities| {
@@ -325,8 +330,10 @@ impl Dawl {
         let cost = self.moving(&target.held);
         let pays = gain * remaining > PAYS * cost;
         let (least, pays): (f64, bool) = match (learning, self.guide.is_some()) {
-            // Elsewhere, a move's price is as rough as the first plan.
-            (true, false) => (0.01, !self.may_hold_alone() || gain * remaining > cost),
+            (true, false) => {
+                let rest = remaining * target.seconds;
+                (0.01, gain * remaining > cost || cost < SHOWN * rest)
+            }
             // A guide's plan has little to learn, unless it was wrong.
             (true, true) => (0.02, pays || changed && gain * remaining > ANEW * cost),
             // Estimates are best after several steps with one plan.

@@ -1,11 +1,9 @@
 //! The machine that is profiled: this one, or a simulated one.
 
 use std::fs;
-use std::time::Duration;
 
 use pdawl::machine::{DeviceKind, MachineStore};
 use pdawl::profile::ProfiledMachine;
-use pdawl::quantity::Seconds;
 use pdawl::runtime::select;
 
 use super::SessionOptions;
@@ -20,9 +18,6 @@ const NOISE: f64 = 0.02;
 /// Copies that this machine is measured with, if there is no file of it.
 const COPIES: ByteSize = ByteSize(1 << 30);
 
-/// About what measuring this machine takes.
-const MEASURING: Duration = Duration::from_secs(20);
-
 /// What this machine is called if its host has no name that a file can have.
 const NAMELESS: &str = "this-machine";
 
@@ -34,7 +29,7 @@ pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), 
     let mut notes = Vec::new();
     let machine = match &options.machine {
         Some(name) => NamedMachine::find(name)?,
-        None => this_machine(options, &mut notes)?,
+        None => this_machine(&mut notes)?,
     };
     if machine.is_simulated() {
         notes.push(machine.simulated_note());
@@ -54,10 +49,7 @@ pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), 
 
 /// The file of this machine: one whose fingerprint is its, or else one that is
 /// measured now.
-fn this_machine(
-    options: &SessionOptions,
-    notes: &mut Vec<String>,
-) -> Result<NamedMachine, Failure> {
+fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
     if let Some(machine) = NamedMachine::here() {
         notes.push(format!(
             "this machine is `{}`, as its machine file says",
@@ -65,17 +57,10 @@ fn this_machine(
         ));
         return Ok(machine);
     }
-    if options.budget.0.saturating_sub(options.fitting) <= MEASURING {
-        return Err(Failure::usage(
-            format!(
-                "--budget {}: there is no file of this machine, and measuring it first takes about \
-                 {}",
-                options.budget,
-                Seconds(MEASURING.as_secs_f64())
-            ),
-            "--budget 2m, or `pdawl machine save NAME` before",
-        ));
-    }
+    terminal::message(
+        "there is no file of this machine: it is measured first, once, which takes about a minute \
+         and does not count in --budget",
+    );
     let store = MachineStore::of_user();
     let name = free_name(&store);
     let bar = terminal::spinner();

@@ -7,6 +7,7 @@ use pdawl::codelet::spmv;
 use pdawl::matrix::MatrixSource;
 use pdawl::profile::SessionProgress;
 use pdawl::profile::product::{ProductProfile, design};
+use pdawl::quantity::Seconds;
 use pdawl::report::profile::ProfileReport;
 use pdawl::workload::spmv::{Options, arrange};
 
@@ -117,7 +118,10 @@ impl ProductProfileOptions {
             spmv::name(options.precision()),
             "other --matrices, --kinds or --gpu-memory",
             stop,
-            &mut |progress: &SessionProgress| bar.set_message(progress.run.title()),
+            &mut |progress: &SessionProgress| {
+                let (run, most) = (progress.run, Seconds(progress.most));
+                bar.set_message(format!("{}, at most {most} left", run.title()));
+            },
             |session| profile.carry_out(session, &mut |over| bar.set_position(over as u64)),
         );
         bar.finish_and_clear();

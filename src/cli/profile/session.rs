@@ -21,7 +21,7 @@ pub struct Opened {
     pub gpus: Vec<Gpu>,
     /// What the user should know of it.
     pub notes: Vec<String>,
-    /// When the budget's time began: measuring the machine counts.
+    /// When the budget's time began: measuring the machine does not count.
     began: Instant,
 }
 
@@ -64,8 +64,8 @@ impl Opened {
     /// # Errors
     /// When there is no such machine or device.
     pub fn find(options: &SessionOptions) -> Result<Self, Failure> {
-        let began = Instant::now();
         let (profiled, mut notes) = machine::find(options)?;
+        let began = Instant::now();
         let (kinds, gpus) = devices(options, &profiled, &mut notes)?;
         Ok(Self {
             profiled,

@@ -19,7 +19,7 @@ pub fn find(
     let named = match choice {
         ModelChoice::None => return Ok(Err(NoModel::unwanted())),
         ModelChoice::Named(name) => {
-            let source = Source::find(&ModelStore::of_user(), name)?;
+            let source = Source::find_for(&ModelStore::of_user(), name, search.codelet)?;
             Some(source.bundle)
         }
         ModelChoice::Fitting => None,

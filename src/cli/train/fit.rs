@@ -1,13 +1,14 @@
 //! Fitting the models, and keeping them.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pdawl::model::ModelStore;
 use pdawl::model::serving::poor;
 use pdawl::model::training::{
     GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, bundle, fit_all,
 };
+use pdawl::quantity::Seconds;
 use pdawl::report::training::{GroupReport, ModelReport, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};
@@ -17,11 +18,13 @@ use super::{Args, plots};
 use crate::cli::failure::Failure;
 use crate::cli::{invocation, terminal};
 
+/// What fitting may take after a signal: batch systems kill what goes on for half a minute.
+const AFTER_SIGNAL: Duration = Duration::from_secs(8);
+
 /// Trains as asked, and keeps the model. After a failure the previous model stays.
 ///
 /// # Errors
-/// Runs that are missing or cannot be learned; a model or chart that cannot be written;
-/// Ctrl-C.
+/// Runs that are missing or cannot be learned; a model or chart that cannot be written.
 pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> {
     let store = ModelStore::of_user();
     if let Some(name) = &args.name {
@@ -31,9 +34,9 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     if let Some(directory) = &args.plots {
         plots::prepare(directory)?;
     }
-    let deadline = args.budget().map(|budget| Instant::now() + budget);
     let runs = Runs::find(args, stop)?;
     let began = Instant::now();
+    let deadline = (args.budget()).map(|budget| began + budget.saturating_sub(runs.took));
     let models = fitted(args, &runs, deadline, stop)?;
     let seconds = began.elapsed().as_secs_f64();
     let simulated = runs.simulated();
@@ -79,44 +82,58 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     })
 }
 
+/// The models of the runs. A signal ends what takes long, the measuring or the comparison of all
+/// families, and not the training: what there is becomes a model.
 fn fitted(
     args: &Args,
     runs: &Runs,
     deadline: Option<Instant>,
     stop: &AtomicBool,
 ) -> Result<TrainedModels, Failure> {
-    let recipe = Recipe {
-        seed: args.wanted.session.seed,
-        deadline,
-        ..Recipe::default()
-    };
     let kinds: Vec<String> = runs.kinds.iter().map(ToString::to_string).collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
-    let request = TrainingRequest {
-        machine: &runs.machine.name,
-        samples: &runs.dataset.samples,
-        codelet: runs.codelet,
-        kinds: &kinds,
-        recipe: &recipe,
-    };
     let bar = terminal::progress(args.format, 0, "");
-    let mut progress = |what: &str, done: usize, fits: usize| {
-        bar.set_message(format!("training {what}"));
-        bar.set_length(fits as u64);
-        bar.set_position(done as u64);
+    let fit = |deadline: Option<Instant>, stop: &AtomicBool| {
+        let recipe = Recipe {
+            seed: args.wanted.session.seed,
+            deadline,
+            ..Recipe::default()
+        };
+        let request = TrainingRequest {
+            machine: &runs.machine.name,
+            samples: &runs.dataset.samples,
+            codelet: runs.codelet,
+            kinds: &kinds,
+            recipe: &recipe,
+        };
+        let mut progress = |what: &str, done: usize, fits: usize| {
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.map(|left| format!(", at most {} left", Seconds(left.as_secs_f64())));
+            bar.set_message(format!("training {what}{}", left.unwrap_or_default()));
+            bar.set_length(fits as u64);
+            bar.set_position(done as u64);
+        };
+        fit_all(&request, &mut progress, stop)
     };
-    let models = fit_all(&request, &mut progress, stop);
-    bar.finish_and_clear();
-    models.map_err(|error| match error {
-        TrainingError::Interrupted => {
-            terminal::warn(&format!(
-                "interrupted: the runs are kept in {}, and no model was written",
-                runs.path.display()
-            ));
-            Failure::Interrupted
+    let models = match runs.interrupted {
+        true => Err(TrainingError::Interrupted),
+        false => fit(deadline, stop),
+    };
+    let models = match models {
+        Err(TrainingError::Interrupted) => {
+            let fitted = fit(Some(Instant::now() + AFTER_SIGNAL), &AtomicBool::new(false));
+            fitted.map_err(|why| {
+                terminal::warn(&format!(
+                    "interrupted: the runs are kept in {}, and no model was written: {why}",
+                    runs.path.display()
+                ));
+                Failure::Interrupted
+            })
         }
-        error => Failure::of(error),
-    })
+        models => models.map_err(Failure::of),
+    };
+    bar.finish_and_clear();
+    models
 }
 
 /// What the user should know of a group's models.

@@ -8,6 +8,7 @@ mod plots;
 mod runs;
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::args::Format;
@@ -105,5 +106,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.check()?;
     let stop = interrupt::listen()?;
     let report = fit::train(args, stop)?;
-    terminal::print_report(args.format, &report, |report| report.render())
+    terminal::print_report(args.format, &report, |report| report.render())?;
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
 }

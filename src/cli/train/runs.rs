@@ -15,7 +15,6 @@ use super::{Args, Workload};
 use crate::cli::failure::Failure;
 use crate::cli::machine_session::{NamedMachine, machine_file};
 use crate::cli::profile::{ProductProfileOptions, ProfileOptions};
-use crate::cli::terminal;
 
 /// The part of a budget that is kept for fitting, and its most.
 const FITTING: f64 = 0.4;
@@ -27,6 +26,10 @@ pub struct Runs {
     pub path: PathBuf,
     pub dataset: Dataset,
     pub measured_now: usize,
+    /// The part of the budget that measuring them took.
+    pub took: Duration,
+    /// Whether a signal has ended the measuring.
+    pub interrupted: bool,
     /// The codelet that was asked for; `None` for all that there are.
     pub codelet: Option<&'static str>,
     /// The kinds of device that it was asked for on.
@@ -39,8 +42,7 @@ impl Runs {
     ///
     /// # Errors
     /// No such machine or file; a file that is no dataset; everything that
-    /// keeps a profile from being made; Ctrl-C, after which what was measured
-    /// is kept.
+    /// keeps a profile from being made.
     pub fn find(args: &Args, stop: &AtomicBool) -> Result<Self, Failure> {
         if let Some(path) = &args.dataset {
             return of_file(args, path);
@@ -61,6 +63,8 @@ impl Runs {
             machine,
             path,
             measured_now: 0,
+            took: Duration::ZERO,
+            interrupted: false,
             notes: Vec::new(),
         })
     }
@@ -111,6 +115,8 @@ fn of_file(args: &Args, path: &Path) -> Result<Runs, Failure> {
         path: path.to_owned(),
         dataset,
         measured_now: 0,
+        took: Duration::ZERO,
+        interrupted: false,
         codelet: None,
         kinds: Vec::new(),
         notes: Vec::new(),
@@ -154,19 +160,16 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
         Workload::Stencil => wanted.carry_out(args.format, stop)?,
         Workload::Spmv => ProductProfileOptions::of(&wanted).carry_out(args.format, stop)?,
     };
-    if report.interrupted {
-        terminal::warn(&format!(
-            "interrupted: the runs that were measured are kept in {}, and no model was written",
-            report.dataset
-        ));
-        return Err(Failure::Interrupted);
-    }
     let machine = machine_file(wanted.session.machine.as_ref().unwrap_or(&report.machine))?;
     let path = PathBuf::from(&report.dataset);
     let mut notes = report.notes;
     if report.rows.left > 0 {
+        let why = match report.interrupted {
+            true => "the interruption",
+            false => "the budget",
+        };
         notes.push(format!(
-            "the budget left out {} runs; the same command goes on with them",
+            "{why} left out {} runs; the same command goes on with them",
             report.rows.left
         ));
     }
@@ -178,6 +181,8 @@ fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
     }
     Ok(Runs {
         measured_now: report.rows.measured,
+        took: Duration::try_from_secs_f64(report.seconds).unwrap_or_default(),
+        interrupted: report.interrupted,
         notes,
         ..Runs::asked(args, machine, path)?
     })

@@ -71,9 +71,13 @@ impl RunState<'_, '_> {
                 done += 1;
                 (control.progress)(supersteps.done(done), supersteps.steps());
                 more &= !control.stop.load(Ordering::Relaxed);
+                // Steps in flight tell in which of them a device was lost.
+                more &= !self.context.is_someone_lost();
                 if done < steps {
-                    self.context.lose_absent(done)?;
-                    self.tell_losses();
+                    if ahead.is_empty() {
+                        self.context.lose_absent(done)?;
+                        self.tell_losses();
+                    }
                     // Only at a barrier nothing of its former generation is in flight.
                     more &= !self.context.is_someone_back();
                 }

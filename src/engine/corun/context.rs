@@ -317,6 +317,17 @@ impl Context<'_, '_> {
         Ok(())
     }
 
+    /// Whether the runtime knows of a lost device that no command has reported.
+    pub fn is_someone_lost(&self) -> bool {
+        let mut alive = self.alive();
+        alive.any(|device| {
+            self.devices[device]
+                .membership
+                .ended(&*self.runtime)
+                .is_some()
+        })
+    }
+
     /// Whether a lost device is back and does not take part yet.
     pub fn is_someone_back(&self) -> bool {
         let is_back = |state: &DeviceState| state.membership.clone().renew(&*self.runtime);

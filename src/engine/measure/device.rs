@@ -15,10 +15,12 @@ const MEETING: usize = 4;
 /// What is assumed where nothing measures it.
 const CONCURRENT_KERNELS: u32 = 16;
 
-/// The device's memory, its overheads, and its link if it has one.
+/// The device's memory, its overheads, and its link if it has one. Of one that is `like` another
+/// that was measured only the link is: it may be in a slower slot.
 pub fn measure(
     probe: &mut Probe,
     id: DeviceId,
+    like: Option<&DeviceSpec>,
     memory: &HostMemory,
     progress: &mut dyn FnMut(&str, &str),
 ) -> Result<DeviceSpec, MeasureError> {
@@ -26,6 +28,12 @@ pub fn measure(
     let queue = probe.queue(id)?;
     let bytes = probe.size(id, 8)?.min(memory.bytes);
 
+    if let Some(like) = like.filter(|_| device.shares_host_memory) {
+        return Ok(DeviceSpec {
+            name: device.name,
+            ..like.clone()
+        });
+    }
     let mut link = None;
     let mut copy_engines = 1;
     let (from, to) = if device.shares_host_memory {
@@ -35,6 +43,17 @@ pub fn measure(
         let second = probe.buffer(id, bytes)?;
         progress(&device.name, "transfers");
         let (found, engines) = measure_link(probe, id, memory, buffer, bytes)?;
+        if let Some(like) = like {
+            probe.free_buffers();
+            return Ok(DeviceSpec {
+                name: device.name,
+                link: Some(LinkSpec {
+                    launch_delay_ns: like.link.as_ref().map_or(0, |link| link.launch_delay_ns),
+                    ..found
+                }),
+                ..like.clone()
+            });
+        }
         (link, copy_engines) = (Some(found), engines);
         (Memory::Device(buffer), Memory::Device(second))
     };

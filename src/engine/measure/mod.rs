@@ -30,7 +30,7 @@ use thiserror::Error;
 
 use crate::codelet::Codelet;
 use crate::machine::file::FORMAT;
-use crate::machine::{Device, DeviceKind, MachineFile, Noise};
+use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, Noise};
 use crate::runtime::{DeviceId, Runtime, RuntimeError};
 use crate::workload::FirstVersionError;
 use probe::Probe;
@@ -123,9 +123,13 @@ pub fn measure(
     let alone = host.memory_bandwidth;
     host.shared_bandwidth = shared::measure(&mut probe, pool, &linked, &memory, alone, progress)?;
     let peers = peers::measure(&mut probe, &linked, progress)?;
-    let devices = (others.into_iter())
-        .map(|(id, _)| device::measure(&mut probe, id, &memory, progress))
-        .collect::<Result<_, _>>()?;
+    let mut devices: Vec<DeviceSpec> = Vec::new();
+    for (id, own) in &others {
+        let like = (others.iter().zip(&devices)).find(|((_, other), _)| own.is_like(other));
+        let like = like.map(|(_, measured)| measured);
+        let measured = device::measure(&mut probe, *id, like, &memory, progress)?;
+        devices.push(measured);
+    }
 
     Ok(MachineFile {
         format: FORMAT.to_owned(),

@@ -130,6 +130,30 @@ fn measuring_a_simulated_machine_gives_its_figures_back() {
 }
 
 #[test]
+fn of_devices_that_are_alike_one_is_measured_and_the_link_of_each() {
+    let mut machine = described("h200");
+    let mut second = machine.devices[0].clone();
+    second.name = "gpu1".into();
+    let link = second.link.as_mut().expect("a link");
+    link.h2d /= 2.0;
+    machine.devices.push(second);
+    let mut sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
+    let mut told = Vec::new();
+    let mut progress = |device: &str, what: &str| told.push(format!("{device}: {what}"));
+    let found = measure(
+        &mut sim,
+        &copy(),
+        about(),
+        MeasureOptions::default(),
+        &mut progress,
+    );
+    assert_same_figures(&found.expect("measured"), &machine, 0.05);
+    let of = |device: &str| told.iter().filter(|what| what.starts_with(device)).count();
+    assert!(told.contains(&"gpu1: transfers".to_owned()), "{told:?}");
+    assert_eq!(of("gpu0: "), of("gpu1: ") + 3, "{told:?}");
+}
+
+#[test]
 fn the_faster_way_between_devices_is_measured() {
     let mut machine = described("h200");
     let mut second = machine.devices[0].clone();

@@ -1,6 +1,6 @@
 //! What the elements of a file may be, by its header.
 
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
+use npyz::{DType, Endianness, NpyHeader, TypeChar};
 
 use crate::codelet::Precision;
 
@@ -18,7 +18,7 @@ pub(super) enum Wanted {
     Complex,
     /// A row of singles or doubles, of one dimension.
     Vector,
-    /// Singles or doubles of 2 or 3 dimensions, each of at least 3 points, in C order.
+    /// Singles or doubles of 2 or 3 dimensions, each of at least 3 points.
     Grid,
 }
 
@@ -37,8 +37,6 @@ pub(super) struct Elements {
 /// What is wrong with a header.
 pub(super) enum Wrong {
     Type,
-    /// Fortran order.
-    Order,
     Dimensions,
 }
 
@@ -52,15 +50,9 @@ impl Wanted {
             (shape, Self::Grid) if shape.iter().any(|points| *points < LEAST_POINTS) => {
                 return Err(Wrong::Dimensions);
             }
-            ([_, _] | [_, _, _], Self::Grid) if header.order() != Order::C => {
-                return Err(Wrong::Order);
-            }
             ([planes, rows, columns], Self::Grid) => (*planes, *rows, *columns),
             ([rows, columns], _) => (*rows, *columns, complex),
-            // In Fortran order the numbers of a pixel are far from each other.
-            ([rows, columns, per], Self::Image) if *per > 0 && header.order() == Order::C => {
-                (*rows, *columns, *per)
-            }
+            ([rows, columns, per], Self::Image) if *per > 0 => (*rows, *columns, *per),
             _ => return Err(Wrong::Dimensions),
         };
         Ok(Elements {
@@ -133,10 +125,7 @@ impl Wanted {
             Self::Matrix | Self::Complex => "a matrix of 2 is needed",
             Self::Vector => "an array of 1 is needed; numpy.ravel makes one",
             Self::Grid => "a grid of 2 or 3, each of at least 3 points, is needed",
-            Self::Image => {
-                "an image of 2 or 3 (rows, columns, channels) in C order is needed; \
-                 numpy.ascontiguousarray makes one"
-            }
+            Self::Image => "an image of 2 or 3 (rows, columns, channels) is needed",
         }
     }
 }

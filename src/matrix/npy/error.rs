@@ -41,13 +41,6 @@ pub enum NpyError {
     },
 
     #[error(
-        "{}: has its numbers in Fortran order, and C order is needed; \
-         numpy.ascontiguousarray(array) makes it",
-        path.display()
-    )]
-    Order { path: PathBuf },
-
-    #[error(
         "{}: is truncated: its header says {} x {} numbers of type {type_name}, and {has} bytes \
          follow; write it again",
         path.display(),

@@ -104,7 +104,7 @@ impl NpyMatrix {
     ) -> Result<(), NpyError> {
         let read = match self.by_columns {
             false => self.read_rows(rows, columns, to),
-            true => self.read_columns(rows, columns, to),
+            true => self.read_columns(rows, columns, 1, to),
         };
         read.map_err(|source| NpyError::Read {
             path: self.path.clone(),
@@ -129,18 +129,30 @@ impl NpyMatrix {
         read.into_iter().collect()
     }
 
-    fn read_columns(&self, rows: Range<u64>, columns: Range<u64>, to: &mut [u8]) -> io::Result<()> {
-        let bytes = self.element_bytes() as usize;
-        let width = (columns.end - columns.start) as usize * bytes;
+    /// Each element is stored in so many `parts`, each with those of all other elements.
+    fn read_columns(
+        &self,
+        rows: Range<u64>,
+        columns: Range<u64>,
+        parts: u64,
+        to: &mut [u8],
+    ) -> io::Result<()> {
+        let element = self.element_bytes() as usize;
+        let bytes = element / parts as usize;
+        let width = (columns.end - columns.start) as usize * element;
         let mut one = vec![0; (rows.end - rows.start) as usize * bytes];
-        for (place, column) in columns.enumerate() {
-            let at = self.first + (column * self.rows + rows.start) * bytes as u64;
-            self.read_at(&mut one, at)?;
-            for (number, row) in one
-                .chunks_exact(bytes)
-                .zip(to.chunks_exact_mut(width.max(1)))
-            {
-                row[place * bytes..][..bytes].copy_from_slice(number);
+        for part in 0..parts {
+            for (place, column) in columns.clone().enumerate() {
+                let column = part * self.columns + column;
+                let at = self.first + (column * self.rows + rows.start) * bytes as u64;
+                self.read_at(&mut one, at)?;
+                let place = place * element + part as usize * bytes;
+                for (number, row) in one
+                    .chunks_exact(bytes)
+                    .zip(to.chunks_exact_mut(width.max(1)))
+                {
+                    row[place..][..bytes].copy_from_slice(number);
+                }
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Opens a file: its header is read and checked.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use npyz::Order;
@@ -9,6 +9,9 @@ use npyz::Order;
 use super::element::{Elements, Wanted, Wrong};
 use super::header::{self, Header, HeaderError};
 use super::{NpyError, NpyMatrix};
+
+/// Bytes of rows that are put together at a time, out of files by columns.
+const TURNED: u64 = 64 << 20;
 
 impl NpyMatrix {
     /// Opens a file with a matrix of single or double precision.
@@ -20,8 +23,7 @@ impl NpyMatrix {
         Self::open_as(path, Wanted::Matrix)
     }
 
-    /// Opens a file with an image: a matrix, or an array of rows, columns and channels in C
-    /// order.
+    /// Opens a file with an image: a matrix, or an array of rows, columns and channels.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -45,8 +47,8 @@ impl NpyMatrix {
         Self::open_as(path, Wanted::Vector)
     }
 
-    /// Opens a file with a grid: an array of 2 or 3 dimensions, each of at least 3 points, in
-    /// C order. Its rows are those of a grid of 2 dimensions, and the planes of one of 3.
+    /// Opens a file with a grid: an array of 2 or 3 dimensions, each of at least 3 points. Its
+    /// rows are those of a grid of 2 dimensions, and the planes of one of 3.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -78,9 +80,6 @@ impl NpyMatrix {
                 found: header.dtype().descr(),
                 needed: wanted.types(),
                 remedy: wanted.conversion(header.dtype()),
-            },
-            Wrong::Order => NpyError::Order {
-                path: path.to_owned(),
             },
             Wrong::Dimensions => NpyError::Dimensions {
                 path: path.to_owned(),
@@ -115,7 +114,7 @@ impl NpyMatrix {
             });
         }
         let first = if copy.is_some() { 0 } else { bytes };
-        Ok(Self {
+        let matrix = Self {
             path: path.to_owned(),
             file: copy.unwrap_or(file),
             first,
@@ -125,6 +124,34 @@ impl NpyMatrix {
             precision,
             by_columns: header.order() == Order::Fortran,
             swapped,
+        };
+        // Of a grid, pieces of few rows are read; of three dimensions, the numbers of an element
+        // are far from each other.
+        let is_turned = wanted == Wanted::Grid || header.shape().len() == 3;
+        match matrix.by_columns && matrix.rows > 0 && is_turned {
+            true => matrix.by_rows().map_err(failed),
+            false => Ok(matrix),
+        }
+    }
+
+    /// The same matrix by rows, in a file without a name.
+    fn by_rows(self) -> io::Result<Self> {
+        let mut file = tempfile::tempfile()?;
+        let row_bytes = self.columns * self.element_bytes();
+        let rows = (TURNED / row_bytes.max(1)).clamp(1, self.rows.max(1));
+        let mut bytes = vec![0; (rows * row_bytes) as usize];
+        for first in (0..self.rows).step_by(rows as usize) {
+            let rows = first..(first + rows).min(self.rows);
+            let bytes = &mut bytes[..((rows.end - rows.start) * row_bytes) as usize];
+            self.read_columns(rows, 0..self.columns, self.per, bytes)?;
+            file.write_all(bytes)?;
+        }
+        Ok(Self {
+            file,
+            first: 0,
+            by_columns: false,
+            swapped: false,
+            ..self
         })
     }
 }

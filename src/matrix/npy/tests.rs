@@ -91,10 +91,39 @@ fn elements_may_have_several_numbers() {
         assert_eq!(one, numbers(begin..begin + 2), "{fortran}");
         assert!(NpyMatrix::open(&path).is_err());
     }
+}
 
-    let (_folder, path) = file(&header("<f4", true, "(2, 4, 3)"), &all);
-    let error = NpyMatrix::open_image(&path).unwrap_err().to_string();
-    assert!(error.contains("ascontiguousarray"), "{error}");
+/// Number (r, c, k) of a grid or an image, and (r, c) of a flat grid, is its index in C order.
+#[test]
+fn grids_and_images_in_fortran_order_are_turned() {
+    let turned = |shape: [u32; 3]| {
+        let [rows, columns, per] = shape;
+        let by_columns = (0..per).flat_map(move |k| {
+            (0..columns).flat_map(move |c| (0..rows).map(move |r| (r * columns + c) * per + k))
+        });
+        numbers(by_columns)
+    };
+    for (shape, text) in [([3, 5, 4], "(3, 5, 4)"), ([5, 4, 1], "(5, 4)")] {
+        let big: Vec<u8> = turned(shape)
+            .chunks(4)
+            .flat_map(|n| [n[3], n[2], n[1], n[0]])
+            .collect();
+        for (descr, bytes) in [("<f4", turned(shape)), (">f4", big)] {
+            let (_folder, path) = file(&header(descr, true, text), &bytes);
+            for open in [NpyMatrix::open_grid, NpyMatrix::open_image] {
+                let grid = open(&path).unwrap();
+                let [rows, columns, per] = shape.map(u64::from);
+                assert_eq!(
+                    (grid.rows(), grid.columns(), grid.per()),
+                    (rows, columns, per)
+                );
+                let mut part = vec![0; (2 * columns * per * 4) as usize];
+                grid.read(1..3, 0..columns, &mut part).unwrap();
+                let first = (columns * per) as u32;
+                assert_eq!(part, numbers(first..3 * first), "{descr} {text}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -37,10 +37,10 @@ use crate::machine::MachineFile;
 pub struct TrainingRequest<'a> {
     pub machine: &'a str,
     pub samples: &'a [Sample],
-    /// The codelet that must get a model; `None` for all codelets of the samples. Other
-    /// groups get models, too, if they have enough runs.
+    /// The codelet that must get a model on a kind of device; `None` for any codelet of the
+    /// samples. Other groups get models, too, if they have enough runs.
     pub codelet: Option<&'a str>,
-    /// The kinds of device on which that codelet must get a model.
+    /// The kinds of device on which that codelet is wanted.
     pub kinds: &'a [&'a str],
     pub recipe: &'a Recipe,
 }
@@ -49,15 +49,15 @@ pub struct TrainingRequest<'a> {
 #[derive(Clone, Debug)]
 pub struct TrainedModels {
     pub groups: Vec<GroupModel>,
-    /// Groups of other codelets that got no model, and why.
+    /// Groups that got no model, and why.
     pub left_out: Vec<String>,
 }
 
 /// Fits models of all groups of a machine's samples.
 ///
 /// # Errors
-/// Samples of another machine; no sample of the codelet on one of the kinds; a group of
-/// the codelet that cannot be fitted; an interruption.
+/// Samples of another machine; a codelet without a model on any of the kinds, by its first
+/// failure; an interruption.
 pub fn fit_all(
     lesson: &TrainingRequest,
     progress: TrainingProgress,
@@ -83,12 +83,18 @@ pub fn fit_all(
         });
     }
     let groups = groups(samples);
+    let mut models = TrainedModels {
+        groups: Vec::new(),
+        left_out: Vec::new(),
+    };
+    // Of the codelet. It needs a model on one kind of device; what lacks one on others is noted.
+    let mut failed = Vec::new();
     for (codelet, kind) in codelet
         .iter()
         .flat_map(|c| kinds.iter().map(move |k| (*c, *k)))
     {
         if !(groups.iter()).any(|group| group.kind == kind && group.codelet == codelet) {
-            return Err(TrainingError::NoGroup {
+            failed.push(TrainingError::NoGroup {
                 kind: kind.to_owned(),
                 codelet: codelet.to_owned(),
                 machine: machine.to_owned(),
@@ -96,10 +102,7 @@ pub fn fit_all(
             });
         }
     }
-    let mut models = TrainedModels {
-        groups: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let is_asked = |of: &str| codelet.is_none_or(|codelet| of == codelet);
     for (number, group) in groups.iter().enumerate() {
         let recipe = &Recipe {
             deadline: recipe.deadline.map(|end| part(end, groups.len() - number)),
@@ -108,12 +111,14 @@ pub fn fit_all(
         match fit(group, machine, recipe, progress, stop) {
             Ok(model) => models.groups.push(model),
             Err(TrainingError::Interrupted) => return Err(TrainingError::Interrupted),
-            Err(error) if codelet.is_none_or(|codelet| group.codelet == codelet) => {
-                return Err(error);
-            }
+            Err(error) if is_asked(group.codelet) => failed.push(error),
             Err(error) => models.left_out.push(error.to_string()),
         }
     }
+    if !models.groups.iter().any(|model| is_asked(&model.codelet)) && !failed.is_empty() {
+        return Err(failed.swap_remove(0));
+    }
+    (models.left_out).extend(failed.iter().map(TrainingError::to_string));
     Ok(models)
 }
 

@@ -94,7 +94,10 @@ fn what_cannot_be_learned_is_reported_with_kind_and_codelet() {
             ["no runs", "pdawl profile stencil --machine k40"],
         ),
         (
-            refused(|_| {}, &["cpu", "gpu"]),
+            refused(
+                |s| s.iter_mut().for_each(|s| s.codelet = "other".into()),
+                &["gpu"],
+            ),
             ["no run of stencil5-f64 on gpu", "--budget"],
         ),
         (
@@ -118,6 +121,30 @@ fn what_cannot_be_learned_is_reported_with_kind_and_codelet() {
         for word in words {
             assert!(message.contains(word), "no {word:?} in {message}");
         }
+    }
+}
+
+/// As after an interruption, or with a budget that sufficed for one kind.
+#[test]
+fn what_was_measured_makes_a_model_and_what_lacks_runs_is_named() {
+    let some = samples(&machine("k40"));
+    let mut with_few = some.clone();
+    for mut few in samples(&machine("k40")).into_iter().take(2) {
+        few.kind = "gpu".into();
+        with_few.push(few);
+    }
+    for (samples, why) in [(&some, "no run of"), (&with_few, "no model of")] {
+        let request = TrainingRequest {
+            machine: "k40",
+            samples,
+            codelet: Some(CODELET),
+            kinds: &["cpu", "gpu"],
+            recipe: &recipe(),
+        };
+        let models = fit_all(&request, &mut |_, _, _| {}, &AtomicBool::new(false)).unwrap();
+        assert_eq!(models.groups.len(), 1);
+        assert!(models.left_out[0].contains("stencil5-f64 on gpu"));
+        assert!(models.left_out[0].contains(why), "{}", models.left_out[0]);
     }
 }
 

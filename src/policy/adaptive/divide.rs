@@ -167,9 +167,13 @@ impl Adaptive {
         })
     }
 
-    /// Expected seconds of a device for some work: learned, otherwise estimated.
+    /// Expected seconds of a device for some work: learned, otherwise estimated. What an estimate
+    /// leaves out, it leaves out of all devices: it is as far off as that of the measured device
+    /// where it is least so. Without that, a device would seem better for not being known.
     fn expect(&self, device: usize, (amount, estimate): (f64, f64)) -> f64 {
-        self.learned[device].expect(amount).unwrap_or(estimate)
+        let off = self.off.iter().copied().flatten().reduce(f64::min);
+        let estimated = estimate * off.unwrap_or(1.0);
+        self.learned[device].expect(amount).unwrap_or(estimated)
     }
 }
 

@@ -83,6 +83,27 @@ fn what_was_learned_serves_the_next_run() {
     assert_eq!(policy.division(16), Some(&levels[0].1[..]));
 }
 
+/// Estimates without what a launch costs: the device that was measured takes ten times as long.
+#[test]
+fn a_device_is_not_better_for_being_unknown() {
+    for (estimates, best) in [([2.0, 1.0], 1), ([1.0, 1.5], 0), ([1.0, 1.0], 0)] {
+        let problem = layers(3, 1, estimates);
+        let mut policy = Adaptive::new(problem.clone());
+        let seconds = |device: usize, _| if device == best { 10.0 } else { 50.0 };
+        for (took, had) in run(&mut policy, &problem, seconds) {
+            assert_eq!((took, had[best]), (10.0, 1), "{estimates:?}");
+        }
+    }
+    // One that is better by the same estimates is tried.
+    let problem = layers(3, 1, [1.0, 0.5]);
+    let mut policy = Adaptive::new(problem.clone());
+    policy.lost(1);
+    run(&mut policy, &problem, |_, _| 10.0);
+    policy.returned(1);
+    let levels = run(&mut policy, &problem, |device, _| [10.0, 5.0][device]);
+    assert_eq!(levels[2].1[1], 1, "{levels:?}");
+}
+
 #[test]
 fn noise_does_not_move_a_good_division() {
     let problem = layers(40, 16, [1.0, 1.0]);

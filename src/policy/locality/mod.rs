@@ -19,6 +19,7 @@
 //!   for their task take the room of data that are used again.
 //! * **A slow device takes no task before the end of which the others would have ended all
 //!   that are ready**, as in HEFT: others may wait for it. Of several it takes the least urgent.
+//!   What devices load and store counts, on both sides.
 
 mod shares;
 
@@ -68,14 +69,18 @@ pub struct Locality {
     /// that it has.
     loads: Vec<u64>,
     ahead: Vec<u64>,
-    /// By device: the seconds of the tasks that it has or plans.
+    /// By task and device: the seconds of a ready task, while others are loaded and stored.
+    paced: Vec<f64>,
+    /// By device: the paced seconds of the tasks that it has or plans.
     queued: Vec<f64>,
     /// By device: the tasks that it has.
     given: Vec<usize>,
-    /// By device: the seconds of the tasks that are ready, or that a device has, and that it can
-    /// run.
+    /// By device: the paced seconds of the tasks that are ready, or that a device has, and that it
+    /// can run.
     ready: Vec<f64>,
     lost: Vec<bool>,
+    /// Whether a task waits for another one.
+    is_ordered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +120,15 @@ impl Locality {
             plans: 0,
             loads: vec![0; problem.tasks.len()],
             ahead: vec![0; devices],
+            paced: vec![0.0; problem.tasks.len() * devices],
             queued: vec![0.0; devices],
             given: vec![0; devices],
             ready: vec![0.0; devices],
             lost: vec![false; devices],
+            is_ordered: problem
+                .tasks
+                .iter()
+                .any(|task| !task.predecessors.is_empty()),
             problem,
         }
     }
@@ -154,14 +164,18 @@ impl Locality {
 
     /// Adds a task's seconds to those of ready tasks, or takes them away.
     fn count_ready(&mut self, task: usize, sign: f64) {
-        let seconds = &self.problem.tasks[task].seconds;
-        for (ready, seconds) in self.ready.iter_mut().zip(seconds) {
-            *ready += sign * seconds.unwrap_or(0.0);
+        for device in 0..self.ready.len() {
+            self.ready[device] += sign * self.seconds(task, device);
         }
     }
 
     fn make_available(&mut self, task: usize) {
         if self.status[task] == Status::Waiting {
+            for device in 0..self.ready.len() {
+                // Readers of a datum share its load.
+                let loads = self.shares.load_seconds(task, device, true);
+                self.paced[task * self.ready.len() + device] = self.pace(task, device, loads);
+            }
             self.count_ready(task, 1.0);
         }
         self.status[task] = Status::Available;
@@ -221,7 +235,17 @@ impl Locality {
     }
 
     fn seconds(&self, task: usize, device: usize) -> f64 {
-        self.problem.tasks[task].seconds[device].unwrap_or(0.0)
+        self.paced[task * self.ready.len() + device]
+    }
+
+    /// The seconds from one such task to the next: of its kernels, its loads, or of storing what it
+    /// does not change in place, whichever are more.
+    fn pace(&self, task: usize, device: usize, loads: f64) -> f64 {
+        let of = &self.problem.tasks[task];
+        let kernels = of.seconds[device].unwrap_or(0.0);
+        let made = of.outputs.iter().filter(|datum| !of.inputs.contains(datum));
+        let stores = made.map(|datum| self.shares.store_seconds(*datum, device));
+        kernels.max(loads).max(stores.sum())
     }
 
     /// A task is no longer planned. Its inputs remain reserved.
@@ -290,9 +314,18 @@ impl Locality {
     fn is_late(&self, task: usize, device: usize) -> bool {
         let able = (0..self.lost.len()).filter(|other| !self.lost[*other]);
         let able = able.filter(|other| self.problem.able(task, *other));
-        let own = self.seconds(task, device);
-        let is_faster =
-            |other| self.seconds(task, other) < own && self.ready[other] < self.ready[device];
+        let loads = self.shares.load_seconds(task, device, false);
+        let own = self.pace(task, device, loads);
+        let holdings = &self.shares.lacks.holdings;
+        // What one device's memory has, another one's gets, too: copies tell the host from them.
+        let is_quicker = |other| match holdings.in_host(device) || holdings.in_host(other) {
+            true => self.seconds(task, other) < own,
+            false => {
+                let seconds = &self.problem.tasks[task].seconds;
+                seconds[other] < seconds[device]
+            }
+        };
+        let is_faster = |other| is_quicker(other) && self.ready[other] < self.ready[device];
         // Each device does its part of the work in a second.
         let rate: f64 = able
             .clone()
@@ -338,14 +371,19 @@ impl Policy for Locality {
         Some(self.window)
     }
 
-    fn begins(&self, prepared: &[usize]) -> usize {
+    fn begins(&self, prepared: &[usize], has_inputs: &dyn Fn(usize) -> bool) -> usize {
+        // Nobody waits for independent tasks: they keep the order in which data were loaded.
+        if !self.is_ordered {
+            return 0;
+        }
         let rank = |task: usize| self.problem.tasks[task].rank;
         let later = |one: &usize, other: &usize| {
             rank(prepared[*one])
                 .total_cmp(&rank(prepared[*other]))
                 .then(other.cmp(one))
         };
-        (0..prepared.len()).max_by(later).unwrap_or(0)
+        let there = (0..prepared.len()).filter(|place| has_inputs(prepared[*place]));
+        there.max_by(later).unwrap_or(0)
     }
 
     fn begin(&mut self) {

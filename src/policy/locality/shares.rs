@@ -247,6 +247,29 @@ impl Shares {
         last.map(|(_, datum)| datum)
     }
 
+    /// Seconds of the loads that a task needs on a device now: all, or its part where readers of a
+    /// datum share the load.
+    pub fn load_seconds(&self, task: usize, device: usize, shared: bool) -> f64 {
+        let missing = self.lacks.missing(task, device).map(|datum| datum as usize);
+        let loads = missing.map(|datum| {
+            let readers = if shared {
+                self.lacks.readers.of(datum).len()
+            } else {
+                1
+            };
+            self.seconds[device * self.data + datum] / readers as f64
+        });
+        loads.sum()
+    }
+
+    /// Seconds of bringing a datum to host memory; 0 where a device computes there.
+    pub fn store_seconds(&self, datum: usize, device: usize) -> f64 {
+        match self.lacks.holdings.in_host(device) {
+            true => 0.0,
+            false => self.host[device] * self.bytes[datum],
+        }
+    }
+
     /// Whether no other device can give a datum to this one faster than the host.
     pub fn is_scarce(&self, device: usize, datum: usize) -> bool {
         let host = self.host[device] * self.bytes[datum];

@@ -167,3 +167,48 @@ fn a_device_with_room_ahead_gets_the_most_urgent_planned_task() {
     assert_eq!(rest.len(), 5, "{first} {rest:?}");
     assert!(ranks.is_sorted_by(|one, other| one >= other), "{rest:?}");
 }
+
+/// Of tasks that wait for others, the most urgent one whose inputs are there begins; independent
+/// ones begin in their order.
+#[test]
+fn a_task_whose_inputs_are_on_their_way_does_not_begin_before_others() {
+    let mut problem = readers((0..4).map(|_| vec![0]), gpus(1, 35));
+    for (task, rank) in problem.tasks.iter_mut().zip([1.0, 5.0, 3.0, 4.0]) {
+        task.rank = rank;
+    }
+    assert_eq!(locality(&problem).begins(&[0, 1, 2], &|_| true), 0);
+    problem.tasks[3].predecessors = vec![0];
+    let policy = locality(&problem);
+    assert_eq!(policy.begins(&[0, 1, 2], &|_| true), 1);
+    assert_eq!(policy.begins(&[0, 1, 2], &|task| task != 1), 2);
+    assert_eq!(policy.begins(&[0, 1, 2], &|_| false), 0);
+}
+
+/// A GPU computes a task in no time, and loads its inputs for longer than the host computes.
+#[test]
+fn what_a_device_loads_and_stores_counts_against_the_host() {
+    for stores in [false, true] {
+        let mut devices = gpus(1, 1000);
+        devices.push(DeviceModel {
+            bandwidth: None,
+            memory: None,
+            ..devices[0].clone()
+        });
+        let mut problem = readers((0..40).map(|task| vec![task]), devices);
+        let bandwidth = problem.devices[0].bandwidth.expect("a link");
+        let load = problem.data[0].bytes as f64 / bandwidth;
+        for (number, task) in problem.tasks.iter_mut().enumerate() {
+            task.seconds = vec![Some(0.01 * load), Some(0.1 * load)];
+            if stores {
+                task.outputs = std::mem::take(&mut task.inputs);
+                task.outputs[0] = number;
+            }
+        }
+        let mut policy = locality(&problem);
+        policy.begin();
+        (0..40).for_each(|task| policy.ready(task, 0));
+        let taken = std::iter::from_fn(|| policy.next(0, 0)).take(40).count();
+        assert!(taken <= 4, "{stores}: {taken}");
+        assert!(policy.next(1, 0).is_some());
+    }
+}

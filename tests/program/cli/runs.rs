@@ -88,6 +88,22 @@ fn a_lost_device_is_reported_and_the_result_is_right() {
     assert_eq!(report["details"]["points"], 256 * 256 * 5);
 }
 
+/// Also where a device has many steps in its queues when it is lost.
+#[test]
+fn the_step_of_a_loss_is_the_one_that_was_asked_for() {
+    for run in [
+        "run stencil --size 200 --strategy gpu",
+        "run stencil --size 200",
+        "run spmv --matrix rmat:10,8 --no-cache",
+    ] {
+        for step in [3, 7, 90] {
+            let line = format!("{run} --machine k40 --steps 100 --fault gpu0:lost@{step}");
+            let lost = &json(&line)["lost"];
+            assert_eq!(lost[0]["step"], step, "{line}: {lost}");
+        }
+    }
+}
+
 #[test]
 fn a_run_that_loses_all_devices_fails_and_says_what_to_do() {
     pdawl(&format!(

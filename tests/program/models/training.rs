@@ -111,7 +111,7 @@ fn what_cannot_be_trained_is_reported_and_leaves_the_model_that_was_there() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn ctrl_c_keeps_the_runs_and_writes_no_model() {
+fn ctrl_c_keeps_the_runs_and_makes_a_model_of_them() {
     let home = with_model();
     let before = fs::read(home.model("k40")).unwrap();
     let line = "train --machine k40 --configurations 60 --max-size 2000";
@@ -127,18 +127,18 @@ fn ctrl_c_keeps_the_runs_and_writes_no_model() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(
-        said.contains("interrupted") && said.contains("no model was written"),
-        "{said}"
-    );
+    let report = String::from_utf8_lossy(&output.stdout);
+    let left = report.contains("the interruption left out") || !report.contains("left out");
+    assert!(left, "{report}");
     let kept = dataset::read(&home.dataset("k40")).unwrap().samples;
     assert!(!kept.is_empty());
-    assert_eq!(fs::read(home.model("k40")).unwrap(), before);
+    assert_ne!(fs::read(home.model("k40")).unwrap(), before);
+    let model = Bundle::read(&home.model("k40")).unwrap();
+    assert!(model.models.iter().all(|entry| entry.codelet == CODELET));
 }
 
 /// A budget is for profiling and fitting together. What it does not suffice for is left
-/// out and named, and a budget without time for the machine's measurement is refused
-/// before it begins.
+/// out and named.
 #[test]
 fn a_small_budget_is_kept() {
     let home = Home::new();
@@ -153,8 +153,6 @@ fn a_small_budget_is_kept() {
     );
     let candidates = validation["candidates"].as_array().unwrap();
     assert_eq!(candidates[0]["family"], "prior");
-    let refused = Home::new().pdawl("train --budget 10s").assert().code(2);
-    refused.stderr(contains("no file of this machine").and(contains("pdawl machine save")));
 }
 
 /// Few configurations are validated with fewer folds.
