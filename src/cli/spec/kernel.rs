@@ -11,7 +11,7 @@ use clap::Args;
 use pdawl::balance::Strategy;
 use pdawl::graph::spec::Argument;
 use pdawl::workload::kernel::{Sink, UserKernel};
-use pdawl_profiler::file::bounded;
+use pdawl_profiler::file::bounded_input;
 
 pub use task::KernelTask;
 
@@ -110,7 +110,7 @@ impl KernelArgs {
         let described = self.values.kernel(&self.file)?;
         let (devices, chosen) = running(&[&described], machine)?;
         let devices = devices.devices.unwrap_or_default();
-        let user = self.user(&described, |wanted, file| bounded(file, wanted))?;
+        let user = self.user(&described, |wanted, file| bounded_input(file, wanted))?;
         let survivors = survivors(
             &devices,
             &Tried {

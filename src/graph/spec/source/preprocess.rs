@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::condition;
-use super::macros::{Macro, Macros, defined_as, expanded};
+use super::macros::{Macro, Macros, Room, defined_as, expanded};
 use super::token::{JOINED, Strings, Token, tokens, without_comments};
 
 /// The state of an `#if`.
@@ -26,6 +26,8 @@ pub(super) struct Seen {
     pub has_macros: bool,
     /// Whether files are included, which are not read.
     pub includes: bool,
+    /// What may still be added in place of names.
+    pub room: Room,
 }
 
 /// The tokens of a source with these macros (of `-D`). Conditions that cannot be
