@@ -2,6 +2,7 @@
 # a Rust toolchain needs.
 
 .PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi check-python bench
+.PHONY: check-changed check-deny
 .PHONY: notebooks
 # The folder of the Python package has the name of this target.
 .PHONY: python
@@ -41,7 +42,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
-	@$(MAKE) --no-print-directory check-minimal check-python
+	@$(MAKE) --no-print-directory check-changed check-deny check-minimal check-python
 
 # The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
 MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -52,6 +53,19 @@ check-minimal:
 		echo cargo +$$toolchain check $(CRATES) --all-targets; \
 		cargo +$$toolchain check $(CRATES) --all-targets; \
 	else echo "SKIPPED: the check with Rust $(MINIMAL), which rustup does not have"; fi
+
+# Changed copies of files, sources and messages for their readers, longer than in `make test`.
+check-changed:
+	PDAWL_CHANGED_SECONDS=8 cargo test --quiet $(CRATES) --lib _or_refused
+
+# Licences, and known vulnerabilities, of all packages (deny.toml).
+check-deny:
+	@if ! cargo deny --version >/dev/null 2>&1; then \
+		echo "SKIPPED: licences and known vulnerabilities, as there is no cargo-deny;" \
+			"\`cargo install --locked cargo-deny\` installs it"; \
+	elif cargo deny fetch db >/dev/null 2>&1; then cargo deny check; \
+	else cargo deny check bans licenses sources && \
+		echo "SKIPPED: known vulnerabilities, as their database cannot be fetched"; fi
 
 check-mpi: mpi
 	cargo clippy -p pdawl-wire-mpi --all-targets -- -D warnings

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pdawl_profiler::file::make_folder;
 use thiserror::Error;
 
 /// A kind of files, with a directory and an ending of its own.
@@ -177,7 +178,7 @@ impl FileStore {
     pub fn path_to_write(&self, name: &str) -> Result<PathBuf, StoreError> {
         let path = self.path(name)?;
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| StoreError::Make {
+            make_folder(directory).map_err(|source| StoreError::Make {
                 directory: directory.display().to_string(),
                 source,
                 variable: self.kind.variable,

@@ -1,9 +1,15 @@
 //! Where libraries are that are installed with the program, and what installs them.
+//!
+//! Nobody names these libraries, and others may write into a folder near the program. One is
+//! loaded only if it, and the folder that it is in, are the user's or the administrator's and
+//! nobody else can change them.
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use pdawl_profiler::file::{foreign_library, is_trusted, regular};
 use thiserror::Error;
 
 /// Folders beside that of the executable.
@@ -43,6 +49,14 @@ pub enum NotInstalled {
     /// It is in no folder where it is looked for.
     #[error("{} is neither in {} nor in ../lib/pdawl or ../lib", library.file, folder.display())]
     Absent { library: Library, folder: PathBuf },
+    /// It is there, and may be of somebody else.
+    #[error("{} is not loaded, since {why}", file.display())]
+    Foreign {
+        library: Library,
+        folder: PathBuf,
+        file: PathBuf,
+        why: String,
+    },
 }
 
 impl NotInstalled {
@@ -51,7 +65,10 @@ impl NotInstalled {
         let source = source();
         match self {
             Self::NoFolder { library } => command(*library, Path::new(""), source.as_deref()),
-            Self::Absent { library, folder } => command(*library, folder, source.as_deref()),
+            Self::Absent { library, folder }
+            | Self::Foreign {
+                library, folder, ..
+            } => command(*library, folder, source.as_deref()),
         }
     }
 }
@@ -75,11 +92,46 @@ pub fn source() -> Option<PathBuf> {
 }
 
 fn near(folder: &Path, library: Library) -> Result<PathBuf, NotInstalled> {
-    let mut candidates = FOLDERS.iter().map(|beside| folder.join(beside));
-    let found = candidates.find_map(|folder| readable(&folder.join(library.file)));
-    found.ok_or_else(|| NotInstalled::Absent {
+    let mut not = NotInstalled::Absent {
         library,
         folder: folder.into(),
+    };
+    for beside in FOLDERS.map(|beside| folder.join(beside)) {
+        let Some(file) = readable(&beside.join(library.file)) else {
+            continue;
+        };
+        let folders = [Some(&*beside), file.parent()];
+        let why = (folders.into_iter().flatten())
+            .chain([&*file])
+            .find_map(foreign);
+        match why {
+            None => return Ok(file),
+            Some(why) => {
+                not = NotInstalled::Foreign {
+                    library,
+                    folder: folder.into(),
+                    file,
+                    why,
+                };
+            }
+        }
+    }
+    Err(not)
+}
+
+/// Why a library at this path, or in this folder, may be of somebody else.
+pub fn foreign(path: &Path) -> Option<String> {
+    /// In such a folder, only who owns a file can replace it.
+    const STICKY: u32 = 0o1000;
+    let about = match fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) => return Some(error.to_string()),
+    };
+    let kept = about.is_dir() && about.mode() & STICKY != 0 && is_trusted(about.uid());
+    let why = foreign_library(&about).filter(|_| !kept)?;
+    Some(match about.is_dir() {
+        true => format!("others may write to {}: {why}", path.display()),
+        false => why,
     })
 }
 
@@ -99,14 +151,14 @@ fn command(library: Library, folder: &Path, source: Option<&Path>) -> String {
 
 /// The absolute path of a file that can be read.
 pub fn readable(path: &Path) -> Option<PathBuf> {
-    fs::File::open(path)
-        .ok()
-        .filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+    regular(path).ok()?;
     fs::canonicalize(path).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
 
     #[test]
@@ -123,6 +175,55 @@ mod tests {
         assert_eq!(near(&bin, WIRE), Ok(root.join("lib/pdawl").join(name)));
         fs::write(bin.join(name), "").unwrap();
         assert_eq!(near(&bin, WIRE), Ok(root.join("bin").join(name)));
+    }
+
+    #[test]
+    fn a_library_that_others_can_write_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let (bin, lib) = (root.path().join("bin"), root.path().join("lib"));
+        for folder in [&bin, &lib] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join(WIRE.file), "").unwrap();
+        }
+        let set = |path: &Path, mode: u32| {
+            fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let is_of = |folder: &Path| {
+            let folder = fs::canonicalize(folder).unwrap();
+            assert_eq!(near(&bin, WIRE), Ok(folder.join(WIRE.file)));
+        };
+        for path in [bin.clone(), bin.join(WIRE.file)] {
+            set(&path, 0o755);
+            is_of(&bin);
+            set(&path, 0o777);
+            is_of(&lib);
+            set(&path, 0o755);
+        }
+        set(&bin, 0o1777);
+        is_of(&bin);
+        set(&bin, 0o777);
+        set(&lib, 0o777);
+        let refused = near(&bin, WIRE).unwrap_err();
+        assert!(
+            matches!(&refused, NotInstalled::Foreign { .. }),
+            "{refused}"
+        );
+        assert!(
+            refused.command().contains(WIRE.package),
+            "{}",
+            refused.command()
+        );
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: files of other users, which only the administrator can make");
+            return;
+        }
+        set(&bin, 0o755);
+        set(&lib, 0o755);
+        for path in [bin.clone(), bin.join(WIRE.file)] {
+            chown(&path, Some(2002), None).unwrap();
+            is_of(&lib);
+            chown(&path, Some(0), None).unwrap();
+        }
     }
 
     #[test]

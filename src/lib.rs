@@ -95,6 +95,9 @@ struct Examples;
 #[cfg(test)]
 extern crate self as pdawl;
 #[cfg(test)]
+#[path = "../tests/fixtures/changed.rs"]
+mod changed;
+#[cfg(test)]
 #[path = "../tests/fixtures/matrices.rs"]
 mod matrices;
 #[cfg(test)]

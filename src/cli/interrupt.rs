@@ -1,11 +1,12 @@
-//! Handles Ctrl-C, SIGTERM and SIGHUP: the first ends the run at its next barrier, the
-//! second at once. A write beyond the limit of a file's size is made an error.
+//! Handles Ctrl-C, SIGTERM and SIGHUP: the first ends the run at its next barrier, or at once
+//! where a pipe has no other end yet, and the second at once. A write beyond the limit of a file's size is made an error.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
+use pdawl_profiler::file::is_waiting;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -70,10 +71,10 @@ pub fn go_on() {
 }
 
 fn came(signal: i32) {
-    if FIRST
+    let again = FIRST
         .compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed)
-        .is_err()
-    {
+        .is_err();
+    if again || is_waiting() {
         std::process::exit(128 + signal);
     }
     STOP.store(true, Ordering::Relaxed);

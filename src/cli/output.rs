@@ -3,9 +3,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use pdawl_profiler::atomic_file::{AtomicFile, folder};
+use pdawl_profiler::atomic_file::{self, AtomicFile, folder};
+use pdawl_profiler::file::{is_trusted, waiting};
 
 use super::failure::Failure;
 
@@ -102,9 +104,14 @@ impl Output {
 }
 
 fn target(path: &Path) -> io::Result<Target> {
+    let path = &atomic_file::target(path)?;
     match fs::metadata(path) {
+        // Whoever has made it could read what is written.
+        Ok(existing) if existing.file_type().is_fifo() && !is_trusted(existing.uid()) => Err(
+            io::Error::other(format!("it is a pipe of user {}", existing.uid())),
+        ),
         Ok(existing) if !existing.is_file() && !existing.is_dir() => {
-            let file = OpenOptions::new().write(true).open(path)?;
+            let file = waiting(|| OpenOptions::new().write(true).open(path))?;
             Ok(Target::Direct {
                 file,
                 is_begun: false,
@@ -117,7 +124,10 @@ fn target(path: &Path) -> io::Result<Target> {
 /// The canonical form of a path, whose file need not exist.
 pub fn canonical(path: &Path) -> PathBuf {
     let real = |path: &Path| fs::canonicalize(path).ok();
-    let new = || Some(real(folder(path))?.join(path.file_name()?));
+    let new = || {
+        let place = atomic_file::target(path).ok()?;
+        Some(real(folder(&place))?.join(place.file_name()?))
+    };
     real(path).or_else(new).unwrap_or_else(|| path.to_owned())
 }
 
@@ -215,17 +225,14 @@ mod tests {
         assert!(refused(Path::new("/proc/pdawl.json")).starts_with("cannot write /proc/"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_device_is_written_and_not_replaced() {
-        use std::os::unix::fs::FileTypeExt;
         let null = Path::new("/dev/null");
         let output = Output::prepare(null).unwrap();
         output.write(|out| out.write_all(b"gone")).unwrap();
         assert!(fs::metadata(null).unwrap().file_type().is_char_device());
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_place_is_one_however_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
@@ -233,6 +240,8 @@ mod tests {
         std::os::unix::fs::symlink(folder.path(), folder.path().join("link")).unwrap();
         assert_eq!(at("a.json"), at("./link/a.json"));
         assert_ne!(at("a.json"), at("b.json"));
+        std::os::unix::fs::symlink("a.json", folder.path().join("to-a.json")).unwrap();
+        assert_eq!(at("a.json"), at("to-a.json"));
         fs::write(folder.path().join("a.json"), "").unwrap();
         assert_eq!(at("a.json"), at("link/a.json"));
     }

@@ -27,7 +27,8 @@ use super::saves::KeptArray;
 pub struct Product {
     /// The matrix: a Matrix Market file, a look-alike such as
     /// like:circuit5M@0.1, or a generator such as rmat:20,16
-    #[arg(long, value_name = "MATRIX", help = "The matrix", long_help = load::SOURCES)]
+    #[arg(long, value_name = "MATRIX", help = "The matrix", long_help = load::SOURCES,
+          value_parser = load::source())]
     matrix: MatrixSource,
 
     /// Iterate x = A x / |A x| and estimate the largest eigenvalue, instead of

@@ -18,6 +18,7 @@ pub mod control;
 pub mod csr;
 pub mod error;
 pub mod generate;
+mod in_its_place;
 pub mod market;
 mod memory;
 pub mod npy;

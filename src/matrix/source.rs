@@ -1,5 +1,6 @@
 //! The sources of matrices, as users name them: files, look-alikes and generators.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -106,7 +107,7 @@ impl MatrixSource {
         if cache::is_binary(path) {
             return cache::read(path, self.memory, control);
         }
-        let cached = self.cache && is_lasting(path);
+        let mut cached = self.cache && is_lasting(path);
         if cached {
             match cache::load(path, self.memory, control)? {
                 CacheLookup::Matrix(csr) => return Ok(csr),
@@ -115,6 +116,14 @@ impl MatrixSource {
                     "{} is not usable as a cache ({why}); the matrix is read from its text",
                     cache::path(path).display()
                 )),
+                CacheLookup::Foreign(why) => {
+                    cached = false;
+                    notes.push(format!(
+                        "{} is not used as a cache ({why}), and not replaced; the matrix is read \
+                         from its text each time; move that file away, or give --no-cache",
+                        cache::path(path).display()
+                    ));
+                }
             }
         }
         let read = market::read(path, self.memory, control)?;
@@ -154,17 +163,36 @@ fn file_name(path: &Path) -> String {
     stripped.to_owned()
 }
 
-impl FromStr for MatrixSource {
-    type Err = MatrixError;
-
+impl From<Origin> for MatrixSource {
     /// Seed 1, with a cache, in what memory is available.
-    fn from_str(text: &str) -> Result<Self, MatrixError> {
-        Ok(Self {
-            origin: text.parse()?,
+    fn from(origin: Origin) -> Self {
+        Self {
+            origin,
             seed: 1,
             cache: true,
             memory: None,
-        })
+        }
+    }
+}
+
+impl FromStr for MatrixSource {
+    type Err = MatrixError;
+
+    /// As [`Self::from`] of the origin.
+    fn from_str(text: &str) -> Result<Self, MatrixError> {
+        text.parse().map(Origin::into)
+    }
+}
+
+impl TryFrom<OsString> for MatrixSource {
+    type Error = MatrixError;
+
+    /// As [`Self::from_str`]. What is not UTF-8 is the path of a file.
+    fn try_from(text: OsString) -> Result<Self, MatrixError> {
+        match text.into_string() {
+            Ok(text) => text.parse(),
+            Err(path) => Ok(Origin::File(path.into()).into()),
+        }
     }
 }
 

@@ -398,7 +398,7 @@ fn a_cache_is_kept_used_and_renewed() {
 fn where_no_cache_can_be_kept_the_matrix_is_read_all_the_same() {
     let folder = Folder::with("m.mtx", general("2 2 1", "1 1 1\n"));
     fs::create_dir(folder.path("m.mtx.pdawl")).unwrap();
-    let note = contains("Note: no cache was saved as m.mtx.pdawl").and(contains("--no-cache"));
+    let note = contains("m.mtx.pdawl is not used as a cache").and(contains("--no-cache"));
     folder
         .matrix("stats m.mtx")
         .assert()

@@ -412,3 +412,31 @@ fn any_flipped_byte_is_refused_or_changes_nothing() {
         refused_or_equal(&flipped, &original);
     }
 }
+
+#[path = "../../../tests/fixtures/changed.rs"]
+mod changed;
+
+/// Nothing but the checksum keeps a changed file from being read, and anybody can compute it.
+#[test]
+fn changed_models_with_a_right_checksum_are_read_or_refused() {
+    let content = bundle().value("k40").unwrap().to_string();
+    let words = [
+        "null", "[]", "{}", "\"gpu\"", ",", ":", "-", "1e308", "0.0", "true",
+    ];
+    changed::changed(&[content.as_bytes()], &words, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let Ok(content) = serde_json::from_str::<Value>(&text) else {
+            return;
+        };
+        if !content.is_object() {
+            return;
+        }
+        let text = layout::text(&content, &canonical::checksum(&content));
+        if let Ok(bundle) = Bundle::parse(&text, "k40.json") {
+            for model in &bundle.models {
+                let inputs = vec![1000.0; model.ranges.len()];
+                let _ = (model.fitted).predict(&inputs, 1.0);
+            }
+        }
+    });
+}

@@ -96,7 +96,7 @@ pub fn ranks_file(
 #[derive(Debug, clap::Args)]
 pub struct Ranking {
     /// The links: an entry of the matrix is a link from its row's vertex to its column's
-    #[arg(long, value_name = "MATRIX", long_help = long_help())]
+    #[arg(long, value_name = "MATRIX", long_help = long_help(), value_parser = load::source())]
     matrix: MatrixSource,
 
     /// The probability that a visitor follows a link

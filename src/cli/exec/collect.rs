@@ -1,11 +1,13 @@
 //! What the layer wrote: a report, and a trace if one is wanted, for each process of the
 //! program that used OpenCL. They lie in a folder that is removed afterwards.
 
-use std::fs::{self, File};
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pdawl::report::exec::Process;
+use pdawl_profiler::file;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,9 +17,15 @@ use crate::cli::failure::Failure;
 /// Processes in one trace are this far apart in the numbers of their tracks.
 const TRACKS: u64 = 1000;
 
-/// The folder for the layer's files.
+/// Bytes of a report or a trace, at most.
+const MOST: u64 = 4 << 30;
+
+/// The folder for the layer's files, which is the user's alone.
 pub fn folder() -> Result<TempDir, Failure> {
-    let folder = tempfile::Builder::new().prefix("pdawl-exec-").tempdir();
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("pdawl-exec-");
+    builder.permissions(Permissions::from_mode(0o700));
+    let folder = builder.tempdir();
     folder.map_err(|error| {
         Failure::failed(
             format!("no folder can be made for the layer's reports: {error}"),
@@ -51,10 +59,13 @@ impl Collected {
             .cloned()
             .collect();
         for file in files.iter().filter(|file| ends(file, ".report.json")) {
-            let read = fs::read(file).and_then(|text| Ok(serde_json::from_slice(&text)?));
+            let read = read(file).and_then(|text| Ok(serde_json::from_slice(&text)?));
             match read {
                 Ok(process) => processes.push(process),
-                Err(error) => notes.push(format!("a process's report cannot be read: {error}")),
+                Err(error) => notes.push(format!(
+                    "a process's report, {}, cannot be read: {error}",
+                    file.file_name().unwrap_or_default().to_string_lossy()
+                )),
             }
         }
         processes.sort_by(|a, b| a.began.total_cmp(&b.began));
@@ -91,11 +102,11 @@ impl Collected {
     /// Writes the trace: that of the only process, or the events of all.
     pub fn write_trace(&self, out: &mut dyn Write) -> io::Result<()> {
         if let [only] = &self.traces[..] {
-            return io::copy(&mut File::open(only)?, out).map(drop);
+            return io::copy(&mut file::found(only)?, out).map(drop);
         }
         let mut events = Vec::new();
         for (number, file) in self.traces.iter().enumerate() {
-            let mut trace: Value = serde_json::from_slice(&fs::read(file)?)?;
+            let mut trace: Value = serde_json::from_slice(&read(file)?)?;
             let own = trace["traceEvents"].as_array_mut().map(std::mem::take);
             for mut event in own.unwrap_or_default() {
                 for field in ["pid", "id"] {
@@ -111,9 +122,21 @@ impl Collected {
     }
 }
 
+/// The content of a file that a process wrote, or any program that it started.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    file::content(file::found(path)?, MOST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_is_the_users_alone() {
+        let folder = folder().unwrap_or_else(|failure| panic!("{failure:?}"));
+        let mode = fs::metadata(folder.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
 
     fn write(folder: &Path, name: &str, value: &Value) {
         fs::write(folder.join(name), value.to_string()).unwrap();
@@ -140,6 +163,11 @@ mod tests {
             signal: Some(11),
             seconds: 1.0,
         };
+        let fifo = folder.path().join("1.report.json");
+        let status = std::process::Command::new("mkfifo").arg(fifo).status();
+        assert!(status.unwrap().success());
+        let link = folder.path().join("2.report.json");
+        std::os::unix::fs::symlink(folder.path().join("7.report.json"), link).unwrap();
         let collected = Collected::read(folder.path(), &ended);
         let pids: Vec<u32> = collected
             .processes
@@ -147,16 +175,17 @@ mod tests {
             .map(|process| process.pid)
             .collect();
         assert_eq!(pids, [9, 7]);
-        let notes = &collected.notes;
-        assert_eq!(notes.len(), 2, "{notes:?}");
-        assert!(notes[1].contains("process 9 was ended by SIGSEGV, signal 11"));
+        let says = |notes: &[String], part: &str| notes.iter().any(|note| note.contains(part));
+        let notes = collected.notes;
+        assert_eq!(notes.len(), 4, "{notes:?}");
+        assert!(says(&notes, "process 9 was ended by SIGSEGV, signal 11"), "{notes:?}");
         let by_exit = Ended {
             status: Some(3),
             signal: None,
             ..ended
         };
         let notes = Collected::read(folder.path(), &by_exit).notes;
-        assert!(notes[1].contains("`_exit`"), "{notes:?}");
+        assert!(says(&notes, "`_exit`"), "{notes:?}");
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +16,7 @@ use std::time::SystemTime;
 
 use pdawl::installed::{self, LAYER};
 use pdawl_profiler::atomic_file::AtomicFile;
+use pdawl_profiler::file;
 
 use super::program;
 use crate::cli::failure::Failure;
@@ -66,8 +68,13 @@ fn kept(there: &There) -> Option<PathBuf> {
     Some(data.join("pdawl").join(NAME).join(LAYER.file))
 }
 
-/// Whether a layer is of the program that was written then, or of one that was written later.
+/// Whether a layer is of the program that was written then, or of one that was written later,
+/// and nobody else can have written it.
 fn is_of(kept: &Path, program: Option<SystemTime>) -> bool {
+    let places = kept.parent().into_iter().chain([kept]);
+    if places.filter_map(installed::foreign).next().is_some() {
+        return false;
+    }
     let written = fs::metadata(kept).and_then(|file| file.modified()).ok();
     written.is_some() && written >= program
 }
@@ -84,6 +91,13 @@ fn plan(there: There) -> Result<Build, &'static str> {
             .join("pdawl")
             .join(NAME),
     })
+}
+
+fn refuse_foreign(folder: &Path) -> io::Result<()> {
+    match installed::foreign(folder) {
+        None => Ok(()),
+        Some(why) => Err(io::Error::other(why)),
+    }
 }
 
 impl There {
@@ -123,6 +137,7 @@ impl Build {
                 "pdawl: building the OpenCL layer from {}, once; this takes as long as to build pdawl",
                 self.source.display()
             ));
+            self.make_folder().map_err(|error| self.unkept(&error))?;
             self.build()?;
             self.keep().map_err(|error| self.unkept(&error))?;
             // What is left there only takes room.
@@ -134,8 +149,9 @@ impl Build {
     /// Keeps other processes from building it until the file is closed.
     fn lock(&self) -> io::Result<File> {
         let folder = self.kept.parent().unwrap_or(&self.kept);
-        fs::create_dir_all(folder)?;
-        let file = File::create(folder.join("lock"))?;
+        file::make_folder(folder)?;
+        refuse_foreign(folder)?;
+        let file = file::lock(&folder.join("lock"))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 terminal::message("pdawl: waiting for a process that builds the OpenCL layer");
@@ -145,6 +161,15 @@ impl Build {
             Ok(()) => {}
         }
         Ok(file)
+    }
+
+    /// The folder to build in, in which nobody else can change what is built.
+    fn make_folder(&self) -> io::Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
+        refuse_foreign(&self.folder)
     }
 
     fn build(&self) -> Result<(), Failure> {

@@ -1,24 +1,31 @@
 //! Starts the program, forwards signals to it, and waits until it has ended.
 //!
 //! Ctrl-C at a terminal reaches the program and this process alike, so it is not
-//! forwarded there. This process stays until the program has ended.
+//! forwarded there. This process stays until the program has ended; a signal that comes later
+//! ends it.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Instant;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
 use super::environment::Environment;
 use crate::cli::failure::Failure;
 use crate::cli::terminal;
+
+/// Whether no program runs that signals are forwarded to.
+static ALONE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// How the program ended.
 pub struct Ended {
@@ -77,6 +84,10 @@ pub fn watched(
     refused: impl FnOnce(&io::Error) -> Failure,
 ) -> Result<(u32, ExitStatus), Failure> {
     // Before the start, so that no signal ends this process and leaves the other alone.
+    ALONE.store(false, Ordering::Relaxed);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ALONE)).map_err(unable)?;
+    }
     let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
     let mut signals = signals.map_err(unable)?;
     let mut child = process.spawn().map_err(|error| refused(&error))?;
@@ -87,6 +98,7 @@ pub fn watched(
             signals.forever().for_each(forwarding);
         });
     let status = child.wait();
+    ALONE.store(true, Ordering::Relaxed);
     handle.close();
     if let Ok(thread) = thread {
         // It ends with the handle.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, is_binary, market, write_binary};
 use pdawl::report::matrix::{MatrixReport, Written};
 
-use super::load::{failure, load, with_progress};
+use super::load::{failure, load, source, with_progress};
 use super::stats::{Options, timed};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
@@ -19,7 +19,7 @@ pub struct Args {
     /// The matrix: like:NAME[@SCALE], banded:ROWS,HALF_BANDWIDTH,
     /// uniform:ROWS,PER_ROW, web:ROWS[,PER_ROW], circuit:ROWS[,PER_ROW] or
     /// rmat:SCALE,PER_ROW
-    #[arg(value_name = "SPEC")]
+    #[arg(value_name = "SPEC", value_parser = source())]
     matrix: MatrixSource,
 
     /// The file: Matrix Market, compressed where it ends in .gz; binary where it

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use indicatif::ProgressBar;
 use pdawl::matrix::{Control, Loaded, MatrixError, MatrixSource, Progress};
 
@@ -14,6 +15,11 @@ pub const SOURCES: &str = "A Matrix Market file (.mtx, or compressed .mtx.gz), a
     matrix of the PDAWL paper (like:circuit5M, eu-2005, in-2004, FullChip or kmer_U1a; \
     like:NAME@0.1 has a tenth of the rows), or a generator: banded:ROWS,HALF_BANDWIDTH, \
     uniform:ROWS,PER_ROW, web:ROWS or web:ROWS,PER_ROW, circuit the same, rmat:SCALE,PER_ROW with 2^SCALE rows";
+
+/// Parses a source of a matrix; the name of a file need not be UTF-8.
+pub fn source() -> impl TypedValueParser<Value = MatrixSource> {
+    OsStringValueParser::new().try_map(MatrixSource::try_from)
+}
 
 /// Loads a matrix, with a progress bar on a terminal.
 ///

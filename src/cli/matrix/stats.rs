@@ -5,7 +5,7 @@ use std::time::Instant;
 use pdawl::matrix::{MatrixSource, Stats};
 use pdawl::report::matrix::MatrixReport;
 
-use super::load::{SOURCES, load};
+use super::load::{SOURCES, load, source};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
@@ -19,7 +19,7 @@ pub const EXAMPLES: &str = "Examples:\n  pdawl matrix stats memplus.mtx.gz\n  \
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The matrix: a file, a look-alike or a generator
-    #[arg(value_name = "MATRIX", long_help = SOURCES)]
+    #[arg(value_name = "MATRIX", long_help = SOURCES, value_parser = source())]
     matrix: MatrixSource,
 
     #[command(flatten)]

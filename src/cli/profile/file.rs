@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use pdawl::model::DatasetStore;
 use pdawl::profile::ProfiledMachine;
+use pdawl_profiler::atomic_file::target;
 use pdawl_profiler::dataset::{Appender, Provenance};
 
 use super::SessionOptions;
@@ -68,6 +69,7 @@ fn set_aside(path: &Path) -> Result<(), Failure> {
     if !path.is_file() {
         return Ok(());
     }
+    let path = &target(path).unwrap_or_else(|_| path.to_owned());
     let mut aside = path.as_os_str().to_owned();
     aside.push(".bak");
     std::fs::rename(path, &aside).map_err(|error| {

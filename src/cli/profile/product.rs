@@ -16,6 +16,7 @@ use super::{ProfileOptions, SessionOptions};
 use crate::cli::args::Format;
 use crate::cli::failure::Failure;
 use crate::cli::integer::integer;
+use crate::cli::matrix::load::source;
 use crate::cli::product::fraction;
 use crate::cli::terminal;
 
@@ -42,6 +43,7 @@ pub struct ProductProfileOptions {
         long,
         value_name = "LIST",
         value_delimiter = ' ',
+        value_parser = source(),
         help_heading = "Workload"
     )]
     matrices: Vec<MatrixSource>,

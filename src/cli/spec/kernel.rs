@@ -12,7 +12,7 @@ use pdawl::balance::Strategy;
 use pdawl::engine::first_launch::{Tried, Words};
 use pdawl::graph::spec::Argument;
 use pdawl::workload::kernel::{Sink, UserKernel};
-use pdawl_profiler::file::bounded;
+use pdawl_profiler::file::bounded_input;
 
 pub use task::KernelTask;
 
@@ -108,7 +108,7 @@ impl KernelArgs {
         let described = self.values.kernel(&self.file)?;
         let (devices, chosen) = running(&[&described], machine)?;
         let devices = devices.devices.unwrap_or_default();
-        let user = self.user(&described, |wanted, file| bounded(file, wanted))?;
+        let user = self.user(&described, |wanted, file| bounded_input(file, wanted))?;
         let contents = user.touches_by_data();
         let launches = if user.moves() { self.steps } else { 1 };
         let survivors = survivors(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use pdawl_profiler::file::bounded;
+use pdawl_profiler::file::bounded_input;
 
 use crate::expression::ExpressionError;
 
@@ -93,7 +93,7 @@ const MOST: u64 = 64 << 20;
 /// # Errors
 /// When there is no such file, it cannot be read, or is not text.
 pub fn read(file: &Path) -> Result<String, SpecError> {
-    let bytes = bounded(file, MOST).map_err(|error| SpecError::io(file, &error))?;
+    let bytes = bounded_input(file, MOST).map_err(|error| SpecError::io(file, &error))?;
     let text = String::from_utf8(bytes);
     let text = text.map_err(|_| SpecError::file(file, "it is not text (UTF-8)"))?;
     // Within a source, behind what a runtime puts before it, the mark is no OpenCL C.

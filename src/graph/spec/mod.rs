@@ -17,6 +17,8 @@
 
 mod agree;
 mod arguments;
+#[cfg(test)]
+mod changed_tests;
 mod check;
 mod compiled;
 pub mod dag;

@@ -1,9 +1,21 @@
 //! Fields that a JSON file gives twice: the last value counts, as for Python's
 //! reader, for which PySchedCL's files were written.
 
-/// A member of an object that is being read.
+use std::collections::HashMap;
+
+/// Levels that are looked at. `serde_json` refuses a text with more.
+const DEEPEST: usize = 128;
+
+/// The members of an object that is being read.
+#[derive(Default)]
+struct Members {
+    by_key: HashMap<String, Member>,
+    /// The key of the last one.
+    last: String,
+}
+
+/// A member of an object.
 struct Member {
-    key: String,
     /// Offset of the key, and of what follows the member's comma.
     start: usize,
     end: usize,
@@ -16,16 +28,19 @@ pub fn last_of_each(text: &str) -> (String, Vec<String>) {
     let mut kept = text.as_bytes().to_vec();
     let mut warnings = Vec::new();
     // The members of each open object; `None` for an open array.
-    let mut open: Vec<Option<Vec<Member>>> = Vec::new();
+    let mut open: Vec<Option<Members>> = Vec::new();
     let (mut at, mut line, mut wants_key) = (0, 1, false);
     let bytes = text.as_bytes();
     while let Some(byte) = bytes.get(at) {
         let start = at;
         at += 1;
+        if open.len() > DEEPEST {
+            return (text.to_owned(), warnings);
+        }
         match byte {
             b'\n' => line += 1,
             b'{' => {
-                open.push(Some(Vec::new()));
+                open.push(Some(Members::default()));
                 wants_key = true;
             }
             b'[' => {
@@ -38,11 +53,9 @@ pub fn last_of_each(text: &str) -> (String, Vec<String>) {
             }
             b',' => {
                 if let Some(Some(members)) = open.last_mut() {
-                    members
-                        .iter_mut()
-                        .last()
-                        .into_iter()
-                        .for_each(|m| m.end = at);
+                    if let Some(member) = members.by_key.get_mut(&members.last) {
+                        member.end = at;
+                    }
                     wants_key = true;
                 }
             }
@@ -56,8 +69,13 @@ pub fn last_of_each(text: &str) -> (String, Vec<String>) {
                 };
                 let written = &text[start..at];
                 let key = serde_json::from_str(written).unwrap_or_else(|_| written.to_owned());
-                if let Some(index) = members.iter().position(|member| member.key == key) {
-                    let before = members.remove(index);
+                let member = Member {
+                    start,
+                    end: start,
+                    line,
+                };
+                members.last.clone_from(&key);
+                if let Some(before) = members.by_key.insert(key.clone(), member) {
                     let blank = kept[before.start..before.end].iter_mut();
                     blank.filter(|b| **b != b'\n').for_each(|b| *b = b' ');
                     warnings.push(format!(
@@ -66,12 +84,6 @@ pub fn last_of_each(text: &str) -> (String, Vec<String>) {
                         before.line
                     ));
                 }
-                members.push(Member {
-                    key,
-                    start,
-                    end: start,
-                    line,
-                });
             }
             _ => {}
         }
@@ -128,6 +140,21 @@ mod tests {
         ] {
             assert_eq!(last_of_each(text), (text.to_owned(), Vec::new()));
         }
+    }
+
+    /// Each takes gigabytes or minutes where levels are without a limit or fields are compared
+    /// one by one.
+    #[test]
+    fn deep_and_wide_texts_take_little() {
+        for begin in ["[", "{\"a\":", "[{\"a\":"] {
+            let deep = begin.repeat(100_000);
+            assert_eq!(last_of_each(&deep), (deep.clone(), Vec::new()));
+            assert!(serde_json::from_str::<Value>(&deep).is_err());
+        }
+        let fields: String = (0..100_000).map(|i| format!("\"k{i}\": 1, ")).collect();
+        let (kept, warnings) = last_of_each(&format!("{{{fields}\"k7\": 2}}"));
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(serde_json::from_str::<Value>(&kept).unwrap()["k7"], 2);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use crate::matrix::checksum::{Checksum, Digest};
 use crate::matrix::csr::Csr;
 use crate::matrix::memory;
 
-const MAGIC: [u8; 8] = *b"PDAWLCSR";
+pub(super) const MAGIC: [u8; 8] = *b"PDAWLCSR";
 /// Increased whenever the form of the file changes.
 const VERSION: u32 = 1;
 /// Has another value when it is read in another byte order.
@@ -61,6 +61,11 @@ impl Header {
             (true, _) => Form::Another,
             (false, _) => Form::Strange,
         }
+    }
+
+    /// Whether the matrix was read from a text, rather than generated.
+    pub fn has_source(&self) -> bool {
+        self.source_bytes > 0
     }
 
     /// Bytes of the whole file.

@@ -4,19 +4,25 @@
 //! The file consists of a `header` and the three arrays of the matrix, in the byte
 //! order of the machine. The header has the digest of the text. Before a cache is
 //! used, the text is read, though not parsed, and its digest compared.
+//!
+//! Nobody names a cache, and others may write into the folder of a text. A cache is read if the
+//! user, the administrator or the text's owner wrote it and nobody else can; only a cache of the
+//! user's own is replaced; and its mode is at most that of its text.
 
 mod header;
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytemuck::Zeroable;
 use pdawl_profiler::atomic_file::AtomicFile;
+use pdawl_profiler::file;
 
-use header::{Form, Header};
+use header::{Form, Header, MAGIC};
 
 use super::checksum::{ChecksumReader, Digest};
 use super::control::Control;
@@ -26,6 +32,10 @@ use super::memory;
 
 /// The ending that is added to the name of the text.
 const ENDING: &str = ".pdawl";
+/// Why a file is none of this form.
+const NO_CACHE: &str = "it does not begin like a matrix of pdawl";
+/// Why a file of this form is no cache.
+const GENERATED: &str = "it has a matrix that was not read from a text";
 /// Bytes that are read or written at a time.
 const PIECE: usize = 1 << 20;
 
@@ -38,12 +48,16 @@ pub enum CacheLookup {
     Nothing,
     /// There is one that cannot be used, and why.
     Damaged(String),
+    /// What is there is no cache, or may be of somebody else, and why. It stays.
+    Foreign(String),
 }
 
 /// Why a binary file gives no matrix.
 enum Unusable {
     /// The file cannot be read, or its content is wrong.
     Io(io::Error),
+    /// It is no such file, or may be of somebody else.
+    Foreign(String),
     /// It was written by another version, or on a machine of another byte order.
     OtherForm,
     /// The matrix does not fit into memory, or the work was interrupted.
@@ -88,6 +102,7 @@ pub fn load(
         Err(Unusable::OtherForm) => Ok(CacheLookup::Nothing),
         Err(Unusable::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(CacheLookup::Nothing),
         Err(Unusable::Io(error)) => Ok(CacheLookup::Damaged(error.to_string())),
+        Err(Unusable::Foreign(why)) => Ok(CacheLookup::Foreign(why)),
         Err(Unusable::Matrix(error)) => Err(error),
     }
 }
@@ -98,9 +113,20 @@ fn load_cache(
     memory: Option<u64>,
     control: &mut Control,
 ) -> Result<Option<Csr>, Unusable> {
-    let (mut cache, header) = open(&path(source))?;
-    if source_length(source)? != header.source_bytes {
-        return Ok(None);
+    let of = source.metadata().map_err(unreadable(source))?;
+    let cache = match file::found(&path(source)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(|error| Unusable::Foreign(error.to_string()))?,
+    };
+    if let Some(why) = file::foreign(&cache.metadata()?, Some(of.uid())) {
+        return Err(Unusable::Foreign(why));
+    }
+    let (mut cache, header) = begin(cache)?;
+    if of.len() != header.source_bytes {
+        return match header.has_source() {
+            true => Ok(None),
+            false => Err(Unusable::Foreign(GENERATED.to_owned())),
+        };
     }
     let what = format!("{}: loading its cache", source.display());
     let needed = memory::matrix_bytes(header.rows, header.nonzeros);
@@ -127,19 +153,47 @@ fn load_cache(
 /// detects a file that is not complete.
 ///
 /// # Errors
-/// When it cannot be written, and on interruption. A file that was there before then
-/// stays.
+/// When it cannot be written, when what is there is no cache of the user's, and on interruption.
+/// A file that was there before then stays.
 pub fn save(
     source: &Path,
     digest: Digest,
     csr: &Csr,
     control: &mut Control,
 ) -> Result<(), FileError> {
-    AtomicFile::create(&path(source))?.fill(|file| {
+    let place = path(source);
+    match file::found(&place) {
+        Ok(there) => check_own(there)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    AtomicFile::beside(&source.metadata()?, &place)?.fill(|file| {
         let mut writer = BufWriter::with_capacity(PIECE, file);
         write_with(digest, csr, &mut writer, control)?;
         Ok(writer.flush()?)
     })
+}
+
+/// Checks that a file is a cache of the user's own, or is empty.
+fn check_own(there: File) -> io::Result<()> {
+    let owner = there.metadata()?.uid();
+    if !file::is_own(owner) {
+        return Err(io::Error::other(format!(
+            "that file belongs to user {owner}"
+        )));
+    }
+    let mut begin = Vec::new();
+    there
+        .take(size_of::<Header>() as u64)
+        .read_to_end(&mut begin)?;
+    let header = bytemuck::try_pod_read_unaligned::<Header>(&begin);
+    match header {
+        Ok(header) if header.form() == Form::Ours && !header.has_source() => {
+            Err(io::Error::other(GENERATED))
+        }
+        _ if begin.is_empty() || begin.starts_with(&MAGIC) => Ok(()),
+        _ => Err(io::Error::other(NO_CACHE)),
+    }
 }
 
 /// Whether a path names a matrix in this form, rather than a text.
@@ -154,7 +208,8 @@ pub fn is_binary(path: &Path) -> bool {
 /// When there is no such file, it is damaged, or the matrix does not fit into memory,
 /// and on interruption.
 pub fn read(path: &Path, memory: Option<u64>, control: &mut Control) -> Result<Csr, MatrixError> {
-    let csr = open(path).and_then(|(mut file, header)| {
+    let file = file::regular(path).map_err(Unusable::Io);
+    let csr = file.and_then(begin).and_then(|(mut file, header)| {
         let what = format!("{}: loading it", path.display());
         let needed = memory::matrix_bytes(header.rows, header.nonzeros);
         memory::check(&what, needed, memory)?;
@@ -164,6 +219,7 @@ pub fn read(path: &Path, memory: Option<u64>, control: &mut Control) -> Result<C
         Ok(csr) => return Ok(csr),
         Err(Unusable::Matrix(error)) => return Err(error),
         Err(Unusable::Io(error)) => error,
+        Err(Unusable::Foreign(why)) => io::Error::other(why),
         Err(Unusable::OtherForm) => {
             io::Error::other("it was written by another version of pdawl, or on another machine")
         }
@@ -207,19 +263,15 @@ fn write_with(
     Ok(())
 }
 
-/// Opens a file and reads its header.
-fn open(path: &Path) -> Result<(File, Header), Unusable> {
-    let mut file = File::open(path)?;
+/// Reads the header of a file.
+fn begin(mut file: File) -> Result<(File, Header), Unusable> {
     let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(Unusable::Io(io::Error::other("it is no file")));
-    }
     let mut header = Header::zeroed();
     file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
     match header.form() {
         Form::Ours => {}
         Form::Another => return Err(Unusable::OtherForm),
-        Form::Strange => return Err(damaged("it does not begin like a matrix of pdawl")),
+        Form::Strange => return Err(Unusable::Foreign(NO_CACHE.to_owned())),
     }
     match (about.len(), header.length()) {
         (found, expected) if found == expected => Ok((file, header)),
@@ -267,11 +319,6 @@ fn unreadable(source: &Path) -> impl Fn(io::Error) -> MatrixError {
         source: error,
         remedy: "give the path of a Matrix Market file",
     }
-}
-
-fn source_length(source: &Path) -> Result<u64, MatrixError> {
-    let about = source.metadata().map_err(unreadable(source))?;
-    Ok(about.len())
 }
 
 /// The digest of a text, or of a part of it once `enough` is set.

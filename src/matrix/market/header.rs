@@ -117,10 +117,10 @@ impl HeaderReader {
 fn sizes(line: &mut Line, text: &[u8]) -> Result<[u64; 3], LineError> {
     let mut sizes = [0; 3];
     for size in &mut sizes {
-        *size = match line.number() {
-            Some(u64::MAX) | None => return Err(LineError::SizeLine(excerpt(text))),
-            Some(number) => number,
-        };
+        let word = std::str::from_utf8(line.word()).unwrap_or_default();
+        let digits = word.bytes().all(|byte| byte.is_ascii_digit());
+        let number = word.parse().ok().filter(|_| digits);
+        *size = number.ok_or_else(|| LineError::SizeLine(excerpt(text)))?;
     }
     match line.at_end() {
         true => Ok(sizes),
@@ -271,6 +271,15 @@ mod tests {
             (size("3 4 -5"), "three whole numbers"),
             (size("3.0 4 5"), "three whole numbers"),
             (size("3 4 99999999999999999999"), "three whole numbers"),
+            (
+                size("18446744073709551616 4 5"),
+                "three whole numbers below 2^64",
+            ),
+            (
+                size("18446744073709551615 4 5"),
+                "18446744073709551615 rows are more than",
+            ),
+            (size("+3 4 5"), "three whole numbers"),
             (size("2147483648 4 5"), "2147483648 rows"),
             (size("4 4294967297 5"), "4294967297 columns"),
             (coordinate("real symmetric\n3 4 5"), "3 x 4"),

@@ -168,6 +168,23 @@ fn other_formats_are_named() {
         (b"\x89HDF\r\n", "scipy.io.mmwrite"),
         (b"MATLAB 5.0 MAT-file", "a file of MATLAB"),
         (b"\x93NUMPY\x01\0", "NPY"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+            "git lfs pull",
+        ),
+        (
+            b"<!DOCTYPE html>\n<html><body>404</body></html>",
+            "an HTML or XML page",
+        ),
+        (
+            b"\xef\xbb\xbf\r\n  <html lang=\"en\">",
+            "an HTML or XML page",
+        ),
+        (
+            b"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>",
+            "HTML or XML",
+        ),
+        (b"{\"message\": \"Not Found\"}", "a JSON text"),
     ] {
         is_refused(begin, part);
         is_refused(&gzip(begin), part);

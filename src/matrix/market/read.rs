@@ -2,13 +2,14 @@
 //! others parse their entries, and the calling thread collects these in order.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use pdawl_profiler::file::waiting;
 
 use super::blocks::{BlockError, Blocks};
 use super::entries::{self, NumberedLineError, ParsedBlock};
@@ -40,6 +41,17 @@ pub struct Market {
 /// supported; the error names the line. When the matrix does not fit into memory,
 /// which is checked first. On interruption.
 pub fn read(
+    path: &Path,
+    memory: Option<u64>,
+    control: &mut Control,
+) -> Result<Market, MatrixError> {
+    match fs::metadata(path).is_ok_and(|about| about.is_file()) {
+        true => read_file(path, memory, control),
+        false => waiting(|| read_file(path, memory, control)),
+    }
+}
+
+fn read_file(
     path: &Path,
     memory: Option<u64>,
     control: &mut Control,

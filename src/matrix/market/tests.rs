@@ -225,3 +225,26 @@ fn a_matrix_longer_than_the_buffer_is_written_completely() {
         assert_eq!(read_bytes(&file, None).unwrap(), matrix);
     }
 }
+
+#[test]
+fn changed_files_are_read_or_refused() {
+    let general =
+        b"%%MatrixMarket matrix coordinate real general\n% c\n3 4 3\n1 1 1.5\n3 4 -2e3\n2 2 nan\n";
+    let symmetric = b"%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n2 1 7\n3 3 -9\n";
+    let pattern = b"%%MatrixMarket matrix coordinate pattern skew-symmetric\n2 2 1\n2 1\n";
+    let zip = compressed(general);
+    let words = [
+        "skew-symmetric",
+        "pattern",
+        "unsigned-integer",
+        "%",
+        "\n",
+        " ",
+        "\u{feff}",
+    ];
+    crate::changed::changed(&[general, symmetric, pattern, &zip], &words, |bytes| {
+        if let Ok(csr) = read_bytes(bytes, Some(1 << 24)) {
+            assert!(csr.column_of().iter().all(|column| *column < csr.columns()));
+        }
+    });
+}

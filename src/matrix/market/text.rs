@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read};
 use thiserror::Error;
 
 use super::packed;
+use crate::matrix::in_its_place::in_its_place;
 
 /// Bytes by which a file is recognised: the header of an archive's first member.
 const BEGIN: usize = 512;
@@ -64,10 +65,11 @@ impl<'a> Text<'a> {
     pub fn open(file: impl Read + Send + 'a, member: Option<&str>) -> io::Result<Self> {
         let bytes = Peeked::new(Box::new(BufReader::with_capacity(1 << 16, file)));
         let (bytes, packed) = packed::inside(bytes, member)?;
-        if let Some((_, what, remedy)) = FORMATS
+        let known = FORMATS
             .iter()
-            .find(|(magic, ..)| bytes.begin().starts_with(magic))
-        {
+            .find(|(magic, ..)| bytes.begin().starts_with(magic));
+        let known = known.map(|(_, what, remedy)| (*what, *remedy));
+        if let Some((what, remedy)) = known.or_else(|| in_its_place(bytes.begin())) {
             return Err(TextError::Format { what, remedy }.into());
         }
         let (bytes, decoded) = packed::decoded(bytes);

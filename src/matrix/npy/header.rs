@@ -4,12 +4,17 @@ use std::io::{self, Read};
 
 use npyz::NpyHeader;
 
+use crate::matrix::in_its_place::in_its_place;
+
 /// What a file begins with.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Most bytes of a header's text. That of a matrix has 118; a hostile one could nest
 /// without an end.
 const MOST: usize = 2048;
+
+/// Bytes of an excerpt, for messages.
+const EXCERPT: usize = 80;
 
 /// A header, and its bytes in the file: the numbers follow.
 pub(super) struct Header {
@@ -32,7 +37,10 @@ pub(super) fn read(file: &mut dyn Read) -> Result<Header, HeaderError> {
     let mut begin = [0; 8];
     let found = fill(file, &mut begin)?;
     if !begin[..found].starts_with(MAGIC) {
-        return Err(HeaderError::Wrong(what_it_is(&begin[..found])));
+        let mut more = vec![0; EXCERPT];
+        let read = fill(file, &mut more)?;
+        let more = [&begin[..found], &more[..read]].concat();
+        return Err(HeaderError::Wrong(what_it_is(&begin[..found], &more)));
     }
     // The length of the text has 16 bits in version 1 and 32 bits in later ones.
     let mut length = [0; 4];
@@ -49,7 +57,7 @@ pub(super) fn read(file: &mut dyn Read) -> Result<Header, HeaderError> {
         return Err(HeaderError::Wrong(why));
     }
     let bytes = (begin.len() + width + length) as u64;
-    let text = without_long_suffixes(&text);
+    let text = as_usual(&text);
     let header = [
         &begin,
         &(text.len() as u32).to_le_bytes()[..width],
@@ -76,26 +84,97 @@ fn fill(file: &mut dyn Read, to: &mut [u8]) -> Result<usize, HeaderError> {
     Ok(read)
 }
 
-/// A text without the `L` that Python 2 writes after whole numbers: `(6L, 5L)`.
-fn without_long_suffixes(text: &[u8]) -> Vec<u8> {
-    let mut quote = None;
-    let mut kept: Vec<u8> = Vec::with_capacity(text.len());
-    for &byte in text {
-        match quote {
-            Some(open) if open == byte => quote = None,
-            None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
-            _ => {}
-        }
-        let after_digit = kept.last().is_some_and(u8::is_ascii_digit);
-        if !(byte == b'L' && quote.is_none() && after_digit) {
-            kept.push(byte);
-        }
+/// A header's text as NumPy usually writes it: without the `L` that Python 2 writes after whole
+/// numbers, `(6L, 5L)`; without what NumPy 2 writes around its own, `(np.int64(6), 5)`; and with
+/// NumPy's short names of types, `'<f8'` for `'=f8'`, `'f8'` and `'float64'`.
+fn as_usual(text: &[u8]) -> Vec<u8> {
+    let mut made: Vec<u8> = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(&first) = rest.first() {
+        let count = |of: &[u8], is: fn(&u8) -> bool| of.iter().take_while(|b| is(b)).count();
+        let length = match first {
+            b'\'' | b'"' => {
+                let end = rest[1..].iter().position(|byte| *byte == first);
+                let Some(end) = end else { break };
+                let short = std::str::from_utf8(&rest[1..=end])
+                    .ok()
+                    .and_then(short_type);
+                match short {
+                    Some(short) => made.extend(format!("'{short}'").bytes()),
+                    None => made.extend(&rest[..end + 2]),
+                }
+                end + 2
+            }
+            b'0'..=b'9' => {
+                let digits = count(rest, u8::is_ascii_digit);
+                made.extend(&rest[..digits]);
+                digits + usize::from(rest.get(digits) == Some(&b'L'))
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                let word = count(rest, |b| {
+                    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')
+                });
+                let digits = count(rest.get(word + 1..).unwrap_or_default(), u8::is_ascii_digit);
+                let end = word + 1 + digits;
+                match (rest.get(word), rest.get(end)) {
+                    (Some(b'('), Some(b')')) if digits > 0 => {
+                        made.extend(&rest[word + 1..end]);
+                        end + 1
+                    }
+                    _ => {
+                        made.extend(&rest[..word]);
+                        word
+                    }
+                }
+            }
+            other => {
+                made.push(other);
+                1
+            }
+        };
+        rest = &rest[length..];
     }
-    kept
+    made.extend(rest);
+    made
 }
 
-/// What a file is that does not begin as an NPY file.
-fn what_it_is(begin: &[u8]) -> String {
+/// The short name of a type that NumPy knows by another one, such as `<f8` for `float64`.
+fn short_type(name: &str) -> Option<String> {
+    let (order, rest) = match name.split_at_checked(1) {
+        Some((order @ ("<" | ">" | "=" | "|"), rest)) => (order, rest),
+        _ => ("=", name),
+    };
+    let short = match rest {
+        "half" | "float16" | "f2" | "e" => "f2",
+        "single" | "float32" | "f4" | "f" => "f4",
+        "double" | "float64" | "float" | "f8" | "d" => "f8",
+        "csingle" | "complex64" | "c8" | "F" => "c8",
+        "cdouble" | "complex128" | "complex" | "c16" | "D" => "c16",
+        "bool" | "b1" | "?" => "b1",
+        "int8" | "byte" | "i1" => "i1",
+        "int16" | "short" | "i2" => "i2",
+        "int32" | "intc" | "i4" => "i4",
+        "int64" | "int" | "long" | "longlong" | "i8" => "i8",
+        "uint8" | "ubyte" | "u1" => "u1",
+        "uint16" | "ushort" | "u2" => "u2",
+        "uint32" | "uintc" | "u4" => "u4",
+        "uint64" | "uint" | "ulong" | "ulonglong" | "u8" => "u8",
+        _ => return None,
+    };
+    let order = match order {
+        _ if short.ends_with('1') => "|",
+        "<" | ">" => order,
+        _ if cfg!(target_endian = "big") => ">",
+        _ => "<",
+    };
+    Some(format!("{order}{short}"))
+}
+
+/// What a file is that does not begin as an NPY file; `more` are more of its first bytes.
+fn what_it_is(begin: &[u8], more: &[u8]) -> String {
+    if let Some((what, remedy)) = in_its_place(more) {
+        return format!("it is {what}; {remedy}");
+    }
     let known: [(&[u8], &str); 5] = [
         (
             b"PK\x03\x04",
@@ -126,7 +205,6 @@ fn what_it_is(begin: &[u8]) -> String {
 /// Why a header's text cannot be read. A parser's message of several lines draws the
 /// text again; the text alone says as much.
 fn why(error: &io::Error, text: &[u8]) -> String {
-    const EXCERPT: usize = 80;
     let message = error.to_string();
     match message.contains('\n') {
         false => message,
@@ -145,14 +223,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_suffixes_of_numbers_are_dropped() {
+    fn other_ways_to_write_a_header_are_read() {
+        let native = if cfg!(target_endian = "big") {
+            '>'
+        } else {
+            '<'
+        };
         for (text, expected) in [
             ("{'shape': (6L, 5L), }", "{'shape': (6, 5), }"),
             ("('1L', \"2L\", 3L)", "('1L', \"2L\", 3)"),
             ("(L, xL)", "(L, xL)"),
+            ("(np.int64(6), 5)", "(6, 5)"),
+            ("(numpy.uint32(6),np.intp(5L))", "(6,np.intp(5L))"),
+            (
+                "(np.int64(), f(x), 'np.int64(6)')",
+                "(np.int64(), f(x), 'np.int64(6)')",
+            ),
+            ("{'descr': '>f8', False}", "{'descr': '>f8', False}"),
+            ("{\"descr\": \"<f4\"", "{\"descr\": '<f4'"),
+            ("'descr': 'uint8'", "'descr': '|u1'"),
+            ("'unended f8", "'unended f8"),
         ] {
-            let kept = without_long_suffixes(text.as_bytes());
-            assert_eq!(kept, expected.as_bytes(), "{text}");
+            let made = as_usual(text.as_bytes());
+            assert_eq!(String::from_utf8(made).unwrap(), expected);
+        }
+        for (name, short) in [
+            ("=f8", "f8"),
+            ("f4", "f4"),
+            ("|f4", "f4"),
+            ("float32", "f4"),
+            ("=float64", "f8"),
+            ("double", "f8"),
+            ("complex64", "c8"),
+            ("int64", "i8"),
+        ] {
+            assert_eq!(short_type(name), Some(format!("{native}{short}")), "{name}");
+        }
+        assert_eq!(short_type(">f4").as_deref(), Some(">f4"));
+        for other in ["", "=", "f", "V8", "<U3", "fortran_order"] {
+            assert_eq!(short_type(other).is_some(), other == "f", "{other}");
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Opens a file: its header is read and checked.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use npyz::Order;
+use pdawl_profiler::file::waiting;
 
 use super::element::{Elements, Wanted, Wrong};
 use super::header::{self, Header, HeaderError};
@@ -57,6 +58,13 @@ impl NpyMatrix {
     }
 
     fn open_as(path: &Path, wanted: Wanted) -> Result<Self, NpyError> {
+        match fs::metadata(path).is_ok_and(|about| about.is_file()) {
+            true => Self::open_file(path, wanted),
+            false => waiting(|| Self::open_file(path, wanted)),
+        }
+    }
+
+    fn open_file(path: &Path, wanted: Wanted) -> Result<Self, NpyError> {
         let failed = |source| NpyError::Read {
             path: path.to_owned(),
             source,

@@ -61,6 +61,43 @@ fn what_was_written_is_read() {
     assert_eq!(bytemuck::pod_collect_to_vec::<u8, f64>(&read), all);
 }
 
+/// Other programs, and NumPy's `open_memmap`, write types and shapes in other ways.
+#[test]
+fn types_and_shapes_have_several_forms() {
+    for descr in ["=f4", "f4", "float32", "single", "<f4"] {
+        for shape in [
+            "(2, 3)",
+            "(np.int64(2), np.int64(3))",
+            "(2L, np.uint32(3L))",
+        ] {
+            let (_folder, path) = file(&header(descr, false, shape), &numbers(0..6));
+            let read = NpyMatrix::open(&path);
+            let is_long = shape.contains("3L)");
+            assert_eq!(read.is_err(), is_long, "{descr} {shape}: {read:?}");
+            if let Ok(matrix) = read {
+                assert_eq!((matrix.rows(), matrix.columns()), (2, 3));
+                assert_eq!(matrix.precision(), Precision::F32);
+            }
+        }
+    }
+    let (_folder, path) = file(&header("int64", false, "(2, 3)"), &[0; 48]);
+    let error = NpyMatrix::open(&path).unwrap_err().to_string();
+    assert!(error.contains("type <i8"), "{error}");
+    for (text, part) in [
+        (
+            "version https://git-lfs.github.com/spec/v1\n",
+            "git lfs pull",
+        ),
+        ("<!DOCTYPE html>", "HTML"),
+        ("\n<html>", "HTML"),
+        ("1 2 3", "it begins with \"1 2 3\""),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = NpyMatrix::open(&path).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
 /// The pixels of an image, and complex numbers, are elements of several numbers.
 #[test]
 fn elements_may_have_several_numbers() {
@@ -255,4 +292,50 @@ fn a_pipe_is_read() {
     assert!(error.contains("is truncated"), "{error}");
     let error = through(Vec::new()).unwrap_err().to_string();
     assert!(error.contains("it is empty"), "{error}");
+}
+
+#[test]
+fn changed_files_are_opened_or_refused() {
+    let whole = |descr: &str, fortran: bool, shape: &str| {
+        let (_folder, path) = file(&header(descr, fortran, shape), &numbers(0..48));
+        std::fs::read(path).unwrap()
+    };
+    let inputs = [
+        whole("<f4", false, "(4, 5)"),
+        whole(">f8", true, "(2, 3)"),
+        whole("c8", false, "(np.int64(3), 3)"),
+        whole("float32", false, "(3, 4, 4)"),
+        whole("<f8", false, "(7L,)"),
+    ];
+    let words = [
+        "np.int64(",
+        ")",
+        "L",
+        "'",
+        "float64",
+        "{",
+        "[('a', '<f8')]",
+        "True",
+        "(",
+        ",",
+    ];
+    let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.npy");
+    crate::changed::changed(&inputs, &words, |bytes| {
+        std::fs::write(&path, bytes).unwrap();
+        let all = [
+            NpyMatrix::open(&path),
+            NpyMatrix::open_image(&path),
+            NpyMatrix::open_complex(&path),
+            NpyMatrix::open_vector(&path),
+            NpyMatrix::open_grid(&path),
+        ];
+        for matrix in all.into_iter().flatten() {
+            let (rows, columns) = (matrix.rows().min(4), matrix.columns().min(4));
+            let numbers = rows * columns * matrix.per();
+            let mut part = vec![0; (numbers * matrix.precision().bytes()) as usize];
+            matrix.read(0..rows, 0..columns, &mut part).unwrap();
+        }
+    });
 }

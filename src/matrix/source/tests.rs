@@ -43,6 +43,31 @@ fn names_distinguish_look_alikes_from_files() {
 }
 
 #[test]
+fn the_name_of_a_file_need_not_be_utf_8() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder
+        .path()
+        .join(OsString::from_vec(b"m\xff.mtx".to_vec()));
+    fs::write(
+        &path,
+        "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n",
+    )
+    .unwrap();
+    let source = MatrixSource::try_from(path.into_os_string()).unwrap();
+    for _ in 0..2 {
+        let loaded = quietly(|control| source.load(control)).unwrap();
+        assert_eq!(loaded.csr.values(), [5.0]);
+        assert!(loaded.notes.is_empty(), "{:?}", loaded.notes);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    let banded = MatrixSource::try_from(OsString::from("banded:10,3")).unwrap();
+    assert!(matches!(banded.origin, Origin::Banded { .. }));
+}
+
+#[test]
 fn invalid_sources_are_refused_with_a_remedy() {
     for (text, part) in [
         ("", "is empty; give a Matrix Market file"),

@@ -2,12 +2,12 @@
 //! machine's fingerprint. Times are seconds.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use pdawl_profiler::atomic_file;
-use pdawl_profiler::file::bounded;
+use pdawl_profiler::file::{self, bounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
@@ -175,12 +175,7 @@ pub(super) fn write(
 /// Waits until no other process writes the file. The lock ends with the returned value.
 pub(super) fn lock(path: &Path) -> Result<File, KernelProfilesError> {
     let place = path.with_extension("lock");
-    let options = OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(false)
-        .open(&place);
-    let locked = options.and_then(|file| file.lock().map(|()| file));
+    let locked = file::lock(&place).and_then(|file| file.lock().map(|()| file));
     locked.map_err(|source| cannot_write(&place, source))
 }
 

@@ -11,6 +11,9 @@ const DEPTH: usize = 32;
 /// Bytes of a source with all that it includes, at most.
 const MOST: usize = 16 << 20;
 
+/// Files that are included, at most: a file may include another one twice, and so on.
+const MOST_FILES: usize = 4096;
+
 /// A source with the files that it includes in place of the directives, without comments.
 ///
 /// Files are looked for in the folder of the file that names them, in the folders of the
@@ -22,6 +25,7 @@ pub fn with_included(text: &str, options: &str, read: &dyn Fn(&Path) -> Option<S
         folders: folders(options),
         read,
         once: BTreeSet::new(),
+        left: MOST_FILES,
         made: String::with_capacity(text.len()),
     };
     reader.add(text, None, 0);
@@ -48,13 +52,15 @@ struct Reader<'a> {
     read: &'a dyn Fn(&Path) -> Option<String>,
     /// Contents that ask to be included once, and have been.
     once: BTreeSet<String>,
+    /// How many more files may be included.
+    left: usize,
     made: String,
 }
 
 impl Reader<'_> {
     fn add(&mut self, text: &str, folder: Option<&Path>, depth: usize) {
         for line in without_comments(text, Strings::Kept).split('\n') {
-            let found = included(line).filter(|_| depth < DEPTH);
+            let found = included(line).filter(|_| depth < DEPTH && self.left > 0);
             let found = found.and_then(|name| self.find(name, folder));
             match found {
                 Some((contents, _)) if self.once.contains(&contents) => {}
@@ -62,6 +68,7 @@ impl Reader<'_> {
                     if contents.lines().any(is_once) {
                         self.once.insert(contents.clone());
                     }
+                    self.left -= 1;
                     self.add(&contents, of.as_deref(), depth + 1);
                 }
                 _ => {
@@ -167,6 +174,14 @@ mod tests {
             &[("inc/a.h", "a\n#include \"a.h\"\n")],
         );
         assert_eq!(made.matches("#include").count(), 1);
+        let twice = |name: &str| format!("#include \"{name}\"\n").repeat(2);
+        let names: Vec<String> = (0..30).map(|i| format!("inc/{i}.h")).collect();
+        let texts: Vec<String> = (1..30).map(|i| twice(&format!("{i}.h"))).collect();
+        let files = names
+            .iter()
+            .zip(texts.iter().map(String::as_str).chain([""]));
+        let files: Vec<(&str, &str)> = files.map(|(name, text)| (&**name, text)).collect();
+        assert!(read(&twice("0.h"), &files).len() < 1 << 20);
         let once = [("inc/a.h", "# pragma once\na\n#include \"a.h\"\n")];
         let made = read("#include \"a.h\"\n#include \"a.h\"\n", &once);
         assert_eq!(

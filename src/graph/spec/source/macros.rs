@@ -26,11 +26,40 @@ const VARIADIC: &str = "__VA_ARGS__";
 /// The macros that are defined.
 pub(super) type Macros = BTreeMap<String, Macro>;
 
-/// Most levels of macros within macros.
+/// Most levels of macros within macros, and of calls within arguments of calls.
 const DEEPEST: usize = 16;
+const DEEPEST_CALLS: usize = 64;
 
-/// Most tokens that macros may make: a few short ones can grow without bounds.
-const MOST: usize = 4_000_000;
+/// What the macros and names of types of a source may make, all together: a few short ones can
+/// grow without bounds. What is looked at for that counts, too.
+pub(super) struct Room {
+    tokens: usize,
+    bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            tokens: 1_000_000,
+            bytes: 16 << 20,
+        }
+    }
+}
+
+impl Room {
+    /// Takes room for these tokens. Once there was too little, there is none.
+    pub fn takes(&mut self, tokens: &[Token]) -> bool {
+        let bytes: usize = tokens.iter().map(String::len).sum();
+        let left = (self.tokens.checked_sub(tokens.len())).zip(self.bytes.checked_sub(bytes));
+        (self.tokens, self.bytes) = left.unwrap_or((0, 0));
+        left.is_some()
+    }
+
+    /// Whether there is none.
+    pub fn is_full(&self) -> bool {
+        self.tokens == 0
+    }
+}
 
 /// The macro that a directive defines.
 pub(super) fn defined_as(directive: &str, rest: &[Token]) -> Option<(String, Macro)> {
@@ -41,7 +70,12 @@ pub(super) fn defined_as(directive: &str, rest: &[Token]) -> Option<(String, Mac
         .map(|at| &directive[at + name.len()..]);
     let known = match behind.is_some_and(|text| text.starts_with('(')) {
         true => function(value),
-        false => Macro::Plain(substituted(&[], value, &[], &mut <[Token]>::to_vec)),
+        false => {
+            let text = substituted(&[], value, &[], &mut Room::default(), &mut |_, given| {
+                given.to_vec()
+            });
+            text.map_or(Macro::Opaque, Macro::Plain)
+        }
     };
     Some((name.clone(), known))
 }
@@ -70,79 +104,106 @@ fn function(value: &[Token]) -> Macro {
 /// Adds tokens with their macros replaced.
 pub(super) fn expanded(given: &[(Token, usize)], macros: &Macros, seen: &mut Seen) {
     let tokens: Vec<Token> = given.iter().map(|(token, _)| token.clone()).collect();
-    let mut within = BTreeSet::new();
+    let mut expansion = Expansion {
+        macros,
+        within: BTreeSet::new(),
+        calls: 0,
+        room: &mut seen.room,
+        stayed: false,
+    };
     let mut at = 0;
     while at < tokens.len() {
         let line = given[at].1;
-        at = one(&tokens, at, macros, &mut within, seen);
+        at = expansion.one(&tokens, at, &mut seen.tokens);
         seen.lines.resize(seen.tokens.len(), line);
     }
+    seen.has_macros |= expansion.stayed;
 }
 
-/// Adds the token at `at`, or what its macro makes of it. Returns the index of what
-/// follows.
-fn one(
-    tokens: &[Token],
-    at: usize,
-    macros: &Macros,
-    within: &mut BTreeSet<String>,
-    seen: &mut Seen,
-) -> usize {
-    let token = &tokens[at];
-    let known = macros.get(token).filter(|_| is_name(token));
-    let too_many = within.len() >= DEEPEST || seen.tokens.len() > MOST;
-    let replaced = match known {
-        None => None,
-        Some(_) if within.contains(token) || too_many => None,
-        Some(Macro::Plain(text)) => Some((text.clone(), at + 1)),
-        Some(Macro::Function(names, text)) => {
-            let mut whole = |given: &[Token]| {
-                let mut made = Seen::default();
-                let mut inner = 0;
-                while inner < given.len() {
-                    inner = one(given, inner, macros, within, &mut made);
-                }
-                seen.has_macros |= made.has_macros;
-                made.tokens
-            };
-            called(tokens, at, (names, text), &mut whole)
-        }
-        Some(Macro::Opaque) => None,
-    };
-    match replaced {
-        Some((text, next)) => {
-            within.insert(token.clone());
-            let mut inner = 0;
-            while inner < text.len() {
-                inner = one(&text, inner, macros, within, seen);
+/// A replacement of macros.
+struct Expansion<'a> {
+    macros: &'a Macros,
+    /// The macros whose text is being read.
+    within: BTreeSet<String>,
+    /// Calls of macros whose arguments are being read.
+    calls: usize,
+    room: &'a mut Room,
+    /// Whether the name of a macro stayed.
+    stayed: bool,
+}
+
+impl Expansion<'_> {
+    /// Adds the token at `at`, or what its macro makes of it. Returns the index of what
+    /// follows.
+    fn one(&mut self, tokens: &[Token], at: usize, made: &mut Vec<Token>) -> usize {
+        let token = &tokens[at];
+        let macros = self.macros;
+        let known = macros.get(token).filter(|_| is_name(token));
+        let too_many = self.within.len() >= DEEPEST || self.room.is_full();
+        let replaced = match known {
+            Some(_) if self.within.contains(token) || too_many => None,
+            Some(Macro::Plain(text)) => {
+                let fits = self.room.takes(text);
+                fits.then(|| (text.clone(), at + 1))
             }
-            within.remove(token);
-            next
-        }
-        None => {
-            // Within its own text, the name of a plain macro is what it stands for.
-            let is_itself = within.contains(token) && matches!(known, Some(Macro::Plain(_)));
-            seen.has_macros |= known.is_some() && !is_itself;
-            seen.tokens.push(token.clone());
-            at + 1
+            Some(Macro::Function(names, text)) => self.called(tokens, at, (names, text)),
+            Some(Macro::Opaque) | None => None,
+        };
+        match replaced {
+            Some((text, next)) => {
+                self.within.insert(token.clone());
+                self.all(&text, made);
+                self.within.remove(token);
+                next
+            }
+            None => {
+                // Within its own text, the name of a plain macro is what it stands for.
+                let is_itself =
+                    self.within.contains(token) && matches!(known, Some(Macro::Plain(_)));
+                self.stayed |= known.is_some() && !is_itself;
+                made.push(token.clone());
+                at + 1
+            }
         }
     }
-}
 
-/// A call of a macro with arguments, replaced; `None` if it is none. `whole` replaces the
-/// macros within an argument. The index is that of what follows.
-fn called(
-    tokens: &[Token],
-    at: usize,
-    (names, text): (&[Token], &[Token]),
-    whole: &mut dyn FnMut(&[Token]) -> Vec<Token>,
-) -> Option<(Vec<Token>, usize)> {
-    if tokens.get(at + 1)? != "(" {
-        return None;
+    fn all(&mut self, tokens: &[Token], made: &mut Vec<Token>) {
+        let mut at = 0;
+        while at < tokens.len() {
+            at = self.one(tokens, at, made);
+        }
     }
-    let end = close(tokens, at + 1)?;
-    let given = arguments(&tokens[at + 2..end], names)?;
-    Some((substituted(names, text, &given, whole), end + 1))
+
+    /// A call of a macro with arguments, replaced; `None` if it is none. The index is that of
+    /// what follows.
+    fn called(
+        &mut self,
+        tokens: &[Token],
+        at: usize,
+        (names, text): (&[Token], &[Token]),
+    ) -> Option<(Vec<Token>, usize)> {
+        if tokens.get(at + 1)? != "(" || self.calls == DEEPEST_CALLS {
+            return None;
+        }
+        let end = close(tokens, at + 1);
+        if !self.room.takes(&tokens[at..end.unwrap_or(tokens.len())]) {
+            return None;
+        }
+        let end = end?;
+        let given = arguments(&tokens[at + 2..end], names)?;
+        let mut room = std::mem::take(self.room);
+        self.calls += 1;
+        let made = substituted(names, text, &given, &mut room, &mut |room, given| {
+            std::mem::swap(self.room, room);
+            let mut made = Vec::new();
+            self.all(given, &mut made);
+            std::mem::swap(self.room, room);
+            made
+        });
+        self.calls -= 1;
+        *self.room = room;
+        Some((made?, end + 1))
+    }
 }
 
 /// The arguments of a call, one a name; those of `...` are one argument.
@@ -174,13 +235,15 @@ fn arguments(tokens: &[Token], names: &[Token]) -> Option<Vec<Vec<Token>>> {
 }
 
 /// A macro's text with these arguments. Tokens beside `##` are joined, with the arguments
-/// as they were given; `#` makes a string; other arguments have their macros replaced.
+/// as they were given; `#` makes a string; other arguments have their macros replaced, by
+/// `whole`. `None` if there is too little room.
 fn substituted(
     names: &[Token],
     text: &[Token],
     given: &[Vec<Token>],
-    whole: &mut dyn FnMut(&[Token]) -> Vec<Token>,
-) -> Vec<Token> {
+    room: &mut Room,
+    whole: &mut dyn FnMut(&mut Room, &[Token]) -> Vec<Token>,
+) -> Option<Vec<Token>> {
     let place = |token: Option<&Token>| names.iter().position(|name| Some(name) == token);
     let mut made: Vec<Token> = Vec::new();
     // Where the tokens begin that the last one of the text became.
@@ -198,9 +261,12 @@ fn substituted(
                 vec!["\"\"".to_owned()]
             }
             Some(index) if beside => given[index].clone(),
-            Some(index) => whole(&given[index]),
+            Some(index) => whole(room, &given[index]),
             None => vec![token.clone()],
         };
+        if !room.takes(&piece) {
+            return None;
+        }
         let begin = made.len();
         match joins {
             // GNU's `, ## __VA_ARGS__`: the comma goes where there are no arguments.
@@ -225,7 +291,7 @@ fn substituted(
         last = begin.min(made.len());
         at += 1;
     }
-    made
+    Some(made)
 }
 
 #[cfg(test)]
@@ -266,6 +332,62 @@ mod tests {
             assert_eq!(tokens, expected, "{text}");
             // The name of a macro with arguments stays where none are given.
             assert_eq!(stayed, expected.ends_with(" E"), "{text}");
+        }
+    }
+
+    /// A kernel behind macros that grow without bounds: by doubling what they are given, their
+    /// text or a name, by making nothing at all, or by calls within calls.
+    #[test]
+    fn macros_that_grow_without_bounds_stay() {
+        let doubling = |by: &str| -> String {
+            (1..40)
+                .map(|i| {
+                    format!(
+                        "#define D{i}(x) {}\n",
+                        by.replace('$', &format!("D{}", i - 1))
+                    )
+                })
+                .collect()
+        };
+        let given = format!("#define D0(x) x x\n{}", doubling("$(x) $(x)"));
+        let shallow: String = (1..9)
+            .map(|i| {
+                format!(
+                    "#define D{i}(x) {}\n",
+                    format!("D{}(x x x x x x x x) ", i - 1).repeat(8)
+                )
+            })
+            .collect();
+        let plain: String = (1..15)
+            .map(|i| format!("#define P{i} {}\n", format!("P{} ", i - 1).repeat(50)))
+            .collect();
+        let nothing: String = (1..15)
+            .map(|i| format!("#define E{i}(x) {}\n", format!("E{}(x) ", i - 1).repeat(50)))
+            .collect();
+        let joined: String = (1..15)
+            .map(|i| format!("#define J{i}(x) J{}(x##x##x##x##x##x##x##x)\n", i - 1))
+            .collect();
+        let long = "x ".repeat(100_000);
+        for text in [
+            format!("{given}D5(int q;) D39(int q;)"),
+            format!("#define D0(x) x x\n{shallow}D8(int q;)"),
+            format!("#define P0 int q;\n{plain}P14"),
+            format!("#define E0(x)\n{nothing}E14(a)"),
+            format!("#define J0(x) int x;\n{joined}J14(aaaaaaaa)"),
+            format!("#define L(x) {long}\nL({long})"),
+            format!(
+                "#define F(x) x\n{}1{};",
+                "F(".repeat(20_000),
+                ")".repeat(20_000)
+            ),
+            format!("#define F(x) x\nint a = 1; {}", "F(".repeat(20_000)),
+        ] {
+            let begin: String = text.chars().take(60).collect();
+            let kernel = "\nkernel void k(global int *p) { p[0] = 1; }";
+            let seen = preprocess(&(text + kernel), &BTreeMap::new());
+            let bytes: usize = seen.tokens.iter().map(String::len).sum();
+            assert!(seen.tokens.len() < 2_000_000 && bytes < 40 << 20, "{begin}");
+            assert!(seen.tokens.iter().any(|token| token == "kernel"), "{begin}");
         }
     }
 

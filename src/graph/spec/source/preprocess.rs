@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::condition;
-use super::macros::{Macro, Macros, defined_as, expanded};
+use super::macros::{Macro, Macros, Room, defined_as, expanded};
 use super::predefined::is_compilers;
 use super::token::{JOINED, Strings, Token, tokens, without_comments};
 
@@ -37,6 +37,8 @@ pub(super) struct Seen {
     /// Whether a condition could not be evaluated, or asks for a macro of the compiler that
     /// nobody knows.
     pub uncertain: bool,
+    /// What may still be added in place of names.
+    pub room: Room,
 }
 
 /// The tokens of a source with these macros (of `-D` and of the compiler). Conditions that

@@ -3,8 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::macros::Room;
 use super::preprocess::Seen;
 use super::token::{Token, is_name};
+
+/// Words of a type that takes no room.
+const FEW: usize = 8;
 
 /// Replaces the names of types from where they are given on. Those of structures,
 /// functions and arrays stay.
@@ -18,7 +22,7 @@ pub(super) fn resolve(seen: &mut Seen) {
     let mut at = 0;
     while at < seen.tokens.len() {
         if seen.tokens[at] == "typedef"
-            && let Some((name, of, next)) = defined(&seen.tokens, at, &types)
+            && let Some((name, of, next)) = defined(&seen.tokens, at, &types, &mut seen.room)
         {
             types.insert(name, of);
             at = next;
@@ -28,7 +32,10 @@ pub(super) fn resolve(seen: &mut Seen) {
             .last()
             .is_some_and(|before: &Token| before == "." || before == "->");
         match types.get(&seen.tokens[at]) {
-            Some(of) if !member => made.extend_from_slice(of),
+            // Most types are few words, of which a long source has many.
+            Some(of) if !member && (of.len() <= FEW || seen.room.takes(of)) => {
+                made.extend_from_slice(of)
+            }
             _ => made.push(seen.tokens[at].clone()),
         }
         lines.resize(made.len(), seen.lines[at]);
@@ -43,6 +50,7 @@ fn defined(
     tokens: &[Token],
     at: usize,
     types: &BTreeMap<Token, Vec<Token>>,
+    room: &mut Room,
 ) -> Option<(Token, Vec<Token>, usize)> {
     let end = at + tokens[at..].iter().position(|token| token == ";")?;
     let (name, of) = tokens[at + 1..end].split_last()?;
@@ -54,15 +62,23 @@ fn defined(
     if of.is_empty() || !is_name(name) || !allowed {
         return None;
     }
-    let known = |token: &Token| types.get(token).cloned();
-    let of = of.iter();
-    let of = of.flat_map(|token| known(token).unwrap_or_else(|| vec![token.clone()]));
-    Some((name.clone(), of.collect(), end + 1))
+    let mut whole = Vec::new();
+    for token in of {
+        let known = types
+            .get(token)
+            .map_or(std::slice::from_ref(token), Vec::as_slice);
+        if !room.takes(known) {
+            return None;
+        }
+        whole.extend_from_slice(known);
+    }
+    Some((name.clone(), whole, end + 1))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fmt::Write;
 
     use crate::graph::spec::source::kernels;
 
@@ -83,6 +99,13 @@ mod tests {
         assert!(kernel.fp64);
         assert!(kernel.parameters[1].pointer && kernel.parameters[1].read_only);
         assert!(kernel.accesses[0].written && !kernel.accesses[1].written);
+        let mut doubling = String::new();
+        for i in 1..60 {
+            writeln!(doubling, "typedef T{0} T{0} T{i};", i - 1).unwrap();
+        }
+        let text = doubling + "kernel void k(global T59 *o) { o[0] = 1; }";
+        let kernel = &kernels(&text, &BTreeMap::new()).unwrap()[0];
+        assert!(kernel.parameters[0].type_name.len() < 1000);
         let fields = "typedef float x;\nkernel void k(global float2 *o) { o[0].x = 1; }";
         let kernel = &kernels(fields, &BTreeMap::new()).unwrap()[0];
         assert!(kernel.accesses[0].written);

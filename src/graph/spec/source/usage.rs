@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::function::{Function, behind, close, parts};
+use super::brackets::Nesting;
+use super::function::Function;
 use super::token::{Token, is_name};
 
 /// How memory behind a pointer is used.
@@ -40,6 +41,9 @@ pub(super) type Known<'a> = BTreeMap<&'a str, &'a Function>;
 /// Most levels of calls that are followed; the limit protects the stack.
 const DEEPEST: usize = 64;
 
+/// Most brackets around a pointer that are followed; more are the work of no author.
+const MOST_BRACKETS: usize = 256;
+
 /// How functions use their parameters. Each function is followed once, however often
 /// it is called.
 #[derive(Default)]
@@ -70,30 +74,24 @@ pub(super) fn follow<'a>(
     followed.known.insert(&function.name, None);
     followed.depth += 1;
     let mut all = vec![Access::default(); function.parameters.len()];
+    let text = Text::of(&function.body);
     for (index, parameter) in function.parameters.iter().enumerate() {
         if !parameter.pointer {
             continue;
         }
         let mut names = BTreeSet::from([parameter.name.as_str()]);
-        // A new name for the pointer is searched for from the begin again.
-        loop {
-            let before = names.len();
-            let mut access = Access::default();
-            for (at, token) in function.body.iter().enumerate() {
-                let member = at > 0 && matches!(function.body[at - 1].as_str(), "." | "->");
-                if names.contains(token.as_str()) && !member {
-                    let mut follower = Follower {
-                        body: &function.body,
-                        known,
-                        followed,
-                        names: &mut names,
-                    };
-                    access.and(follower.pointer(at, at + 1));
-                }
-            }
-            all[index] = access;
-            if names.len() == before {
-                break;
+        let mut open = vec![parameter.name.as_str()];
+        while let Some(name) = open.pop() {
+            for at in text.uses.get(name).into_iter().flatten().copied() {
+                let mut follower = Follower {
+                    text: &text,
+                    known,
+                    followed,
+                    names: &mut names,
+                    open: &mut open,
+                    left: MOST_BRACKETS,
+                };
+                all[index].and(follower.pointer(at, at + 1));
             }
         }
         if parameter.read_only {
@@ -105,19 +103,48 @@ pub(super) fn follow<'a>(
     all
 }
 
+/// The text of a body, looked at once for all its pointers.
+struct Text<'a> {
+    body: &'a [Token],
+    nesting: Nesting,
+    /// Where each name stands that is no member of a structure.
+    uses: BTreeMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Text<'a> {
+    fn of(body: &'a [Token]) -> Self {
+        let mut uses: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, token) in body.iter().enumerate() {
+            let member = at > 0 && matches!(body[at - 1].as_str(), "." | "->");
+            if is_name(token) && !member {
+                uses.entry(token).or_default().push(at);
+            }
+        }
+        Self {
+            body,
+            nesting: Nesting::of(body, |open| is_call(body, open)),
+            uses,
+        }
+    }
+}
+
 /// Follows a pointer through the expressions of a body. What it finds is never less than
 /// what happens; what it cannot follow counts as read and written.
 struct Follower<'a, 'b> {
-    body: &'a [Token],
+    text: &'b Text<'a>,
     known: &'b Known<'a>,
     followed: &'b mut Followed<'a>,
     /// Other names that the pointer is given.
     names: &'b mut BTreeSet<&'a str>,
+    /// Those that are not followed yet.
+    open: &'b mut Vec<&'a str>,
+    /// How many more brackets are looked at.
+    left: usize,
 }
 
 impl<'a> Follower<'a, '_> {
     fn token(&self, at: usize) -> &'a str {
-        self.body.get(at).map_or("", String::as_str)
+        self.text.body.get(at).map_or("", String::as_str)
     }
 
     fn before(&self, at: usize) -> &'a str {
@@ -142,17 +169,17 @@ impl<'a> Follower<'a, '_> {
             // A pointer that is stored in brackets, as in `(q = p)`, has two values.
             stored |= self.store(start);
             match self.group(start) {
-                Some(open) => (start, end) = (open, behind(self.body, open)),
+                Some(_) if !self.goes_on() => return Access::ASSUMED,
+                Some(open) => (start, end) = (open, self.behind(open)),
                 None => break,
             }
         }
-        if let Some(open) = enclosing(self.body, start).filter(|open| self.body[*open] == "(")
-            && self.is_call(open)
+        if let Some(open) = self.text.nesting.around(start)
+            && self.token(open) == "("
+            && is_call(self.text.body, open)
         {
-            let position = self.position(open, start);
-            let call = position
-                .map(|position| called(&self.body[open - 1], position, self.known, self.followed));
-            return call.unwrap_or(Access::ASSUMED);
+            let position = self.text.nesting.commas(start);
+            return called(self.before(open), position, self.known, self.followed);
         }
         // `p++` and `p += n` move the pointer itself; a comparison reads no memory.
         let after = self.token(end);
@@ -176,12 +203,15 @@ impl<'a> Follower<'a, '_> {
         loop {
             while matches!(self.token(end), "[" | "." | "->") {
                 end = match self.token(end) {
-                    "[" => behind(self.body, end),
+                    "[" => self.behind(end),
                     _ => end + 2,
                 };
             }
             match self.group(start) {
                 Some(open) if open + 1 == start && self.token(end) == ")" => {
+                    if !self.goes_on() {
+                        return Access::ASSUMED;
+                    }
                     (start, end) = (open, end + 1);
                 }
                 _ => break,
@@ -195,6 +225,9 @@ impl<'a> Follower<'a, '_> {
         let mut access = Access::default();
         // After brackets with a word, the sign may be of an address or of a number.
         let may_be_cast = self.without_casts(sign) < sign;
+        if !self.goes_on() {
+            return Access::ASSUMED;
+        }
         if !is_operand(self.before(sign)) || may_be_cast {
             access.and(self.pointer(sign, end));
         }
@@ -204,85 +237,53 @@ impl<'a> Follower<'a, '_> {
         access
     }
 
-    /// The position before what may be casts in front of `start`: brackets with words,
-    /// stars, brackets and the sizes of arrays alone, which are no arguments.
-    fn without_casts(&self, mut start: usize) -> usize {
-        while self.before(start) == ")" {
-            let open = (0..start - 1)
-                .rev()
-                .find(|open| self.body[*open] == "(" && behind(self.body, *open) == start);
-            let Some(open) = open.filter(|open| !self.is_call(*open)) else {
-                break;
-            };
-            if !self.may_be_type(open + 1, start - 1) {
-                break;
-            }
-            start = open;
-        }
-        start
+    /// Whether one more bracket may be looked at.
+    fn goes_on(&mut self) -> bool {
+        let more = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        more
     }
 
-    /// Whether the tokens from `begin` to `end` may name a type, such as `float (*)[4]`.
-    fn may_be_type(&self, begin: usize, end: usize) -> bool {
-        let mut at = begin;
-        while at < end {
-            at = match self.token(at) {
-                "[" => behind(self.body, at),
-                "*" | "(" | ")" => at + 1,
-                word if is_name(word) => at + 1,
-                _ => return false,
-            };
-        }
-        begin < end
+    fn behind(&self, open: usize) -> usize {
+        self.text.nesting.behind(open)
+    }
+
+    /// The position before what may be casts in front of `start`, which are no arguments.
+    fn without_casts(&self, start: usize) -> usize {
+        self.text.nesting.casts(start)
     }
 
     /// The bracket around `at`, if it only groups.
     fn group(&self, at: usize) -> Option<usize> {
-        let open = enclosing(self.body, at)?;
+        let open = self.text.nesting.around(at)?;
         let is_condition = matches!(self.before(open), "if" | "while" | "for" | "switch");
-        (self.body[open] == "(" && !self.is_call(open) && !is_condition).then_some(open)
-    }
-
-    /// Whether a bracket has arguments.
-    fn is_call(&self, open: usize) -> bool {
-        let callee = self.before(open);
-        is_name(callee) && !is_keyword(callee) && !matches!(callee, "else" | "do" | "case")
-    }
-
-    /// Among the arguments behind a bracket, the one that `at` is in.
-    fn position(&self, open: usize, at: usize) -> Option<usize> {
-        let end = close(self.body, open)?;
-        let mut begin = open + 1;
-        for (position, part) in parts(&self.body[open + 1..end]).iter().enumerate() {
-            if (begin..begin + part.len()).contains(&at) {
-                return Some(position);
-            }
-            begin += part.len() + 1;
-        }
-        None
+        let groups = self.token(open) == "(" && !is_call(self.text.body, open);
+        (groups && !is_condition).then_some(open)
     }
 
     /// Notes the name that a pointer at `at` is assigned to, as in `q = p + i`, and tells
     /// whether there is one.
     fn store(&mut self, at: usize) -> bool {
-        let ends = |token: &Token| matches!(token.as_str(), ";" | "{" | "}");
-        let begin = enclosing(self.body, at)
-            .map(|open| open + 1)
-            .or_else(|| self.body[..at].iter().rposition(ends).map(|i| i + 1));
-        let sign = (begin.unwrap_or(0)..at)
-            .rev()
-            .take_while(|i| !ends(&self.body[*i]))
-            .find(|i| self.body[*i] == "=");
+        let around = self.text.nesting.around(at);
+        let around = around.filter(|open| self.token(*open) != "{");
+        let sign = self.text.nesting.assignment(at);
+        let sign = sign.filter(|sign| around.is_none_or(|open| *sign > open));
         let Some(name) = sign.and_then(|i| i.checked_sub(1)) else {
             return false;
         };
         // Memory and members of structures are not followed.
         let is_plain = is_name(self.token(name)) && !matches!(self.before(name), "." | "->");
-        if is_plain {
-            self.names.insert(self.token(name));
+        if is_plain && self.names.insert(self.token(name)) {
+            self.open.push(self.token(name));
         }
         is_plain
     }
+}
+
+/// Whether a bracket has arguments.
+fn is_call(body: &[Token], open: usize) -> bool {
+    let callee = open.checked_sub(1).map_or("", |at| body[at].as_str());
+    is_name(callee) && !is_keyword(callee) && !matches!(callee, "else" | "do" | "case")
 }
 
 /// How an element between these two tokens is used.
@@ -322,22 +323,6 @@ fn called<'a>(
         "fract" | "frexp" | "modf" | "sincos" | "lgamma_r" | "remquo" => Access::WRITE,
         _ => Access::ASSUMED,
     }
-}
-
-/// The innermost bracket that is open at `at`.
-fn enclosing(body: &[Token], at: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    for index in (0..at).rev() {
-        match body[index].as_str() {
-            ")" | "]" | "}" => depth += 1,
-            "(" | "[" | "{" if depth == 0 => {
-                return (body[index] != "{").then_some(index);
-            }
-            "(" | "[" | "{" => depth -= 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 /// Words before a bracket that are no calls.
@@ -446,5 +431,53 @@ mod tests {
         }
         // Either an address or a number.
         assert!(of_body("x = (c) & p[i];").read);
+    }
+
+    /// Texts that programs write: each takes minutes, memory or the stack where a token looks
+    /// at all the others.
+    #[test]
+    fn long_bodies_are_followed_in_one_pass() {
+        const MANY: usize = 20_000;
+        let names = 1..MANY;
+        let last = MANY - 1;
+        let first = "global int *q0 = p; ";
+        let forward: String = names
+            .clone()
+            .map(|i| format!("global int *q{i} = q{}; ", i - 1))
+            .collect();
+        let backward: String = names
+            .clone()
+            .rev()
+            .map(|i| format!("q{i} = q{}; ", i - 1))
+            .collect();
+        let declared: String = names
+            .clone()
+            .map(|i| format!(", *q{i} = q{}", i - 1))
+            .collect();
+        let cast: String = (names.clone())
+            .map(|i| format!("q{i} = (global int *)((q{} + 1)); ", i - 1))
+            .collect();
+        let arguments = ", p".repeat(MANY);
+        let sum = " + p[i]".repeat(MANY);
+        for (body, written) in [
+            (format!("{first}{forward} q{last}[i] = 1;"), true),
+            (format!("{backward} {first} q{last}[i] = 1;"), true),
+            (format!("global int *q0 = p{declared}; *q{last} = 1;"), true),
+            (format!("{first}{cast} x = q{last}[i];"), false),
+            (format!("x = get(p{arguments});"), true),
+            (format!("x = 0{sum};"), false),
+            (
+                format!("{}p{}[i] = 1;", "(".repeat(MANY), ")".repeat(MANY)),
+                true,
+            ),
+            (
+                format!("x = {}p{};", "*&(".repeat(MANY), ")".repeat(MANY)),
+                true,
+            ),
+            (format!("x = {}p[i];", "(global int *)".repeat(MANY)), false),
+        ] {
+            let begin: String = body.chars().take(60).collect();
+            assert_eq!(of_body(&body).written, written, "{begin}");
+        }
     }
 }

@@ -17,6 +17,9 @@ const WRITERS: [&str; 6] = ["fract", "frexp", "modf", "sincos", "lgamma_r", "rem
 /// Beginnings of functions whose results depend on other work-items.
 const COLLECTIVE: [&str; 6] = ["work_group_", "sub_group_", "intel_", "__", "arm_", "nv_"];
 
+/// Tokens of the longest statement that is read: each is compared with the others.
+const LONGEST: usize = 4096;
+
 /// A function, while its statements are read.
 struct Reader<'a, 'f> {
     function: &'a Function,
@@ -41,6 +44,9 @@ pub(super) fn add<'a>(
 ) -> Result<(), Indivisible> {
     let unreadable = || Indivisible::Unreadable(function.name.clone());
     let body: Body<'a> = read(&function.body).ok_or_else(unreadable)?;
+    if body.statements.iter().any(|s| s.tokens.len() > LONGEST) {
+        return Err(unreadable());
+    }
     let of = |is_global: bool| {
         let pointers = function.parameters.iter().filter(|p| p.pointer);
         let own = pointers.filter(move |p| is_global == reaches_all(p.address));

@@ -21,6 +21,12 @@ pub(super) struct Body<'a> {
     pub loops: Vec<usize>,
 }
 
+/// Statements within statements, at most.
+const DEEPEST: usize = 256;
+
+/// Statements that are read, at most: the body of a `do` is read twice.
+const MOST: usize = 1 << 20;
+
 /// What reads a body.
 struct Reader<'a> {
     body: Body<'a>,
@@ -28,6 +34,10 @@ struct Reader<'a> {
     guards: Vec<usize>,
     /// Those of the loops and the `switch` around.
     loops: Vec<usize>,
+    /// How many statements are around.
+    depth: usize,
+    /// How many may still be read.
+    left: usize,
 }
 
 /// The statements of a body; `None` if they cannot be understood.
@@ -36,6 +46,8 @@ pub(super) fn read(tokens: &[Token]) -> Option<Body<'_>> {
         body: Body::default(),
         guards: vec![0],
         loops: Vec::new(),
+        depth: 0,
+        left: MOST,
     };
     reader.body.conditions.push(Vec::new());
     let mut at = 0;
@@ -48,6 +60,18 @@ pub(super) fn read(tokens: &[Token]) -> Option<Body<'_>> {
 impl<'a> Reader<'a> {
     /// Reads a statement; returns the index of what follows.
     fn statement(&mut self, tokens: &'a [Token], at: usize) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        self.depth += 1;
+        let next = if self.depth > DEEPEST {
+            None
+        } else {
+            self.inside(tokens, at)
+        };
+        self.depth -= 1;
+        next
+    }
+
+    fn inside(&mut self, tokens: &'a [Token], at: usize) -> Option<usize> {
         match tokens.get(at)?.as_str() {
             "{" => {
                 let end = close(tokens, at)?;
@@ -114,14 +138,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Where a statement ends, without taking it in.
-    fn skipped(&self, tokens: &'a [Token], at: usize) -> Option<usize> {
+    fn skipped(&mut self, tokens: &'a [Token], at: usize) -> Option<usize> {
         let mut other = Reader {
             body: Body::default(),
             guards: Vec::new(),
             loops: Vec::new(),
+            depth: self.depth,
+            left: self.left,
         };
         other.body.conditions.push(Vec::new());
-        other.statement(tokens, at)
+        let next = other.statement(tokens, at);
+        self.left = other.left;
+        next
     }
 
     /// Takes a statement in that may leave what is around it.
