@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
+use pdawl::cluster::wire::environment::Launched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::failure::Failure;
-use super::terminal;
+use super::{output, terminal};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
@@ -74,7 +75,12 @@ fn came(signal: i32) {
         .compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed)
         .is_err()
     {
+        output::remove_temporary();
         std::process::exit(128 + signal);
+    }
+    if Launched::detect().is_some_and(|launched| launched.size > 1) {
+        // A launcher kills its processes soon, and what is interrupted writes no result.
+        output::remove_temporary();
     }
     STOP.store(true, Ordering::Relaxed);
     terminal::message(match signal {

@@ -21,6 +21,7 @@ mod matrix;
 mod models;
 mod mpi;
 mod packaged;
+mod places;
 mod policies;
 mod precision;
 mod predict;

@@ -5,6 +5,7 @@ mod bands;
 mod contents;
 mod convolution;
 mod course;
+pub mod demand;
 mod fft;
 mod file;
 mod fit;
