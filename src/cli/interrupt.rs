@@ -15,6 +15,8 @@ use super::{output, terminal};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
+/// Whether the first signal ends the process.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
 /// The first signal; 0 before it.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
@@ -54,6 +56,11 @@ pub fn survive_file_limit() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
+/// From now on the first signal ends the process, which has nothing to bring to an end.
+pub fn end_at_once() {
+    AT_ONCE.store(true, Ordering::Relaxed);
+}
+
 /// The exit status of a run that a signal has ended, as shells have it.
 pub fn status() -> u8 {
     let signal = match FIRST.load(Ordering::Relaxed) {
@@ -71,10 +78,10 @@ pub fn go_on() {
 }
 
 fn came(signal: i32) {
-    if FIRST
+    let again = FIRST
         .compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed)
-        .is_err()
-    {
+        .is_err();
+    if again || AT_ONCE.load(Ordering::Relaxed) {
         output::remove_temporary();
         std::process::exit(128 + signal);
     }

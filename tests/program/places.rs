@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::command::Home;
 
-include!("../../src/cli/place/effects.rs");
+include!("../fixtures/option_effects.rs");
 
 /// Workloads with the least that they need, and sizes that take no time.
 const WORKLOADS: [(&str, &str); 10] = [

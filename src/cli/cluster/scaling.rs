@@ -213,6 +213,8 @@ pub fn predict(
         ));
     };
     refuse_launched()?;
+    interrupt::listen()?;
+    interrupt::end_at_once();
     let file = find(cluster)?;
     let counts = counts(&options.nodes, &file);
     let spread = &options.spread;

@@ -15,7 +15,7 @@ use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, write_trace};
 use crate::cli::failure::Failure;
 use crate::cli::files::PreparedFiles;
-use crate::cli::{graph, terminal};
+use crate::cli::{graph, interrupt, terminal};
 
 /// How a run is simulated.
 pub struct Simulation<'a> {
@@ -54,6 +54,7 @@ pub fn run_job(
     files: PreparedFiles,
 ) -> Result<(), Failure> {
     refuse_launched()?;
+    interrupt::end_at_once();
     let file = find(cluster)?;
     let described = DescribedCluster::of(&file, job.nodes.count.unwrap_or(file.count()))?;
     let spread = &job.nodes.spread;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli;
 
-include!("effects.rs");
+include!("../../../tests/fixtures/option_effects.rs");
 
 const PLACES: [Place; 5] = [
     Place::Here,
@@ -52,8 +52,9 @@ fn every_option_acts_or_is_refused_at_every_place() {
                     refused,
                     "run {name} --{option} at {place:?}: {}",
                     match refused {
-                        true => "it is refused, and effects.rs says what it changes",
-                        false => "rules.rs must refuse it, or effects.rs say what it changes",
+                        true => "it is refused, and option_effects.rs says what it changes",
+                        false =>
+                            "rules.rs must refuse it, or option_effects.rs say what it changes",
                     }
                 );
                 cells += 1;
