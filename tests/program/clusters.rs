@@ -226,7 +226,7 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
         ),
         (
             "spmv --matrix uniform:2147483647,4000 --cluster four",
-            "--matrix",
+            "making a uniform matrix needs",
         ),
         ("lu --nodes 4294967295 --cluster unicorn", "at most 65536"),
     ] {

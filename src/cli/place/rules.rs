@@ -22,8 +22,7 @@ const DESCRIBED: &[Place] = &[OneNode, Cluster];
 const ONE_MACHINE: &[Place] = &[Here, Simulated, OneNode];
 const SEVERAL: &[Place] = &[Cluster, Nodes];
 
-/// Workloads that several devices share as one co-run, of users' kernels, and as graphs.
-const CORUNS: &[&str] = &["stencil", "spmv", "pagerank", "kernel"];
+/// Workloads of users' kernels, and those whose data are all in host memory.
 const OPENCL: &[&str] = &["kernel", "dag"];
 const GRAPHS: &[&str] = &[
     "dag",
@@ -74,6 +73,7 @@ const RULES: &[Rule] = &[
     Rule {
         options: &["cluster"],
         of: OPENCL,
+        at: DESCRIBED,
         purpose: "workloads whose cost is known: a kernel in OpenCL C cannot be simulated",
         remedy: "mpirun, for the nodes that are there",
         ..ANY
