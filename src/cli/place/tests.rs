@@ -70,9 +70,9 @@ fn no_row_of_the_tables_is_of_nothing() {
     command.build();
     let run = command.find_subcommand("run").unwrap();
     let has = |workload: &str, option: &str| {
-        let workload = run.find_subcommand(workload);
-        let workload = workload.unwrap_or_else(|| panic!("there is no `run {workload}`"));
-        let mut options = workload.get_arguments();
+        let found = run.find_subcommand(workload);
+        let found = found.unwrap_or_else(|| panic!("there is no `run {workload}`"));
+        let mut options = found.get_arguments();
         options.any(|argument| argument.get_long() == Some(option))
     };
     for (option, workloads, ..) in EFFECTS {
