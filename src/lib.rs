@@ -59,6 +59,7 @@ pub mod balance;
 pub mod cluster;
 pub mod codelet;
 pub mod engine;
+mod exact;
 pub mod experiment;
 pub mod expression;
 mod file_store;

@@ -122,6 +122,11 @@ impl AtomicFile {
         self.file.as_file_mut()
     }
 
+    /// Where the file is before it is in its place.
+    pub fn temporary_path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Puts the file in its place.
     ///
     /// # Errors

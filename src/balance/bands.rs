@@ -13,8 +13,10 @@ use crate::time::Nanos;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// Seconds of a step, without those in which it waited for others.
+    #[serde(with = "crate::exact")]
     pub seconds: f64,
     /// Seconds that it took to begin with its units.
+    #[serde(with = "crate::exact")]
     pub set_up: f64,
 }
 

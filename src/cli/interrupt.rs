@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
+use pdawl::cluster::wire::environment::Launched;
 use pdawl_profiler::file::is_waiting;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::failure::Failure;
-use super::terminal;
+use super::{output, terminal};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static LISTENS: AtomicBool = AtomicBool::new(false);
+/// Whether the first signal ends the process.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
 /// The first signal; 0 before it.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
@@ -54,6 +57,11 @@ pub fn survive_file_limit() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
+/// From now on the first signal ends the process, which has nothing to bring to an end.
+pub fn end_at_once() {
+    AT_ONCE.store(true, Ordering::Relaxed);
+}
+
 /// The exit status of a run that a signal has ended, as shells have it.
 pub fn status() -> u8 {
     let signal = match FIRST.load(Ordering::Relaxed) {
@@ -74,8 +82,13 @@ fn came(signal: i32) {
     let again = FIRST
         .compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed)
         .is_err();
-    if again || is_waiting() {
+    if again || is_waiting() || AT_ONCE.load(Ordering::Relaxed) {
+        output::remove_temporary();
         std::process::exit(128 + signal);
+    }
+    if Launched::detect().is_some_and(|launched| launched.size > 1) {
+        // A launcher kills its processes soon, and what is interrupted writes no result.
+        output::remove_temporary();
     }
     STOP.store(true, Ordering::Relaxed);
     terminal::message(match signal {

@@ -8,6 +8,7 @@
 //! * [`output`] writes files whole or not at all, and [`paths`] refuses an output that
 //!   would overwrite another file of the command. [`files`] are traces and charts, and
 //!   [`saved_report`] reports a file that was saved.
+//! * [`place`] refuses the options that do nothing where a workload runs.
 //! * [`terminal`] prints, [`interrupt`] handles Ctrl-C, [`failure`] is the error type
 //!   of commands, and [`invocation`] records how a file was made.
 //!
@@ -39,6 +40,7 @@ mod matrix;
 mod model;
 mod output;
 mod paths;
+mod place;
 mod policies;
 mod precision;
 mod predict;

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pdawl_profiler::atomic_file::{self, AtomicFile, folder};
 use pdawl_profiler::file::{is_trusted, waiting};
@@ -21,7 +22,7 @@ pub struct Output {
 #[derive(Debug)]
 enum Target {
     /// A temporary file, renamed when it is complete.
-    AtomicFile(AtomicFile),
+    AtomicFile { file: AtomicFile, _listed: Listed },
     /// Something that is no regular file, such as `/dev/null`. What was written to it
     /// cannot be taken back.
     Direct { file: File, is_begun: bool },
@@ -49,7 +50,7 @@ impl Output {
         contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let written = match self.target {
-            Target::AtomicFile(file) => file.write(contents),
+            Target::AtomicFile { file, _listed } => file.write(contents),
             Target::Direct { file, .. } => {
                 let mut writer = BufWriter::new(file);
                 contents(&mut writer).and_then(|()| writer.flush())
@@ -66,7 +67,7 @@ impl Output {
     /// Those of the file system, and when that is not possible.
     pub fn begin(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::AtomicFile(file) => {
+            Target::AtomicFile { file, .. } => {
                 file.file_mut().rewind()?;
                 file.file_mut().set_len(0)
             }
@@ -86,7 +87,7 @@ impl Output {
     /// Those of the file system.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.target {
-            Target::AtomicFile(file) => file.file_mut().write_all(bytes),
+            Target::AtomicFile { file, .. } => file.file_mut().write_all(bytes),
             Target::Direct { file, .. } => file.write_all(bytes),
         }
     }
@@ -97,9 +98,43 @@ impl Output {
     /// When that is not possible. A file that was there before then stays.
     pub fn finish(self) -> Result<(), Failure> {
         match self.target {
-            Target::AtomicFile(file) => file.finish().map_err(|error| refused(&self.path, &error)),
+            Target::AtomicFile { file, _listed } => {
+                file.finish().map_err(|error| refused(&self.path, &error))
+            }
             Target::Direct { .. } => Ok(()),
         }
+    }
+}
+
+/// The temporary files that this process has.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A temporary file is among [`TEMPORARY`] as long as this is.
+#[derive(Debug)]
+struct Listed(PathBuf);
+
+impl Listed {
+    fn of(path: &Path) -> Self {
+        temporary().push(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        temporary().retain(|path| *path != self.0);
+    }
+}
+
+fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what has not been completed, for a process that ends without dropping it.
+pub fn remove_temporary() {
+    for path in temporary().drain(..) {
+        // What is completed meanwhile has another name.
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -117,7 +152,11 @@ fn target(path: &Path) -> io::Result<Target> {
                 is_begun: false,
             })
         }
-        _ => AtomicFile::create(path).map(Target::AtomicFile),
+        _ => {
+            let file = AtomicFile::create(path)?;
+            let _listed = Listed::of(file.temporary_path());
+            Ok(Target::AtomicFile { file, _listed })
+        }
     }
 }
 
@@ -212,6 +251,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(Output::prepare(&folder.path().join("a.json")).unwrap());
         assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn temporary_files_are_known_until_they_are_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = || {
+            let of_folder = |path: &&PathBuf| path.starts_with(folder.path());
+            temporary().iter().filter(of_folder).count()
+        };
+        let paths = ["a", "b", "c"].map(|name| folder.path().join(name));
+        let [first, second, third] = paths.map(|path| Output::prepare(&path).unwrap());
+        assert_eq!(known(), 3);
+        drop(first);
+        second.finish().unwrap();
+        assert_eq!(known(), 1);
+        third.write(|out| out.write_all(b"c")).unwrap();
+        assert_eq!(known(), 0);
+        assert_eq!(names(folder.path()).len(), 2);
     }
 
     #[test]

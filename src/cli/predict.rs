@@ -10,8 +10,8 @@ use pdawl::runtime::select;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
+use super::cluster;
 use super::cluster::scaling::{self, ScalingOptions};
-use super::cluster::{self, refuse};
 use super::failure::{Failure, refused};
 use super::grid::{Grid, MemoryBudget};
 use super::machine_session::NamedMachine;
@@ -19,7 +19,7 @@ use super::model::Source;
 use super::product::{Matrix, Product};
 use super::size::ByteSize;
 use super::workload::{PreparedWorkload, WorkloadRequest};
-use super::{interrupt, terminal, this_machine};
+use super::{interrupt, place, terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -65,11 +65,7 @@ struct Stencil {
 impl Stencil {
     /// Predicts it on nodes of a described cluster.
     fn over_nodes(&self) -> Result<(), Failure> {
-        self.place.refuse_cluster("a stencil")?;
         self.grid.check()?;
-        self.grid.refuse_auto()?;
-        let spread = &self.scaling.spread;
-        spread.refuse_for_bands(cluster::stencil::BANDS)?;
         // A cluster's memory is not this machine's.
         let stencil = self.grid.stencil(MemoryBudget {
             memory: ByteSize(u64::MAX),
@@ -105,11 +101,7 @@ struct Spmv {
 impl Spmv {
     /// Predicts it on nodes of a described cluster.
     fn over_nodes(&self) -> Result<(), Failure> {
-        self.place.refuse_cluster("a sparse product")?;
         let (product, format) = (&self.product, self.place.format);
-        self.scaling
-            .spread
-            .refuse_for_bands(cluster::sparse::PRODUCT)?;
         let mut prepared = cluster::sparse::prepare(product, format)?;
         let seed = product.seed;
         let alone = |machine: &MachineFile| {
@@ -149,34 +141,19 @@ struct PredictionArgs {
     format: Format,
 }
 
-impl PredictionArgs {
-    /// Checks that a prediction on a cluster has none of the options of one machine.
-    fn refuse_cluster(&self, what: &str) -> Result<(), Failure> {
-        let given = [
-            ("--machine", self.machine.is_some()),
-            ("--gpu-memory", self.gpu_memory.is_some()),
-            ("--model", self.model.is_some()),
-        ];
-        let purpose = format!("{what} on one machine, and --cluster names a cluster");
-        let remedy = "the command without it, or without --cluster";
-        refuse(given, &purpose, remedy)
-    }
-}
-
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    place::check()?;
     let (report, format) = match &args.workload {
         Workload::OverNodes(workload) => return scaling::run(workload),
         Workload::Stencil(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Stencil(args) => {
-            args.scaling.refuse_alone()?;
             args.grid.check()?;
             args.grid.refuse_auto()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
         Workload::Spmv(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Spmv(args) => {
-            args.scaling.refuse_alone()?;
             let matrix = loaded(&args.product, args.place.format)?;
             let asked = product(&args.product, matrix);
             (predicted(&args.place, asked)?, &args.place)

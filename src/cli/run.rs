@@ -10,7 +10,7 @@ use pdawl::report::Report;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::cluster::sparse::Ranking;
-use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile, refuse};
+use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget, Until, array_shape};
@@ -23,7 +23,7 @@ use super::size::ByteSize;
 use super::spec::dag;
 use super::spec::kernel::KernelArgs;
 use super::workload::WorkloadRequest;
-use super::{cluster, dense, interrupt, terminal, transformer};
+use super::{cluster, dense, interrupt, place, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -261,24 +261,10 @@ impl Stencil {
     /// Runs it, on one node or over several.
     fn run(&self) -> Result<(), Failure> {
         match self.options.on_one_node(&self.nodes)? {
-            Some(options) => {
-                self.refuse_simulated()?;
-                self.alone(&options)
-            }
+            Some(options) => self.alone(&options),
             None if self.nodes.several() => self.over_nodes(),
-            None => {
-                self.nodes.refuse_alone()?;
-                self.alone(&self.options)
-            }
+            None => self.alone(&self.options),
         }
-    }
-
-    fn refuse_simulated(&self) -> Result<(), Failure> {
-        self.nodes.refuse_simulated([
-            ("--input", self.grid.input.is_some()),
-            ("--output", self.output.is_some()),
-            ("--until", self.until.is_some()),
-        ])
     }
 
     /// The grid's arguments, with when its steps end.
@@ -308,14 +294,7 @@ impl Stencil {
     fn over_nodes(&self) -> Result<(), Failure> {
         let grid = self.grid();
         grid.check()?;
-        grid.refuse_auto()?;
         let options = &self.options;
-        let purpose = "a stencil on one node";
-        self.sharing.refuse_over_nodes(purpose)?;
-        options.refuse_over_nodes(purpose)?;
-        let spread = &self.nodes.spread;
-        spread.refuse_for_bands(cluster::stencil::BANDS)?;
-        self.refuse_simulated()?;
         options.run_over_nodes(&self.nodes, self.grid.seed, || {
             // All nodes must choose the same size, whatever memory they have.
             let stencil = self.grid.stencil(MemoryBudget {
@@ -348,12 +327,6 @@ impl Spmv {
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         let options = &self.options;
-        let purpose = "a sparse product on one node";
-        self.sharing.refuse_over_nodes(purpose)?;
-        options.refuse_over_nodes(purpose)?;
-        self.nodes
-            .spread
-            .refuse_for_bands(cluster::sparse::PRODUCT)?;
         options.run_over_nodes(&self.nodes, self.product.seed, || {
             let workload = cluster::sparse::prepare(&self.product, options.format)?;
             let paths = options.reading(&[self.product.path()]);
@@ -366,16 +339,9 @@ impl Pagerank {
     /// Runs it, on one node or over several.
     fn run(&self) -> Result<(), Failure> {
         match self.options.on_one_node(&self.nodes)? {
-            Some(options) => {
-                self.nodes
-                    .refuse_simulated([("--output", self.output.is_some())])?;
-                self.alone(&options)
-            }
+            Some(options) => self.alone(&options),
             None if self.nodes.several() => self.over_nodes(),
-            None => {
-                self.nodes.refuse_alone()?;
-                self.alone(&self.options)
-            }
+            None => self.alone(&self.options),
         }
     }
 
@@ -399,17 +365,6 @@ impl Pagerank {
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         let (nodes, options) = (&self.nodes, &self.options);
-        let purpose = "page ranks on one node";
-        self.sharing.refuse_over_nodes(purpose)?;
-        options.refuse_over_nodes(purpose)?;
-        nodes.refuse_simulated([("--output", self.output.is_some())])?;
-        if nodes.cluster.is_some() && self.tolerance.is_some() {
-            return Err(Failure::usage(
-                "--tolerance is for runs that compute, and --cluster simulates one, without ranks",
-                "--steps N, for a number of steps",
-            ));
-        }
-        nodes.spread.refuse_for_bands(cluster::sparse::RANKS)?;
         options.run_over_nodes(nodes, self.seed, || {
             let product = self.ranking.product(self.tolerance, self.seed, false);
             let workload = cluster::sparse::prepare(&product, options.format)?;
@@ -428,7 +383,6 @@ impl Kernel {
         if self.nodes.several() {
             return self.over_nodes();
         }
-        self.nodes.refuse_alone()?;
         let mut paths = Paths::default();
         let asked = self.sharing.strategy.clone();
         let machine = &self.options.machine;
@@ -447,24 +401,6 @@ impl Kernel {
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         let options = &self.options;
-        if let Some(cluster) = &self.nodes.cluster {
-            return Err(Failure::usage(
-                format!(
-                    "--cluster {cluster}: a kernel in OpenCL C cannot be simulated, since its \
-                     cost is not known"
-                ),
-                "mpirun, for the nodes that are there",
-            ));
-        }
-        let purpose = "a kernel on one node";
-        let given = [
-            ("--strategy", self.sharing.strategy.is_some()),
-            ("--adaptive", self.sharing.adaptive),
-        ];
-        refuse(given, purpose, OVER_NODES)?;
-        options.refuse_over_nodes(purpose)?;
-        let spread = &self.nodes.spread;
-        spread.refuse_placement("a kernel, whose nodes have bands of what it writes")?;
         options.run_over_nodes(&self.nodes, self.kernel.seed, || self.prepared())
     }
 
@@ -489,12 +425,10 @@ impl Kernel {
     }
 }
 
-/// What is given instead of a strategy between the devices of a node.
-const OVER_NODES: &str = "--spread for the policy between nodes, or the run on one node";
-
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     interrupt::listen()?;
+    place::check()?;
     match &args.workload {
         Workload::Stencil(args) => args.run(),
         Workload::Transformer(args) => transformer::run::run(args),
@@ -508,10 +442,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Spmv(args) => match args.options.on_one_node(&args.nodes)? {
             Some(options) => args.alone(&options),
             None if args.nodes.several() => args.over_nodes(),
-            None => {
-                args.nodes.refuse_alone()?;
-                args.alone(&args.options)
-            }
+            None => args.alone(&args.options),
         },
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => args.run(),
@@ -534,22 +465,12 @@ impl Sharing {
             model: self.model.for_strategy(strategy)?,
         })
     }
-
-    /// Checks that a run over several nodes has no strategy of one node's runs.
-    fn refuse_over_nodes(&self, purpose: &str) -> Result<(), Failure> {
-        let given = [
-            ("--strategy", self.strategy.is_some()),
-            ("--adaptive", self.adaptive),
-            ("--model", self.model.choice() != ModelChoice::Fitting),
-        ];
-        refuse(given, purpose, OVER_NODES)
-    }
 }
 
 impl Options {
     /// The options of a run on the only node of a described cluster, if it is one.
     fn on_one_node(&self, nodes: &NodeOptions) -> Result<Option<Self>, Failure> {
-        let machine = self.machine.on_one_node(nodes, self.verify)?;
+        let machine = self.machine.on_one_node(nodes)?;
         Ok(machine.map(|machine| Self {
             machine,
             ..self.clone()
@@ -560,18 +481,6 @@ impl Options {
     fn reading(&self, files: &[Option<&Path>]) -> Paths {
         let machine = self.machine.machine_path();
         Paths::reading(files.iter().copied().chain([machine]).flatten())
-    }
-
-    /// Checks that a run over several nodes has none of the options of one node's runs.
-    fn refuse_over_nodes(&self, purpose: &str) -> Result<(), Failure> {
-        let machine = &self.machine;
-        let given = [
-            ("--machine", machine.machine.is_some()),
-            ("--gpu-memory", machine.gpu_memory.is_some()),
-            ("--host-memory", machine.host_memory.is_some()),
-            ("--fault", !machine.fault.is_empty()),
-        ];
-        refuse(given, purpose, OVER_NODES)
     }
 
     /// Runs a workload over several nodes, or simulates that.

@@ -34,8 +34,11 @@ pub struct DeviceInfo {
     /// Seconds that subtasks of a cost are expected to take, before any was measured:
     /// operations a second, bytes a second of its memory, and of its link to the node's
     /// memory (infinite for the host's cores).
+    #[serde(with = "crate::exact")]
     pub flops: f64,
+    #[serde(with = "crate::exact")]
     pub memory_bandwidth: f64,
+    #[serde(with = "crate::exact")]
     pub link_bandwidth: f64,
     /// Subtasks that may be on the device at once, so that its copies overlap.
     pub depth: u32,

@@ -24,8 +24,10 @@ pub struct NodeRecord {
     /// Whether it was lost.
     pub lost: bool,
     /// In which at least one of its devices computed.
+    #[serde(with = "crate::exact")]
     pub busy_seconds: f64,
     /// In which none did, although tasks ran.
+    #[serde(with = "crate::exact")]
     pub idle_seconds: f64,
     /// Data of spaces that came from other nodes, and went to them.
     pub received_bytes: u64,
@@ -90,6 +92,7 @@ pub struct DevicePart {
     /// Subtasks that it computed, whether they count or not.
     pub subtasks: u64,
     /// The sum of their times. Several may be on one device at once.
+    #[serde(with = "crate::exact")]
     pub seconds: f64,
 }
 

@@ -162,3 +162,15 @@ pub struct Codelet {
     /// is none, only a device with the library can compute the codelet.
     pub library: Option<LibraryKernel>,
 }
+
+impl Codelet {
+    /// Why a device may not compute it.
+    pub fn limits(&self) -> &'static str {
+        match (&self.host, &self.opencl) {
+            (Some(_), None) if self.name.starts_with(fft::NAME) => fft::LIMITS,
+            (Some(_), None) => "only the host computes it",
+            (None, Some(_)) => "the host does not compute it, nor what has no double precision",
+            _ => "it needs double precision",
+        }
+    }
+}

@@ -10,7 +10,8 @@ use crate::parallel;
 use crate::runtime::{Runtime, RuntimeError};
 use crate::verify::numbers;
 use crate::verify::product::Verification;
-use crate::workload::dense::{DenseTask, Operation, pivot};
+use crate::workload::dense::pivot::{self, NoFactor};
+use crate::workload::dense::{DenseTask, Operation};
 use crate::workload::task_set::{Matrix, TiledGraph};
 
 /// Bytes of the result that one thread copies at a time, and that are written at once.
@@ -26,15 +27,14 @@ pub struct Finished<'a> {
 }
 
 impl Finished<'_> {
-    /// The first row of a factored matrix whose pivot was not positive, so that the matrix was
-    /// not positive definite; none of a product.
+    /// Why a matrix that was to be factored has no factor; none if it has, and of a product.
     ///
     /// # Errors
     /// When the diagonal cannot be read.
-    pub fn bad_pivot(&mut self) -> Result<Option<u64>, RuntimeError> {
+    pub fn no_factor(&mut self) -> Result<Option<NoFactor>, RuntimeError> {
         let precision = self.task.precision.sums();
         let read = |datum| self.prepared.bytes(self.runtime, datum).map(<[u8]>::to_vec);
-        pivot::first_bad(self.tiled, precision, read)
+        pivot::no_factor(self.tiled, precision, read)
     }
 
     /// Checks the result. `None` if the flag was set meanwhile.

@@ -21,8 +21,8 @@ use crate::spread::Requests;
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::trace::summary::by_device;
-use crate::workload::cluster::ClusterWorkload;
 use crate::workload::cluster::graph::WorkloadGraphError;
+use crate::workload::cluster::{ClusterWorkload, demand};
 use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
 use crate::workload::task_set::{Order, TaskSetError};
 
@@ -152,7 +152,7 @@ pub fn dense(
         order: Order::Natural,
         seed,
     };
-    let tiled = task.tiled(&Arc::new(Inputs::generated(operation, seed)))?;
+    let tiled = task.tiled(&Arc::new(Inputs::generated(operation, seed)), &stop)?;
     let few = Arc::new(sample(&task.set()).graph()?);
     let seconds = KernelSeconds::measure(&mut runtime, &few, &stop)?;
     let experiment = TaskExperiment::new(Arc::new(tiled.graph));
@@ -191,7 +191,10 @@ pub fn spaces(
     };
     let mut runtime = Sim::new(machine, sim)?;
     let workload = workload(runtime.devices());
-    let alone = Alone::new(&*workload, [])?;
+    if demand::bytes(&*workload) > machine.host.memory.into() {
+        return Ok(None);
+    }
+    let alone = Alone::new(&*workload, [], &stop)?;
     if alone.host_bytes(runtime.devices()) > machine.host.memory {
         return Ok(None);
     }

@@ -2,6 +2,9 @@
 
 use thiserror::Error;
 
+use super::MOST_TASKS;
+use crate::quantity::Bytes;
+
 /// What is wrong with a graph, or with its division into components.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GraphError {
@@ -122,6 +125,23 @@ pub enum GraphError {
         .0.iter().map(usize::to_string).collect::<Vec<_>>().join(" -> ")
     )]
     ComponentCycle(Vec<usize>),
+
+    #[error(
+        "{tasks} tasks are too many for a graph, which has at most {MOST_TASKS}; larger tiles \
+         or a smaller size make fewer"
+    )]
+    TooManyTasks { tasks: u64 },
+
+    #[error(
+        "a graph of {tasks} tasks needs {} of memory beside its data, and {} are free; larger \
+         tiles or a smaller size make fewer",
+        Bytes(*needed),
+        Bytes(*free)
+    )]
+    NoMemory { tasks: u64, needed: u64, free: u64 },
+
+    #[error("interrupted")]
+    Stopped,
 }
 
 fn chain(names: &[String]) -> String {

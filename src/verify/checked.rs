@@ -13,6 +13,7 @@ pub struct Checked {
     pub wrong: u64,
     /// The greatest error, as a multiple of what rounding allows: at most 1 if none is
     /// wrong, and `f64::MAX` if a number is not finite that should be, or the reverse.
+    #[serde(with = "crate::exact")]
     pub worst: f64,
     /// Of factors.
     pub factors: Option<FactorFigures>,
@@ -37,8 +38,10 @@ pub struct Compared {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactorFigures {
     /// LAPACK's ratio, `|P A - L U| / (n |A| u)`: below 10 for a stable factorisation.
+    #[serde(with = "crate::exact")]
     pub residual: f64,
     /// The greatest number of U over the greatest of A.
+    #[serde(with = "crate::exact")]
     pub growth: f64,
 }
 

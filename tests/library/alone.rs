@@ -102,8 +102,8 @@ fn run(
     workload: &dyn ClusterWorkload,
     (policy, memory): (&str, Option<u64>),
 ) -> Result<Checked, ClusterError> {
-    let alone = Alone::new(workload, [])?;
-    let graph = WorkloadGraph::new(workload, &[])?.graph;
+    let alone = Alone::new(workload, [], &AtomicBool::new(false))?;
+    let graph = WorkloadGraph::new(workload, &[], &AtomicBool::new(false))?.graph;
     let options = AloneOptions {
         policy: policy.parse::<NamedPolicy>().expect("a policy"),
         seed: 1,
@@ -283,7 +283,9 @@ fn what_takes_blocks_without_gaps_is_no_task_graph() {
     );
     let sort = pdawl::workload::cluster::SortWorkload::new(100, 10, Arc::clone(&keys));
     let sort = sort.expect("samples");
-    let refused = WorkloadGraph::new(&sort, &[]).err().expect("an error");
+    let refused = WorkloadGraph::new(&sort, &[], &AtomicBool::new(false))
+        .err()
+        .expect("an error");
     assert!(
         refused
             .to_string()

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -168,11 +169,60 @@ fn a_tolerance_ends_a_page_rank_and_the_steps_are_reported() {
     assert_eq!(steps(&simulated), Some(done));
 }
 
+#[test]
+fn reports_of_one_simulated_machine_say_what_those_of_other_workloads_say() {
+    for workload in [
+        "lu --size 512",
+        "fft --size 256",
+        "convolution --size 256 --filter 5",
+        "sort --size 1000",
+    ] {
+        let line = format!("run {workload} --machine k40");
+        let plain = json(&line);
+        let drawn = Home::new().json(&format!("{line} --gantt g.svg"));
+        for report in [&plain, &drawn] {
+            assert!(
+                report["bounds"]["area_seconds"].as_f64() > Some(0.0),
+                "{line}"
+            );
+            assert!(report["setup_seconds"].as_f64() > Some(0.0), "{line}");
+            assert_eq!(report["lost"].as_array().map(Vec::len), Some(0), "{line}");
+            assert!(report["devices"][0]["kind"].is_string(), "{line}");
+        }
+        assert_eq!(plain["bounds"], drawn["bounds"], "{line}");
+        if workload.starts_with("sort") {
+            continue;
+        }
+        let lost = json(&format!("{line} --fault gpu0:lost@0s"));
+        assert_eq!(lost["lost"][0]["device"], "gpu0", "{line}");
+        assert_eq!(lost["lost"][0]["node"], Value::Null, "{line}");
+    }
+}
+
+#[test]
+fn what_no_device_computes_is_named_with_the_reason() {
+    for (line, part) in [
+        (
+            "fft --size 6000",
+            "GPUs transform lines of a power of two from 2 to 8192 numbers",
+        ),
+        (
+            "fft --size 16384",
+            "fft-rows-f32 can be computed on none of the devices, gpu0",
+        ),
+        ("fft --size 6000 --tile 7", "and the host all others"),
+    ] {
+        let mut command = pdawl(&format!("run {line} --machine v100x1 --devices gpu0"));
+        let refused = command.assert().code(1);
+        refused.stderr(contains(part).and(contains("lost").not()));
+    }
+}
+
 /// As `mpirun` starts it. What the command line tells is refused before processes join.
 #[test]
 fn options_that_kernels_over_nodes_do_not_have_are_reported() {
     for (line, part) in [
-        ("--strategy gpu", "--strategy is for a kernel on one node"),
+        ("--strategy gpu", "--strategy is for a run on one node"),
         ("--gpu-memory 1GiB", "--gpu-memory"),
         ("--placement rows", "--placement"),
         ("--cluster four", "cannot be simulated"),

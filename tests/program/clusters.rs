@@ -100,6 +100,12 @@ fn options_of_runs_that_compute_are_refused_by_name() {
         ("stencil --output a.npy", "--output is for"),
         ("stencil --machine k40", "--machine is for"),
         ("stencil --adaptive", "--adaptive is for"),
+        ("fft --gpu-memory 1MiB", "--gpu-memory is for"),
+        ("fft --fault gpu0:lost@0.001s", "--fault is for"),
+        ("lu --join-limit 9", "--join-limit is for"),
+        ("lu --libraries off", "--libraries is for"),
+        ("sort --policy eager", "--policy is for"),
+        ("convolution --host-memory 1GiB", "--host-memory is for"),
     ] {
         pdawl(&format!("run {options} --cluster four"))
             .assert()
@@ -137,6 +143,102 @@ fn what_nodes_have_no_room_for_is_refused() {
         .assert()
         .code(1)
         .stderr(contains("at most 1000000 are simulated").and(contains("--tile")));
+}
+
+/// Nothing of them may be made: the first one would take 8 TB.
+#[test]
+fn sizes_that_no_machine_has_are_refused_at_once() {
+    for (line, part) in [
+        (
+            "matmul --size 4294967295 --cluster four",
+            "at most 1000000 are simulated",
+        ),
+        (
+            "matmul --size 4294967295 --tile 1 --cluster thousand",
+            "at most 1000000 are",
+        ),
+        ("matmul --size 4294967295 --machine k40", "of host memory"),
+        (
+            "matmul --size 3000 --tile 1 --machine k40",
+            "take sizes with 1 to 10000000",
+        ),
+        (
+            "matmul --size 4294967295 --devices host:1",
+            "of host memory",
+        ),
+        (
+            "cholesky --size 4294967295 --tile 1 --machine k40",
+            "of host memory",
+        ),
+        (
+            "cholesky --size 4294967295 --devices host:1",
+            "of host memory",
+        ),
+        (
+            "convolution --size 20000000 --filter 3 --devices host:1",
+            "of host memory",
+        ),
+        (
+            "convolution --size 4294967295 --tile 1 --cluster four",
+            "at most 1000000 are",
+        ),
+        (
+            "convolution --size 4000 --tile 1 --machine k40",
+            "16000000 tasks are too many",
+        ),
+        (
+            "convolution --size 4294967295 --machine k40",
+            "of host memory",
+        ),
+        (
+            "lu --size 1048576 --tile 1 --devices host:1",
+            "of host memory",
+        ),
+        (
+            "lu --size 5000 --tile 1 --machine k40",
+            "tasks are too many",
+        ),
+        (
+            "lu --size 1048576 --tile 1 --cluster four",
+            "at most 1000000 are",
+        ),
+        (
+            "fft --size 1048576 --tile 1 --cluster four",
+            "at most 1000000 are",
+        ),
+        ("fft --size 1048576 --devices host:1", "of host memory"),
+        (
+            "sort --size 1099511627776 --devices host:1",
+            "of host memory",
+        ),
+        ("sort --size 1099511627776 --cluster four", "of host memory"),
+        (
+            "stencil --size 2147483647 --cluster four",
+            "more bytes than can be counted",
+        ),
+        (
+            "stencil --size 9223372036854775808 --cluster four",
+            "at most",
+        ),
+        (
+            "matmul --size 18446744073709551615 --cluster four",
+            "is not in 1..=4294967295",
+        ),
+        (
+            "spmv --matrix uniform:2147483647,4000 --cluster four",
+            "making a uniform matrix needs",
+        ),
+        ("lu --nodes 4294967295 --cluster unicorn", "at most 65536"),
+    ] {
+        let mut command = pdawl(&format!("run {line}"));
+        let refused = command.output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            matches!(refused.status.code(), Some(1 | 2)),
+            "{line}: {said}"
+        );
+        assert!(said.contains(part), "{line}: {said}");
+    }
 }
 
 #[test]

@@ -254,6 +254,12 @@ fn wrong_files_are_reported() {
     let mut negative = ones(20, 20);
     (0..20).for_each(|i| negative[i][i] = if i == 13 { -1.0 } else { 40.0 });
     write(&home.path("negative.npy"), true, false, &negative);
+    for (name, number) in [("nan.npy", f64::NAN), ("inf.npy", f64::NEG_INFINITY)] {
+        let mut odd = negative.clone();
+        // Above the diagonal nothing counts.
+        (odd[2][19], odd[15][9], odd[17][3]) = (f64::NAN, number, f64::NAN);
+        write(&home.path(name), false, name == "inf.npy", &odd);
+    }
     write(&home.path("none.npy"), false, false, &[vec![]]);
     fs::write(home.path("text.npy"), "1 2 3").unwrap();
     for (line, code, part) in [
@@ -304,6 +310,16 @@ fn wrong_files_are_reported() {
             "cholesky --input negative.npy --tile 8",
             1,
             "the pivot of row 13",
+        ),
+        (
+            "cholesky --input nan.npy --tile 8",
+            1,
+            "the matrix has NaN in row 15 and column 9",
+        ),
+        (
+            "cholesky --input inf.npy",
+            1,
+            "has -inf in row 15 and column 9",
         ),
         (
             "cholesky --input negative.npy --output none/l.npy",

@@ -24,6 +24,7 @@ mod models;
 mod mpi;
 mod other_drivers;
 mod packaged;
+mod places;
 mod policies;
 mod precision;
 mod predict;

@@ -5,9 +5,10 @@
 //! `make test` includes them where both are there.
 
 use std::env;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
@@ -279,6 +280,96 @@ fn three_processes_go_from_a_grid_in_a_file_to_another() {
     let errors = String::from_utf8_lossy(&output.stderr);
     let expected = "node 0: ".to_owned() + &path("nan.npy") + ": the number in row 92, column 70";
     assert!(errors.contains(&expected), "{errors}");
+}
+
+/// An NPY file of matrices of singles, or of pairs of them that are complex numbers.
+fn write(path: &Path, descr: &str, shape: &str, numbers: &[f32]) {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    std::fs::write(path, bytes).expect("a file");
+}
+
+/// Numbers that JSON has not, some with bits of their own, travel as others do: every run ends
+/// with a report, or says what is wrong with the matrix.
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn numbers_that_are_not_finite_travel_between_processes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let odd = [
+        0x7fc0_0123,
+        0xff80_0001,
+        0x7f80_0000,
+        0x8000_0000,
+        1,
+        0xff80_0000,
+    ];
+    let mut numbers: Vec<f32> = (0..64 * 64).map(|i| (i % 17) as f32 - 8.0).collect();
+    for (at, bits) in (7..).step_by(600).zip(odd) {
+        numbers[at] = f32::from_bits(bits);
+    }
+    write(&path("square.npy"), "<f4", "(64, 64)", &numbers);
+    write(&path("complex.npy"), "<c8", "(64, 32)", &numbers);
+    write(&path("row.npy"), "<f4", "(4096,)", &numbers);
+    for (line, may_fail) in [
+        ("fft --input complex.npy --tile 4", ""),
+        ("convolution --image square.npy --filter 3 --tile 8", ""),
+        ("matmul --a square.npy --b square.npy --tile 16", ""),
+        ("sort --input row.npy", ""),
+        ("lu --input square.npy --tile 16", "infinite or no number"),
+    ] {
+        let words = line
+            .split_whitespace()
+            .map(|word| match word.ends_with(".npy") {
+                true => path(word).display().to_string(),
+                false => word.to_owned(),
+            });
+        let line = words.collect::<Vec<_>>().join(" ");
+        let output = run(&format!("{line} --verify --format json"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!errors.contains("no message"), "{line}: {errors}");
+        match may_fail {
+            "" => {
+                let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+                assert_eq!(report["verification"]["wrong"], 0, "{line}: {errors}");
+            }
+            why => assert!(errors.contains(why), "{line}: {errors}"),
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Open MPI and libclang: make test-mpi"]
+fn what_is_interrupted_leaves_no_temporary_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = || {
+        std::fs::read_dir(folder.path())
+            .expect("the folder")
+            .count()
+    };
+    let mut command = Command::new("mpirun");
+    command.args(["-n", "3", "--oversubscribe", "--bind-to", "none"]);
+    command.args(["--mca", "btl", "vader,self"]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.arg(cargo_bin("pdawl")).current_dir(folder.path());
+    let line = "run lu --size 6000 --output x.npy --pivots p.npy --devices host:1 --wire";
+    command.args(line.split(' ')).arg(&*WIRE);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("mpirun starts");
+    while files() < 2 {
+        assert!(
+            child.try_wait().expect("a status").is_none(),
+            "it has ended"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    crate::command::interrupt(&child);
+    child.wait().expect("a status");
+    assert_eq!(files(), 0);
 }
 
 /// The static policy gives each node its part, so all three compute.

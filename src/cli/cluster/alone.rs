@@ -1,10 +1,12 @@
 //! Running a workload over spaces on one machine, on all of its devices and without messages.
 
+use std::time::Instant;
+
 use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
 use pdawl::machine::host::Host;
-use pdawl::report::run::Bounds;
-use pdawl::report::run::nodes::{Asked, report};
+use pdawl::report::run::nodes::{Asked, report_alone};
 use pdawl::report::{Context, Workload};
+use pdawl::workload::cluster::demand;
 
 use super::options::ClusterOptions;
 use super::prepared::LonePart;
@@ -31,10 +33,10 @@ pub fn run(
         ..
     } = prepared;
     let machine = &options.machine;
-    machine.refuse_host_memory("the matrices are in host memory")?;
     let policy = options.policy;
     let files = job.files.prepare(&mut paths)?;
     let stop = interrupt::listen()?;
+    let began = Instant::now();
     let has_data = job.verify || !results.is_empty();
     let needs = Needs {
         fp64: lone.fp64,
@@ -44,12 +46,18 @@ pub fn run(
     let mut session = MachineSession::open(machine, NamedMachine::of_losses(machine)?, needs)?;
     let computed = (lone.on)(&session.machine.devices);
     let outputs: Vec<usize> = results.iter().map(|result| result.space).collect();
-    let alone = Alone::new(&*computed.workload, outputs).map_err(Failure::of)?;
+    let remedy = "a smaller size, or several nodes";
+    let bytes = u64::try_from(demand::bytes(&*computed.workload)).unwrap_or(u64::MAX);
+    graph::data_in_host(&computed.size, bytes, (&session.machine, has_data), remedy)?;
+    let alone = Alone::new(&*computed.workload, outputs, stop);
+    let alone = alone.map_err(|error| match error.is_stopped() {
+        true => Failure::Interrupted,
+        false => Failure::of(error),
+    })?;
     let simulated = session.machine.simulated;
     if has_data || !simulated {
         let needed = alone.host_bytes(&session.machine.devices);
         let here = Host::detect().memory.obtainable(0);
-        let remedy = "a smaller size, or several nodes";
         graph::host_memory(&computed.size, (needed, here), "", remedy)?;
     }
     let waiting = terminal::spinner();
@@ -64,9 +72,10 @@ pub fn run(
         window: None,
         memory: machine.gpu_memory.map(|size| size.0),
         name: &session.machine.name.clone(),
-        traces: job.files.wanted(),
+        traces: job.files.wanted() || simulated,
         has_data: has_data || !simulated,
     };
+    let setup_seconds = began.elapsed().as_secs_f64();
     let bar = terminal::progress(job.format, alone.subtasks() as u64, "subtasks");
     let ran = session.with(None, |runtime| {
         let sinks = results.iter_mut();
@@ -102,8 +111,13 @@ pub fn run(
         figure: (computed.workload.figure()).map(|figure| [figure.name, figure.title]),
         ..Asked::default()
     };
-    let mut report = report(&outcome, context, asked);
-    report.bounds = Bounds::of_graph(&ran, alone.graph());
+    let report = report_alone(
+        &outcome,
+        (&ran, alone.graph()),
+        setup_seconds,
+        context,
+        asked,
+    );
     let traced = match job.files.wanted() {
         true => files.write(&ran.trace, &report),
         false => Ok(()),

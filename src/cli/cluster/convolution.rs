@@ -88,13 +88,7 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let options = &args.options;
-    (options.nodes).refuse_simulated([
-        ("--image", args.image.is_some()),
-        ("--filter-file", args.filter_file.is_some()),
-        ("--output", options.output.is_some()),
-    ])?;
-    run_job(&ClusterJob::new(options), || given(args))
+    run_job(&ClusterJob::new(&args.options), || given(args))
 }
 
 fn given(args: &Args) -> Result<Prepared, Failure> {

@@ -54,12 +54,7 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let options = &args.options;
-    (options.nodes).refuse_simulated([
-        ("--input", args.input.is_some()),
-        ("--output", options.output.is_some()),
-    ])?;
-    run_job(&ClusterJob::new(options), || given(args))
+    run_job(&ClusterJob::new(&args.options), || given(args))
 }
 
 fn given(args: &Args) -> Result<Prepared, Failure> {

@@ -82,13 +82,7 @@ struct Given {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let options = &args.options;
-    (options.nodes).refuse_simulated([
-        ("--input", args.input.is_some()),
-        ("--output", options.output.is_some()),
-        ("--pivots", args.pivots.is_some()),
-    ])?;
-    run_job(&ClusterJob::new(options), || given(args))
+    run_job(&ClusterJob::new(&args.options), || given(args))
 }
 
 fn given(args: &Args) -> Result<Prepared, Failure> {

@@ -10,14 +10,12 @@ use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, Fit, MatmulWorkload, Placement, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
-use super::options::{NodeOptions, refuse};
+use super::options::NodeOptions;
 use super::prepared::{FittedWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
-use crate::cli::dense::options::{DenseOptions, POLICY, TileArg};
+use crate::cli::dense::options::{DenseOptions, TileArg};
 use crate::cli::failure::Failure;
 use crate::cli::paths::Paths;
-use crate::cli::precision::ProductPrecisionArg;
-use crate::cli::tasks::OrderName;
 
 /// The matrices and the file of the product.
 pub struct Product<'a> {
@@ -32,31 +30,13 @@ pub struct Product<'a> {
 /// Runs a product. `open` opens its files when all nodes have joined.
 ///
 /// # Errors
-/// Options that a run over nodes does not have, and as [`run_job`].
+/// As [`run_job`].
 pub fn run<'a>(
     options: &DenseOptions,
-    precision: Option<ProductPrecisionArg>,
     nodes: &NodeOptions,
     open: impl FnOnce() -> Result<Product<'a>, Failure>,
 ) -> Result<(), Failure> {
     let machine = &options.machine;
-    let is = |of| precision == Some(of);
-    let given = [
-        ("--machine", machine.machine.is_some()),
-        ("--gpu-memory", machine.gpu_memory.is_some()),
-        ("--host-memory", machine.host_memory.is_some()),
-        ("--fault", !machine.fault.is_empty()),
-        ("--policy", options.policy.to_string() != POLICY),
-        ("--window", options.window.is_some()),
-        ("--order random", options.order != OrderName::default()),
-        ("--repeats", options.repeats != 1),
-        ("--precision f64", is(ProductPrecisionArg::F64)),
-        ("--precision f16", is(ProductPrecisionArg::F16)),
-        ("--precision bf16", is(ProductPrecisionArg::Bf16)),
-        ("--precision tf32", is(ProductPrecisionArg::Tf32)),
-    ];
-    let remedy = "the run without it, or on one node";
-    refuse(given, "products on one node", remedy)?;
     let job = ClusterJob {
         devices: machine.devices.as_deref(),
         nodes,

@@ -22,5 +22,5 @@ pub mod stencil;
 pub use asked::asked;
 pub use files::ResultFile;
 pub use joined::JoinOptions;
-pub use options::{NodeOptions, is_first, refuse};
+pub use options::{NodeOptions, is_first, lone_machine};
 pub use run::{ClusterJob, Prepared, run_job};

@@ -71,47 +71,6 @@ impl SpreadOptions {
             ("--placement", self.asked_placement(seed)),
         ]
     }
-
-    /// Checks that no placement is given where the workload has its own.
-    ///
-    /// # Errors
-    /// When one is.
-    pub fn refuse_placement(&self, other: &str) -> Result<(), Failure> {
-        match self.placement {
-            None => Ok(()),
-            Some(_) => Err(Failure::usage(
-                format!("--placement is for blocks of dense matrices and images, not for {other}"),
-                "the command without it",
-            )),
-        }
-    }
-
-    /// Checks that none of these options is given for what has no subtasks.
-    ///
-    /// # Errors
-    /// When one is.
-    pub fn refuse_for_bands(&self, bands: &str) -> Result<(), Failure> {
-        self.refuse_placement(bands)?;
-        let given = [
-            ("--spread", self.spread.is_some()),
-            ("--prefetch", self.prefetch.is_some()),
-        ];
-        let purpose = format!("subtasks, and not for {bands}");
-        refuse(given, &purpose, "the command without it")
-    }
-
-    /// Checks that a command which is not about several nodes has none of these options.
-    ///
-    /// # Errors
-    /// The first that it has.
-    pub fn refuse_alone(&self, remedy: &str) -> Result<(), Failure> {
-        let given = [
-            ("--spread", self.spread.is_some()),
-            ("--prefetch", self.prefetch.is_some()),
-            ("--placement", self.placement.is_some()),
-        ];
-        refuse(given, "a run over several nodes", remedy)
-    }
 }
 
 /// How a workload runs over the nodes of a cluster. A run has several nodes when `mpirun`
@@ -145,46 +104,6 @@ impl NodeOptions {
             || self.join.wire.is_some()
             || Launched::detect().is_some_and(|launched| launched.size > 1)
     }
-
-    /// The machine of a described cluster of one node, on which a run is one without nodes.
-    ///
-    /// # Errors
-    /// A cluster that is not known, or wrong.
-    pub fn lone_machine(&self) -> Result<Option<MachineFile>, Failure> {
-        let Some(cluster) = &self.cluster else {
-            return Ok(None);
-        };
-        let file = find(cluster)?;
-        if self.count.unwrap_or(file.count()) != 1 {
-            return Ok(None);
-        }
-        Ok(DescribedCluster::of(&file, 1)?.machines.pop())
-    }
-
-    /// Checks that a simulated run has none of the options of runs that compute.
-    ///
-    /// # Errors
-    /// The first that it has.
-    pub fn refuse_simulated<const N: usize>(
-        &self,
-        given: [(&str, bool); N],
-    ) -> Result<(), Failure> {
-        if self.cluster.is_none() {
-            return Ok(());
-        }
-        let purpose = "runs that compute, and --cluster simulates one";
-        refuse(given, purpose, "the run without it, or without --cluster")
-    }
-
-    /// Checks that a run on one node, which has a driver of its own, has none of these
-    /// options.
-    ///
-    /// # Errors
-    /// The first that it has.
-    pub fn refuse_alone(&self) -> Result<(), Failure> {
-        self.spread
-            .refuse_alone("the run with mpirun or --cluster, or without it")
-    }
 }
 
 impl MachineArgs {
@@ -192,24 +111,30 @@ impl MachineArgs {
     /// node.
     ///
     /// # Errors
-    /// A cluster that is not known or wrong, `mpirun`, and options of other runs.
-    pub fn on_one_node(&self, nodes: &NodeOptions, verify: bool) -> Result<Option<Self>, Failure> {
-        let Some(machine) = nodes.lone_machine()? else {
+    /// A cluster that is not known or wrong, and `mpirun`.
+    pub fn on_one_node(&self, nodes: &NodeOptions) -> Result<Option<Self>, Failure> {
+        let Some(cluster) = &nodes.cluster else {
             return Ok(None);
         };
-        let given = [
-            ("--machine", self.machine.is_some()),
-            ("--devices", self.devices.is_some()),
-            ("--gpu-memory", self.gpu_memory.is_some()),
-            ("--host-memory", self.host_memory.is_some()),
-            ("--fault", !self.fault.is_empty()),
-        ];
-        let purpose = "runs on one machine, and --cluster names a cluster";
-        refuse(given, purpose, "the run without it, or without --cluster")?;
-        nodes.refuse_simulated([("--verify", verify), ("--wire", nodes.join.wire.is_some())])?;
+        let Some(machine) = lone_machine(cluster, nodes.count)? else {
+            return Ok(None);
+        };
         refuse_launched()?;
         Ok(Some(Self::of_node(machine, self.noise)))
     }
+}
+
+/// The machine of a described cluster of one node, on which a run is one without nodes. None
+/// if it has several nodes.
+///
+/// # Errors
+/// A cluster that is not known, or wrong.
+pub fn lone_machine(cluster: &str, count: Option<u64>) -> Result<Option<MachineFile>, Failure> {
+    let file = find(cluster)?;
+    if count.unwrap_or(file.count()) != 1 {
+        return Ok(None);
+    }
+    Ok(DescribedCluster::of(&file, 1)?.machines.pop())
 }
 
 /// Whether this process prints for all nodes.
@@ -222,21 +147,6 @@ pub fn at_rank(failure: Failure) -> Failure {
     match (Launched::detect(), failure) {
         (Some(launched), failure) if launched.size > 1 => failure.at(launched.rank),
         (_, failure) => failure,
-    }
-}
-
-/// Checks that options are not given, which are for something else.
-///
-/// # Errors
-/// The first that is.
-pub fn refuse<const N: usize>(
-    given: [(&str, bool); N],
-    purpose: &str,
-    remedy: &str,
-) -> Result<(), Failure> {
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(Failure::usage(format!("{name} is for {purpose}"), remedy)),
-        None => Ok(()),
     }
 }
 
@@ -275,26 +185,6 @@ pub struct ClusterOptions {
 }
 
 impl ClusterOptions {
-    /// Checks that a run over nodes has no options of runs on one machine.
-    ///
-    /// # Errors
-    /// The first that it has.
-    pub fn refuse_over_nodes(&self) -> Result<(), Failure> {
-        let machine = &self.machine;
-        let given = [
-            ("--machine", machine.machine.is_some()),
-            ("--gpu-memory", machine.gpu_memory.is_some()),
-            ("--host-memory", machine.host_memory.is_some()),
-            ("--fault", !machine.fault.is_empty()),
-            ("--policy", self.policy.to_string() != dense::POLICY),
-        ];
-        refuse(
-            given,
-            "runs on one machine",
-            "the run without it, or on one node",
-        )
-    }
-
     /// Where the inputs' blocks are at first, `usual` unless a placement is asked for.
     pub fn placement(&self, usual: Placement) -> Placement {
         self.nodes.spread.placement(usual, self.seed)

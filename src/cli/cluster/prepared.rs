@@ -1,13 +1,12 @@
 //! A workload that was made from the command line.
 
 use pdawl::balance::Strategy;
-use pdawl::cluster::space::{Extent, SpaceId};
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::machine::Device;
 use pdawl::report::Workload;
 use pdawl::report::run::nodes::Tolerance;
 use pdawl::spread::Network;
-use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload, Fit};
+use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload, Fit, demand};
 
 use super::options::SpreadOptions;
 
@@ -126,30 +125,7 @@ impl PreparedWorkload {
 
     /// Bytes of all spaces.
     pub fn bytes(&self) -> u128 {
-        let bytes = self.workload.spaces().into_iter().map(|space| {
-            let Extent {
-                rows,
-                columns,
-                element,
-            } = space.extent;
-            u128::from(rows) * u128::from(columns) * u128::from(element)
-        });
-        bytes.sum()
-    }
-
-    /// The ids that its spaces have where there are no others.
-    fn spaces(&self) -> Vec<SpaceId> {
-        let count = self.workload.spaces().len() as u32;
-        (0..count).map(SpaceId).collect()
-    }
-
-    /// The subtasks of its largest task. The first three tasks have one of each kind, and
-    /// later ones are not larger.
-    pub fn most_subtasks(&self) -> u64 {
-        let ids = self.spaces();
-        let first = 0..self.workload.tasks().min(3);
-        let counts = first.map(|number| self.workload.task(number, &ids).count());
-        counts.max().unwrap_or(0)
+        demand::bytes(&*self.workload)
     }
 
     /// What is computed, for reports: so many tasks.

@@ -18,7 +18,7 @@ use super::alone;
 use super::asked::asked;
 use super::files::ResultFile;
 use super::joined::give_up;
-use super::options::{ClusterOptions, NodeOptions, at_rank, is_first, refuse};
+use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
 use super::prepared::{LonePart, PreparedWorkload};
 use super::simulated;
 use crate::cli::args::Format;
@@ -110,7 +110,7 @@ pub fn run_job(
     if let Some(cluster) = &job.nodes.cluster {
         let mut prepared = prepare()?;
         if let Some(options) = job.alone
-            && let Some(mut machine) = options.machine.on_one_node(job.nodes, job.verify)?
+            && let Some(mut machine) = options.machine.on_one_node(job.nodes)?
             && let Some(lone) = prepared.workload.alone.take()
         {
             if prepared.workload.computing == Computing::Host {
@@ -217,11 +217,6 @@ enum Ready<'a> {
 
 /// Opens the devices, and tries the paths of what the first node writes.
 fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Failure> {
-    if let Some(options) = job.alone {
-        options.refuse_over_nodes()?;
-    }
-    let remedy = "--cluster NAME; `pdawl cluster list` shows them";
-    refuse([("--noise", job.noise.is_some())], "simulated runs", remedy)?;
     let Prepared {
         workload,
         results,

@@ -42,17 +42,6 @@ pub struct ScalingOptions {
     pub spread: SpreadOptions,
 }
 
-impl ScalingOptions {
-    /// Checks that a prediction on one machine has no options of several nodes.
-    ///
-    /// # Errors
-    /// The first that it has.
-    pub fn refuse_alone(&self) -> Result<(), Failure> {
-        self.spread
-            .refuse_alone("--cluster NAME, or the command without it")
-    }
-}
-
 /// A workload that only clusters predict.
 #[derive(Debug, Subcommand)]
 pub enum Workload {
@@ -165,11 +154,10 @@ pub fn run(workload: &Workload) -> Result<(), Failure> {
             (prepared, options)
         }
         Workload::Sort { sizes, options } => {
-            let prepared = sort::prepare(sizes, &options.scaling.spread, options.seed)?;
+            let prepared = sort::prepare(sizes, options.seed)?;
             (prepared, options)
         }
         Workload::Pagerank { ranking, options } => {
-            (options.scaling.spread).refuse_for_bands(sparse::RANKS)?;
             let product = ranking.product(None, options.seed, false);
             (sparse::prepare(&product, options.format)?, options)
         }
@@ -225,6 +213,8 @@ pub fn predict(
         ));
     };
     refuse_launched()?;
+    interrupt::listen()?;
+    interrupt::end_at_once();
     let file = find(cluster)?;
     let counts = counts(&options.nodes, &file);
     let spread = &options.spread;

@@ -8,14 +8,14 @@ use pdawl::engine::cluster::simulate::{
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
 use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Machine, Report as RunReport};
-use pdawl::workload::cluster::Fit;
+use pdawl::workload::cluster::{Fit, demand};
 
-use super::options::{SpreadOptions, refuse};
+use super::options::SpreadOptions;
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, write_trace};
 use crate::cli::failure::Failure;
 use crate::cli::files::PreparedFiles;
-use crate::cli::{graph, terminal};
+use crate::cli::{graph, interrupt, terminal};
 
 /// How a run is simulated.
 pub struct Simulation<'a> {
@@ -46,19 +46,15 @@ pub struct DescribedCluster {
 /// Simulates a job and prints its report.
 ///
 /// # Errors
-/// Options of runs that compute, and what [`DescribedCluster`] refuses.
+/// What [`DescribedCluster`] refuses.
 pub fn run_job(
     job: &ClusterJob,
     prepared: &mut PreparedWorkload,
     cluster: &str,
     files: PreparedFiles,
 ) -> Result<(), Failure> {
-    job.nodes.refuse_simulated([
-        ("--verify", job.verify),
-        ("--devices", job.devices.is_some()),
-        ("--wire", job.nodes.join.wire.is_some()),
-    ])?;
     refuse_launched()?;
+    interrupt::end_at_once();
     let file = find(cluster)?;
     let described = DescribedCluster::of(&file, job.nodes.count.unwrap_or(file.count()))?;
     let spread = &job.nodes.spread;
@@ -111,11 +107,13 @@ pub fn refuse_launched() -> Result<(), Failure> {
     if launched.is_some_and(|launched| launched.rank > 0) {
         return Err(Failure::Program(2));
     }
-    refuse(
-        [("mpirun", launched.is_some())],
-        "real clusters, and one process simulates all nodes of --cluster",
-        "the command without mpirun, or without --cluster",
-    )
+    match launched {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(
+            "mpirun is for real clusters, and one process simulates all nodes of --cluster",
+            "the command without mpirun, or without --cluster",
+        )),
+    }
 }
 
 /// The cluster of a name or a path.
@@ -209,7 +207,7 @@ impl DescribedCluster {
     /// # Errors
     /// Names what is too much.
     pub fn check(&self, prepared: &PreparedWorkload) -> Result<(), Failure> {
-        let most = prepared.most_subtasks();
+        let most = demand::largest_task(&*prepared.workload);
         if most > MOST_SUBTASKS {
             return Err(Failure::failed(
                 format!(

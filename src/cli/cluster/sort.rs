@@ -10,7 +10,7 @@ use pdawl::matrix::npy::{ElementType, NpyMatrix};
 use pdawl::workload::cluster::{Fill, Fit, SortAlone, SortSamples, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
-use super::options::{ClusterOptions, SpreadOptions};
+use super::options::ClusterOptions;
 use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::cli::failure::Failure;
@@ -20,9 +20,6 @@ use crate::cli::paths::Paths;
 /// Numbers by default, and at most.
 const SIZE: u64 = 1 << 26;
 const MOST: u64 = 1 << 40;
-
-/// What has no blocks to place.
-const PLACED: &str = "numbers that are sorted";
 
 const EXAMPLES: &str = "Examples:\n  pdawl run sort --size 100000000 --verify\n  \
                         mpirun -n 4 pdawl run sort --input a.npy --output sorted.npy\n  \
@@ -58,10 +55,6 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let options = &args.options;
     check(options)?;
-    (options.nodes).refuse_simulated([
-        ("--input", args.input.is_some()),
-        ("--output", options.output.is_some()),
-    ])?;
     let mut on_hosts = options.clone();
     if options.nodes.cluster.is_none() {
         let devices = &mut on_hosts.machine.devices;
@@ -74,13 +67,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// Generated numbers.
 ///
 /// # Errors
-/// A size of subtasks of which there would be too many, and a placement.
-pub fn prepare(
-    sizes: &Sizes,
-    spread: &SpreadOptions,
-    seed: u64,
-) -> Result<PreparedWorkload, Failure> {
-    spread.refuse_placement(PLACED)?;
+/// A size of subtasks of which there would be too many.
+pub fn prepare(sizes: &Sizes, seed: u64) -> Result<PreparedWorkload, Failure> {
     let (numbers, keys) = random(sizes.size.unwrap_or(SIZE), seed);
     Ok(prepared(sizes.tile, numbers, keys, "", seed)?.0)
 }
@@ -154,7 +142,6 @@ fn prepared(
 
 /// Refuses what sorting cannot do.
 fn check(options: &ClusterOptions) -> Result<(), Failure> {
-    options.nodes.spread.refuse_placement(PLACED)?;
     let devices = options
         .machine
         .devices

@@ -22,10 +22,6 @@ use crate::cli::product::{Product, Ranks};
 use crate::cli::saves::KeptArray;
 use crate::cli::size::ByteSize;
 
-/// What has its own placement, and no subtasks that a policy spreads.
-pub const PRODUCT: &str = "a sparse product, whose nodes share its rows in one co-run";
-pub const RANKS: &str = "a page rank, whose nodes share the vertices in one co-run";
-
 /// A product or page ranks. Every node reads or generates the matrix.
 ///
 /// # Errors

@@ -14,9 +14,6 @@ use super::prepared::PreparedWorkload;
 use crate::cli::failure::Failure;
 use crate::cli::paths::Paths;
 
-/// What has its own placement, and no subtasks that a policy spreads.
-pub const BANDS: &str = "a stencil, whose nodes share its rows or planes in one co-run";
-
 /// So many steps of a stencil, or until one changes no more than the tolerance.
 pub fn prepare(
     stencil: Stencil,

@@ -97,26 +97,15 @@ pub struct Args {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let files = args.files();
-    args.nodes.refuse_simulated([
-        ("--a", args.a.is_some()),
-        ("--b", args.b.is_some()),
-        ("--output", args.output.is_some()),
-    ])?;
-    let verify = args.options.verify;
-    let options = match args.options.machine.on_one_node(&args.nodes, verify)? {
+    let options = match args.options.machine.on_one_node(&args.nodes)? {
         Some(machine) => &DenseOptions {
             machine,
             ..args.options.clone()
         },
         None if args.nodes.several() => {
-            return cluster::matmul::run(&args.options, args.precision, &args.nodes, || {
-                over_nodes(args)
-            });
+            return cluster::matmul::run(&args.options, &args.nodes, || over_nodes(args));
         }
-        None => {
-            args.nodes.refuse_alone()?;
-            &args.options
-        }
+        None => &args.options,
     };
     let job = match args.given()? {
         Some(Given {

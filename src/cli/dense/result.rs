@@ -9,22 +9,15 @@ use pdawl::verify::product::Verification;
 use crate::cli::failure::{Failure, refused};
 use crate::cli::output::Output;
 
-/// Checks that a factored matrix was positive definite.
+/// Checks that a factored matrix has a factor.
 ///
 /// # Errors
-/// The first row whose pivot was not positive.
+/// Why it has none.
 pub fn check_pivots(finished: &mut Finished) -> Result<(), Failure> {
-    let bad = finished.bad_pivot().map_err(refused)?;
-    let Some(row) = bad else { return Ok(()) };
-    let tile = row / u64::from(finished.task.tile);
-    Err(Failure::failed(
-        format!(
-            "the matrix is not positive definite: the pivot of row {row} (counted from 0; \
-             tile {tile}, {tile}) is not positive"
-        ),
-        "a positive definite matrix, or more on its diagonal; in --precision f64 a matrix \
-         may be definite that is not so in f32",
-    ))
+    match finished.no_factor().map_err(refused)? {
+        Some(why) => Err(Failure::of(why)),
+        None => Ok(()),
+    }
 }
 
 /// Checks the result. `None` if the flag was set meanwhile.

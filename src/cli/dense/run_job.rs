@@ -83,7 +83,7 @@ pub fn run_job(
     check_host_memory(&task, &session, wants_data)?;
     let inputs = Arc::new(job.inputs);
     let tiled = task
-        .tiled(&inputs)
+        .tiled(&inputs, stop)
         .map_err(|error| wrong_set(&task, &error))?;
     let experiment = TaskExperiment::new(Arc::new(tiled.graph.clone()));
     check_device_memory(&experiment, options, &session.machine.devices)?;
@@ -137,7 +137,6 @@ fn open_machine(
     options: &DenseOptions,
     data: bool,
 ) -> Result<MachineSession, Failure> {
-    (options.machine).refuse_host_memory("the matrices are in host memory")?;
     let needs = Needs {
         fp64: job.precision == ProductPrecision::Double,
         data,

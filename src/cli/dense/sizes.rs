@@ -2,7 +2,8 @@
 //! anything is allocated.
 
 use pdawl::experiment::tasks::TaskExperiment;
-use pdawl::machine::{Device, Host};
+use pdawl::graph::GraphError;
+use pdawl::machine::Device;
 use pdawl::quantity::Bytes;
 use pdawl::workload::dense::{DenseTask, tile_size};
 use pdawl::workload::task_set::TaskSetError;
@@ -51,6 +52,9 @@ fn memory(device: &Device, options: &DenseOptions) -> Option<u64> {
 
 /// The failure of a set of tasks.
 pub fn wrong_set(task: &DenseTask, error: &TaskSetError) -> Failure {
+    if let TaskSetError::Graph(GraphError::Stopped) = error {
+        return Failure::Interrupted;
+    }
     Failure::usage(
         format!("with tiles of {}: {error}", task.tile),
         "a larger --tile",
@@ -92,16 +96,5 @@ pub fn check_host_memory(
     let matrices = task.operation.matrix_bytes(task.tile, task.precision);
     let (rows, columns) = task.operation.result_size();
     let title = format!("matrices for a result of {rows} x {columns}");
-    let here = || Host::detect().memory.obtainable(0);
-    let checks = match (session.machine.simulated, data) {
-        (false, _) => vec![(matrices, here())],
-        (true, false) => vec![(matrices, session.machine.host.memory)],
-        // The memory of simulated devices is here, too.
-        (true, true) => vec![
-            (matrices, session.machine.host.memory),
-            (matrices.saturating_mul(2), here()),
-        ],
-    };
-    let mut checks = checks.into_iter();
-    checks.try_for_each(|check| graph::host_memory(&title, check, "", SMALLER))
+    graph::data_in_host(&title, matrices, (&session.machine, data), SMALLER)
 }

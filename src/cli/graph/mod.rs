@@ -23,7 +23,7 @@ use super::failure::{Failure, LOST, refused};
 use super::files::TraceFiles;
 use super::machine_session::{MachineSession, NamedMachine, Needs};
 
-pub use memory::{host_memory, in_host};
+pub use memory::{data_in_host, host_memory, in_host};
 pub use run_job::{print, run};
 pub use scheduling_args::{Queues, SchedulingArgs, check_window};
 

@@ -10,7 +10,6 @@ use super::compile::Compiler;
 use super::described::Described;
 use crate::cli::args::MachineArgs;
 use crate::cli::failure::{Failure, refused, wrong_devices};
-use crate::cli::machine_session::NamedMachine;
 
 /// The arguments with devices that run these kernels: those named, or all, the CPU's
 /// included, but each core once. GPUs are opened through OpenCL where CUDA refuses a kernel
@@ -23,17 +22,6 @@ pub fn running(
     kernels: &[&Described],
     args: &MachineArgs,
 ) -> Result<(MachineArgs, Vec<String>), Failure> {
-    if let Some(name) = &args.machine
-        && NamedMachine::find(name)?.is_simulated()
-    {
-        return Err(Failure::usage(
-            format!(
-                "--machine {name}: a kernel in OpenCL C cannot be simulated, since its cost is \
-                 not known"
-            ),
-            "no --machine, for the devices that are here",
-        ));
-    }
     let Some(list) = &args.devices else {
         let mut notes = Vec::new();
         let mut devices = every()?;

@@ -13,6 +13,7 @@ use crate::cluster::record::NodeRecord;
 use crate::cluster::space::SpaceBlock;
 use crate::cluster::task::TaskId;
 use crate::cluster::task::chain::Source;
+use crate::cluster::wire::agreement::Agreement;
 use crate::spread::Next;
 use crate::time::Nanos;
 
@@ -28,6 +29,10 @@ pub enum Message {
     Hello { program: String, info: NodeInfo },
     /// From the coordinator, to all: the run begins.
     Welcome { nodes: Nodes },
+    /// To the first node, before each workload of several: what the sender is to run.
+    Runs { what: Agreement },
+    /// From the first node: all are to run the same.
+    Agreed,
     /// From the coordinator: compute these subtasks, after those that came before. `written`
     /// tells who has what other subtasks of a chain have written for them, as far as this node
     /// was not reported before.

@@ -45,6 +45,14 @@ impl Extent {
         block.elements() * self.element
     }
 
+    /// The bytes of all elements, of a space of any size.
+    pub fn all_bytes(&self) -> u128 {
+        [self.rows, self.columns, self.element]
+            .map(u128::from)
+            .into_iter()
+            .product()
+    }
+
     /// Where the bytes of a block begin, by rows without gaps. They follow one another if
     /// it is of one row, or has all columns.
     pub fn offset(&self, block: &Block) -> u64 {

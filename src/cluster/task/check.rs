@@ -1,6 +1,7 @@
 //! Checks of a task before it begins.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
@@ -47,19 +48,24 @@ pub enum TaskError {
     },
     #[error("subtasks 0 and {subtask} of {task}, which reduces, write unlike blocks")]
     Unlike { task: String, subtask: u64 },
+    #[error("interrupted")]
+    Stopped,
 }
 
 /// Checks that subtasks use blocks of their spaces, and that no two of them write the same
 /// element, unless the task reduces: then all write the same blocks.
 ///
 /// # Errors
-/// The first block that does not suit.
-pub fn check(task: &dyn Task, spaces: &Spaces) -> Result<(), TaskError> {
+/// The first block that does not suit, and `stop`.
+pub fn check(task: &dyn Task, spaces: &Spaces, stop: &AtomicBool) -> Result<(), TaskError> {
     let name = || task.name().to_owned();
     let first = task.reduces().then(|| task.writes(0));
     // By space: who writes which block.
     let mut writers: HashMap<SpaceId, Directory<u64>> = HashMap::new();
     for subtask in 0..task.count() {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TaskError::Stopped);
+        }
         if let Some(why) = task.fault(subtask) {
             return Err(TaskError::Fault {
                 task: name(),
@@ -158,7 +164,8 @@ mod tests {
             element: 4,
         };
         spaces.add(extent, []);
-        let error = check(&Writes(blocks.to_vec(), reduces), &spaces).err();
+        let go_on = AtomicBool::new(false);
+        let error = check(&Writes(blocks.to_vec(), reduces), &spaces, &go_on).err();
         error.map(|error| error.to_string())
     }
 

@@ -28,6 +28,9 @@ impl Agreement {
 
     /// The first name whose values differ from those of another node, if there is one.
     pub fn difference(&self, other: &Self) -> Option<Difference> {
+        if self == other {
+            return None;
+        }
         let names = self.0.iter().chain(&other.0).map(|(name, _)| name);
         let mut pairs = names.map(|name| (name, self.values(name), other.values(name)));
         pairs

@@ -30,6 +30,13 @@ use super::{Codelet, Cost, HostCode, LibraryKernel, Value};
 /// The longest lines that OpenCL devices transform: 32 KiB of local memory.
 pub const LONGEST: u32 = 8192;
 
+/// What the codelets' names begin with.
+pub const NAME: &str = "fft-";
+
+/// What devices transform.
+pub const LIMITS: &str =
+    "GPUs transform lines of a power of two from 2 to 8192 numbers, and the host all others";
+
 /// Which lines are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {

@@ -249,6 +249,7 @@ impl Node<'_> {
             ClusterError::Excluded { me, .. } if *me != NodeId::FIRST => return error,
             ClusterError::Interrupted => format!("interrupted at {}", self.me()),
             ClusterError::Refused(why) => why.clone(),
+            error @ ClusterError::Unlike { .. } => error.to_string(),
             error => format!("{}: {error}", self.me()),
         };
         if let Ok(message) = encode(&Message::Stop { why }) {

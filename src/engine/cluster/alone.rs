@@ -59,13 +59,14 @@ impl<'a> Alone<'a> {
     /// A workload, of which these spaces are written to files at the end.
     ///
     /// # Errors
-    /// Tasks that are no task graph.
+    /// Tasks that are no task graph, or too many, and `stop`.
     pub fn new(
         workload: &'a dyn ClusterWorkload,
         outputs: impl IntoIterator<Item = usize>,
+        stop: &AtomicBool,
     ) -> Result<Self, WorkloadGraphError> {
         let wanted: Vec<usize> = wanted(workload).into_iter().chain(outputs).collect();
-        let made = WorkloadGraph::new(workload, &wanted)?;
+        let made = WorkloadGraph::new(workload, &wanted, stop)?;
         Ok(Self {
             workload,
             graph: Arc::new(made.graph),
@@ -229,15 +230,12 @@ fn node(name: &str, ran: &GraphOutcome, checked: Option<Checked>) -> NodeRecord 
         device.subtasks += 1;
         device.seconds += placement.ended - placement.dispatched;
     }
-    let losses = ran.losses.iter();
-    let notes = losses.map(|loss| format!("{}: {}", ran.devices[loss.device], loss.why));
     NodeRecord {
         name: name.to_owned(),
         devices,
         subtasks: ran.placements.len() as u64,
         busy_seconds: ran.seconds,
         checked,
-        notes: notes.collect(),
         ..NodeRecord::default()
     }
 }

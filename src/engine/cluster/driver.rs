@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::abandon::abandon;
+use super::alike::the_end;
 use super::error::ClusterError;
 use super::handle::ClusterOptions;
 use super::node::{Node, Options};
@@ -14,12 +15,13 @@ use super::run::{Control, Sink};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Settings;
 use crate::cluster::record::ClusterOutcome;
-use crate::cluster::space::Extent;
 use crate::cluster::wire::Wire;
+use crate::cluster::wire::agreement::Agreement;
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::runtime::{Runtime, select};
-use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload};
+use crate::workload::cluster::program::Program;
+use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload, demand};
 
 /// A workload of all nodes.
 #[derive(Clone)]
@@ -32,6 +34,24 @@ pub struct Job {
     pub verify: bool,
     /// What it is called in errors.
     pub name: String,
+    /// What all nodes must run alike.
+    pub alike: Agreement,
+}
+
+impl Job {
+    /// A program, and its results.
+    pub fn of_program(program: Arc<Program>) -> Self {
+        Self {
+            name: program.name().to_owned(),
+            alike: program.agreement(),
+            outputs: program.results().collect(),
+            verify: false,
+            make: Arc::new(move |_| {
+                program.check()?;
+                Ok((Arc::clone(&program) as _, 1))
+            }),
+        }
+    }
 }
 
 /// What came of a job: at the first node its outcome, and the bytes of its outputs.
@@ -179,11 +199,13 @@ fn drive(
             return Ok(());
         }
     }
+    node.agree(&the_end())?;
     Ok(node.settle()?.finish()?)
 }
 
 /// Runs a workload, and takes its results.
 fn run(node: &mut Node, job: &Job, here: usize) -> Result<Brought, ClusterError> {
+    node.agree(&job.alike)?;
     let made = (job.make)(Fit::new(node.nodes(), Settings::default().network));
     let made = made.and_then(|made| check(node, job, &*made.0, here).map(|()| made));
     let (workload, tile) = match made {
@@ -213,19 +235,11 @@ fn check(
     workload: &dyn ClusterWorkload,
     here: usize,
 ) -> Result<(), ClusterError> {
-    let bytes = |extent: Extent| {
-        let Extent {
-            rows,
-            columns,
-            element,
-        } = extent;
-        u128::from(rows) * u128::from(columns) * u128::from(element)
-    };
     let spaces = workload.spaces();
-    let all: u128 = spaces.iter().map(|space| bytes(space.extent)).sum();
+    let all = demand::bytes(workload);
     let brought: u128 = match node.me() {
         NodeId::FIRST => (job.outputs.iter())
-            .map(|space| bytes(spaces[*space].extent))
+            .map(|space| spaces[*space].extent.all_bytes())
             .sum(),
         _ => 0,
     };
@@ -238,5 +252,105 @@ fn check(
             has: Bytes(has).to_string(),
         }),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Pod;
+
+    use super::*;
+    use crate::cluster::space::Block;
+    use crate::cluster::wire::LocalWire;
+    use crate::workload::cluster::program::{Program, ProgramTask};
+
+    /// Two nodes, which run these programs and end; none runs nothing.
+    fn together(programs: [Option<Program>; 2]) -> [Result<(), String>; 2] {
+        let options = ClusterOptions {
+            devices: Some("host:1".parse().unwrap()),
+            ..ClusterOptions::default()
+        };
+        let wires = LocalWire::cluster(2).into_iter();
+        let mut drivers: Vec<Driver> = wires
+            .map(|wire| Driver::start(Box::new(wire), options.clone(), 2).unwrap())
+            .collect();
+        for driver in &mut drivers {
+            driver.opened().unwrap();
+        }
+        let runs = programs.each_ref().map(Option::is_some);
+        for (driver, program) in drivers.iter_mut().zip(programs) {
+            if let Some(program) = program {
+                driver.run(&Job::of_program(Arc::new(program)));
+            }
+            driver.end();
+        }
+        let mut ends = drivers.into_iter().zip(runs).map(|(mut driver, runs)| {
+            let ran = if runs { driver.ran().map(drop) } else { Ok(()) };
+            let left = driver.leave();
+            ran.and(left).map_err(|error| error.to_string())
+        });
+        [ends.next().unwrap(), ends.next().unwrap()]
+    }
+
+    /// Adds one to each number, in bands of a row each, so many times.
+    fn program<T: Pod + Send + Sync + From<u8> + std::ops::Add<Output = T>>(
+        rows: u64,
+        columns: u64,
+        tasks: u64,
+    ) -> Option<Program> {
+        let mut program = Program::new("sums");
+        let mut from = program.given(rows, columns, |_, _| T::from(0));
+        for _ in 0..tasks {
+            let to = program.space::<T>(rows, columns);
+            let row = move |subtask: u64| Block::new(subtask..subtask + 1, 0..columns);
+            let accesses = (from.read(row), to.write(row));
+            program.add_task(ProgramTask::new(
+                "sum",
+                rows,
+                accesses,
+                |_, (from, mut to)| {
+                    let from = from.slice().iter();
+                    let sums = to.slice().iter_mut().zip(from);
+                    sums.for_each(|(to, from)| *to = *from + T::from(1));
+                },
+            ));
+            from = to;
+        }
+        program.set_result(from);
+        Some(program)
+    }
+
+    #[test]
+    fn nodes_that_run_other_programs_all_end_and_say_what_differs() {
+        for (programs, part) in [
+            (
+                [program::<f32>(4, 8, 1), program::<f32>(4, 9, 1)],
+                "space 0 is 4 x 8 of f32, given at node 0, and is 4 x 9 of f32, given at node 1",
+            ),
+            (
+                [program::<f32>(4, 8, 1), program::<f64>(4, 8, 1)],
+                "of f32, given at node 0, and is 4 x 8 of f64",
+            ),
+            (
+                [program::<f32>(4, 8, 2), program::<f32>(4, 8, 1)],
+                "space 2 is 4 x 8 of f32 at node 0, and is not given at node 1",
+            ),
+            (
+                [None, program::<f32>(4, 8, 1)],
+                "the operation is none, the end at node 0, and is program sums at node 1",
+            ),
+            (
+                [program::<f32>(4, 8, 1), None],
+                "the operation is program sums at node 0, and is none, the end at node 1",
+            ),
+        ] {
+            for (node, end) in together(programs).into_iter().enumerate() {
+                let why = end.expect_err("they differ");
+                assert!(why.starts_with("the programs differ: "), "{node}: {why}");
+                assert!(why.contains(part), "{node}: {why}");
+            }
+        }
+        let alike = [program::<f32>(4, 8, 3), program::<f32>(4, 8, 3)];
+        assert_eq!(together(alike), [Ok(()), Ok(())]);
     }
 }

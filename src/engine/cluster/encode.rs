@@ -49,11 +49,21 @@ pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Option<(M, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use serde_json::Serializer;
+    use serde_json::ser::Formatter;
+
     use super::*;
+    use crate::balance::bands::Pace;
+    use crate::cluster::info::{DeviceInfo, NodeInfo};
     use crate::cluster::protocol::{Message, RequestId};
+    use crate::cluster::record::{DevicePart, NodeRecord};
     use crate::cluster::space::{Block, SpaceBlock, SpaceId};
     use crate::cluster::task::TaskId;
     use crate::cluster::task::chain::Source;
+    use crate::verify::Checked;
+    use crate::verify::checked::FactorFigures;
 
     #[test]
     fn a_message_and_its_data_come_back() {
@@ -70,6 +80,91 @@ mod tests {
         bytes.extend([1, 2, 3]);
         let (decoded, at) = decode(&bytes).expect("it is a message");
         assert_eq!((decoded, &bytes[at..]), (message, &[1, 2, 3][..]));
+    }
+
+    /// JSON has no number that is not finite.
+    struct NoFloats;
+
+    impl Formatter for NoFloats {
+        fn write_f64<W: ?Sized + io::Write>(&mut self, _to: &mut W, _of: f64) -> io::Result<()> {
+            Err(io::Error::other(
+                "a message has a float without `#[serde(with = \"crate::exact\")]`",
+            ))
+        }
+    }
+
+    /// All messages with floats, each of which is this one.
+    fn of_float(number: f64) -> Vec<Message> {
+        let device = DeviceInfo {
+            name: "device".into(),
+            flops: number,
+            memory_bandwidth: number,
+            link_bandwidth: number,
+            depth: 1,
+        };
+        let info = NodeInfo {
+            name: "node".into(),
+            devices: vec![device],
+        };
+        let record = NodeRecord {
+            busy_seconds: number,
+            idle_seconds: number,
+            devices: vec![DevicePart {
+                seconds: number,
+                ..DevicePart::default()
+            }],
+            checked: Some(Checked {
+                worst: number,
+                factors: Some(FactorFigures {
+                    residual: number,
+                    growth: number,
+                }),
+                ..Checked::default()
+            }),
+            ..NodeRecord::default()
+        };
+        let pace = Pace {
+            seconds: number,
+            set_up: number,
+        };
+        let (attempt, round) = (0, 0);
+        vec![
+            Message::Hello {
+                program: "p".to_owned(),
+                info: info.clone(),
+            },
+            Message::Welcome {
+                nodes: vec![info].into(),
+            },
+            Message::Summary {
+                attempt,
+                record: Box::new(record),
+            },
+            Message::Pace {
+                attempt,
+                round,
+                pace,
+            },
+        ]
+    }
+
+    #[test]
+    fn every_float_comes_back_bit_for_bit() {
+        let odd = [0x7ff8_0000_0000_0123, 0xfff0_0000_0000_0001, 1, 1 << 63].map(f64::from_bits);
+        let infinite = [f64::INFINITY, f64::NEG_INFINITY];
+        let plain = [0.1, f64::MAX, f64::MIN_POSITIVE, -1e-300];
+        for number in odd.into_iter().chain(infinite).chain(plain) {
+            for message in of_float(number) {
+                let bytes = encode(&message).expect("it has words");
+                let (decoded, _) = decode::<Message>(&bytes).expect("it is a message");
+                // NaN is unlike itself, and its bits are not.
+                assert_eq!(encode(&decoded).expect("it has words"), bytes, "{number}");
+            }
+        }
+        for message in of_float(0.5) {
+            let mut json = Serializer::with_formatter(Vec::new(), NoFloats);
+            message.serialize(&mut json).expect("all floats are exact");
+        }
     }
 
     #[test]

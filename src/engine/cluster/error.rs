@@ -6,6 +6,7 @@ use crate::cluster::NodeId;
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::TaskError;
 use crate::cluster::wire::WireError;
+use crate::cluster::wire::agreement::Difference;
 use crate::engine::corun::CorunError;
 use crate::engine::graph::GraphRunError;
 use crate::runtime::RuntimeError;
@@ -65,6 +66,15 @@ pub enum ClusterError {
          result; start the program again if the others have ended, too"
     )]
     Excluded { me: NodeId, by: NodeId },
+
+    #[error(
+        "the programs differ: {difference} at {node}; let all nodes run the same operations and \
+         tasks, with the same arguments and in the same order"
+    )]
+    Unlike {
+        difference: Difference,
+        node: NodeId,
+    },
 
     #[error("{from} sent what is no message of this program; start the same program everywhere")]
     NoMessage { from: String },

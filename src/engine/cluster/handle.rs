@@ -15,7 +15,6 @@ use crate::cluster::wire::{LocalWire, Wire, agree, join};
 use crate::machine::Device;
 use crate::runtime::select::Selection;
 use crate::spread::NamedSpread;
-use crate::workload::cluster::ClusterWorkload;
 use crate::workload::cluster::program::Program;
 
 /// The nodes that run programs together.
@@ -156,16 +155,7 @@ impl Cluster {
     /// and [`ClusterOptions::stop`]. All nodes end then, and run no further program.
     pub fn run(&mut self, program: Program) -> Result<Results, ClusterError> {
         let program = Arc::new(program);
-        let made = Arc::clone(&program);
-        let (outcome, brought) = self.run_job(&Job {
-            name: program.name().to_owned(),
-            outputs: program.results().collect(),
-            verify: false,
-            make: Arc::new(move |_| {
-                made.check()?;
-                Ok((Arc::clone(&made) as _, 1))
-            }),
-        })?;
+        let (outcome, brought) = self.run_job(&Job::of_program(Arc::clone(&program)))?;
         Ok(Results::new(&program, outcome, brought))
     }
 

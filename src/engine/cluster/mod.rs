@@ -14,6 +14,7 @@
 
 mod abandon;
 mod act;
+mod alike;
 mod alone;
 mod answers;
 mod bands;

@@ -25,6 +25,7 @@ use crate::cluster::record::{DevicePart, NodeRecord};
 use crate::cluster::space::{SpaceBlock, Spaces};
 use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Computed, TaskId};
+use crate::cluster::wire::agreement::Agreement;
 use crate::cluster::wire::{Arrived, Wire, memory};
 use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
@@ -144,6 +145,10 @@ pub struct Node<'a> {
     pub(super) steps_took: Duration,
     /// Whether the first node has said that all is done.
     pub(super) is_finished: bool,
+    /// At the first node, by rank: what others are to run next.
+    pub(super) announced: Vec<Option<Agreement>>,
+    /// Whether the first node has said that all are to run the same.
+    pub(super) is_agreed: bool,
     /// What became of the subtasks of earlier workloads, which the machine still counts.
     pub(super) earlier: Counts,
 }
@@ -223,6 +228,8 @@ impl<'a> Node<'a> {
             pieces_done: 0,
             steps_took: Duration::ZERO,
             is_finished: false,
+            announced: vec![None; nodes],
+            is_agreed: false,
             earlier: Counts::default(),
         };
         node.runtime.notify(Notice::DrivingBegins);
@@ -450,6 +457,8 @@ impl<'a> Node<'a> {
         };
         match message {
             Message::Finish => self.is_finished = true,
+            Message::Agreed => self.is_agreed = true,
+            Message::Runs { what } => self.announced[from.index()] = Some(what),
             Message::Verdict { task, is_met } => {
                 self.verdicts.entry(task).or_default().push_back(is_met);
             }

@@ -14,13 +14,15 @@ use crate::cluster::protocol::{Counts, DeviceIndex, Event, Message};
 use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 use crate::cluster::space::{Block, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::chain::{Chaining, Source};
-use crate::cluster::task::{Computed, Task, check};
+use crate::cluster::task::{Computed, Task, TaskError, check};
 use crate::cluster::wire::Wire;
 use crate::codelet::Codelet;
+use crate::engine::graph::GraphRunError;
+use crate::graph::check_tasks;
 use crate::parallel;
 use crate::runtime::{DeviceId, QueueKind, RuntimeError};
 use crate::verify::Checked;
-use crate::workload::cluster::{Check, ClusterWorkload, Condition, NewSpace, Turn};
+use crate::workload::cluster::{Check, ClusterWorkload, Condition, NewSpace, Turn, demand};
 
 /// Tasks whose kernels are compiled before the first one begins.
 const LOADED_TASKS: usize = 32;
@@ -151,6 +153,7 @@ impl Node<'_> {
         control: &mut Control,
     ) -> Result<Option<ClusterOutcome>, Interruption> {
         self.clear()?;
+        check_tasks(demand::largest_task(workload)).map_err(GraphRunError::from)?;
         let mut ids = Vec::new();
         for space in workload.spaces() {
             ids.push(self.add_space(&space, control.tile)?);
@@ -343,7 +346,10 @@ impl Node<'_> {
     /// All nodes have the same task, so one of them checks it.
     fn check(&self, task: &dyn Computed) -> Result<(), ClusterError> {
         match self.me() == NodeId::FIRST {
-            true => Ok(check(task, &self.spaces)?),
+            true => check(task, &self.spaces, self.stop).map_err(|error| match error {
+                TaskError::Stopped => ClusterError::Interrupted,
+                error => error.into(),
+            }),
             false => Ok(()),
         }
     }

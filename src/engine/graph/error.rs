@@ -46,6 +46,16 @@ pub enum GraphRunError {
         lost: String,
     },
 
+    #[error(
+        "{codelet} can be computed on none of the devices, {devices}: {why}; other devices, or \
+         another size"
+    )]
+    Unable {
+        codelet: String,
+        devices: String,
+        why: &'static str,
+    },
+
     #[error("`{0}` was lost with a device, and what made it is forgotten")]
     Gone(String),
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::GraphRunError;
 use super::run::GraphRun;
 use super::storage::Storage;
+use super::{GraphRunError, abilities_of};
 use crate::graph::DatumId;
 use crate::runtime::RuntimeError;
 
@@ -103,6 +103,21 @@ impl GraphRun<'_> {
         Ok(())
     }
 
+    /// Refuses a component with a kernel that no device can compute.
+    fn check_able(&self, component: usize) -> Result<(), GraphRunError> {
+        let devices = self.runtime.devices();
+        let kernels = self.components.list()[component].kernels.iter();
+        let mut codelets = kernels.map(|kernel| &self.graph.kernel(*kernel).codelet);
+        let unable = codelets.find(|codelet| !abilities_of(codelet, devices).contains(&true));
+        let Some(codelet) = unable else { return Ok(()) };
+        let names: Vec<&str> = devices.iter().map(|device| &*device.name).collect();
+        Err(GraphRunError::Unable {
+            codelet: codelet.name.to_string(),
+            devices: names.join(", "),
+            why: codelet.limits(),
+        })
+    }
+
     /// Refuses to go on when a component has no device left.
     pub(super) fn check_placeable(&self) -> Result<(), GraphRunError> {
         if self.prepared.grows {
@@ -120,6 +135,9 @@ impl GraphRun<'_> {
             let lost: Vec<String> = (devices.iter())
                 .filter_map(|device| Some(format!("{} ({})", device.name, device.lost.as_ref()?)))
                 .collect();
+            if lost.is_empty() {
+                self.check_able(component)?;
+            }
             return Err(GraphRunError::Lost {
                 component,
                 kernels: self.prepared.kernel_names(component),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::{cgroup_least, parse, read};
@@ -15,6 +16,10 @@ pub struct Memory {
     pub swap_free: u64,
     /// The control group's limit, where there is one.
     pub limit: Option<u64>,
+    /// What limits of the process leave, of its address space (`ulimit -v`) and of its data
+    /// (`ulimit -d`), where there are some.
+    #[serde(default)]
+    pub process: Option<u64>,
 }
 
 impl Memory {
@@ -29,6 +34,7 @@ impl Memory {
         memory.limit = cgroup_least("memory", |directory| {
             two(directory).or_else(|| one(directory))
         });
+        memory.process = left(&read("/proc/self/status")?);
         Some(memory)
     }
 
@@ -39,6 +45,7 @@ impl Memory {
             available: parse::meminfo(text, "MemAvailable")?,
             swap_free: parse::meminfo(text, "SwapFree").unwrap_or(0),
             limit: None,
+            process: None,
         })
     }
 
@@ -52,14 +59,25 @@ impl Memory {
     /// touched `touched` bytes.
     pub fn obtainable(&self, touched: u64) -> u64 {
         let free = self.available.saturating_add(self.swap_free);
-        let most = free.saturating_add(touched);
-        self.limit.map_or(most, |limit| limit.min(most))
+        let process = self.process.map(|left| left.saturating_add(touched));
+        let limits = [self.limit, process].into_iter().flatten();
+        limits.fold(free.saturating_add(touched), u64::min)
     }
 
     /// Bytes of anonymous memory that this process has touched.
     pub fn resident() -> Option<u64> {
         parse::meminfo(&read("/proc/self/status")?, "RssAnon")
     }
+}
+
+/// What the limits of this process leave, whose status this is.
+fn left(status: &str) -> Option<u64> {
+    let limits = [(Resource::As, "VmSize"), (Resource::Data, "VmData")];
+    let left = limits.into_iter().filter_map(|(resource, used)| {
+        let limit = getrlimit(resource).current?;
+        Some(limit.saturating_sub(parse::meminfo(status, used)?))
+    });
+    left.min()
 }
 
 impl fmt::Display for Memory {
@@ -71,6 +89,9 @@ impl fmt::Display for Memory {
         )?;
         if let Some(limit) = self.limit {
             write!(f, ", and the control group allows {limit}")?;
+        }
+        if let Some(left) = self.process {
+            write!(f, ", and limits of the process leave {left}")?;
         }
         Ok(())
     }
@@ -101,6 +122,14 @@ mod tests {
         assert_eq!(
             memory.to_string(),
             "61440 bytes of 102400 are available, and the control group allows 51200"
+        );
+        memory.process = Some(30 << 10);
+        assert_eq!(memory.obtainable(0), 30 << 10);
+        assert_eq!(memory.obtainable(5 << 10), 35 << 10);
+        assert!(
+            memory
+                .to_string()
+                .ends_with("limits of the process leave 30720")
         );
         assert_eq!(Memory::parse("MemTotal: 1 kB"), None);
     }

@@ -47,14 +47,13 @@ pub struct Report {
     /// Seconds of each timed run; empty if none ended.
     pub runs: Vec<f64>,
     /// Seconds before the first timed run: memory, data, queues, kernel builds, measurements,
-    /// and a run that does not count. Those of `matmul` and `cholesky` are real, never
-    /// simulated. Null over nodes.
+    /// and a run that does not count. Those of tasks are real, never simulated. Null over nodes.
     pub setup_seconds: Option<f64>,
     /// Work over `seconds`; null if the operations are not known, or no timed run ended.
     pub throughput: Option<Throughput>,
-    /// What the run could not go below: of a co-run, of a simulated graph or product, and with
-    /// `--trace`, `--gantt` or `--csv` of every other run that is not over nodes, there of the
-    /// one that was traced; null for others.
+    /// What the run could not go below: of a co-run, of a simulated graph of kernels or tasks,
+    /// and with `--trace`, `--gantt` or `--csv` of every other run that is not over nodes, there
+    /// of the one that was traced; null for others.
     pub bounds: Option<Bounds>,
     /// The check of `--verify`; null if not asked for, interrupted, or no number could be compared.
     pub verification: Option<Verification>,

@@ -4,9 +4,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Context, Details, DevicePart, Lost, Report, Verification, fraction};
+use super::{Bounds, Context, Details, DevicePart, Lost, Report, Verification, fraction, graph};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
 use crate::verify::overflow::{note_of_change, notes};
+use crate::engine::graph::GraphOutcome;
+use crate::graph::TaskGraph;
 
 /// What only runs of tasks over spaces have.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -159,6 +161,36 @@ pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Repor
         devices: devices(&outcome.nodes),
         nodes: outcome.nodes.iter().map(node).collect(),
         ..context.report(outcome.seconds, Details::Nodes(details))
+    }
+}
+
+/// The report of a run on one machine by itself, whose task graph tells more of it. Before it
+/// came so many seconds.
+pub fn report_alone(
+    outcome: &ClusterOutcome,
+    (ran, tasks): (&GraphOutcome, &TaskGraph),
+    setup_seconds: f64,
+    context: Context,
+    asked: Asked,
+) -> Report {
+    let of_graph = graph::devices(ran, &context.machine.devices);
+    let report = report(outcome, context, asked);
+    let devices = report.devices.into_iter().zip(of_graph);
+    let devices = devices.map(|(of_node, of_graph)| DevicePart {
+        node: of_node.node,
+        share: of_node.share,
+        units: of_node.units,
+        subtask_seconds: of_node.subtask_seconds,
+        ..of_graph
+    });
+    Report {
+        setup_seconds: Some(setup_seconds),
+        bounds: Bounds::of_graph(ran, tasks),
+        lost: (ran.losses.iter())
+            .map(|loss| graph::lost(ran, loss))
+            .collect(),
+        devices: devices.collect(),
+        ..report
     }
 }
 

@@ -7,6 +7,7 @@ use bytemuck::Pod;
 use super::matrix::check_product;
 use super::spaces::{Place, SpacesJob, stopped};
 use super::{Complex, DenseMatrix, Factors};
+use crate::cluster::wire::agreement::Agreement;
 use crate::engine::cluster::{Cluster, ClusterError, ClusterOptions, Job};
 use crate::machine::{Host, RuntimeKind};
 use crate::matrix::Shared;
@@ -45,6 +46,8 @@ pub struct Nodes {
 /// An operation over nodes that is about to run.
 pub struct NodeRun<'a, R> {
     nodes: &'a mut Nodes,
+    /// Its name.
+    operation: &'static str,
     job: Result<NodesJob, Error>,
     tile: Option<u32>,
     verify: bool,
@@ -153,14 +156,16 @@ impl Nodes {
     ) -> NodeRun<'a, DenseMatrix<f32>> {
         let job = NodesJob::product(a, b);
         let (rows, columns) = (a.rows(), b.columns());
-        self.operation(job, move |spaces| matrix(rows, columns, spaces.first()))
+        self.operation("matmul", job, move |spaces| {
+            matrix(rows, columns, spaces.first())
+        })
     }
 
     /// The factors of a square matrix, with partial pivoting.
     pub fn lu<'a, T: Number>(&'a mut self, matrix_of: &DenseMatrix<T>) -> NodeRun<'a, Factors<T>> {
         let job = SpacesJob::lu(matrix_of).map(NodesJob::from);
         let rows = matrix_of.rows();
-        self.operation(job, move |spaces| {
+        self.operation("lu", job, move |spaces| {
             let pivots = spaces
                 .get(1)
                 .map(|bytes| bytemuck::pod_collect_to_vec(bytes));
@@ -178,7 +183,9 @@ impl Nodes {
     ) -> NodeRun<'a, DenseMatrix<Complex>> {
         let job = SpacesJob::fft2(matrix_of).map(NodesJob::from);
         let (rows, columns) = (matrix_of.rows(), matrix_of.columns());
-        self.operation(job, move |spaces| matrix(rows, columns, spaces.first()))
+        self.operation("fft2", job, move |spaces| {
+            matrix(rows, columns, spaces.first())
+        })
     }
 
     /// The numbers in ascending order, sorted by hosts, which are all that the nodes have
@@ -192,7 +199,7 @@ impl Nodes {
             ))),
             None => SpacesJob::sort(numbers.into()).map(NodesJob::from),
         };
-        self.operation(job, |spaces| {
+        self.operation("sort", job, |spaces| {
             let sorted = spaces
                 .first()
                 .map(|bytes| bytemuck::pod_collect_to_vec(bytes));
@@ -202,11 +209,13 @@ impl Nodes {
 
     fn operation<'a, R>(
         &'a mut self,
+        operation: &'static str,
         job: Result<NodesJob, Error>,
         take: impl FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a,
     ) -> NodeRun<'a, R> {
         NodeRun {
             nodes: self,
+            operation,
             job,
             tile: None,
             verify: false,
@@ -257,6 +266,7 @@ impl<R> NodeRun<'_, R> {
     pub fn run(self) -> Result<Option<ArrayResult<R>>, Error> {
         let Self {
             nodes,
+            operation,
             job,
             tile,
             verify,
@@ -267,12 +277,19 @@ impl<R> NodeRun<'_, R> {
             let why = "a block has at least 1 row, and 0 are asked for";
             return Err(Error::Arguments(why.to_owned()));
         }
+        let mut alike = Agreement::default();
+        alike.add("the operation", operation);
+        alike.add("the size", &job.size);
+        let blocks = tile.map_or_else(|| "the usual one".to_owned(), |rows| rows.to_string());
+        alike.add("the tile", blocks);
+        alike.add("verify", verify.to_string());
         let made = Arc::clone(&job);
         let ran: Arc<OnceLock<Arc<dyn ClusterWorkload>>> = Arc::default();
         let running = Arc::clone(&ran);
         let (outcome, brought) = (nodes.cluster)
             .run_job(&Job {
                 name: job.size.clone(),
+                alike,
                 outputs: job.outputs.clone(),
                 verify,
                 make: Arc::new(move |fit| match (made.make)(fit, tile) {

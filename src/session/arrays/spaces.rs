@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytemuck::Pod;
 
@@ -15,8 +16,7 @@ use crate::machine::{Device, is_pool};
 use crate::matrix::Shared;
 use crate::parallel;
 use crate::report::Workload;
-use crate::report::run::Bounds;
-use crate::report::run::nodes::{Asked, report};
+use crate::report::run::nodes::{Asked, report_alone};
 use crate::session::{Error, Number, Run, Session};
 use crate::workload::cluster::{
     FftWorkload, Fit, LuWorkload, PlacedWorkload, Placement, SortAlone, SortSamples, of_memory,
@@ -284,8 +284,13 @@ impl Session {
         sinks: [&mut dyn Sink; OUTPUTS],
         options: &ArrayOptions,
     ) -> Result<Run, Error> {
+        let began = Instant::now();
         let (workload, tile) = job.make(Place::Alone(self.devices()), options.tile)?;
-        let alone = Alone::new(&*workload, job.outputs.iter().copied())?;
+        let alone = Alone::new(&*workload, job.outputs.iter().copied(), &self.stop.0);
+        let alone = alone.map_err(|error| match error.is_stopped() {
+            true => Error::Stopped,
+            false => error.into(),
+        })?;
         self.check_memory(alone.host_bytes(self.devices()), "the blocks of the data")?;
         let known = Tasks::Spaces {
             workload: workload.name(),
@@ -312,6 +317,7 @@ impl Session {
                 .collect(),
             progress: &mut |_| {},
         };
+        let setup_seconds = began.elapsed().as_secs_f64();
         let runtime = self.devices.runtime.as_mut();
         let ran = alone.run(runtime, &seconds, &of_run, &mut control, &stop.0);
         let (outcome, ran) = ran.map_err(stopped)?;
@@ -320,8 +326,8 @@ impl Session {
         let size = format!("{}, tiles of {tile}", job.size);
         let mut context = self.context(Workload::of_tasks(&*workload, size, outcome.tasks));
         context.policy = options.policy.to_string();
-        let mut report = report(&outcome, context, Asked::default());
-        report.bounds = Bounds::of_graph(&ran, alone.graph());
+        let graph = (&ran, alone.graph());
+        let report = report_alone(&outcome, graph, setup_seconds, context, Asked::default());
         Ok(Run::new(report, ran.trace))
     }
 }

@@ -13,13 +13,14 @@ use crate::experiment::dense::Finished;
 use crate::experiment::tasks::{
     KernelSeconds, OpenTasks, PolicyChoice, TaskExperiment, TaskRun, sample,
 };
+use crate::graph::GraphError;
 use crate::report::Workload;
 use crate::report::run::dense::{Measured, report};
 use crate::report::run::graph::lost;
 use crate::session::{Error, Factor, Number, Run, Session};
 use crate::verify::product::Verification;
 use crate::workload::dense::{DenseTask, Inputs, Operation, tile_size};
-use crate::workload::task_set::{Order, TiledGraph};
+use crate::workload::task_set::{Order, TaskSetError, TiledGraph};
 
 impl Session {
     /// The product `C = A B` of dense matrices on all devices, of which none needs to hold a
@@ -100,7 +101,11 @@ impl Session {
             operation.matrix_bytes(tile, precision),
             "the tiles of the matrices",
         )?;
-        let tiled = task.tiled(&Arc::new(inputs))?;
+        let tiled = task.tiled(&Arc::new(inputs), &self.stop.0);
+        let tiled = tiled.map_err(|error| match error {
+            TaskSetError::Graph(GraphError::Stopped) => Error::Stopped,
+            error => error.into(),
+        })?;
         let known = Tasks::Tiled(task);
         let seconds = self.seconds(&known, |runtime, stop| {
             let few = Arc::new(sample(&task.set()).graph()?);
@@ -179,11 +184,8 @@ impl Session {
             prepared: open.prepared(),
             runtime,
         };
-        if let Some(row) = finished.bad_pivot()? {
-            return Err(Error::Arguments(format!(
-                "the matrix is not positive definite: the pivot of row {row} (counted from 0) is \
-                 not positive; give a positive definite one, or f64 instead of f32"
-            )));
+        if let Some(why) = finished.no_factor()? {
+            return Err(Error::Arguments(why.to_string()));
         }
         let verification = match options.verify {
             true => Some(finished.verify(&stop.0)?.ok_or(Error::Stopped)?),

@@ -3,17 +3,18 @@
 //! several tasks run side by side where their blocks allow it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use super::{ClusterWorkload, FillError, NewSpace};
+use super::{ClusterWorkload, FillError, NewSpace, demand};
 use crate::cluster::space::{Block, Directory, Extent, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::{Computed, SubtaskValue, TaskError, check};
 use crate::codelet::Name;
 use crate::graph::{
     Argument, Contents, Datum, DatumId, GraphBuilder, GraphError, HostSpace, HostSpaceId, Kernel,
-    Place, SpaceContents, TaskGraph,
+    MOST_TASKS, Place, SpaceContents, TaskGraph, check_tasks, go_on,
 };
 
 /// Why a workload is no task graph.
@@ -36,6 +37,16 @@ pub enum WorkloadGraphError {
     Unsuited { task: String, why: &'static str },
 }
 
+impl WorkloadGraphError {
+    /// Whether it was stopped before it was complete.
+    pub fn is_stopped(&self) -> bool {
+        matches!(
+            self,
+            Self::Task(TaskError::Stopped) | Self::Graph(GraphError::Stopped)
+        )
+    }
+}
+
 /// A workload as a task graph.
 pub struct WorkloadGraph {
     pub graph: TaskGraph,
@@ -53,11 +64,14 @@ impl WorkloadGraph {
     ///
     /// # Errors
     /// Blocks outside of their spaces, or written twice by a task; blocks without contents;
-    /// tasks that depend on data, reduce, or take their blocks without gaps.
+    /// tasks that depend on data, reduce, or take their blocks without gaps; more tasks than
+    /// memory has room for; and `stop`.
     pub fn new(
         workload: &dyn ClusterWorkload,
         wanted: &[usize],
+        stop: &AtomicBool,
     ) -> Result<Self, WorkloadGraphError> {
+        check_tasks(demand::subtasks(workload, MOST_TASKS))?;
         let mut making = Making::new(workload.spaces());
         let ids: Vec<SpaceId> = (0..making.spaces.len() as u32).map(SpaceId).collect();
         for number in 0..workload.tasks() {
@@ -68,8 +82,8 @@ impl WorkloadGraph {
                     why: "depends on what the tasks before it have computed, or reduces",
                 });
             }
-            check(&*task, &making.known)?;
-            making.task(&*task)?;
+            check(&*task, &making.known, stop)?;
+            making.task(&*task, stop)?;
         }
         making.build(wanted)
     }
@@ -157,7 +171,7 @@ impl Making {
     }
 
     /// Adds the kernels of a task. All of them read what was there before it.
-    fn task(&mut self, task: &dyn Computed) -> Result<(), WorkloadGraphError> {
+    fn task(&mut self, task: &dyn Computed, stop: &AtomicBool) -> Result<(), WorkloadGraphError> {
         let unsuited = |why| WorkloadGraphError::Unsuited {
             task: task.name().to_owned(),
             why,
@@ -165,6 +179,7 @@ impl Making {
         let name = Name::from(task.name().to_owned());
         let mut read = Vec::new();
         for subtask in 0..task.count() {
+            go_on(stop)?;
             let (writes, changed) = (task.writes(subtask), task.changes(subtask));
             let changes: Vec<&SpaceBlock> = (writes.iter().zip(&changed))
                 .filter_map(|(part, changed)| changed.then_some(part))
@@ -192,6 +207,7 @@ impl Making {
             ));
         }
         for (subtask, (inputs, outputs)) in (0..).zip(read) {
+            go_on(stop)?;
             let mut memories: Vec<DatumId> = inputs.clone();
             let mut arguments: Vec<Argument> = inputs.into_iter().map(Argument::Input).collect();
             for (part, from) in outputs {

@@ -1,7 +1,7 @@
 //! The product of two dense matrices of singles, `C = A B` (Unicorn, section V).
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::tiles::Tiles;
 use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
@@ -60,7 +60,7 @@ impl ClusterWorkload for MatmulWorkload {
     fn task(&self, _number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
         let tiles = Tiles::new(singles(self.rows, self.columns), [self.tile, self.tile]);
         Arc::new(MatmulTask {
-            order: tiles.nested(),
+            order: OnceLock::new(),
             tiles,
             depth: self.depth,
             spaces: [spaces[0], spaces[1], spaces[2]],
@@ -139,15 +139,16 @@ impl MatmulWorkload {
 struct MatmulTask {
     tiles: Tiles,
     /// The block of each subtask: a node that computes them in their order needs few rows of A
-    /// and columns of B for many blocks.
-    order: Arc<[u64]>,
+    /// and columns of B for many blocks. Made when it is needed, as they may be too many.
+    order: OnceLock<Arc<[u64]>>,
     depth: u64,
     spaces: [SpaceId; 3],
 }
 
 impl MatmulTask {
     fn block(&self, subtask: u64) -> Block {
-        self.tiles.block(self.order[subtask as usize])
+        let order = self.order.get_or_init(|| self.tiles.nested());
+        self.tiles.block(order[subtask as usize])
     }
 
     fn shape(&self, subtask: u64) -> Gemm {

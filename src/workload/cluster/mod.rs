@@ -6,6 +6,7 @@ mod contents;
 mod convolution;
 mod convolution_check;
 mod course;
+pub mod demand;
 mod fft;
 mod file;
 mod fit;

@@ -29,7 +29,8 @@ impl Tiles {
 
     /// The number of blocks.
     pub fn count(&self) -> u64 {
-        self.across() * self.extent.rows.div_ceil(self.height)
+        let down = self.extent.rows.div_ceil(self.height);
+        self.across().saturating_mul(down)
     }
 
     /// A block.

@@ -16,12 +16,13 @@ mod verify;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub use inputs::Inputs;
 
 use crate::codelet::{Element, ProductPrecision};
 use crate::workload::task_set::{
-    Body, Cholesky, Extent, Matmul3d, Order, TaskSet, TaskSetError, Tasks, TiledGraph,
+    Body, Cholesky, Extent, Matmul3d, Order, TaskSet, TaskSetError, Tasks, Tile, TiledGraph,
 };
 
 /// What is computed. No length is 0.
@@ -143,9 +144,14 @@ impl DenseTask {
     /// The graph with these inputs.
     ///
     /// # Errors
-    /// Those of [`TaskSet::check`].
-    pub fn tiled(&self, inputs: &Arc<Inputs>) -> Result<TiledGraph, TaskSetError> {
+    /// Those of [`TaskSet::tiled`].
+    pub fn tiled(
+        &self,
+        inputs: &Arc<Inputs>,
+        stop: &AtomicBool,
+    ) -> Result<TiledGraph, TaskSetError> {
         let precision = self.precision;
-        (self.set()).tiled(&|tile| inputs.contents(tile, tile.matrix.element(precision)))
+        let contents = |tile: &Tile| inputs.contents(tile, tile.matrix.element(precision));
+        self.set().tiled(&contents, stop)
     }
 }

@@ -47,7 +47,9 @@ struct Computed {
 impl Computed {
     fn new(task: DenseTask) -> Self {
         let inputs = Arc::new(Inputs::generated(task.operation, task.seed));
-        let tiled = task.tiled(&inputs).expect("a graph");
+        let tiled = task
+            .tiled(&inputs, &AtomicBool::new(false))
+            .expect("a graph");
         let machine = MachineStore::at("/nonexistent").find("k40");
         let options = SimOptions {
             data: true,
@@ -217,7 +219,9 @@ fn host_memory_is_that_of_the_tiles() {
     ] {
         let task = task(operation, precision);
         let inputs = Arc::new(Inputs::generated(operation, 1));
-        let tiled = task.tiled(&inputs).expect("a graph");
+        let tiled = task
+            .tiled(&inputs, &AtomicBool::new(false))
+            .expect("a graph");
         let tiles = tiled.tiles.iter();
         let bytes: u64 = tiles
             .map(|(_, datum)| tiled.graph.datum(*datum).bytes)
@@ -336,7 +340,10 @@ fn factorisations_refuse_other_formats() {
     let operation = Operation::Factorisation { rows: 40 };
     for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
         let task = task(operation, format);
-        let refused = task.tiled(&Arc::new(Inputs::generated(operation, 1)));
+        let refused = task.tiled(
+            &Arc::new(Inputs::generated(operation, 1)),
+            &AtomicBool::new(false),
+        );
         let message = refused.unwrap_err().to_string();
         let name = format.name();
         assert_eq!(
@@ -368,7 +375,9 @@ fn the_first_pivot_that_is_not_positive_is_named() {
     let operation = Operation::Factorisation { rows: 40 };
     let task = task(operation, Precision::F64);
     let inputs = Arc::new(Inputs::generated(operation, 1));
-    let tiled = task.tiled(&inputs).expect("a graph");
+    let tiled = task
+        .tiled(&inputs, &AtomicBool::new(false))
+        .expect("a graph");
     let find = |wrong: Range<u64>, number: f64| {
         let read = |datum: DatumId| {
             let tiles: Vec<&(Tile, DatumId)> = tiled.of(Matrix::L).collect();

@@ -1,6 +1,8 @@
 //! What all task sets share: data of the sizes that the tasks' bodies need, and
 //! kernels in the set's order.
 
+use std::sync::atomic::AtomicBool;
+
 use fastrand::Rng;
 
 use super::error::TaskSetError;
@@ -10,7 +12,7 @@ use super::tiled::{Tile, TiledGraph};
 use super::{Body, Order, TaskSet};
 use crate::codelet::mix::Mix;
 use crate::codelet::{Element, Name, Value};
-use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId};
+use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, go_on};
 use crate::random::uniform;
 
 /// Most bytes of a tile of checking tasks.
@@ -24,6 +26,7 @@ pub(super) struct Builder<'a> {
     pub(super) set: &'a TaskSet,
     /// The numbers of given tiles; `None`: random ones.
     contents: Option<&'a TileContents<'a>>,
+    stop: &'a AtomicBool,
     graph: GraphBuilder,
     /// The tiles that the host gives and wants.
     tiles: Vec<(Tile, DatumId)>,
@@ -39,10 +42,15 @@ struct Task {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(set: &'a TaskSet, contents: Option<&'a TileContents<'a>>) -> Self {
+    pub(super) fn new(
+        set: &'a TaskSet,
+        contents: Option<&'a TileContents<'a>>,
+        stop: &'a AtomicBool,
+    ) -> Self {
         Self {
             set,
             contents,
+            stop,
             graph: GraphBuilder::default(),
             tiles: Vec::new(),
             tasks: Vec::new(),
@@ -125,8 +133,12 @@ impl<'a> Builder<'a> {
             .sum()
     }
 
-    /// Adds a task with these memories, in the order of its operation.
+    /// Adds a task with these memories, in the order of its operation; none any longer once the
+    /// set is stopped, which [`Self::finish`] reports.
     pub(super) fn task(&mut self, name: String, operation: Operation, arguments: Vec<Argument>) {
+        if go_on(self.stop).is_err() {
+            return;
+        }
         self.tasks.push(Task {
             name: name.into(),
             operation,
@@ -149,6 +161,7 @@ impl<'a> Builder<'a> {
 
     /// The graph of all tasks.
     pub(super) fn finish(mut self) -> Result<TiledGraph, TaskSetError> {
+        go_on(self.stop)?;
         let mut numbers: Vec<usize> = (0..self.tasks.len()).collect();
         if self.set.order == Order::Random {
             Rng::with_seed(self.set.seed).shuffle(&mut numbers);
@@ -157,6 +170,7 @@ impl<'a> Builder<'a> {
         let mut operations = Codelets::default();
         let mut mixes = Codelets::default();
         for number in numbers {
+            go_on(self.stop)?;
             let name = self.tasks[number].name.clone();
             let operation = self.tasks[number].operation;
             let memories = std::mem::take(&mut self.tasks[number].arguments);

@@ -2,8 +2,7 @@
 
 use thiserror::Error;
 
-use super::MOST_TASKS;
-use crate::graph::GraphError;
+use crate::graph::{GraphError, MOST_TASKS};
 
 /// What is wrong with a task set.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -41,11 +41,13 @@ pub use mix_reference::mix_reference;
 pub use random::RandomTasks;
 pub use tiled::{Matrix, Tile, TiledGraph};
 
+use std::sync::atomic::AtomicBool;
+
 use builder::{Builder, TileContents};
 use error::within;
 
 use crate::codelet::{Precision, ProductPrecision};
-use crate::graph::{Contents, TaskGraph};
+use crate::graph::{Contents, MOST_TASKS, TaskGraph, check_tasks};
 
 /// Rows and columns of the paper's tiles (section V.A).
 pub const TILE: u32 = 960;
@@ -54,8 +56,8 @@ pub const TILE: u32 = 960;
 /// 14 MiB (140 MB for 5 block rows and 5 block columns, section V.A).
 pub const DEPTH: u32 = 4 * TILE;
 
-/// Most tasks of a set.
-pub const MOST_TASKS: u64 = 10_000_000;
+/// Of graphs that nothing stops.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Most rows and columns of a tile or a block.
 pub const MOST_ROWS: u32 = 1 << 16;
@@ -173,21 +175,30 @@ impl TaskSet {
     /// # Errors
     /// Those of [`TaskSet::check`].
     pub fn graph(&self) -> Result<TaskGraph, TaskSetError> {
-        Ok(self.build(None)?.graph)
+        Ok(self.build(None, &NEVER)?.graph)
     }
 
     /// The graph of [`Matmul3d`] or [`Cholesky`] with these contents of the given tiles,
     /// and the places of its tiles. A body other than [`Body::Real`] has its own contents.
     ///
     /// # Errors
-    /// Those of [`TaskSet::check`].
-    pub fn tiled(&self, contents: &dyn Fn(&Tile) -> Contents) -> Result<TiledGraph, TaskSetError> {
-        self.build(Some(contents))
+    /// Those of [`TaskSet::check`], no memory for so many tasks, and `stop`.
+    pub fn tiled(
+        &self,
+        contents: &dyn Fn(&Tile) -> Contents,
+        stop: &AtomicBool,
+    ) -> Result<TiledGraph, TaskSetError> {
+        self.build(Some(contents), stop)
     }
 
-    fn build(&self, contents: Option<&TileContents>) -> Result<TiledGraph, TaskSetError> {
+    fn build(
+        &self,
+        contents: Option<&TileContents>,
+        stop: &AtomicBool,
+    ) -> Result<TiledGraph, TaskSetError> {
         self.check()?;
-        let mut builder = Builder::new(self, contents);
+        check_tasks(self.count())?;
+        let mut builder = Builder::new(self, contents, stop);
         match &self.tasks {
             Tasks::Matmul2d(of) => of.add(&mut builder),
             Tasks::Matmul3d(of) => of.add(&mut builder),

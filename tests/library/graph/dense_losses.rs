@@ -46,7 +46,9 @@ impl Case {
             seed: 3,
         };
         let inputs = Arc::new(Inputs::generated(operation, task.seed));
-        let tiled = task.tiled(&inputs).expect("a graph");
+        let tiled = task
+            .tiled(&inputs, &AtomicBool::new(false))
+            .expect("a graph");
         let graph = Arc::new(tiled.graph.clone());
         let stop = AtomicBool::new(false);
         let seconds = KernelSeconds::measure(runtime, &graph, &stop).expect("times");

@@ -110,13 +110,16 @@ fn used(child: &Child) -> f64 {
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_a_step() {
     // One step takes long, and the reference after it longer.
-    let child = listening(process(
-        "run stencil --size 4000 --steps 4000000 --devices host:1 --verify",
+    let home = Home::new();
+    let child = listening(home.process(
+        "run stencil --size 4000 --steps 4000000 --devices host:1 --verify --output last.npy",
     ));
+    let files = || std::fs::read_dir(home.folder()).unwrap().count();
     // The reference of no step would be there at once.
     while used(&child) < 3.0 {
         std::thread::sleep(Duration::from_millis(50));
     }
+    assert_eq!(files(), 1, "the result has a temporary file");
     interrupt(&child);
     // The handler runs on a separate thread; two pending signals count as one.
     std::thread::sleep(Duration::from_millis(50));
@@ -125,6 +128,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_step() {
     assert_eq!(output.status.code(), Some(130));
     // After a step there would be a report.
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert_eq!(files(), 0);
 }
 
 #[test]

@@ -61,8 +61,9 @@ use self::repeated::{ProgramCourse, Repeated};
 use super::{
     Check, ClusterWorkload, ComputedBlocks, Condition, Contents, Course, Fill, NewSpace, Placement,
 };
-use crate::cluster::space::{Block, SpaceId};
+use crate::cluster::space::{Block, Extent, SpaceId};
 use crate::cluster::task::Computed;
+use crate::cluster::wire::agreement::Agreement;
 use crate::verify::Checked;
 
 /// Makes a task from the bytes of a space.
@@ -313,6 +314,45 @@ impl Program {
     /// The name of the type of a space's elements.
     pub(crate) fn element_type(&self, space: usize) -> &'static str {
         self.elements[space]
+    }
+
+    /// What all nodes must have alike of it, as far as that can be compared.
+    pub(crate) fn agreement(&self) -> Agreement {
+        let mut agreement = Agreement::default();
+        agreement.add("the operation", format!("program {}", self.name));
+        for (number, (space, element)) in self.spaces.iter().zip(&self.elements).enumerate() {
+            let Extent { rows, columns, .. } = space.extent;
+            let given = if space.contents.is_some() {
+                ", given"
+            } else {
+                ""
+            };
+            let value = format!("{rows} x {columns} of {element}{given}");
+            agreement.add(format!("space {number}"), value);
+        }
+        for (number, step) in self.steps.iter().enumerate() {
+            let ProgramTask { name, count, .. } = &step.task;
+            let depends = step.depends.as_ref();
+            let by = depends.map_or_else(String::new, |(space, _)| format!(" by space {space}"));
+            agreement.add(
+                format!("task {number}"),
+                format!("{name}{by}, {count} subtasks"),
+            );
+        }
+        for repeated in &self.repeated {
+            let Repeated {
+                first,
+                end,
+                most,
+                until,
+            } = repeated;
+            let until = until.as_ref().map(|condition| condition.space);
+            let value = format!("tasks {first}..{end}, at most {most:?} times, by {until:?}");
+            agreement.add("what is repeated", value);
+        }
+        let results: Vec<String> = self.results().map(|space| space.to_string()).collect();
+        agreement.add("the results' spaces", results.join(" "));
+        agreement
     }
 
     /// Checks what can be known before it runs. What tasks read and write is checked when each
