@@ -2,15 +2,15 @@
 
 use std::ptr::NonNull;
 
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
-use pdawl::matrix::Shared;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pdawl::session::SparseMatrix;
 use pyo3::prelude::*;
 
-use crate::arrays::shared;
+use crate::arrays::{read, shared};
 use crate::errors::exception;
 
-/// A sparse matrix whose indices and values stay in NumPy's arrays.
+/// A sparse matrix whose values stay in NumPy's array. Its row starts and columns are copies:
+/// whoever changes those of the array changes no product, and no product reads outside a vector.
 #[pyclass(frozen)]
 pub struct Matrix(pub SparseMatrix);
 
@@ -21,12 +21,15 @@ impl Matrix {
         rows: u32,
         columns: u32,
         row_starts: PyReadonlyArray1<'_, u64>,
-        column_of: &Bound<'_, PyArray1<u32>>,
+        column_of: PyReadonlyArray1<'_, u32>,
         values: &Bound<'_, PyArray1<f64>>,
     ) -> PyResult<Self> {
-        let starts = row_starts.as_slice()?.to_vec();
-        let column_of = elements(column_of)?;
-        let values = elements(values)?;
+        let (starts, column_of) = (
+            row_starts.as_slice()?.to_vec(),
+            column_of.as_slice()?.to_vec(),
+        );
+        let numbers = NonNull::from(read("matrix.data", values)?.as_slice()?);
+        let values = shared(numbers, values)?;
         let matrix = SparseMatrix::new(rows, columns, starts, column_of, values);
         Ok(Self(matrix.map_err(|error| exception(&error))?))
     }
@@ -40,13 +43,4 @@ impl Matrix {
     fn nnz(&self) -> u64 {
         self.0.nonzeros()
     }
-}
-
-/// An array's elements, and the array as their owner.
-fn elements<T: numpy::Element + 'static>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {
-    let elements = {
-        let array = array.try_readonly()?;
-        NonNull::from(array.as_slice()?)
-    };
-    Ok(shared(elements, array))
 }
