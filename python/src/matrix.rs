@@ -2,7 +2,8 @@
 
 use std::ptr::NonNull;
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{Element, PyArray1, PyReadonlyArray1};
+use pdawl::matrix::Shared;
 use pdawl::session::SparseMatrix;
 use pyo3::prelude::*;
 
@@ -21,15 +22,15 @@ impl Matrix {
         rows: u32,
         columns: u32,
         row_starts: PyReadonlyArray1<'_, u64>,
-        column_of: PyReadonlyArray1<'_, u32>,
+        column_of: &Bound<'_, PyArray1<u32>>,
         values: &Bound<'_, PyArray1<f64>>,
     ) -> PyResult<Self> {
-        let (starts, column_of) = (
-            row_starts.as_slice()?.to_vec(),
-            column_of.as_slice()?.to_vec(),
-        );
-        let numbers = NonNull::from(read("matrix.data", values)?.as_slice()?);
-        let values = shared(numbers, values)?;
+        let starts = row_starts.as_slice()?.to_vec();
+        // NumPy's copy, as its memory is in huge pages: fresh memory takes most of the time. A
+        // check of the columns in each product takes less, but sees no change during the product.
+        let column_of = column_of.call_method0("copy")?;
+        let column_of: Shared<u32> = lent("matrix.indices", column_of.cast()?)?;
+        let values = lent("matrix.data", values)?;
         let matrix = SparseMatrix::new(rows, columns, starts, column_of, values);
         Ok(Self(matrix.map_err(|error| exception(&error))?))
     }
@@ -43,4 +44,9 @@ impl Matrix {
     fn nnz(&self) -> u64 {
         self.0.nonzeros()
     }
+}
+
+/// The elements of an array, which keeps them.
+fn lent<T: Element + 'static>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {
+    shared(NonNull::from(read(name, array)?.as_slice()?), array)
 }

@@ -152,17 +152,23 @@ def test_a_call_of_the_session_that_waits_is_refused():
     assert not session.stencil(np.ones((5, 5))).interrupted
 
 
-FORKED = """
+def test_a_forked_process_has_sessions_of_its_own():
+    run(
+        """
+import multiprocessing, subprocess
+from concurrent.futures import ProcessPoolExecutor
+
 a = scipy.sparse.eye_array(50, format="csr") * 2.0
 matrix, x = pdawl.Matrix(a), np.arange(50.0)
 session, simulated = pdawl.Session("host:1"), pdawl.simulate("k40")
 tasks = graph(session)[0]
 
-def product(_):
+def product(_=None):
     return float(pdawl.spmv(matrix, x).sum())
 
 def child():
-    assert product(0) == 2450
+    signal.alarm(30)
+    assert product() == 2450
     for call in (
         lambda: session.spmv(matrix, x), tasks.run, lambda: simulated.stencil(np.ones((5, 5))),
         lambda: session.set_strategy("cpu"),
@@ -175,69 +181,46 @@ def child():
             raise AssertionError("the session is not of this process")
     works(pdawl.Session("host:1"))
 
-assert product(0) == 2450 and len(session.spmv(matrix, x)) == 50
-"""
+def after_all():
+    assert product() == 2450
+    works(session)
+    works(simulated)
 
-
-@pytest.mark.parametrize(
-    "way",
-    [
-        "assert forked(child) == 0",
-        "assert forked(lambda: (child(), os._exit(0))) == 0",
-        """
-import multiprocessing
-with multiprocessing.get_context("fork").Pool(2) as pool:
+after_all()
+assert forked(child) == 0
+assert forked(lambda: (child(), os._exit(0))) == 0
+after_all()
+fork = multiprocessing.get_context("fork")
+with fork.Pool(2) as pool:
     assert pool.map(product, range(4)) == [2450] * 4
-""",
-        """
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
-with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+with ProcessPoolExecutor(2, fork) as pool:
     assert list(pool.map(product, range(4))) == [2450] * 4
-""",
-        """
-import subprocess
 assert subprocess.run(["true"], preexec_fn=lambda: None).returncode == 0
-""",
-        """
+after_all()
+
 thread = threading.Thread(target=session.stencil, args=[np.ones((300, 300)), 3000])
 thread.start()
 time.sleep(0.1)
 assert forked(child) == 0
 thread.join()
-""",
-        """
-del matrix, session, simulated, tasks
-assert forked(lambda: None) == 0
-session, simulated = pdawl.Session("host:1"), pdawl.simulate("k40")
-matrix = pdawl.Matrix(a)
-""",
-    ],
-)
-def test_a_forked_process_has_sessions_of_its_own(way):
-    run(FORKED + way + "\nassert product(0) == 2450\nworks(session)\nworks(simulated)\n")
 
-
-def test_a_fork_in_a_run_goes_on_in_the_parent_alone():
-    run(
-        """
-session = pdawl.simulate("k40")
+# A run whose task forks goes on in the parent alone.
 parent, children = os.getpid(), []
 
-def function(a):
+def forks(a):
     if not children:
         children.append(os.fork())
     return -a
 
-tasks, made = graph(session, function)
+forking, made = graph(simulated, forks)
 try:
-    assert (tasks.run()[made] == -1).all()
+    assert (forking.run()[made] == -1).all()
 except pdawl.Error as error:
     assert os.getpid() != parent and "forked" in str(error)
     sys.exit(7)
 assert os.getpid() == parent
 assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
-works(session)
+after_all()
 """
     )
 
@@ -248,6 +231,7 @@ def test_drivers_are_those_of_one_process():
 session = pdawl.Session("opencl0.0")
 
 def child():
+    signal.alarm(30)
     try:
         pdawl.Session("opencl0.0")
     except (ValueError, pdawl.Error) as error:
@@ -262,53 +246,48 @@ assert not session.stencil(np.ones((30, 30)), steps=3).interrupted
     )
 
 
-@pytest.mark.parametrize(
-    ("code", "program"),
-    [
-        (3, "graph(session, lambda a: sys.exit(3))[0].run()"),
-        (4, "graph(session, lambda a: os._exit(4))[0].run()"),
-        (
-            5,
-            """
+def test_a_process_ends_with_open_sessions():
+    run(
+        """
 class Leaves(pdawl.Balancer):
     def plan(self, step):
         sys.exit(5)
-session.set_balancer(Leaves)
-session.stencil(np.ones((30, 30)))
-""",
-        ),
-        (0, "pdawl.spmv(scipy.sparse.eye_array(5, format='csr'), np.ones(5))"),
-        (0, "thread(lambda: session.stencil(np.ones((300, 300)), steps=10**9))"),
-        (0, "thread(lambda: graph(session, lambda a: time.sleep(1000))[0].run())"),
-        (
-            0,
-            """
-def endless(a):
-    while True:
-        pass
-thread(lambda: graph(session, endless)[0].run())
-""",
-        ),
-        (
-            0,
-            """
-def again():
-    while True:
-        works(session)
-thread(again)
-""",
-        ),
-    ],
-)
-def test_a_process_ends_with_open_sessions(code, program):
-    run(
-        """
-session = pdawl.Session("host:1")
+
+def balanced(session):
+    session.set_balancer(Leaves)
+    session.stencil(np.ones((30, 30)))
+
 def thread(work):
     threading.Thread(target=work, daemon=True).start()
     time.sleep(0.2)
+
+def endless(a):
+    while True:
+        pass
+
+def again(session):
+    while True:
+        works(session)
+
+class Endless(Fifo):
+    def next(self, device, now):
+        endless(None)
+
+for code, work in [
+    (3, lambda session: graph(session, lambda a: sys.exit(3))[0].run()),
+    (4, lambda session: graph(session, lambda a: os._exit(4))[0].run()),
+    (5, balanced),
+    (0, lambda session: pdawl.spmv(scipy.sparse.eye_array(5, format="csr"), np.ones(5))),
+    (0, lambda session: thread(lambda: session.stencil(np.ones((300, 300)), steps=10**9))),
+    (0, lambda session: thread(lambda: graph(session, lambda a: time.sleep(1000))[0].run())),
+    (0, lambda session: thread(lambda: graph(session, endless)[0].run())),
+    (0, lambda session: thread(lambda: graph(session)[0].run(Endless()))),
+    (0, lambda session: thread(lambda: again(session))),
+]:
+    def child():
+        signal.alarm(20)
+        work(pdawl.Session("host:1"))
+    ended = os.waitstatus_to_exitcode(forked(child))
+    assert ended == code, (ended, code)
 """
-        + program,
-        code,
-        timeout=20,
     )
