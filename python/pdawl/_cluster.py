@@ -74,7 +74,7 @@ class Cluster:
         self, numbers: Any, *, tile: int | None = None, verify: bool = False
     ) -> Result | None:
         """The numbers of a vector of float32 in ascending order."""
-        numbers = _arrays.checked("numbers", numbers, ("float32",))
+        numbers = _arrays.vector("numbers", numbers, ("float32",))
         return _result(self._cluster.sort(numbers, tile, verify), numbers.shape)
 
     def __repr__(self) -> str:

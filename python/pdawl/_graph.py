@@ -48,7 +48,7 @@ class Graph:
 
     def _add(self, name: str, shape: Any, dtype: Any, given: bytes | None, wanted: bool) -> Data:
         shape = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
-        data = Data(len(self._of), shape, np.dtype(dtype))
+        data = Data(len(self._of), shape, _arrays.stored(f"datum {name}", np.dtype(dtype)))
         if data.nbytes == 0:
             raise ValueError(f"datum {name} has no bytes: its shape is {shape}")
         self._of.append(data)
@@ -71,11 +71,12 @@ class Graph:
         returns the array that is written, or a tuple of them. `kernel` is the same for GPUs:
         source, name and work-items, with the data that are read before those that are written.
         It is examined as a `Kernel` is, unless it is `unchecked`.
-        A simulation runs every task on every device, with times from `flops` and `bytes`."""
+        A task without a function runs on GPUs only. A simulation runs every task on every device,
+        with times from `flops` and `bytes`, and results from the function."""
         for data in (*reads, *writes):
             if data not in self._of:
                 raise ValueError(f"task {name}: a datum is of another graph")
-        if kernel is None and self._session.is_simulated:
+        if kernel is None and function is not None and self._session.is_simulated:
             # A simulator takes times from the cost, and results from the function.
             kernel = ("", "task", [1])
         self._tasks.append(
@@ -134,12 +135,12 @@ def _function(name: str, function: Callable[..., Any], reads: Any, writes: Any) 
             raise ValueError(f"task {name} makes {len(writes)} data, and returned {len(made)}")
         contents = []
         for array, data in zip(made, writes):
-            array = np.asarray(array)
+            array = _arrays.cast(f"what task {name} returned", array, data.dtype)
             if array.shape != data.shape:
                 raise ValueError(
                     f"task {name} makes an array of shape {data.shape}, and returned {array.shape}"
                 )
-            contents.append(np.ascontiguousarray(array, dtype=data.dtype).tobytes())
+            contents.append(array.tobytes())
         return contents
 
     return on_bytes

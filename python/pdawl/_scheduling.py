@@ -23,7 +23,7 @@ class Policy:
         self.waiting: list[int] = []
 
     def ready(self, task: int, now: float) -> None:
-        """All that a task waits for has ended, at `now` seconds."""
+        """All that a task waits for has ended, at `now` seconds. Told before the next question."""
         self.waiting.append(task)
 
     def next(self, device: int, now: float) -> int | None:
@@ -31,7 +31,7 @@ class Policy:
         raise NotImplementedError("a policy has `next(device, now)`")
 
     def finished(self, task: int, device: int, ended: float) -> None:
-        """A task has ended."""
+        """A task has ended. Told before the next question, or at the end of the run."""
 
     def lost(self, device: int) -> None:
         """A device is lost. Ready tasks are reported again."""

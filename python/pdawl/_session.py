@@ -19,7 +19,9 @@ class Session:
     """The devices of this machine: all, or those of a list such as `host:8,cuda0`. At most
     `gpu_memory` bytes of each GPU's memory are used.
 
-    The interpreter's lock is free while they work, and Ctrl-C ends a run.
+    The interpreter's lock is free while they work. Ctrl-C ends a run, and is `KeyboardInterrupt`
+    in a policy, a balancer or a task, which the thread that has called the run calls, one at a
+    time. A process that is forked opens a session of its own.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Session:
                     f"({wanted},)"
                 )
         self._session.spmv(matrix._matrix, x, y)
-        return y
+        return y if out is None else out
 
     @property
     def spmv_shares(self) -> list[float]:
@@ -163,7 +165,7 @@ class Session:
 
     def sort(self, numbers: Any, **options: Any) -> Result:
         """The numbers of a vector of float32 in ascending order, sorted by the host's cores."""
-        numbers = _arrays.checked("numbers", numbers, ("float32",))
+        numbers = _arrays.vector("numbers", numbers, ("float32",))
         array, run = self._session.sort(numbers, _options(options))
         return Result(array, run)
 
@@ -241,8 +243,10 @@ _shared: Session | None = None
 
 
 def _this_machine() -> Session:
+    """The session of the calls without one: another one after a panic, and in a process that was
+    forked."""
     global _shared
-    if _shared is None:
+    if _shared is None or not _shared._session.works():
         _shared = Session()
     return _shared
 

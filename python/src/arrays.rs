@@ -3,42 +3,85 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use numpy::{Complex32, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::ndarray::Dimension;
+use numpy::{
+    Complex32, Element, PyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray,
+    PyReadonlyArrayDyn, PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pdawl::matrix::Shared;
 use pdawl::session::{Complex, DenseMatrix, Error, Factor};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PyWeakrefReference};
 
 use crate::errors::exception;
 use crate::run::Run;
 
-/// Elements that stay in NumPy's array, which the owner keeps.
-pub fn shared<T: 'static, A: 'static>(elements: NonNull<[T]>, array: &Bound<'_, A>) -> Shared<T> {
-    let owner: Py<A> = array.clone().unbind();
-    // SAFETY: the array keeps its memory while it lives, and is not resized while others refer
-    // to it. That nobody writes it is what the package asks of its users.
-    unsafe { Shared::new(elements, Arc::new(owner)) }
+/// What keeps the memory of an array where it is: NumPy resizes no array to which a weak
+/// reference refers, whatever `refcheck` says. A view has its memory from others.
+pub fn pins(array: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyWeakrefReference>>> {
+    let mut pins = Vec::new();
+    let mut next = array.clone();
+    loop {
+        if next.cast::<PyUntypedArray>().is_ok() {
+            pins.push(PyWeakrefReference::new(&next)?.unbind());
+            next = next.getattr("base")?;
+        } else if next.cast::<PyMemoryView>().is_ok() {
+            next = next.getattr("obj")?;
+        } else {
+            return Ok(pins);
+        }
+    }
 }
 
-fn elements<T: numpy::Element + 'static>(
-    array: &Bound<'_, PyArrayDyn<T>>,
-) -> PyResult<NonNull<[T]>> {
-    let array = array.try_readonly()?;
-    Ok(NonNull::from(array.as_slice()?))
+/// The array, which no call writes meanwhile.
+pub fn read<'py, T: Element, D: Dimension>(
+    name: &str,
+    array: &Bound<'py, PyArray<T, D>>,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    array.try_readonly().map_err(|_| {
+        PyValueError::new_err(format!(
+            "{name} is written by a call of another thread; wait for its end, or give a copy"
+        ))
+    })
 }
+
+/// The array, which no call uses otherwise meanwhile.
+pub fn written<'py, T: Element, D: Dimension>(
+    name: &str,
+    array: &Bound<'py, PyArray<T, D>>,
+) -> PyResult<PyReadwriteArray<'py, T, D>> {
+    array.try_readwrite().map_err(|_| {
+        PyValueError::new_err(format!(
+            "{name} is written, and shares memory with another argument or with a call of \
+             another thread; give a copy"
+        ))
+    })
+}
+
+/// Elements that stay in NumPy's array, which the owner keeps.
+pub fn shared<T: 'static>(elements: NonNull<[T]>, array: &Bound<'_, PyAny>) -> PyResult<Shared<T>> {
+    let owner = (array.clone().unbind(), pins(array)?);
+    // SAFETY: the owner keeps the array, and its memory where it is. That nobody writes it is
+    // what the package asks of its users; only numbers depend on it.
+    Ok(unsafe { Shared::new(elements, Arc::new(owner)) })
+}
+
+/// What a call makes of an array, with the borrow that keeps other calls from writing it.
+pub struct Lent<'py, M, T: Element>(pub M, PyReadonlyArrayDyn<'py, T>);
 
 /// A matrix of floats or doubles.
-pub enum AnyMatrix {
-    F32(DenseMatrix<f32>),
-    F64(DenseMatrix<f64>),
+pub enum AnyMatrix<'py> {
+    F32(Lent<'py, DenseMatrix<f32>, f32>),
+    F64(Lent<'py, DenseMatrix<f64>, f64>),
 }
 
-impl AnyMatrix {
-    pub fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
-            return Ok(Self::F64(dense(array)?));
+impl<'py> AnyMatrix<'py> {
+    pub fn of(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match array.cast::<PyArrayDyn<f64>>() {
+            Ok(_) => Ok(Self::F64(matrix(name, array)?)),
+            Err(_) => Ok(Self::F32(matrix(name, array)?)),
         }
-        Ok(Self::F32(dense(array.cast::<PyArrayDyn<f32>>()?)?))
     }
 }
 
@@ -54,43 +97,44 @@ fn sides(shape: &[usize]) -> PyResult<[u32; 2]> {
     })
 }
 
-fn dense<T>(array: &Bound<'_, PyArrayDyn<T>>) -> PyResult<DenseMatrix<T>>
-where
-    T: numpy::Element + pdawl::session::Number,
-{
-    let [rows, columns] = sides(array.shape())?;
-    let elements = shared(elements(array)?, array);
-    DenseMatrix::new(rows, columns, elements).map_err(|error| exception(&error))
-}
-
-/// Rows and columns, and the numbers, which NumPy has in another type of as many bytes.
-fn stored_as<N: numpy::Element + 'static, T: 'static>(
-    array: &Bound<'_, PyAny>,
-) -> PyResult<(u32, u32, Shared<T>)> {
+/// Rows and columns, and the numbers, which NumPy may have in another type of as many bytes.
+fn stored_as<'py, N: Element + 'static, T: 'static>(
+    name: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<(u32, u32, Lent<'py, Shared<T>, N>)> {
     assert_eq!(size_of::<T>(), size_of::<N>());
-    let array = array.cast::<PyArrayDyn<N>>()?;
-    let [rows, columns] = sides(array.shape())?;
-    let stored = elements(array)?;
+    let lent = read(name, array.cast::<PyArrayDyn<N>>()?)?;
+    let [rows, columns] = sides(lent.shape())?;
+    let stored = NonNull::from(lent.as_slice()?);
     let numbers = NonNull::slice_from_raw_parts(stored.cast::<T>(), stored.len());
-    Ok((rows, columns, shared(numbers, array)))
+    Ok((rows, columns, Lent(shared(numbers, array)?, lent)))
 }
 
-/// A matrix of numbers of 16 bits, which come as integers: NumPy has no type for all of them.
-pub fn of_bits<T: Factor>(array: &Bound<'_, PyAny>) -> PyResult<DenseMatrix<T>> {
-    let (rows, columns, numbers) = stored_as::<u16, T>(array)?;
-    DenseMatrix::new(rows, columns, numbers).map_err(|error| exception(&error))
+/// A matrix. Numbers of 16 bits come as integers: NumPy has no type for all of them.
+pub fn matrix<'py, N: Element + 'static, T: Factor>(
+    name: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<Lent<'py, DenseMatrix<T>, N>> {
+    let (rows, columns, Lent(numbers, lent)) = stored_as(name, array)?;
+    let matrix = DenseMatrix::new(rows, columns, numbers);
+    Ok(Lent(matrix.map_err(|error| exception(&error))?, lent))
 }
 
 /// A matrix of complex numbers, which are pairs of floats.
-pub fn complex(array: &Bound<'_, PyAny>) -> PyResult<DenseMatrix<Complex>> {
-    let (rows, columns, pairs) = stored_as::<Complex32, Complex>(array)?;
-    DenseMatrix::new(rows, columns, pairs).map_err(|error| exception(&error))
+pub fn complex<'py>(
+    name: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<Lent<'py, DenseMatrix<Complex>, Complex32>> {
+    let (rows, columns, Lent(pairs, lent)) = stored_as(name, array)?;
+    let matrix = DenseMatrix::new(rows, columns, pairs);
+    Ok(Lent(matrix.map_err(|error| exception(&error))?, lent))
 }
 
 /// A vector of floats.
-pub fn vector(array: &Bound<'_, PyAny>) -> PyResult<Shared<f32>> {
-    let array = array.cast::<PyArrayDyn<f32>>()?;
-    Ok(shared(elements(array)?, array))
+pub fn vector<'py>(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Lent<'py, Shared<f32>, f32>> {
+    let lent = read(name, array.cast::<PyArrayDyn<f32>>()?)?;
+    let numbers = shared(NonNull::from(lent.as_slice()?), array)?;
+    Ok(Lent(numbers, lent))
 }
 
 /// A flat array of a result's elements, which are not copied, and the run.

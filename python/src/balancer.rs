@@ -2,36 +2,43 @@
 
 use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepReport, StepState, largest_remainder};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::failure::Ending;
+use crate::caller::{Caller, call, method};
 
 /// A balancer of the user's. The package's `Balancer` documents its methods.
 pub struct PyBalancer {
     balancer: Option<Py<PyAny>>,
     setup: Setup,
     lost: Vec<bool>,
-    ending: Ending,
+    caller: Caller,
 }
 
 impl PyBalancer {
     /// Calls `make` with the units, the steps and the devices.
-    pub fn new(make: &Py<PyAny>, setup: &Setup, ending: Ending) -> Self {
-        let balancer = ending.guard(None, |py| {
-            Ok(Some(make.call1(py, (described(py, setup)?,))?))
+    pub fn new(make: &Py<PyAny>, setup: &Setup, caller: Caller) -> Self {
+        let balancer = caller.call(None, |py| {
+            Ok(Some(
+                call(make.bind(py), (described(py, setup)?,))?.unbind(),
+            ))
         });
         Self {
             balancer,
             lost: vec![false; setup.devices.len()],
             setup: setup.clone(),
-            ending,
+            caller,
         }
     }
 
-    fn call<R>(&self, otherwise: R, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>) -> R {
+    fn call<R: Send>(
+        &self,
+        otherwise: R,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R> + Send,
+    ) -> R {
         match &self.balancer {
-            Some(balancer) => self.ending.guard(otherwise, |py| call(balancer.bind(py))),
+            Some(balancer) => self.caller.call(otherwise, |py| call(balancer.bind(py))),
             None => otherwise,
         }
     }
@@ -83,7 +90,8 @@ impl Balancer for PyBalancer {
     /// By the shares that the balancer answers; they need not sum to 1.
     fn plan(&mut self, step: u32) -> StepPlan {
         let shares = self.call(None, |balancer| {
-            let shares: Vec<f64> = balancer.call_method1("plan", (step,))?.extract()?;
+            let shares: Vec<f64> =
+                method(balancer, intern!(balancer.py(), "plan"), (step,))?.extract()?;
             let devices = self.setup.devices.len();
             let is_share = |share: &f64| share.is_finite() && *share >= 0.0;
             if shares.len() != devices || !shares.iter().all(is_share) {
@@ -121,7 +129,7 @@ impl Balancer for PyBalancer {
 
     fn step_ended(&mut self, report: &StepReport) {
         self.call((), |balancer| {
-            let Some(method) = balancer.getattr_opt("step_ended")? else {
+            let Some(step_ended) = balancer.getattr_opt("step_ended")? else {
                 return Ok(());
             };
             let units: Vec<u64> = report
@@ -131,7 +139,7 @@ impl Balancer for PyBalancer {
                 .collect();
             let seconds = report.devices.iter().map(|of| of.finished as f64 / 1e9);
             let seconds: Vec<f64> = seconds.collect();
-            method.call1((report.step, units, seconds))?;
+            call(&step_ended, (report.step, units, seconds))?;
             Ok(())
         });
     }

@@ -41,7 +41,7 @@ impl Cluster {
             wire,
             ..ClusterOptions::default()
         };
-        let worker = Worker::open(py, move || {
+        let worker = Worker::open(py, "pdawl.Cluster", move || {
             let nodes = match threads {
                 Some(threads) => Nodes::in_threads(threads, options)?,
                 None => Nodes::join(options)?,
@@ -71,12 +71,14 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<Answer>> {
-        let (AnyMatrix::F32(a), AnyMatrix::F32(b)) = (AnyMatrix::of(a)?, AnyMatrix::of(b)?) else {
+        let (AnyMatrix::F32(a), AnyMatrix::F32(b)) =
+            (AnyMatrix::of("a", a)?, AnyMatrix::of("b", b)?)
+        else {
             return Err(PyValueError::new_err(
                 "products over nodes are of float32: astype(numpy.float32) makes it",
             ));
         };
-        let computed = self.run(py, |nodes| run(nodes.matmul(&a, &b), tile, verify))?;
+        let computed = self.run(py, |nodes| run(nodes.matmul(&a.0, &b.0), tile, verify))?;
         Ok(computed.map(|ArrayResult { result, run }| answer(py, result.into_elements(), run)))
     }
 
@@ -89,23 +91,23 @@ impl Cluster {
         verify: bool,
     ) -> PyResult<Option<(Answer, Py<PyArray1<i32>>)>> {
         let pivots = |pivots| PyArray1::from_vec(py, pivots).unbind();
-        Ok(match AnyMatrix::of(a)? {
-            AnyMatrix::F32(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
-                |ArrayResult { result, run }| {
+        Ok(match AnyMatrix::of("a", a)? {
+            AnyMatrix::F32(a) => self
+                .run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?
+                .map(|ArrayResult { result, run }| {
                     (
                         answer(py, result.lu.into_elements(), run),
                         pivots(result.pivots),
                     )
-                },
-            ),
-            AnyMatrix::F64(a) => self.run(py, |nodes| run(nodes.lu(&a), tile, verify))?.map(
-                |ArrayResult { result, run }| {
+                }),
+            AnyMatrix::F64(a) => self
+                .run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?
+                .map(|ArrayResult { result, run }| {
                     (
                         answer(py, result.lu.into_elements(), run),
                         pivots(result.pivots),
                     )
-                },
-            ),
+                }),
         })
     }
 
@@ -116,8 +118,8 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<Answer>> {
-        let a = arrays::complex(a)?;
-        let computed = self.run(py, |nodes| run(nodes.fft2(&a), tile, verify))?;
+        let a = arrays::complex("a", a)?;
+        let computed = self.run(py, |nodes| run(nodes.fft2(&a.0), tile, verify))?;
         Ok(computed.map(|ArrayResult { result, run }| arrays::complex_answer(py, result, run)))
     }
 
@@ -128,8 +130,8 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<Answer>> {
-        let numbers = arrays::vector(numbers)?;
-        let computed = self.run(py, |nodes| run(nodes.sort(numbers), tile, verify))?;
+        let numbers = arrays::vector("numbers", numbers)?;
+        let computed = self.run(py, |nodes| run(nodes.sort(numbers.0), tile, verify))?;
         Ok(computed.map(|ArrayResult { result, run }| answer(py, result, run)))
     }
 }

@@ -11,10 +11,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::failure::{Ending, Failure};
+use crate::caller::{Caller, call};
 use crate::policy::PyPolicy;
 use crate::run::Run;
-use crate::worker::calling_python;
 
 /// A datum: its name, its bytes, its contents if it is given, and whether it is a result.
 pub type DataSpec = (String, usize, Option<Vec<u8>>, bool);
@@ -24,7 +23,7 @@ pub type DataSpec = (String, usize, Option<Vec<u8>>, bool);
 #[pyo3(from_item_all)]
 pub struct TaskSpec {
     name: String,
-    /// Called with the bytes that it reads, and the memory that it writes.
+    /// Called with the bytes that it reads; returns those that it writes.
     function: Option<Py<PyAny>>,
     reads: Vec<usize>,
     writes: Vec<usize>,
@@ -102,10 +101,9 @@ impl Work {
     pub fn run(
         self,
         session: &mut Session,
-        (policy, failure): (Choice, Failure),
+        (policy, caller): (Choice, Caller),
         gpu_memory: Option<u64>,
     ) -> Result<Ran, Error> {
-        let ending = failure.of(session.stop());
         let mut made: Vec<Data<u8>> = Vec::new();
         let mut is_result = Vec::new();
         let mut run = match self {
@@ -120,7 +118,7 @@ impl Work {
                     is_result.push(result);
                 }
                 for task in tasks {
-                    graph.task(task.task(&made, &ending));
+                    graph.task(task.task(&made, &caller));
                 }
             }),
         };
@@ -133,16 +131,13 @@ impl Work {
         let run = match policy {
             Choice::Own(policy) => {
                 let make = move |problem| -> Box<dyn pdawl::policy::Policy> {
-                    Box::new(PyPolicy::new(&policy, problem, ending, of_policy))
+                    Box::new(PyPolicy::new(policy, problem, caller, of_policy))
                 };
                 run.policy_of(make)
             }
             Choice::Named(name) => run.policy(&name),
         };
-        let results = match is_own {
-            true => calling_python(|| run.run()),
-            false => run.run(),
-        }?;
+        let results = run.run()?;
         let wanted = made.iter().zip(is_result).enumerate();
         let wanted = wanted.filter(|(_, (_, is_result))| *is_result);
         let wanted = wanted.map(|(index, (data, _))| (index, results.of(*data)));
@@ -153,7 +148,7 @@ impl Work {
 }
 
 impl TaskSpec {
-    fn task(self, data: &[Data<u8>], ending: &Ending) -> Task {
+    fn task(self, data: &[Data<u8>], caller: &Caller) -> Task {
         let Self {
             name,
             function,
@@ -164,21 +159,21 @@ impl TaskSpec {
             kernel,
             unchecked,
         } = self;
-        let (inputs, outputs, ending) = (reads.len(), writes.len(), ending.clone());
-        let task = Task::new(&name, move |memory| {
-            let Some(function) = &function else {
-                return;
-            };
-            ending.guard((), |py| {
-                let read = (0..inputs).map(|place| PyBytes::new(py, memory.read::<u8>(place)));
-                let read = PyList::new(py, read.collect::<Vec<_>>())?;
-                let written: Vec<Vec<u8>> = function.call1(py, (read,))?.extract(py)?;
-                for (place, bytes) in (0..outputs).zip(&written) {
-                    memory.write::<u8>(place).copy_from_slice(bytes);
-                }
-                Ok(())
-            });
-        });
+        let (inputs, outputs, caller) = (reads.len(), writes.len(), caller.clone());
+        let task = match function {
+            Some(function) => Task::new(&name, move |memory| {
+                caller.call((), |py| {
+                    let read = (0..inputs).map(|place| PyBytes::new(py, memory.read::<u8>(place)));
+                    let read = PyList::new(py, read.collect::<Vec<_>>())?;
+                    let written: Vec<Vec<u8>> = call(function.bind(py), (read,))?.extract()?;
+                    for (place, bytes) in (0..outputs).zip(&written) {
+                        memory.write::<u8>(place).copy_from_slice(bytes);
+                    }
+                    Ok(())
+                });
+            }),
+            None => Task::without_function(&name),
+        };
         let task = reads
             .iter()
             .fold(task, |task, datum| task.reads(data[*datum]));

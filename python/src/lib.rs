@@ -4,9 +4,9 @@
 
 mod arrays;
 mod balancer;
+mod caller;
 mod cluster;
 mod errors;
-mod failure;
 mod graph;
 mod kernel;
 mod matrix;

@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::failure::Ending;
+use crate::caller::{Caller, method};
 
 /// A policy of the user's. The package's `Policy` documents its methods.
 pub struct PyPolicy {
@@ -23,8 +23,9 @@ pub struct PyPolicy {
     follows: bool,
     /// Tasks that are ready and that no device has.
     ready: BTreeSet<usize>,
-    /// What was asked while nothing ran: a policy that gives nothing then gives nothing at all.
-    ending: Ending,
+    /// What the policy is told before it is asked the next time: that needs no call of its own.
+    untold: Vec<Event>,
+    caller: Caller,
     /// The time in the policy.
     took: std::sync::Arc<Mutex<Duration>>,
 }
@@ -32,13 +33,12 @@ pub struct PyPolicy {
 impl PyPolicy {
     /// Tells the policy the problem: `begin(problem)`.
     pub fn new(
-        policy: &Py<PyAny>,
+        policy: Py<PyAny>,
         problem: Problem,
-        ending: Ending,
+        caller: Caller,
         took: std::sync::Arc<Mutex<Duration>>,
     ) -> Self {
-        let began = Instant::now();
-        let about = ending.guard((None, None, false, false), |py| {
+        let about = timed(&caller, &took, (None, None, false, false), |py| {
             let policy = policy.bind(py);
             let window = match policy.getattr_opt("window")? {
                 Some(window) => window.extract::<Option<usize>>()?,
@@ -52,39 +52,82 @@ impl PyPolicy {
                 Some(own) => (own.getattr_opt("__func__")?).is_none_or(|own| !own.is(&base)),
                 None => false,
             };
-            policy.call_method1("begin", (described(py, &problem)?,))?;
+            method(policy, intern!(py, "begin"), (described(py, &problem)?,))?;
             Ok((window, Some(name), evicts, follows))
         });
-        *took.lock().unwrap_or_else(PoisonError::into_inner) += began.elapsed();
         let (window, name, evicts, follows) = about;
         Self {
-            policy: Python::attach(|py| policy.clone_ref(py)),
+            policy,
             name: kept(name.unwrap_or_else(|| "policy".to_owned())),
             problem,
             window,
             evicts,
             follows,
             ready: BTreeSet::new(),
-            ending,
+            untold: Vec::new(),
+            caller,
             took,
         }
     }
 
-    /// Calls a method, and counts its time.
-    fn call<R>(&self, otherwise: R, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>) -> R {
-        let began = Instant::now();
-        let result = self
-            .ending
-            .guard(otherwise, |py| call(self.policy.bind(py)));
-        *self.took.lock().unwrap_or_else(PoisonError::into_inner) += began.elapsed();
-        result
+    /// Tells what is to be told, calls the policy, and counts its time.
+    fn call<R: Send>(
+        &mut self,
+        otherwise: R,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R> + Send,
+    ) -> R {
+        let (policy, untold) = (&self.policy, std::mem::take(&mut self.untold));
+        timed(&self.caller, &self.took, otherwise, |py| {
+            let policy = policy.bind(py);
+            untold.iter().try_for_each(|event| event.tell(policy))?;
+            call(policy)
+        })
     }
 
     /// Raises what is wrong with an answer.
     fn refuse(&self, what: &str) {
         let text = format!("policy {}: {what}", self.name);
-        self.ending.raise(PyValueError::new_err(text));
+        self.caller.raise(PyValueError::new_err(text));
     }
+}
+
+/// What happens in a run; times in seconds.
+enum Event {
+    Ready(usize, f64),
+    Finished(usize, usize, f64),
+    Lost(usize),
+}
+
+impl Event {
+    fn tell(&self, policy: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = policy.py();
+        match *self {
+            Self::Ready(task, now) => method(policy, intern!(py, "ready"), (task, now)),
+            Self::Finished(task, device, ended) => {
+                method(policy, intern!(py, "finished"), (task, device, ended))
+            }
+            Self::Lost(device) if policy.hasattr("lost")? => {
+                method(policy, intern!(py, "lost"), (device,))
+            }
+            Self::Lost(_) => return Ok(()),
+        }
+        .map(drop)
+    }
+}
+
+/// Calls the policy, and adds the time in it to `took`.
+fn timed<R: Send>(
+    caller: &Caller,
+    took: &Mutex<Duration>,
+    otherwise: R,
+    call: impl FnOnce(Python<'_>) -> PyResult<R> + Send,
+) -> R {
+    caller.call(otherwise, |py| {
+        let began = Instant::now();
+        let made = call(py);
+        *took.lock().unwrap_or_else(PoisonError::into_inner) += began.elapsed();
+        made
+    })
 }
 
 /// A name for as long as the process lives; each is kept once.
@@ -150,16 +193,13 @@ impl Policy for PyPolicy {
 
     fn ready(&mut self, component: usize, now: u64) {
         self.ready.insert(component);
-        self.call((), |policy| {
-            policy.call_method1(intern!(policy.py(), "ready"), (component, now as f64 / 1e9))?;
-            Ok(())
-        });
+        self.untold.push(Event::Ready(component, now as f64 / 1e9));
     }
 
     fn next(&mut self, device: usize, now: u64) -> Option<usize> {
         let given = self.call(None, |policy| {
-            let given =
-                policy.call_method1(intern!(policy.py(), "next"), (device, now as f64 / 1e9))?;
+            let arguments = (device, now as f64 / 1e9);
+            let given = method(policy, intern!(policy.py(), "next"), arguments)?;
             given.extract::<Option<usize>>()
         })?;
         if !self.ready.remove(&given) {
@@ -182,20 +222,14 @@ impl Policy for PyPolicy {
     fn finished(&mut self, finished: &Finished) {
         if self.follows {
             let ended = finished.ended as f64 / 1e9;
-            let arguments = (finished.component, finished.device, ended);
-            self.call((), |policy| {
-                policy.call_method1(intern!(policy.py(), "finished"), arguments)?;
-                Ok(())
-            });
+            let event = Event::Finished(finished.component, finished.device, ended);
+            self.untold.push(event);
         }
     }
 
     fn lost(&mut self, device: usize) {
         self.ready.clear();
-        self.call((), |policy| match policy.getattr_opt("lost")? {
-            Some(method) => method.call1((device,)).map(|_| ()),
-            None => Ok(()),
-        });
+        self.untold.push(Event::Lost(device));
     }
 
     fn returned(&mut self, _device: usize) {
@@ -210,7 +244,8 @@ impl Policy for PyPolicy {
             .filter(|datum| evictable(*datum))
             .collect();
         let victim = self.call(None, |policy| {
-            let victim = policy.call_method1("victim", (device, data.clone()))?;
+            let arguments = (device, data.clone());
+            let victim = method(policy, intern!(policy.py(), "victim"), arguments)?;
             victim.extract::<Option<usize>>()
         })?;
         if !data.contains(&victim) {
@@ -220,5 +255,13 @@ impl Policy for PyPolicy {
             return None;
         }
         Some(victim)
+    }
+}
+
+impl Drop for PyPolicy {
+    fn drop(&mut self) {
+        if !self.untold.is_empty() {
+            self.call((), |_| Ok(()));
+        }
     }
 }

@@ -1,9 +1,6 @@
 //! Sessions.
 
-use numpy::{
-    PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1,
-    PyUntypedArrayMethods,
-};
+use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pdawl::balance::Strategy;
 use pdawl::session::{
     ArrayResult, ArrayRun, DenseMatrix, Error, Factor, Factors, GridMut, GridNumbers,
@@ -13,10 +10,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
-use crate::arrays::{self, Answer, AnyMatrix, answer};
+use crate::arrays::{self, Answer, AnyMatrix, Lent, answer};
 use crate::balancer::PyBalancer;
 use crate::errors::exception;
-use crate::failure::Failure;
 use crate::graph::{self, DataSpec, TaskSpec};
 use crate::kernel::{Kernel, LaunchArgument};
 use crate::matrix::Matrix;
@@ -27,8 +23,10 @@ use crate::worker::Worker;
 #[pyclass(frozen)]
 pub struct Session {
     worker: Worker<Inner>,
-    /// What a policy or a balancer has raised.
-    failure: Failure,
+    /// The devices as JSON.
+    devices: String,
+    notes: Vec<String>,
+    is_simulated: bool,
 }
 
 /// What a stencil is asked for.
@@ -120,26 +118,36 @@ impl Session {
             let stop = session.stop();
             Ok((session, stop))
         };
+        let worker = Worker::open(py, "pdawl.Session", open)?;
+        let about = |session: &mut Inner| {
+            let devices = serde_json::to_string(session.devices());
+            (devices, session.notes().to_vec(), session.is_simulated())
+        };
+        let (devices, notes, is_simulated) = worker.call(py, about)?;
         Ok(Self {
-            worker: Worker::open(py, open)?,
-            failure: Failure::default(),
+            worker,
+            devices: devices.map_err(|error| PyValueError::new_err(error.to_string()))?,
+            notes,
+            is_simulated,
         })
     }
 
+    /// Whether it can run anything: it is of this process, and no run has panicked.
+    fn works(&self) -> bool {
+        self.worker.works()
+    }
+
     /// The devices as JSON.
-    fn devices_json(&self, py: Python<'_>) -> PyResult<String> {
-        let devices = self
-            .worker
-            .call(py, |session| serde_json::to_string(session.devices()))?;
-        devices.map_err(|error| PyValueError::new_err(error.to_string()))
+    fn devices_json(&self) -> &str {
+        &self.devices
     }
 
-    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.worker.call(py, |session| session.notes().to_vec())
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
-    fn is_simulated(&self, py: Python<'_>) -> PyResult<bool> {
-        self.worker.call(py, |session| session.is_simulated())
+    fn is_simulated(&self) -> bool {
+        self.is_simulated
     }
 
     fn set_strategy(&self, py: Python<'_>, strategy: &str) -> PyResult<()> {
@@ -153,11 +161,10 @@ impl Session {
 
     /// Divides steps by what `make` makes of a dictionary of the units and the devices.
     fn set_balancer(&self, py: Python<'_>, name: String, make: Py<PyAny>) -> PyResult<()> {
-        let failure = self.failure.clone();
+        let caller = self.worker.caller().clone();
         self.worker.call(py, move |session| {
-            let failure = failure.of(session.stop());
             session.set_balancer(name, move |setup| {
-                Box::new(PyBalancer::new(&make, setup, failure.clone()))
+                Box::new(PyBalancer::new(&make, setup, caller.clone()))
             });
         })
     }
@@ -166,9 +173,11 @@ impl Session {
         &self,
         py: Python<'_>,
         matrix: &Matrix,
-        x: PyReadonlyArray1<'_, f64>,
-        mut y: PyReadwriteArray1<'_, f64>,
+        x: &Bound<'_, PyArray1<f64>>,
+        y: &Bound<'_, PyArray1<f64>>,
     ) -> PyResult<()> {
+        let _pins = (arrays::pins(x)?, arrays::pins(y)?);
+        let (x, mut y) = (arrays::read("x", x)?, arrays::written("out", y)?);
         let (x, y) = (x.as_slice()?, y.as_slice_mut()?);
         self.run(py, |session| session.spmv_into(&matrix.0, x, y))
     }
@@ -185,14 +194,15 @@ impl Session {
         grid: &Bound<'_, PyAny>,
         options: StencilOptions,
     ) -> PyResult<Run> {
+        let _pins = arrays::pins(grid)?;
         if let Ok(grid) = grid.cast::<PyArrayDyn<f64>>() {
             let shape = shape(grid.shape());
-            let mut grid = grid.try_readwrite()?;
+            let mut grid = arrays::written("grid", grid)?;
             return self.run_stencil(py, shape, GridNumbers::F64(grid.as_slice_mut()?), &options);
         }
         let grid = grid.cast::<PyArrayDyn<f32>>()?;
         let shape = shape(grid.shape());
-        let mut grid = grid.try_readwrite()?;
+        let mut grid = arrays::written("grid", grid)?;
         self.run_stencil(py, shape, GridNumbers::F32(grid.as_slice_mut()?), &options)
     }
 
@@ -208,16 +218,16 @@ impl Session {
     ) -> PyResult<Answer> {
         match bits {
             Some("f16") => {
-                let (a, b) = (arrays::of_bits::<f16>(a)?, arrays::of_bits::<f16>(b)?);
-                self.product(py, &a, &b, &options)
+                let (a, b) = (half::<f16>("a", a)?, half("b", b)?);
+                self.product(py, &a.0, &b.0, &options)
             }
             Some(_) => {
-                let (a, b) = (arrays::of_bits::<bf16>(a)?, arrays::of_bits::<bf16>(b)?);
-                self.product(py, &a, &b, &options)
+                let (a, b) = (half::<bf16>("a", a)?, half("b", b)?);
+                self.product(py, &a.0, &b.0, &options)
             }
-            None => match (AnyMatrix::of(a)?, AnyMatrix::of(b)?) {
-                (AnyMatrix::F32(a), AnyMatrix::F32(b)) => self.product(py, &a, &b, &options),
-                (AnyMatrix::F64(a), AnyMatrix::F64(b)) => self.product(py, &a, &b, &options),
+            None => match (AnyMatrix::of("a", a)?, AnyMatrix::of("b", b)?) {
+                (AnyMatrix::F32(a), AnyMatrix::F32(b)) => self.product(py, &a.0, &b.0, &options),
+                (AnyMatrix::F64(a), AnyMatrix::F64(b)) => self.product(py, &a.0, &b.0, &options),
                 _ => Err(arrays::unlike()),
             },
         }
@@ -229,13 +239,13 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        match AnyMatrix::of(a)? {
+        match AnyMatrix::of("a", a)? {
             AnyMatrix::F32(a) => {
-                let ran = self.run(py, |session| options.run(session.cholesky(&a)))?;
+                let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
                 Ok(answer(py, ran.result.into_elements(), ran.run))
             }
             AnyMatrix::F64(a) => {
-                let ran = self.run(py, |session| options.run(session.cholesky(&a)))?;
+                let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
                 Ok(answer(py, ran.result.into_elements(), ran.run))
             }
         }
@@ -248,14 +258,14 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<(Answer, Py<PyArray1<i32>>)> {
-        let (factors, pivots) = match AnyMatrix::of(a)? {
+        let (factors, pivots) = match AnyMatrix::of("a", a)? {
             AnyMatrix::F32(a) => {
-                let ran = self.run(py, |session| options.run(session.lu(&a)))?;
+                let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
                 let Factors { lu, pivots } = ran.result;
                 (answer(py, lu.into_elements(), ran.run), pivots)
             }
             AnyMatrix::F64(a) => {
-                let ran = self.run(py, |session| options.run(session.lu(&a)))?;
+                let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
                 let Factors { lu, pivots } = ran.result;
                 (answer(py, lu.into_elements(), ran.run), pivots)
             }
@@ -269,8 +279,8 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        let a = arrays::complex(a)?;
-        let ran = self.run(py, |session| options.run(session.fft2(&a)))?;
+        let a = arrays::complex("a", a)?;
+        let ran = self.run(py, |session| options.run(session.fft2(&a.0)))?;
         Ok(arrays::complex_answer(py, ran.result, ran.run))
     }
 
@@ -280,8 +290,8 @@ impl Session {
         numbers: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        let numbers = arrays::vector(numbers)?;
-        let ran = self.run(py, |session| options.run(session.sort(numbers)))?;
+        let numbers = arrays::vector("numbers", numbers)?;
+        let ran = self.run(py, |session| options.run(session.sort(numbers.0)))?;
         Ok(answer(py, ran.result, ran.run))
     }
 
@@ -308,6 +318,11 @@ impl Session {
         traced: bool,
         unchecked: bool,
     ) -> PyResult<Run> {
+        let arrays = arguments.iter().filter_map(|argument| match argument {
+            LaunchArgument::Buffer(_, array) => Some(array.as_any()),
+            LaunchArgument::Value(_) => None,
+        });
+        let _pins = arrays.map(arrays::pins).collect::<PyResult<Vec<_>>>()?;
         let borrowed = arguments.iter().map(LaunchArgument::borrow);
         let mut borrowed = borrowed.collect::<PyResult<Vec<_>>>()?;
         let bytes = borrowed.iter_mut().map(|argument| argument.bytes());
@@ -350,8 +365,7 @@ impl Session {
         gpu_memory: Option<u64>,
     ) -> PyResult<graph::Ran> {
         let graph = graph::Work::Set(graph::task_set(name, n, tile)?);
-        let failure = self.failure.clone();
-        let policy = (graph::Choice::of(policy), failure);
+        let policy = (graph::Choice::of(policy), self.worker.caller().clone());
         self.run(py, move |session| graph.run(session, policy, gpu_memory))
     }
 
@@ -365,8 +379,7 @@ impl Session {
         gpu_memory: Option<u64>,
     ) -> PyResult<graph::Ran> {
         let graph = graph::Work::Tasks(graph::Spec { data, tasks });
-        let failure = self.failure.clone();
-        let policy = (graph::Choice::of(policy), failure);
+        let policy = (graph::Choice::of(policy), self.worker.caller().clone());
         self.run(py, move |session| graph.run(session, policy, gpu_memory))
     }
 }
@@ -401,21 +414,23 @@ impl Session {
         Ok(Run(run))
     }
 
-    /// Runs a job. An exception of a policy, a balancer or a task counts before the error of
-    /// the run that it has ended.
+    /// Runs a job.
     fn run<'a, R: Send + 'a>(
         &self,
         py: Python<'_>,
         job: impl FnOnce(&mut Inner) -> Result<R, Error> + Send + 'a,
     ) -> PyResult<R> {
-        let result = self.worker.call(py, job);
-        if let Some(error) = self.failure.take() {
-            self.worker.clear_stop();
-            // Ctrl-C counts before both.
-            return result.and(Err(error));
-        }
-        result?.map_err(|error| exception(&error))
+        let result = self.worker.call(py, job)?;
+        result.map_err(|error| exception(&error))
     }
+}
+
+/// A matrix of numbers of 16 bits.
+fn half<'py, T: Factor>(
+    name: &str,
+    array: &Bound<'py, PyAny>,
+) -> PyResult<Lent<'py, DenseMatrix<T>, u16>> {
+    arrays::matrix(name, array)
 }
 
 fn shape(axes: &[usize]) -> Vec<u64> {

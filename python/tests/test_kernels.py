@@ -89,3 +89,20 @@ def test_indices_are_examined_in_each_call(opencl):
     y[:] = 0
     opencl.kernel(source, unchecked=True)(at, x, y)
     assert (y == 1).all()
+
+
+def test_a_panic_or_an_error_ends_one_session_at_most():
+    a = np.eye(20, dtype="f4")
+    before = pdawl._session._this_machine()
+    for launch in ({"groups": 0}, {"groups": [0]}, {"items": 2**63}, {"items": 8, "groups": 0}):
+        session = pdawl._session._this_machine()
+        kernel = session.kernel("__kernel void k(__global float *y) { y[get_global_id(0)] = 1; }")
+        with pytest.raises((ValueError, TypeError, pdawl.Error)):
+            kernel(np.ones(8, "f4"), **launch)
+        if not session._session.works():
+            for call in (session.stencil, session.cholesky):
+                with pytest.raises(pdawl.Error, match="panicked .*open another"):
+                    call(np.eye(5))
+        np.testing.assert_array_equal(pdawl.matmul(a, a), a)
+        np.testing.assert_array_equal(pdawl.sort(a[0]), np.sort(a[0]))
+    assert before.devices

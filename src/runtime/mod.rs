@@ -18,6 +18,7 @@
 //!   the faster one.
 //! * `device_clock` and `group_size` are what the backends of GPUs have in common: time
 //!   stamps on the runtime's clock, and local sizes that fit.
+//! * `process` knows the process that has started a driver.
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
 //!
@@ -39,6 +40,8 @@ pub mod ids;
 pub mod implementation;
 pub mod opencl;
 pub mod own_process;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+mod process;
 pub mod select;
 pub mod sim;
 pub(crate) mod tiles;

@@ -83,6 +83,18 @@ pub enum Error {
     /// No cost model plans the run.
     #[error("{0}")]
     Model(String),
+    /// An earlier run of the session has panicked.
+    #[error(
+        "a run of this session has panicked, so it runs nothing more; open another session, and \
+         report the panic"
+    )]
+    Panicked,
+    /// The process was forked from the one that opened the session.
+    #[error(
+        "this session was opened in process {opened}, and this process was forked from it without \
+         its threads; open another session here"
+    )]
+    Forked { opened: u32 },
     /// The stop of the session was set before the run had a result.
     #[error("the run was stopped before it had a result")]
     Stopped,

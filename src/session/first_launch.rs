@@ -1,8 +1,12 @@
 //! A user's kernel is examined before it touches this process's memory.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use super::{Error, Session};
 use crate::engine::first_launch::{Tried, Verdict, Words, examine, runs_here};
-use crate::graph::TaskGraph;
+use crate::graph::spec::source::touches_by_data;
+use crate::graph::{Argument, Contents, Datum, GraphBuilder, Kernel, KernelId, TaskGraph};
 use crate::runtime::select::Selection;
 
 impl Session {
@@ -41,5 +45,68 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Examines the kernels of tasks, each with its sizes once.
+    pub(super) fn examine_tasks(&self, graph: &TaskGraph, tasks: &[KernelId]) -> Result<(), Error> {
+        if self.is_simulated() || !self.devices().iter().any(runs_here) {
+            return Ok(());
+        }
+        let mut builder = GraphBuilder::default();
+        let (mut words, mut known) = (Vec::new(), BTreeSet::new());
+        for task in tasks.iter().map(|id| graph.kernel(*id)) {
+            let Some(of_user) = &task.codelet.opencl else {
+                continue;
+            };
+            let ((source, range), data) = match of_user.steps(&task.units, &[]).pop() {
+                Some(step) => (step, task.memories().map(|id| &graph.data()[id.0])),
+                None => continue,
+            };
+            let data: Vec<&Datum> = data.collect();
+            let bytes: Vec<u64> = data.iter().map(|datum| datum.bytes).collect();
+            let key = (
+                source.text().to_owned(),
+                source.entry().to_owned(),
+                range.global,
+                bytes,
+            );
+            if !known.insert(key) {
+                continue;
+            }
+            if touches_by_data(source.text(), &BTreeMap::new(), source.entry()) {
+                return Err(Error::Unexamined(format!(
+                    "task {}: its data decide which memory the kernel `{}` touches, or its text \
+                     does not tell",
+                    task.name,
+                    source.entry()
+                )));
+            }
+            let arguments = task.arguments.iter().zip(&data).map(|(argument, datum)| {
+                let own = Datum::new(datum.name.clone(), datum.bytes);
+                match argument.reads() {
+                    Some(_) => {
+                        let zeros = Contents::Filled(Arc::new(|bytes| bytes.fill(0)));
+                        Argument::Input(builder.datum(own.with(zeros)))
+                    }
+                    None => Argument::Output(builder.datum(own)),
+                }
+            });
+            let arguments = arguments.collect();
+            builder.kernel(Kernel {
+                arguments,
+                ..task.clone()
+            });
+            let named = data
+                .iter()
+                .map(|datum| format!("datum {} ({} bytes)", datum.name, datum.bytes));
+            words.push(Words {
+                kernel: source.entry().to_owned(),
+                buffers: named.collect(),
+            });
+        }
+        match words.is_empty() {
+            true => Ok(()),
+            false => self.examine_first(&builder.build()?, &words, false),
+        }
     }
 }

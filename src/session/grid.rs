@@ -262,6 +262,7 @@ impl<'a> StencilRun<'a> {
             ),
         };
         let options = Options { stream, ..options };
+        let _running = self.session.running()?;
         let run = self
             .session
             .corun(&stencil, described, (make, &options), &mut self.progress)?;

@@ -32,6 +32,7 @@ mod run;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use crate::balance::{Balancer, Dawl, Setup, Strategy, StrategyError};
 use crate::engine::corun::{Control, Corun, Options, Stream, Tracing};
@@ -89,6 +90,19 @@ pub struct Session {
     known_tasks: Option<KnownTasks>,
     /// The devices for kernels in OpenCL C, if there are others.
     kernel_devices: Option<Devices>,
+    /// Whether a run has panicked: what the devices still do is not known.
+    panicked: Arc<AtomicBool>,
+}
+
+/// A run. A session whose run panics runs nothing more.
+struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// How a run is divided, how devices stream, and notes.
@@ -170,6 +184,7 @@ impl Session {
             product: None,
             known_tasks: None,
             kernel_devices: None,
+            panicked: Arc::default(),
         }
     }
 
@@ -286,6 +301,22 @@ impl Session {
         (self.policy, self.balancer) = (name.into(), Arc::new(make));
     }
 
+    /// A run begins, until what this returns is dropped.
+    fn running(&self) -> Result<Running, Error> {
+        self.check()?;
+        Ok(Running(Arc::clone(&self.panicked)))
+    }
+
+    /// Refuses to use the devices after a panic, and in a process that was forked from their
+    /// own.
+    fn check(&self) -> Result<(), Error> {
+        self.devices.check()?;
+        match self.panicked.load(Ordering::Relaxed) {
+            true => Err(Error::Panicked),
+            false => Ok(()),
+        }
+    }
+
     /// The runtime of a run of its own, with nothing else in the devices' memory.
     fn runtime(&mut self) -> Result<&mut dyn Runtime, Error> {
         self.runtime_with(true)
@@ -313,6 +344,7 @@ impl Session {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        let _running = self.running()?;
         if self.devices.are_of_kernels() {
             return run(self);
         }

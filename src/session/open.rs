@@ -1,11 +1,17 @@
 //! Opens the devices of a session: those of this machine, or simulated ones.
 
+use std::process;
+use std::time::Instant;
+
+use crossbeam_channel::unbounded;
+
 use super::Error;
 use crate::machine::{self, Device, Host, MachineFile, RuntimeKind};
 use crate::report::Machine;
 use crate::runtime::Runtime;
 use crate::runtime::select::{self, Selection};
 use crate::runtime::sim::{Sim, SimOptions};
+use crate::runtime::union::Union;
 
 /// Open devices.
 pub struct Devices {
@@ -16,6 +22,18 @@ pub struct Devices {
     is_listed: bool,
     /// The machine and how it is simulated, if it is.
     simulation: Option<(Box<MachineFile>, SimOptions)>,
+    /// The process that has opened them, and has their threads.
+    process: u32,
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        if self.check().is_err() {
+            // A forked process has no threads to wait for, and its drivers do not work.
+            let nothing = Union::new(Vec::new(), unbounded().1, Instant::now());
+            std::mem::forget(std::mem::replace(&mut self.runtime, Box::new(nothing)));
+        }
+    }
 }
 
 impl Devices {
@@ -28,6 +46,7 @@ impl Devices {
             notes,
             is_listed: list.is_some(),
             simulation: None,
+            process: process::id(),
         })
     }
 
@@ -43,7 +62,18 @@ impl Devices {
             notes: Vec::new(),
             is_listed: true,
             simulation: Some((Box::new(file), options)),
+            process: process::id(),
         })
+    }
+
+    /// Refuses a process that was forked from the one that has opened them.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.process == process::id() {
+            true => Ok(()),
+            false => Err(Error::Forked {
+                opened: self.process,
+            }),
+        }
     }
 
     /// The devices that run kernels in OpenCL C: of a list those that do, otherwise all that

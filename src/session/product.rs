@@ -200,6 +200,7 @@ impl Session {
                 )));
             }
         }
+        let _running = self.running()?;
         let is_open = (self.product.as_ref()).is_some_and(|product| product.is_of(matrix));
         let mut lost = vec![false; self.devices().len()];
         if !is_open {
@@ -257,9 +258,14 @@ impl Session {
 
     /// Takes the matrix off the devices. Returns which of them were lost.
     pub(super) fn close_product(&mut self) -> Vec<usize> {
-        match self.product.take() {
-            Some(product) => product.close(self.devices.runtime.as_mut()),
-            None => Vec::new(),
+        let Some(product) = self.product.take() else {
+            return Vec::new();
+        };
+        if self.check().is_err() {
+            // The devices may still use it.
+            std::mem::forget(product);
+            return Vec::new();
         }
+        product.close(self.devices.runtime.as_mut())
     }
 }

@@ -3,7 +3,7 @@
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
 //! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
 //! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself, and `session` the
-//! interface of programs, with `checked_kernels`. The last, `adopted`, `devices`,
+//! interface of programs, with `checked_kernels` and `session_panics`. `session`, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
 //! faults of simulated devices, and `simulated`, `modelled`, `spmv_adaptive` and `two_gpus` judge
 //! balancing on simulated machines. The other modules are shared by these.
@@ -48,6 +48,7 @@ mod modelled;
 mod opencl;
 mod returning_devices;
 mod session;
+mod session_panics;
 mod simulated;
 mod spmv;
 mod spmv_adaptive;

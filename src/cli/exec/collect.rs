@@ -178,7 +178,10 @@ mod tests {
         let says = |notes: &[String], part: &str| notes.iter().any(|note| note.contains(part));
         let notes = collected.notes;
         assert_eq!(notes.len(), 4, "{notes:?}");
-        assert!(says(&notes, "process 9 was ended by SIGSEGV, signal 11"), "{notes:?}");
+        assert!(
+            says(&notes, "process 9 was ended by SIGSEGV, signal 11"),
+            "{notes:?}"
+        );
         let by_exit = Ended {
             status: Some(3),
             signal: None,

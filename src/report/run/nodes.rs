@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::{Bounds, Context, Details, DevicePart, Lost, Report, Verification, fraction, graph};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
-use crate::verify::overflow::{note_of_change, notes};
 use crate::engine::graph::GraphOutcome;
 use crate::graph::TaskGraph;
+use crate::verify::overflow::{note_of_change, notes};
 
 /// What only runs of tasks over spaces have.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]

@@ -9,6 +9,7 @@ use super::error::{Failure, check};
 use super::{Discovery, FoundGpu};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::process::StartedIn;
 
 /// The oldest driver whose library has all functions that this backend calls, as CUDA
 /// counts versions.
@@ -31,7 +32,9 @@ pub fn discover() -> Discovery {
 
 /// Starts the driver once; its version.
 pub(super) fn start() -> Result<i32, String> {
+    static STARTED_IN: StartedIn = StartedIn::nobody();
     static STARTED: OnceLock<Result<i32, String>> = OnceLock::new();
+    STARTED_IN.start("CUDA")?;
     STARTED.get_or_init(try_start).clone()
 }
 

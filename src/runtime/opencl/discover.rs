@@ -14,6 +14,7 @@ use super::identity::identity;
 use super::{Discovery, FoundDevice, drivers, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::process::StartedIn;
 
 /// The driver's handles of a device found.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,10 @@ pub(super) fn find() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
     }
     if let Some(hazard) = drivers::hazard(&drivers::vendors()) {
         return (Vec::new(), vec![hazard]);
+    }
+    static STARTED: StartedIn = StartedIn::nobody();
+    if let Err(forked) = STARTED.start("OpenCL") {
+        return (Vec::new(), vec![forked]);
     }
     // Loaders and drivers initialise on the first call, and not all of them survive
     // two concurrent first calls: PoCL then lists no devices.

@@ -107,6 +107,7 @@ impl<'a, R> ArrayRun<'a, R> {
                 "a tile has at least 1 row, and 0 are asked for".to_owned(),
             ));
         }
+        let _running = self.session.running()?;
         checked((self.operation)(self.session, &self.options)?)
     }
 }
