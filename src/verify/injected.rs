@@ -129,11 +129,8 @@ fn change(kind: Kind, of: &mut [f32], case: &Case, random: &mut Rng) {
     };
     let places = (0..side).flat_map(move |y| (0..side).map(move |x| (y, x)));
     // Zeros of a triangular matrix are no part of the result.
-    let number = (0..1000).map(|_| random.usize(..of.len()));
-    let number = number
-        .into_iter()
-        .find(|at| of[*at] != 0.0)
-        .expect("a number");
+    let mut numbers = (0..1000).map(|_| random.usize(..of.len()));
+    let number = numbers.find(|at| of[*at] != 0.0).expect("a number");
     match kind {
         Kind::Rows => {
             let (one, other) = (random.usize(..rows), random.usize(..rows));

@@ -391,8 +391,8 @@ impl ProductSums {
             if without.is_some_and(|places| places.rows_left_out[row]) {
                 continue;
             }
-            for group in 0..GROUPS {
-                let norms = self.a_norms[row] * self.b_norms[group] + least;
+            for (group, b_norm) in self.b_norms.iter().enumerate() {
+                let norms = self.a_norms[row] * b_norm + least;
                 let of_group = differences.iter().skip(group).step_by(GROUPS);
                 let error = of_group.fold(0.0, |error, one| greatest(error, one.abs() / norms));
                 let error = if error.is_nan() { f64::INFINITY } else { error };

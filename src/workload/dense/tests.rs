@@ -330,7 +330,7 @@ fn a_wrong_number_is_found_in_every_precision() {
     for precision in PRODUCTS {
         let mut computed = Computed::new(task(product((60, 50, 70)), precision));
         let c = computed.datum(Matrix::C, (1, 2));
-        computed.data[c][5] += 1.0;
+        computed.data[c][5] += 2.0;
         assert!(!computed.verify().right(), "{precision:?}");
     }
 }
@@ -359,7 +359,7 @@ fn a_broken_factor_is_found() {
     for place in [(0, 0), (4, 4), (3, 1)] {
         let mut computed = Computed::new(task(operation, Precision::F32));
         let tile = computed.datum(Matrix::L, place);
-        computed.data[tile][0] *= 1.001;
+        computed.data[tile][0] *= 1.003;
         let wrong = computed.verify();
         assert!(!wrong.right(), "{place:?} {wrong:?}");
     }

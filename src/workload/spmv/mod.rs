@@ -338,8 +338,8 @@ impl Spmv {
     /// Compares a result, the vector of the last step in the order of places, with the
     /// sequential reference. An iteration's result is first scaled to the length 1.
     /// Each row's difference must be allowed: 1e-12 of the sum of its products' magnitudes in
-    /// double precision, and
-    /// the propagated error in an iteration. Page ranks must sum to 1, too.
+    /// double precision, and the propagated error in an iteration. Page ranks must sum to 1,
+    /// too.
     pub fn verify(&self, steps: u32, result: &[u8]) -> Compared {
         let (found, expected) = self.found_and_expected(steps, result);
         let sum = compensated(found.iter().copied());
