@@ -98,7 +98,7 @@ fn numbers_are_sorted() {
     let home = Home::new();
     let numbers = [3.0, -1.0, f32::NAN, 2.0, -0.0, 0.0, 2.0];
     write(&home.path("a.npy"), "<f4", "(7,)", &numbers);
-    let line = "run sort --input a.npy --output b.npy --tile 3 --verify --devices host:1";
+    let line = "run sort --input a.npy --output b.npy --verify --devices host:1";
     let report = home.json(line);
     assert_eq!(report["verification"]["right"], true);
     assert_eq!(report["verification"]["numbers"], 7);
@@ -251,7 +251,11 @@ fn wrong_files_and_options_are_reported() {
         ("lu --input even.npy --precision f64", 2, "even.npy has f32"),
         ("fft --input a.npy", 1, "complex64 (<c8) are needed"),
         ("sort --input a.npy", 1, "an array of 1 is needed"),
-        ("sort --size 1000 --tile 3", 2, "--tile 4 or more"),
+        (
+            "sort --size 1000 --tile 3 --cluster four",
+            2,
+            "--tile 4 or more",
+        ),
         ("sort --devices opencl0.0", 2, "only hosts do"),
         (
             "sort --cluster four --output x.npy",

@@ -78,8 +78,8 @@ fn effects(workload: &str, place: char) -> Vec<Effect> {
 
 /// The long names of a workload's options.
 fn options(workload: &str) -> BTreeSet<String> {
-    let help = Home::new().pdawl(&format!("run {workload} --help"));
-    let mut help = help;
+    let home = Home::new();
+    let mut help = home.pdawl(&format!("run {workload} --help"));
     let help = String::from_utf8(help.output().unwrap().stdout).unwrap();
     let words = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let names = words.filter_map(|word| word.strip_prefix("--"));
