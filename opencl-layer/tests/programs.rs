@@ -698,7 +698,9 @@ fn unlike_devices() {
         text(&output)
     };
     run();
-    let profiles = Profiles { folder: kernels };
+    let profiles = Profiles {
+        folder: kernels.clone(),
+    };
     profiles.change(|kept| {
         let kernels = kept["kernels"].as_object_mut().expect("kernels");
         for (key, devices) in kernels {

@@ -221,18 +221,19 @@ static void one_device(void) {
 
 /* What the compiler defines decides whether kernels write. */
 static void conditions(void) {
-    static const char *asked[] = {"defined(__OPENCL_VERSION__)", "__OPENCL_VERSION__ >= 120",
-                                  "defined(__clang__) || !defined(__clang__)",
-                                  "__OPENCL_C_VERSION__ >= 110", "!defined(MINE)",
-                                  "defined(cl_khr_byte_addressable_store)"};
-    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
-        char text[512];
+    static const char *names[] = {"version", "language", "extension", "compiler"};
+    cl_program program = build(
+        "#define K(name) kernel void name(global int *b) { b[get_global_id(0)] *= 2; }\n"
+        "#define L(name) kernel void name(global int *b) { int x = b[0]; }\n"
+        "#if __OPENCL_VERSION__ >= 120\nK(version)\n#else\nL(version)\n#endif\n"
+        "#ifdef __OPENCL_C_VERSION__\nK(language)\n#else\nL(language)\n#endif\n"
+        "#if defined(cl_khr_byte_addressable_store)\nK(extension)\n#else\nL(extension)\n#endif\n"
+        "kernel void compiler(global int *b) {\n#ifdef __clang__\n b[get_global_id(0)] *= 2;\n"
+        "#endif\n#ifndef __clang__\n b[get_global_id(0)] *= 2;\n#endif\n}", "");
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         cl_int code, data[64], n = 64;
         size_t size = n;
-        snprintf(text, sizeof text, "kernel void scale(global int *b) {\n#if %s\n"
-                 " b[get_global_id(0)] *= 2;\n#endif\n}", asked[i]);
-        cl_program program = build(text, "");
-        cl_kernel kernel = kernel_of(program, "scale");
+        cl_kernel kernel = kernel_of(program, names[i]);
         for (int j = 0; j < n; j++)
             data[j] = j;
         cl_mem buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof data, data, &code);
@@ -246,8 +247,8 @@ static void conditions(void) {
             CHECK(data[j] == 16 * j);
         OK(clReleaseMemObject(buffer));
         OK(clReleaseKernel(kernel));
-        OK(clReleaseProgram(program));
     }
+    OK(clReleaseProgram(program));
 }
 
 int main(void) {
