@@ -23,7 +23,7 @@ pub enum RuntimeError {
         log: String,
     },
 
-    #[error("{device} cannot run kernel `{kernel}`: {why}")]
+    #[error("{device} cannot run kernel {kernel}: {why}")]
     Unfit {
         device: String,
         kernel: String,
@@ -79,7 +79,7 @@ impl RuntimeError {
                 device,
                 kernel,
                 why,
-            } => Some((device, format!("{UNFIT} `{kernel}`: {why}"))),
+            } => Some((device, format!("{UNFIT} {kernel}: {why}"))),
             Self::Build {
                 device,
                 kernel,

@@ -86,7 +86,7 @@ impl KernelLimits {
 fn unfit(source: &KernelSource, device: &OpenDevice, why: String) -> RuntimeError {
     RuntimeError::Unfit {
         device: device.info.name.clone(),
-        kernel: format!("{} ({})", source.entry(), source.file()),
+        kernel: format!("`{}` ({})", source.entry(), source.file()),
         why,
     }
 }
