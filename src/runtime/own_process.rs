@@ -6,9 +6,11 @@
 
 use std::env;
 use std::ffi::{CStr, OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The variable by which a process knows that it was started so. Its value is what was put
 /// before the libraries that the user has loaded first.
@@ -107,4 +109,16 @@ fn own_library() -> io::Result<Option<OsString>> {
 pub fn leave(status: i32) -> ! {
     // SAFETY: it returns to nobody.
     unsafe { libc::_exit(status) }
+}
+
+/// The time that a process has computed on all cores.
+pub fn computed(process: u32) -> Duration {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in brackets, may have blanks.
+    let numbers = text.rsplit(')').next().unwrap_or_default();
+    let ticks = numbers.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|number| number.parse::<u64>().ok()).sum();
+    // SAFETY: it only returns a number.
+    let each = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1);
+    Duration::from_secs_f64(ticks as f64 / each as f64)
 }

@@ -23,6 +23,10 @@ use crate::runtime::select::{self, DeviceSpec, Selection, Source};
 /// takes longer on a CPU mostly leaves its buffers early, and a GPU may be there for it.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// The longest time until the process takes its job, and that of launches, on a machine that
+/// does other work as well.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// How often a wish to stop is looked at.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -148,7 +152,8 @@ fn attend(mut child: Child, job: &Job, tried: &Tried) -> io::Result<Option<(Vec<
         // Either pipe may block.
         scope.spawn(move || listen(stdout?, &send));
         let mut job = stdin.map(|stdin| (stdin, job));
-        let mut deadline = Some(Instant::now() + LIMIT);
+        // Since when it is waited for, and the time that it had computed then.
+        let mut since = Some((Instant::now(), Duration::MAX));
         let mut launches = false;
         loop {
             match heard.recv_timeout(PAUSE) {
@@ -162,12 +167,12 @@ fn attend(mut child: Child, job: &Job, tried: &Tried) -> io::Result<Option<(Vec<
                                 });
                             }
                             // Reading and compiling take their time.
-                            deadline = None;
+                            since = None;
                         }
                         Answer::Ended => launches = false,
                         Answer::Launches { .. } if !launches => {
                             launches = true;
-                            deadline = Some(Instant::now() + LIMIT);
+                            since = Some((Instant::now(), own_process::computed(child.id())));
                         }
                         _ => {}
                     }
@@ -176,7 +181,12 @@ fn attend(mut child: Child, job: &Job, tried: &Tried) -> io::Result<Option<(Vec<
                 Err(RecvTimeoutError::Disconnected) => break child.wait().map(end_of).map(Some),
                 Err(RecvTimeoutError::Timeout) => {
                     let stops = tried.stop.load(Ordering::Relaxed);
-                    let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                    let is_late = since.is_some_and(|(since, before)| {
+                        let time = since.elapsed();
+                        let is_over =
+                            || own_process::computed(child.id()).saturating_sub(before) >= LIMIT;
+                        time >= PATIENCE || (time >= LIMIT && is_over())
+                    });
                     if !stops && !is_late {
                         continue;
                     }
