@@ -16,14 +16,19 @@ use crate::pieces;
 pub struct Incoming {
     /// By rank, the data and the control messages.
     queues: Vec<[VecDeque<Message>; 2]>,
+    /// Bytes of the largest piece.
+    limit: usize,
     /// The rank to look at first, so that each has its turn.
     next: usize,
 }
 
 struct Message {
-    bytes: Owned,
-    /// How much was received, or is being received.
+    /// Memories in order, each with how much was received, or is being received.
+    parts: Vec<(Owned, usize)>,
+    /// How much that is in all.
     size: usize,
+    /// Bytes of the first piece.
+    first: usize,
     /// How many pieces have not begun.
     follow: i32,
     /// Those that have begun and have not ended.
@@ -46,10 +51,13 @@ pub struct Whole {
 }
 
 impl Incoming {
-    /// Nothing from so many ranks.
-    pub fn new(ranks: usize) -> Self {
-        let queues = (0..ranks).map(|_| Default::default()).collect();
-        Self { queues, next: 0 }
+    /// Nothing from so many ranks, whose pieces have at most so many bytes.
+    pub fn new(ranks: usize, limit: usize) -> Self {
+        Self {
+            queues: (0..ranks).map(|_| Default::default()).collect(),
+            limit,
+            next: 0,
+        }
     }
 
     /// Begins to receive what is waiting: a control message and a piece. Each poll may copy
@@ -75,19 +83,23 @@ impl Incoming {
 
     fn receive(&mut self, mut matched: Matched, host: &Host) -> Result<(), Failure> {
         let control = matched.tag == pieces::CONTROL;
+        if !control && matched.size > self.limit {
+            return Err(unlike(&matched));
+        }
         let queue = &mut self.queues[matched.from][usize::from(control)];
         if queue.back().is_none_or(|last| last.follow == 0) {
             let follow = if control { 0 } else { matched.tag };
             queue.push_back(Message {
-                bytes: Owned::allocate(pieces::room(matched.size, follow), *host)?,
+                parts: Vec::new(),
                 size: 0,
+                first: matched.size,
                 // This piece begins now.
                 follow: follow + 1,
                 requests: Vec::new(),
             });
         }
         match queue.back_mut() {
-            Some(message) => message.receive(&mut matched),
+            Some(message) => message.receive(&mut matched, host),
             None => Ok(()),
         }
     }
@@ -103,7 +115,7 @@ impl Incoming {
     }
 
     /// The next message that is whole, of a rank that is not lost.
-    pub fn next(&mut self, lost: &[bool]) -> Result<Option<Whole>, Unreachable> {
+    pub fn next(&mut self, lost: &[bool], host: &Host) -> Result<Option<Whole>, Unreachable> {
         let ranks = self.queues.len();
         for from in (self.next..ranks).chain(0..self.next) {
             if lost[from] {
@@ -118,10 +130,10 @@ impl Incoming {
                 if !whole.map_err(|why| Unreachable { rank: from, why })? {
                     continue;
                 }
-                if let Some(mut message) = queue.pop_front() {
-                    message.bytes.truncate(message.size);
+                if let Some(message) = queue.pop_front() {
                     self.next = (from + 1) % ranks;
-                    let bytes = message.bytes;
+                    let bytes = message.joined(host);
+                    let bytes = bytes.map_err(|why| Unreachable { rank: from, why })?;
                     return Ok(Some(Whole {
                         from,
                         channel,
@@ -135,20 +147,24 @@ impl Incoming {
 }
 
 impl Message {
-    fn receive(&mut self, matched: &mut Matched) -> Result<(), Failure> {
-        if self.size + matched.size > self.bytes.size() {
-            return Err(Failure::new(format!(
-                "rank {} sent a longer piece than the first of its message; start all ranks with \
-                 the same limit of pieces",
-                matched.from
-            )));
+    fn receive(&mut self, matched: &mut Matched, host: &Host) -> Result<(), Failure> {
+        if matched.size > self.first {
+            return Err(unlike(matched));
         }
+        let fits = |(bytes, size): &(Owned, usize)| size + matched.size <= bytes.size();
+        if !self.parts.last().is_some_and(fits) {
+            let room = pieces::room(self.first, self.follow as usize, self.size);
+            self.parts.push((Owned::allocate(room, *host)?, 0));
+        }
+        let Some((bytes, size)) = self.parts.last_mut() else {
+            return Ok(());
+        };
         // SAFETY: a request is a plain value; MPI overwrites it.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
         // SAFETY: the piece fits, and the buffer remains until the request is done.
         let code = unsafe {
             ffi::MPI_Imrecv(
-                self.bytes.at(self.size).cast(),
+                bytes.at(*size).cast(),
                 matched.size as c_int,
                 ffi::RSMPI_UINT8_T,
                 &raw mut matched.message,
@@ -157,9 +173,28 @@ impl Message {
         };
         check("MPI_Imrecv", code)?;
         self.requests.push(request);
+        *size += matched.size;
         self.size += matched.size;
         self.follow -= 1;
         Ok(())
+    }
+
+    /// All that was received, in one memory.
+    fn joined(mut self, host: &Host) -> Result<Owned, Failure> {
+        if let [(_, size)] = self.parts[..]
+            && let Some((mut only, _)) = self.parts.pop()
+        {
+            only.truncate(size);
+            return Ok(only);
+        }
+        let whole = Owned::allocate(self.size, *host)?;
+        let mut at = 0;
+        for (bytes, size) in &self.parts {
+            // SAFETY: the sizes add up to that of `whole`, which is another memory.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.at(0), whole.at(at), *size) };
+            at += size;
+        }
+        Ok(whole)
     }
 
     fn is_whole(&mut self) -> Result<bool, Failure> {
@@ -175,6 +210,15 @@ impl Message {
         }
         Ok(self.follow == 0)
     }
+}
+
+/// A piece is larger than it may be.
+fn unlike(matched: &Matched) -> Failure {
+    Failure::new(format!(
+        "rank {} sent a piece of {} bytes, and all pieces of a message but the last have the same \
+         size, the limit at most; start all ranks with the same limit of pieces",
+        matched.from, matched.size
+    ))
 }
 
 /// Takes a message with this tag, or with any, that nobody receives yet.

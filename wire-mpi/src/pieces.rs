@@ -3,7 +3,8 @@
 //!
 //! A piece's tag says how many pieces follow. MPI keeps the order of the messages of one
 //! rank to another, so no piece needs a header, and a receiver knows at the first one how
-//! much memory suffices: all pieces but the last one are equally large.
+//! much memory suffices: all pieces but the last one are equally large. It takes memory for
+//! some pieces ahead alone, as what a piece says of others may be wrong.
 
 use std::env;
 use std::ops::Range;
@@ -50,14 +51,29 @@ pub fn pieces(size: usize, limit: usize) -> Option<impl Iterator<Item = (Range<u
     }))
 }
 
-/// Bytes that suffice for a message whose first piece has this size.
-pub fn room(first: usize, follow: i32) -> usize {
-    first * (follow as usize + 1)
+/// Pieces for which memory is taken before they come: 1 GiB, which is nothing before it is
+/// written.
+const AHEAD: usize = 256;
+
+/// Bytes of the memory for the next pieces of a message, when so many have not come, and so
+/// many bytes have. `first` is the size of the first piece. A message that is larger than all
+/// that is taken ahead has several such memories, each as large as all before.
+pub fn room(first: usize, left: usize, there: usize) -> usize {
+    first * left.min(AHEAD.max(there / first.max(1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_piece_takes_memory_for_as_many_as_there_are() {
+        assert_eq!(room(LIMIT, 32767, 0), 1 << 30);
+        assert_eq!(room(LIMIT, 32000, 1 << 30), 1 << 30);
+        assert_eq!(room(LIMIT, 32000, 3 << 30), 3 << 30);
+        assert_eq!(room(LIMIT, 3, 3 << 30), 3 * LIMIT);
+        assert_eq!((room(0, 5, 0), room(7, 1, 0)), (0, 7));
+    }
 
     #[test]
     fn pieces_make_the_message_and_the_first_tells_the_room() {
@@ -73,7 +89,7 @@ mod tests {
                 }
                 assert_eq!(end, size);
                 let (first, follow) = &all[0];
-                let room = room(first.len(), *follow);
+                let room = room(first.len(), *follow as usize + 1, 0);
                 assert!(room >= size && room < size + limit, "{size} {limit}");
             }
         }

@@ -48,7 +48,7 @@ impl Wire {
         Self {
             limit,
             outgoing: Outgoing::new(session.communicator(), session.size, 2 * limit),
-            incoming: Incoming::new(session.size),
+            incoming: Incoming::new(session.size, limit),
             failures: Failures::new(session.size),
             lost: vec![false; session.size],
             losses: VecDeque::new(),
@@ -95,7 +95,7 @@ impl Wire {
         for unreachable in failed {
             self.unreachable(unreachable);
         }
-        match self.incoming.next(&self.lost) {
+        match self.incoming.next(&self.lost, host) {
             Ok(Some(Whole {
                 from,
                 channel,
