@@ -545,7 +545,7 @@ fn sparse(form: Form, steps: u32, seed: u64) -> Case<'static> {
     if form == Form::Iteration {
         // Terms that cancel make the bounds of all steps grow.
         let starts = of.row_starts().to_vec();
-        let values = of.values().iter().map(|value| value.abs() + 0.1).collect();
+        let values: Vec<f64> = of.values().iter().map(|value| value.abs() + 0.1).collect();
         of = crate::matrix::Csr::new(size, size, starts, of.column_of().to_vec(), values)
             .expect("a matrix");
     }

@@ -105,6 +105,7 @@ fn token(backend: &OpenClBackend, event: EventId, timed: &Arc<Event>) -> Token {
         kernels: None,
         device: Arc::clone(&backend.devices[0].shared),
         poisoned: Arc::default(),
+        ended: Arc::default(),
         keep_alive: Vec::new(),
         channels: backend.channels.clone(),
     }

@@ -6,6 +6,7 @@ use super::factors::Factors;
 use super::{Options, Spmv};
 use crate::codelet::{HostValue, Precision};
 use crate::matrix::Csr;
+use crate::workload::Compared;
 
 /// The byte in memory that is not written yet.
 pub const POISON: u8 = 0xff;
