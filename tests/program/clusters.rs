@@ -179,11 +179,11 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
             "of host memory",
         ),
         (
-            "convolution --size 4294967295 --tile 1 --cluster four",
+            "convolution --size 4294967295 --filter 3 --tile 1 --cluster four",
             "at most 1000000 are",
         ),
         (
-            "convolution --size 4000 --tile 1 --machine k40",
+            "convolution --size 4000 --filter 3 --tile 1 --machine k40",
             "16000000 tasks are too many",
         ),
         (
@@ -356,10 +356,7 @@ fn predictions_without_a_cluster_are_reported() {
         .code(2)
         .stderr(contains("--spread is for").and(contains("--cluster NAME")));
     for (line, part) in [
-        (
-            "stencil --model k40",
-            "--model is for a stencil on one machine",
-        ),
+        ("stencil --model k40", "--model is for a run on one node"),
         ("stencil --placement rows", "--placement is for"),
         ("spmv --matrix rmat:8,4 --machine k40", "--machine is for"),
         ("stencil --spread steal", "--spread is for"),

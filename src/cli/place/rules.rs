@@ -156,7 +156,7 @@ const RULES: &[Rule] = &[
         options: &["spread", "prefetch", "placement"],
         at: ONE_MACHINE,
         purpose: "a run over several nodes",
-        remedy: "the run with mpirun or --cluster, or without it",
+        remedy: "the run with mpirun or --cluster NAME, or without it",
         ..ANY
     },
     Rule {
