@@ -73,6 +73,7 @@ check-mpi: mpi
 # An installation, below DESTDIR/PREFIX. The wire over MPI is part of it where it can be built.
 PREFIX ?= /usr/local
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
+BUILT_DEV = $(or $(CARGO_TARGET_DIR),target)/debug
 ROOT = $(DESTDIR)$(PREFIX)
 BASH_COMPLETIONS = $(ROOT)/share/bash-completion/completions
 ZSH_COMPLETIONS = $(ROOT)/share/zsh/site-functions
@@ -143,10 +144,17 @@ $(PYTHON_VENV)/installed: pyproject.toml
 		'maturin>=1.9,<2' 'numpy>=1.24' 'scipy>=1.10' 'pandas>=2.0' 'pytest>=8'
 	touch $@
 
-# The same, where Python and its packages can be had.
+# The package on the library that the workspace's build makes, without a wheel, where Python and its
+# packages can be had. `--tests` chooses the features of the tests, so that nothing is built again.
+PYTHON_PACKAGE = target/python-package
 check-python:
-	@if $(MAKE) --no-print-directory $(PYTHON_VENV)/installed >/dev/null 2>&1; then \
-		$(MAKE) --no-print-directory python PYTHON_PROFILE=dev; \
+	@if $(MAKE) --no-print-directory $(PYTHON_VENV)/installed >/dev/null 2>&1; then set -ex; \
+		cargo build $(CRATES) --lib --tests; \
+		rm -rf $(PYTHON_PACKAGE) && mkdir -p $(PYTHON_PACKAGE); \
+		cp -r python/pdawl $(PYTHON_PACKAGE)/; \
+		cp $(BUILT_DEV)/lib_pdawl.so $(PYTHON_PACKAGE)/pdawl/_pdawl.abi3.so; \
+		PYTHONPATH=$(PYTHON_PACKAGE) PDAWL=$(abspath $(BUILT_DEV))/pdawl \
+			$(PYTHON_VENV)/bin/python -m pytest -q; \
 	else echo "SKIPPED: the Python package, as $(PYTHON) -m venv and pip cannot make an" \
 		"environment with maturin, NumPy, SciPy, pandas and pytest"; fi
 

@@ -29,11 +29,7 @@ mod twofold;
 pub(crate) mod weights;
 
 #[cfg(test)]
-pub(crate) mod injected;
-#[cfg(test)]
-mod injections;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use checked::{Checked, Compared};
 pub use rounding::Rounding;

@@ -1,5 +1,8 @@
 //! Each check accepts right results, and finds wrong ones.
 
+pub(crate) mod injected;
+mod injections;
+
 use std::convert::Infallible;
 
 use super::product::{Matrix, MatrixPart, Product, Verification};

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::codelet::{HostValue, NumberFormat};
 use crate::graph::{Argument, DatumId};
-use crate::verify::injected::{Case, inject};
 use crate::verify::numbers;
+use crate::verify::tests::injected::{Case, inject};
 
 fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
     let seed = fastrand::u64(..);

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use super::injected::{Case, inject, tf32};
-use super::product::{GROUPS, Matrix, MatrixPart, Product};
-use super::transform::{Complex, Transform};
-use super::*;
 use crate::cluster::space::Block;
 use crate::codelet::Precision;
 use crate::graph::spec::scalar::Base;
 use crate::matrices::matrix;
+use crate::verify::product::{GROUPS, Matrix, MatrixPart, Product};
+use crate::verify::transform::{Complex, Transform};
+use crate::verify::*;
 use crate::workload::Grid;
 use crate::workload::cluster::{
     Check, ClusterWorkload, ConvolutionWorkload, Fill, Placement, SortAlone,
