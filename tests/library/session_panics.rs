@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pdawl::Session;
 use pdawl::balance::{Balancer, Fixed, Next, Setup, StepPlan, StepReport, StepState};
-use pdawl::policy::{Policy, Problem};
+use pdawl::policy::{Finished, Policy, Problem};
 use pdawl::session::{DenseMatrix, Error, Grid, SparseMatrix, Task};
 
 /// A balancer that panics in a step, or when a step has ended.
@@ -34,6 +34,10 @@ impl Balancer for Panics {
     fn step_ended(&mut self, report: &StepReport) {
         assert!(report.step < self.ended, "a test's panic in `step_ended`");
     }
+
+    fn lost(&mut self, _: usize) {}
+
+    fn returned(&mut self, _: usize, _: u32) {}
 }
 
 /// A policy that panics when it is asked.
@@ -55,6 +59,12 @@ impl Policy for NoPolicy {
     fn next(&mut self, _: usize, _: u64) -> Option<usize> {
         panic!("a test's panic in `next`")
     }
+
+    fn finished(&mut self, _: &Finished) {}
+
+    fn lost(&mut self, _: usize) {}
+
+    fn returned(&mut self, _: usize) {}
 }
 
 fn stencil(session: &mut Session, steps: u32) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use pdawl::codelet::stencil::Precision::F64;
 use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
+use pdawl::verify::Compared;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{self, Data, Divisible, Ending, FirstVersionError, Ring};
 
@@ -80,7 +81,7 @@ impl workload::Grid for Mistaken {
         self.0.initial(units, bytes)
     }
 
-    fn verify(&self, steps: u32, ending: Option<Ending>, result: &[u8]) -> (f64, bool) {
+    fn verify(&self, steps: u32, ending: Option<Ending>, result: &[u8]) -> Compared {
         self.0.verify(steps, ending, result)
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pdawl::codelet::{Memory, Precision};
 use pdawl::matrix::Csr;
 use pdawl::runtime::{Command, Launch};
+use pdawl::verify::Compared;
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::factors::Factors;
 use pdawl::workload::spmv::{Form, Options, Placed, Spmv};
@@ -180,7 +181,7 @@ fn awkward_matrices_agree_with_the_reference() {
             if units > 1 {
                 buffers.unit(0..units / 2);
             }
-            let (error, right) = spmv.verify(1, &buffers.result().0);
+            let Compared { error, right, .. } = spmv.verify(1, &buffers.result().0);
             assert!(right, "{name} {precision:?} {weight}: {error:e}");
         }
     }
@@ -203,7 +204,7 @@ fn rings_hold_any_units() {
         let units = first..(first + 3).min(spmv.arrangement().units());
         buffers.unit(units);
     }
-    let (error, right) = spmv.verify(1, &buffers.result().0);
+    let Compared { error, right, .. } = spmv.verify(1, &buffers.result().0);
     assert!(right, "{error:e}");
 }
 
