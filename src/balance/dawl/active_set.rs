@@ -144,12 +144,6 @@ impl ActiveSet {
         }
     }
 
-    /// Whether a trial of streams is running.
-    pub fn tries_streams(&self) -> bool {
-        let trial = self.trial.as_ref();
-        trial.is_some_and(|trial| matches!(trial.change, Change::Streaming(_)))
-    }
-
     /// Begins a trial in `step`. `reference` is the seconds of a step before the trial;
     /// `rates` are restored if the trial fails.
     pub fn begin(&mut self, change: Change, step: u32, reference: f64, rates: &[RateEstimates]) {

@@ -50,24 +50,9 @@ pub struct Conditions {
 impl RateEstimates {
     /// Updates both rates by a step. Returns whether the device has changed for good.
     pub fn observe_pace(&mut self, seen: PoolRates, under: Conditions) -> bool {
-        let [pool, whole] = [&self.pool, &self.alone].map(Estimate::value);
         let beside = note(&mut self.pool, seen.beside, !under.unstreamed, under);
         let alone = note(&mut self.alone, seen.alone, under.unstreamed, under);
-        match (beside, alone) {
-            (Some(Verdict::Changed), None) => doubt(&mut self.alone, pool, &self.pool),
-            (None, Some(Verdict::Changed)) => doubt(&mut self.pool, whole, &self.alone),
-            _ => {}
-        }
         [beside, alone].contains(&Some(Verdict::Changed))
-    }
-}
-
-/// What changed one rate has changed the `other`, too, which no step has shown since: it is supposed
-/// to have changed as much, until a step shows it.
-fn doubt(other: &mut Estimate, before: Option<f64>, changed: &Estimate) {
-    if let (Some(value), Some(before), Some(now)) = (other.value(), before, changed.value()) {
-        other.forget();
-        other.suppose(Some(value * now / before));
     }
 }
 
@@ -183,28 +168,6 @@ mod tests {
         rates.observe_pace(pace(None, 50.0), USUAL);
         rates.observe_pace(pace(None, None), moved);
         assert!(rates.observe_pace(pace(None, 50.0), USUAL));
-    }
-
-    #[test]
-    fn where_one_rate_has_changed_the_other_is_doubted() {
-        for (seen, after) in [
-            (pace(None, 25.0), (Some(20.0), Some(25.0))),
-            (pace(240.0, None), (Some(240.0), Some(300.0))),
-            // Both are seen: each tells its own.
-            (pace(80.0, 25.0), (Some(80.0), Some(25.0))),
-        ] {
-            let mut rates = known();
-            assert!(!rates.observe_pace(seen, USUAL));
-            assert!(rates.observe_pace(seen, USUAL));
-            assert_eq!((rates.pool.value(), rates.alone.value()), after, "{seen:?}");
-        }
-        // What was supposed ends with the first observation.
-        let mut rates = known();
-        for _ in 0..2 {
-            rates.observe_pace(pace(None, 25.0), USUAL);
-        }
-        rates.observe_pace(pace(30.0, 25.0), USUAL);
-        assert_eq!(rates.pool.value(), Some(30.0));
     }
 
     #[test]

@@ -47,9 +47,7 @@ impl Dawl {
 
     /// The shares of the coming step.
     pub(super) fn shares(&mut self, step: u32) -> Option<Partition> {
-        // A change of a device in a trial of streams says nothing of streams.
-        let is_spoiled = self.active.tries_streams() && self.is_doubtful();
-        if !is_spoiled && let Some(rates) = self.active.conclude(step) {
+        if let Some(rates) = self.active.conclude(step) {
             self.rates = rates;
         }
         let both = self.either_way(None, |abilities| {
