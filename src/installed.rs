@@ -209,7 +209,7 @@ mod tests {
             "{refused}"
         );
         assert!(
-            refused.command().contains(WIRE.package),
+            refused.command().contains(WIRE.goal),
             "{}",
             refused.command()
         );

@@ -23,12 +23,9 @@ pub enum RuntimeError {
         log: String,
     },
 
-    #[error("{device} cannot run kernel {kernel}: {why}")]
-    Unfit {
-        device: String,
-        kernel: String,
-        why: String,
-    },
+    /// `why` begins with the kernel's name.
+    #[error("{device} cannot run kernel {why}")]
+    Unfit { device: String, why: String },
 
     #[error("{device}: codelet `{codelet}` has no implementation for this kind of device")]
     NoImplementation { device: String, codelet: String },
@@ -75,11 +72,7 @@ impl RuntimeError {
     pub fn leaves_out(&self) -> Option<(&str, String)> {
         match self {
             Self::DeviceLost { device, why } => Some((device, why.clone())),
-            Self::Unfit {
-                device,
-                kernel,
-                why,
-            } => Some((device, format!("{UNFIT} {kernel}: {why}"))),
+            Self::Unfit { device, why } => Some((device, format!("{UNFIT} {why}"))),
             Self::Build {
                 device,
                 kernel,

@@ -354,8 +354,10 @@ struct RandomKernel {
     factor: i32,
 }
 
-/// Types of OpenCL C, and how a whole number becomes their bytes.
-const TYPES: [(&str, fn(i32) -> Vec<u8>); 5] = [
+/// A type of OpenCL C, and how a whole number becomes its bytes.
+type Kind = (&'static str, fn(i32) -> Vec<u8>);
+
+const TYPES: [Kind; 5] = [
     ("int", |n| n.to_ne_bytes().to_vec()),
     ("float", |n| (n as f32).to_ne_bytes().to_vec()),
     ("double", |n| f64::from(n).to_ne_bytes().to_vec()),

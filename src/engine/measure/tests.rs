@@ -135,7 +135,9 @@ fn of_devices_that_are_alike_one_is_measured_and_the_link_of_each() {
     let mut second = machine.devices[0].clone();
     second.name = "gpu1".into();
     let link = second.link.as_mut().expect("a link");
-    link.h2d /= 2.0;
+    for rate in [&mut link.h2d, &mut link.d2h, &mut link.both_ways] {
+        *rate /= 2.0;
+    }
     machine.devices.push(second);
     let mut sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
     let mut told = Vec::new();

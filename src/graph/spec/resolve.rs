@@ -100,7 +100,7 @@ pub fn check_sizes(global: &[u64], local: Option<&[u64]>) -> Result<(), (Sizes, 
         return Err((Sizes::Groups, why));
     }
     for (axis, (global, local)) in global.iter().zip(local).enumerate() {
-        if !global.checked_rem(*local).is_some_and(|rest| rest == 0) {
+        if global.checked_rem(*local).is_none_or(|rest| rest != 0) {
             let why = format!(
                 "{local} work-items of a group do not divide the {global} along dimension {axis}"
             );

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use bytemuck::Zeroable;
 use pdawl_profiler::atomic_file::AtomicFile;
 use pdawl_profiler::file;
 
@@ -266,8 +265,17 @@ fn write_with(
 /// Reads the header of a file.
 fn begin(mut file: File) -> Result<(File, Header), Unusable> {
     let about = file.metadata()?;
-    let mut header = Header::zeroed();
-    file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
+    let mut begin = Vec::new();
+    let length = size_of::<Header>() as u64;
+    Read::by_ref(&mut file)
+        .take(length)
+        .read_to_end(&mut begin)?;
+    let Ok(header) = bytemuck::try_pod_read_unaligned::<Header>(&begin) else {
+        return Err(match begin.is_empty() || begin.starts_with(&MAGIC) {
+            true => damaged("it ends within its header"),
+            false => Unusable::Foreign(NO_CACHE.to_owned()),
+        });
+    };
     match header.form() {
         Form::Ours => {}
         Form::Another => return Err(Unusable::OtherForm),

@@ -106,7 +106,7 @@ fn errors_of_a_whole_file_name_their_line() {
         ),
         (
             file("9 9 18446744073709551615", "1 1 1"),
-            "line 3: `9 9 18446744073709551615` is no size",
+            "line 3: 18446744073709551615 entries are declared, and the 80 bytes",
         ),
         (
             file("4294967296 9 1", "1 1 1"),

@@ -234,7 +234,7 @@ mod tests {
             ("('1L', \"2L\", 3L)", "('1L', \"2L\", 3)"),
             ("(L, xL)", "(L, xL)"),
             ("(np.int64(6), 5)", "(6, 5)"),
-            ("(numpy.uint32(6),np.intp(5L))", "(6,np.intp(5L))"),
+            ("(numpy.uint32(6),np.intp(5L))", "(6,np.intp(5))"),
             (
                 "(np.int64(), f(x), 'np.int64(6)')",
                 "(np.int64(), f(x), 'np.int64(6)')",

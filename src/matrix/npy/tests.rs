@@ -82,7 +82,7 @@ fn types_and_shapes_have_several_forms() {
     }
     let (_folder, path) = file(&header("int64", false, "(2, 3)"), &[0; 48]);
     let error = NpyMatrix::open(&path).unwrap_err().to_string();
-    assert!(error.contains("type <i8"), "{error}");
+    assert!(error.contains("type '<i8'"), "{error}");
     for (text, part) in [
         (
             "version https://git-lfs.github.com/spec/v1\n",

@@ -42,14 +42,14 @@ impl KernelLimits {
             let why = format!(
                 "its groups have {required} work-items, and the device runs it with {group} at most"
             );
-            return Err(unfit(source, device, why));
+            return Err(unfit(source, device, &why));
         }
         let local = ask(CL_KERNEL_LOCAL_MEM_SIZE).map_or(0, u64::from);
         match device.id.local_mem_size() {
             Ok(has) if local > has => {
                 let why =
                     format!("it needs {local} bytes of local memory, of which {has} are there");
-                Err(unfit(source, device, why))
+                Err(unfit(source, device, &why))
             }
             _ => Ok(Self {
                 group,
@@ -77,16 +77,15 @@ impl KernelLimits {
             }
             LocalSize::Exactly(wanted) => match refusal(&sizes.global, wanted, axes, self.group) {
                 None => Ok(Some(wanted.clone())),
-                Some(why) => Err(unfit(source, device, why)),
+                Some(why) => Err(unfit(source, device, &why)),
             },
         }
     }
 }
 
-fn unfit(source: &KernelSource, device: &OpenDevice, why: String) -> RuntimeError {
+fn unfit(source: &KernelSource, device: &OpenDevice, why: &str) -> RuntimeError {
     RuntimeError::Unfit {
         device: device.info.name.clone(),
-        kernel: format!("`{}` ({})", source.entry(), source.file()),
-        why,
+        why: format!("`{}` ({}): {why}", source.entry(), source.file()),
     }
 }

@@ -41,6 +41,9 @@ pub(crate) const KINDS: [Kind; 12] = [
     Kind::Half,
 ];
 
+/// What is found of a result.
+pub(crate) type Judges<'a, T> = Box<dyn Fn(&[f32]) -> T + 'a>;
+
 /// A right result of singles, and its check.
 pub(crate) struct Case<'a> {
     pub name: &'static str,
@@ -50,10 +53,10 @@ pub(crate) struct Case<'a> {
     pub parts: usize,
     pub right: Vec<f32>,
     /// Whether a result is taken for right.
-    pub accepts: Box<dyn Fn(&[f32]) -> bool + 'a>,
+    pub accepts: Judges<'a, bool>,
     /// How far a result differs from the right one, as a multiple of the bound that the docs
     /// state.
-    pub excess: Box<dyn Fn(&[f32]) -> f64 + 'a>,
+    pub excess: Judges<'a, f64>,
     /// By how much one wrong number, several that may hide one another, and those of several
     /// rows must exceed the bound to be found with a probability of 1 - 2^-20.
     pub needed: [f64; 3],

@@ -494,7 +494,7 @@ fn number_by_number(
     [rows, columns]: [usize; 2],
     right: Vec<f32>,
     bounds: Vec<f64>,
-    accepts: Box<dyn Fn(&[f32]) -> bool>,
+    accepts: super::injected::Judges<'static, bool>,
 ) -> Case<'static> {
     let of_right = right.clone();
     Case {

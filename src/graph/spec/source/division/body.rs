@@ -170,9 +170,10 @@ impl<'a> Reader<'a, '_> {
         let touched: Vec<usize> = (0..part.len())
             .filter(|at| self.touches(part, *at))
             .collect();
-        let points = touched
-            .iter()
-            .any(|at| part.get(at + 1).is_none_or(|token| token != "["));
+        let points = touched.iter().any(|at| {
+            let next = part.get(at + 1).map_or("", String::as_str);
+            !matches!(next, "[" | "(")
+        });
         if chooses || points {
             self.flow.fixed.extend(all.iter().copied());
         }
@@ -341,8 +342,15 @@ impl<'a> Reader<'a, '_> {
             self.flow.depends(address, self.address_of(part));
 
             // What is written through one name is read through the other.
-            for other in self.made_of(part) {
-                self.flow.depends(other, [value]);
+            for at in (0..part.len()).filter(|at| is_variable(part, *at)) {
+                let name = part[at].as_str();
+                let has_address = self.pointers.contains(name)
+                    || self.arrays.contains(name)
+                    || at > 0 && part[at - 1] == "&";
+                match self.used(part, at) {
+                    Node::Value(..) if !has_address => {}
+                    other => self.flow.depends(other, [value]),
+                }
             }
         }
     }
