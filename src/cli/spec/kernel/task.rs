@@ -124,8 +124,9 @@ impl KernelTask {
     fn failure(&self, error: CorunError) -> Failure {
         match error {
             CorunError::Interrupted => Failure::Interrupted,
-            CorunError::Runtime(RuntimeError::Call { why, device, .. })
-                if why.contains("the local size") || why.starts_with("a work-group of") =>
+            CorunError::Runtime(
+                RuntimeError::Call { why, device, .. } | RuntimeError::Unfit { why, device },
+            ) if why.contains("the local size") || why.contains("a work-group of") =>
             {
                 let file = self.args.file.display();
                 Failure::failed(
