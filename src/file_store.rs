@@ -119,6 +119,7 @@ impl FileStore {
     }
 
     /// All files with their names, sorted: the user's, then those that ship, hidden or not.
+    #[cfg(feature = "models")]
     pub fn all(&self) -> Vec<(String, StoredFile)> {
         let mut own: Vec<String> = self.of_directory().collect();
         own.sort();

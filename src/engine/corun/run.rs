@@ -426,7 +426,7 @@ impl<'r, 'w> RunState<'r, 'w> {
             let verified = form.verify(context, steps, stop)?;
             outcome.interrupted |= verified.is_none();
             // What was compared with nothing is neither right nor wrong.
-            let compared = verified.filter(|found| found.numbers > 0);
+            let compared = verified.filter(|found| found.numbers > 0 || found.not_finite == 0);
             outcome.max_abs_error = compared.map(|found| found.error);
             outcome.verified = compared.map(|found| found.right);
             outcome.notes = verified.iter().filter_map(overflow::note).collect();

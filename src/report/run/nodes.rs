@@ -108,7 +108,7 @@ pub struct Asked {
 pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Report {
     let checked = outcome.checked();
     // What was compared with nothing is neither right nor wrong.
-    let compared = checked.filter(|checked| checked.numbers > 0);
+    let compared = checked.filter(|checked| checked.numbers > 0 || checked.overflowed == 0);
     let verification = compared.map(|checked| Verification {
         right: checked.wrong == 0,
         error: finite(checked.worst),

@@ -126,8 +126,7 @@ impl KernelTask {
             CorunError::Interrupted => Failure::Interrupted,
             CorunError::Runtime(
                 RuntimeError::Call { why, device, .. } | RuntimeError::Unfit { why, device },
-            ) if why.contains("the local size") || why.contains("a work-group of") =>
-            {
+            ) if why.contains("the local size") || why.contains("a work-group of") => {
                 let file = self.args.file.display();
                 Failure::failed(
                     format!("{file}, localWorkSize: {device}: {why}"),
