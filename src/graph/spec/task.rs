@@ -183,8 +183,10 @@ fn shared<'a>(
 fn codelet(kernel: &Resolved, info: &KernelInfo) -> Arc<Codelet> {
     let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
     let range = NdRange::new(sizes(&kernel.global));
+    let needs_groups = info.uses_groups || info.required_local.is_some();
     let range = match &kernel.local {
-        Some(local) => range.exactly(sizes(local)),
+        Some(local) if needs_groups => range.exactly(sizes(local)),
+        Some(local) => range.near(sizes(local)),
         None => range,
     };
     Arc::new(Codelet {

@@ -25,6 +25,8 @@ pub(super) fn codelet(
     );
     let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
     let (global, local, quick) = (sizes(&kernel.global), local.map(sizes), quick.map(sizes));
+    // Other kernels compute the same in groups of any size that a device can run.
+    let needs_groups = info.uses_groups || info.required_local.is_some();
     let shape = Shape::with(move |units: &Range<u64>, _: &[Value]| {
         let items = axis.items(units);
         let (mut part, mut offset) = (global.clone(), vec![0; global.len()]);
@@ -34,7 +36,8 @@ pub(super) fn codelet(
         let groups = local.as_ref().or(quick.as_ref().filter(whole)).cloned();
         let range = NdRange::new(part).starting_at(offset);
         match groups {
-            Some(groups) => range.exactly(groups),
+            Some(groups) if needs_groups => range.exactly(groups),
+            Some(groups) => range.near(groups),
             None => range,
         }
     });
