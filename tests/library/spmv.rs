@@ -235,11 +235,10 @@ fn awkward_matrices_under_every_strategy_and_split() {
                 })
                 .unwrap_or_else(|error| panic!("{name} {form:?} {strategy}: {error}"));
                 let error = outcome.max_abs_error;
-                assert_eq!(
-                    outcome.verified,
-                    Some(true),
-                    "{name} {form:?} {strategy}: {error:?}"
-                );
+                // What is no number may leave nothing to compare.
+                let is_finite = matrix.values().iter().all(|value| value.is_finite());
+                let is_right = outcome.verified.unwrap_or(!is_finite);
+                assert!(is_right, "{name} {form:?} {strategy}: {error:?}");
                 once_a_step(&runtime, spmv.units());
             }
         }

@@ -190,7 +190,7 @@ fn check_own(there: File) -> io::Result<()> {
         Ok(header) if header.form() == Form::Ours && !header.has_source() => {
             Err(io::Error::other(GENERATED))
         }
-        _ if begin.is_empty() || begin.starts_with(&MAGIC) => Ok(()),
+        _ if is_begun(&begin) => Ok(()),
         _ => Err(io::Error::other(NO_CACHE)),
     }
 }
@@ -262,6 +262,11 @@ fn write_with(
     Ok(())
 }
 
+/// Whether bytes are the first ones of a file in this form, however few.
+fn is_begun(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC) || MAGIC.starts_with(bytes)
+}
+
 /// Reads the header of a file.
 fn begin(mut file: File) -> Result<(File, Header), Unusable> {
     let about = file.metadata()?;
@@ -271,7 +276,7 @@ fn begin(mut file: File) -> Result<(File, Header), Unusable> {
         .take(length)
         .read_to_end(&mut begin)?;
     let Ok(header) = bytemuck::try_pod_read_unaligned::<Header>(&begin) else {
-        return Err(match begin.is_empty() || begin.starts_with(&MAGIC) {
+        return Err(match is_begun(&begin) {
             true => damaged("it ends within its header"),
             false => Unusable::Foreign(NO_CACHE.to_owned()),
         });

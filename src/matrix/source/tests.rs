@@ -164,7 +164,7 @@ fn what_is_no_cache_is_reported_and_stays() {
     let source: MatrixSource = path.to_str().unwrap().parse().unwrap();
     let loaded = quietly(|control| source.load(control)).unwrap();
     assert!(
-        loaded.notes[0].contains("m.mtx.pdawl is not usable"),
+        loaded.notes[0].contains("m.mtx.pdawl is not used as a cache"),
         "{:?}",
         loaded.notes
     );

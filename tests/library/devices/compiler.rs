@@ -104,7 +104,7 @@ fn a_kernel_that_does_not_compile_shows_the_compilers_log() {
                 let [loss] = &outcome.losses[..] else {
                     panic!("{devices}: {:?}", outcome.losses)
                 };
-                loss.why.clone()
+                format!("{}: {}", runtime.devices()[loss.device].name, loss.why)
             }
             Err(error) => {
                 assert!(

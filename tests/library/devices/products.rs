@@ -28,7 +28,9 @@ fn run(runtime: &mut dyn Runtime, spmv: &Spmv, strategy: &str, gpu_memory: Optio
     let outcome = corun(runtime, spmv, gpu_memory, by(&parsed))
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let error = outcome.max_abs_error;
-    assert_eq!(outcome.verified, Some(true), "{what}: {error:?}");
+    // What overflows or is no number may leave nothing to compare.
+    let is_finite = spmv.matrix().values().iter().all(|value| value.is_finite());
+    assert!(outcome.verified.unwrap_or(!is_finite), "{what}: {error:?}");
     assert_eq!(outcome.steps.len() as u32, STEPS, "{what}");
     for step in &outcome.steps {
         let units: u64 = step.devices.iter().map(|device| device.units).sum();

@@ -171,8 +171,9 @@ impl<'a> Reader<'a, '_> {
             .filter(|at| self.touches(part, *at))
             .collect();
         let points = touched.iter().any(|at| {
+            // The star of `*p` is for the pointer alone.
             let next = part.get(at + 1).map_or("", String::as_str);
-            !matches!(next, "[" | "(")
+            !matches!(next, "[" | "(") && (*at == 0 || part[at - 1] != "*")
         });
         if chooses || points {
             self.flow.fixed.extend(all.iter().copied());
