@@ -7,7 +7,7 @@ use pdawl::balance::Strategy;
 use pdawl::codelet::stencil::Precision::F64;
 use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
 use pdawl::engine::corun::CorunError;
-use pdawl::runtime::RuntimeError;
+use pdawl::runtime::{Devices, RuntimeError};
 use pdawl::verify::Compared;
 use pdawl::workload::stencil::Stencil;
 use pdawl::workload::{self, Data, Divisible, Ending, FirstVersionError, Ring};
