@@ -424,7 +424,20 @@ impl<'a> Reader<'a, '_> {
         let reads = name.starts_with("vload") || name == "prefetch";
         if reads || to.is_some() {
             self.flow.fixed.extend(inside.iter().copied());
-            self.flow.touches.extend(inside.iter().copied());
+            // The first argument of `vstore` is what is stored.
+            let stored = usize::from(name.starts_with("vstore"));
+            for argument in given.iter().skip(stored) {
+                let names = (0..argument.len()).filter(|at| is_variable(argument, *at));
+                let touched = names.map(|at| {
+                    let is_indexed = argument.get(at + 1).is_some_and(|token| token == "[");
+                    match self.global.contains(argument[at].as_str()) && !is_indexed {
+                        true => self.value(&argument[at]),
+                        false => self.used(argument, at),
+                    }
+                });
+                let touched: Vec<Node<'a>> = touched.collect();
+                self.flow.touches.extend(touched);
+            }
         }
         let is_language = matches!(
             name,
