@@ -171,9 +171,11 @@ impl<'a> Reader<'a, '_> {
             .filter(|at| self.touches(part, *at))
             .collect();
         let points = touched.iter().any(|at| {
-            // The star of `*p` is for the pointer alone.
-            let next = part.get(at + 1).map_or("", String::as_str);
-            !matches!(next, "[" | "(") && (*at == 0 || part[at - 1] != "*")
+            // The star of `*p` and the brackets of `vload4(i, p)` are for the pointer alone.
+            let word = |at: Option<usize>| at.and_then(|at| part.get(at)).map_or("", |t| t);
+            let (before, next) = (word(at.checked_sub(1)), word(Some(at + 1)));
+            let is_alone = matches!((before, next), ("," | "(", "," | ")"));
+            !matches!(next, "[" | "(") && before != "*" && !is_alone
         });
         if chooses || points {
             self.flow.fixed.extend(all.iter().copied());
