@@ -1,8 +1,7 @@
 #!/bin/sh
 # Installs PoCL, an OpenCL implementation for CPUs, if this machine has no
 # OpenCL CPU device, and OpenCL's headers, if they are missing. The tests run
-# kernels on it, and compile programs in C. Where apt-get installs PoCL, Mesa's
-# rusticl comes with it (26 MB to download), on which some tests run kernels, too.
+# kernels on it, and compile programs in C.
 set -eu
 
 vendors=${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}
@@ -54,8 +53,6 @@ if command -v apt-get >/dev/null; then
     as_root apt-get update -q
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1 \
         opencl-c-headers ocl-icd-opencl-dev
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-        mesa-opencl-icd || echo "Mesa's rusticl is not installed: its tests say that they skip it" >&2
 elif command -v dnf >/dev/null; then
     as_root dnf install -y pocl ocl-icd ocl-icd-devel opencl-headers
 elif command -v pacman >/dev/null; then

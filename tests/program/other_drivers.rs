@@ -160,7 +160,6 @@ fn rusticl_computes_as_cpu_and_as_gpu() {
             "run stencil --size 50 --steps 3 --precision f32",
             "run spmv --matrix rmat:8,8 --precision f32 --steps 3",
             "run matmul --size 70",
-            "run fft --size 64",
             &kernel,
         ] {
             rusticl.computes(line);
