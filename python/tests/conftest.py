@@ -15,7 +15,7 @@ def home(tmp_path_factory, monkeypatch):
     # PoCL compiles for long, and what it keeps is of no user.
     kept = os.environ.get("POCL_CACHE_DIR") or os.path.join(caches, "pocl", "kcache")
     monkeypatch.setenv("POCL_CACHE_DIR", kept)
-    for name in [name for name in os.environ if name.startswith("PDAWL_")]:
+    for name in [name for name in os.environ if name.startswith("PDAWL_") and not name.startswith("PDAWL_TEST_")]:
         monkeypatch.delenv(name)
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path_factory.mktemp("home")))
