@@ -1,12 +1,13 @@
 //! The arguments that describe a product with a sparse matrix, and the product that
 //! they give.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use pdawl::codelet::Precision;
+use pdawl::matrix::npy::NpyMatrix;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::quantity::Bytes;
 use pdawl::report::run::workload::SpmvParameters;
@@ -60,6 +61,14 @@ pub struct Product {
     /// The ranks of the graph, instead of a product.
     #[arg(skip)]
     ranks: Option<Ranks>,
+
+    /// The file of the first vector, if it is given.
+    #[arg(skip)]
+    vector: Option<PathBuf>,
+
+    /// Takes the result, if it is wanted.
+    #[arg(skip)]
+    pub result: Option<KeptArray>,
 }
 
 /// How the vertices of a graph are ranked.
@@ -68,8 +77,6 @@ pub struct Ranks {
     pub damping: f64,
     /// The sum of all changes in a step that ends the run.
     pub tolerance: Option<f64>,
-    /// Takes the ranks, if they are wanted.
-    pub result: Option<KeptArray>,
 }
 
 /// A loaded matrix.
@@ -107,6 +114,21 @@ impl Product {
             seed,
             no_cache,
             ranks: Some(ranks),
+            vector: None,
+            result: None,
+        }
+    }
+
+    /// The same with the first vector of a file, if one is named.
+    pub fn with_vector(self, vector: Option<PathBuf>) -> Self {
+        Self { vector, ..self }
+    }
+
+    /// The same, whose result is kept if it is `wanted`.
+    pub fn keeping(self, wanted: bool) -> Self {
+        Self {
+            result: wanted.then(KeptArray::default),
+            ..self
         }
     }
 
@@ -181,8 +203,11 @@ impl Product {
         }
         let spmv = Spmv::new(matrix.name, Arc::new(matrix.csr), options);
         let mut spmv = spmv.map_err(unsuitable)?;
-        if let Some(result) = self.ranks.as_ref().and_then(|ranks| ranks.result.as_ref()) {
+        if let Some(result) = &self.result {
             spmv = spmv.with_sink(result.sink());
+        }
+        if let Some(path) = &self.vector {
+            spmv = spmv.with_first(vector(path, columns, self.precision())?);
         }
         let copies = budget.grids.div_ceil(2);
         let needed = needed(&spmv).saturating_mul(copies);
@@ -225,6 +250,38 @@ impl Product {
             }),
         )
     }
+}
+
+/// The numbers of a file, one for each column, none of which the precision would round.
+fn vector(path: &Path, columns: u32, precision: Precision) -> Result<Vec<f64>, Failure> {
+    let file = NpyMatrix::open_vector(path).map_err(Failure::of)?;
+    let shown = path.display();
+    if file.columns() != u64::from(columns) {
+        return Err(Failure::failed(
+            format!(
+                "{shown} has {} numbers, and the matrix has {columns} columns",
+                file.columns()
+            ),
+            "a vector with a number for each column",
+        ));
+    }
+    if file.precision() == Precision::F64 && precision == Precision::F32 {
+        return Err(Failure::usage(
+            format!("--precision f32: {shown} has float64"),
+            "--precision f64, or vector.astype(\"float32\"), which rounds to 7 digits",
+        ));
+    }
+    let mut bytes = vec![0; (file.columns() * file.precision().bytes()) as usize];
+    file.read(0..1, 0..file.columns(), &mut bytes)
+        .map_err(Failure::of)?;
+    Ok(match file.precision() {
+        Precision::F64 => bytemuck::pod_collect_to_vec(&bytes),
+        Precision::F32 => {
+            let numbers = bytes.chunks_exact(4);
+            let numbers = numbers.map(bytemuck::pod_read_unaligned::<f32>);
+            numbers.map(f64::from).collect()
+        }
+    })
 }
 
 /// The failure of a matrix that does not suit.

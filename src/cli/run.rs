@@ -106,12 +106,26 @@ struct Stencil {
                   pdawl run spmv --matrix like:FullChip@0.1 --strategy fixed:0.3 --verify\n  \
                   pdawl run spmv --matrix rmat:20,16 --iterate --steps 100 --format json\n  \
                   pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB\n  \
+                  pdawl run spmv --matrix a.mtx --vector x.npy --output y.npy --steps 1\n  \
                   mpirun -n 4 pdawl run spmv --matrix rmat:22,16 --iterate --verify\n  \
                   pdawl run spmv --matrix rmat:20,16 --iterate --cluster four --nodes 16"
 )]
 struct Spmv {
     #[command(flatten)]
     product: Product,
+
+    /// The first vector: an NPY file of float32 or float64 with one dimension
+    ///
+    /// Without it, its numbers are uniform from 0 to 1.
+    #[arg(long, value_name = "FILE", help_heading = "Workload")]
+    vector: Option<PathBuf>,
+
+    /// Write the vector of the last step to this file, an array in NPY format, unless it was
+    /// found wrong
+    ///
+    /// It is A x; with --iterate it is A x / |x|, whose length estimates the greatest eigenvalue.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     sharing: Sharing,
@@ -312,25 +326,46 @@ impl Stencil {
 }
 
 impl Spmv {
+    /// Runs it, on one node or over several.
+    fn run(&self) -> Result<(), Failure> {
+        let product = self.product.clone().with_vector(self.vector.clone());
+        let product = product.keeping(self.output.is_some());
+        match self.options.on_one_node(&self.nodes)? {
+            Some(options) => self.alone(product, &options),
+            None if self.nodes.several() => self.over_nodes(product),
+            None => self.alone(product, &self.options),
+        }
+    }
+
     /// Runs it on one machine.
-    fn alone(&self, options: &Options) -> Result<(), Failure> {
+    fn alone(&self, product: Product, options: &Options) -> Result<(), Failure> {
         let choice = self.sharing.choice()?;
-        let paths = options.reading(&[self.sharing.model.path(), self.product.path()]);
+        let read = [
+            self.sharing.model.path(),
+            product.path(),
+            self.vector.as_deref(),
+        ];
+        let mut paths = options.reading(&read);
+        let output = self.output.as_deref();
+        let output = output.map(|path| paths.output(path)).transpose()?;
+        let saves = output.map(|output| Saves(vec![(0, output)]));
         let stop = interrupt::listen()?;
-        options.run(choice, paths, stop, None, || {
+        options.run(choice, paths, stop, saves, || {
             let memory = options.machine.host_memory.map(|size| size.0);
-            let matrix = self.product.load(memory, options.format, stop)?;
-            Ok(WorkloadRequest::Spmv(&self.product, matrix))
+            let matrix = product.load(memory, options.format, stop)?;
+            Ok(WorkloadRequest::Spmv(&product, matrix))
         })
     }
 
     /// Runs it over several nodes.
-    fn over_nodes(&self) -> Result<(), Failure> {
+    fn over_nodes(&self, product: Product) -> Result<(), Failure> {
         let options = &self.options;
-        options.run_over_nodes(&self.nodes, self.product.seed, || {
-            let workload = cluster::sparse::prepare(&self.product, options.format)?;
-            let paths = options.reading(&[self.product.path()]);
-            Ok(Prepared::new(workload, None, paths))
+        options.run_over_nodes(&self.nodes, product.seed, || {
+            let workload = cluster::sparse::prepare(&product, options.format)?;
+            let mut paths = options.reading(&[product.path(), self.vector.as_deref()]);
+            let output = self.output.as_deref();
+            let result = cluster::sparse::result_file(output, &mut paths, &workload, &product)?;
+            Ok(Prepared::new(workload, result, paths))
         })
     }
 }
@@ -370,7 +405,7 @@ impl Pagerank {
             let workload = cluster::sparse::prepare(&product, options.format)?;
             let mut paths = options.reading(&[self.ranking.path()]);
             let output = self.output.as_deref();
-            let result = cluster::sparse::ranks_file(output, &mut paths, &workload, &product)?;
+            let result = cluster::sparse::result_file(output, &mut paths, &workload, &product)?;
             Ok(Prepared::new(workload, result, paths))
         })
     }
@@ -439,11 +474,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Fft(args) => cluster::fft::run(args),
         Workload::Sort(args) => cluster::sort::run(args),
         Workload::Pagerank(args) => args.run(),
-        Workload::Spmv(args) => match args.options.on_one_node(&args.nodes)? {
-            Some(options) => args.alone(&options),
-            None if args.nodes.several() => args.over_nodes(),
-            None => args.alone(&args.options),
-        },
+        Workload::Spmv(args) => args.run(),
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => args.run(),
     }

@@ -96,8 +96,7 @@ impl PreparedWorkload {
     /// Whether a simulation needs numbers, though nothing is compared.
     pub fn needs_numbers(&self) -> bool {
         match self {
-            Self::Spmv(product, _) => (product.ranks())
-                .is_some_and(|ranks| ranks.tolerance.is_some() || ranks.result.is_some()),
+            Self::Spmv(product, _) => product.result.is_some() || self.tolerance().is_some(),
             Self::Stencil(grid, _) => grid.result.is_some() || grid.tolerance().is_some(),
             Self::Kernel(_) => false,
         }
@@ -113,7 +112,7 @@ impl PreparedWorkload {
                 only(taken).into_iter().collect()
             }
             Self::Spmv(product, _) => {
-                let taken = product.ranks().and_then(|ranks| ranks.result.as_ref());
+                let taken = product.result.as_ref();
                 let taken = taken.map(|of| of.take(|numbers| vec![numbers], product.precision()));
                 only(taken).into_iter().collect()
             }

@@ -122,9 +122,8 @@ pub trait Policy {
 
     /// Which of these components of a device's window begins, all of whose data are there or on
     /// their way: its place in the list, which has one at least and the order in which the policy
-    /// gave them. `has_inputs` says of a component whether all that it reads is there: one that
-    /// waits for a load holds its queue.
-    fn begins(&self, _prepared: &[usize], _has_inputs: &dyn Fn(usize) -> bool) -> usize {
+    /// gave them.
+    fn begins(&self, _prepared: &[usize]) -> usize {
         0
     }
 

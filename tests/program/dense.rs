@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use half::{bf16, f16};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -12,19 +13,22 @@ use crate::command::{Home, pdawl};
 
 /// Writes a matrix of doubles or singles, in C or Fortran order.
 fn write(path: &Path, double: bool, fortran: bool, rows: &[Vec<f64>]) {
+    write_as(path, if double { "<f8" } else { "<f4" }, fortran, rows);
+}
+
+fn write_as(path: &Path, descr: &str, fortran: bool, rows: &[Vec<f64>]) {
     let columns = rows[0].len();
-    let (descr, order) = (
-        if double { "<f8" } else { "<f4" },
-        if fortran { "True" } else { "False" },
-    );
+    let order = if fortran { "True" } else { "False" };
     let shape = format!("({}, {columns})", rows.len());
     let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
     bytes.extend(header.as_bytes());
-    let mut number = |number: f64| match double {
-        true => bytes.extend(number.to_le_bytes()),
-        false => bytes.extend((number as f32).to_le_bytes()),
+    let mut number = |number: f64| match descr {
+        "<f8" => bytes.extend(number.to_le_bytes()),
+        "<f4" => bytes.extend((number as f32).to_le_bytes()),
+        "<f2" => bytes.extend(f16::from_f64(number).to_le_bytes()),
+        _ => bytes.extend(f16::from_f64(number).to_be_bytes()),
     };
     match fortran {
         true => (0..columns).for_each(|c| rows.iter().for_each(|row| number(row[c]))),
@@ -142,16 +146,47 @@ fn products_of_every_precision_are_right() {
 }
 
 #[test]
-fn files_of_singles_are_multiplied_in_tf32() {
+fn files_are_multiplied_in_formats_of_fewer_bits() {
     let (a, b) = (whole_numbers(50, 37, 1), whole_numbers(37, 41, 2));
-    let home = Home::new();
-    write(&home.path("a.npy"), false, false, &a);
-    write(&home.path("b.npy"), false, true, &b);
-    let line = "run matmul --a a.npy --b b.npy --output c.npy --precision tf32 --devices host:1";
-    let report = home.json(line);
-    assert_eq!(report["workload"]["parameters"]["precision"], "tf32");
-    // Small whole numbers have less than 10 bits.
-    assert!(read(&home.path("c.npy"), (50, 41)) == product(&a, &b));
+    for machine in MACHINES {
+        for (stored, precision, asked) in [
+            (["<f4", "<f4"], "tf32", "--precision tf32"),
+            (["<f4", "<f4"], "f16", "--precision f16"),
+            (["<f4", "<f4"], "bf16", "--precision bf16"),
+            (["<f2", ">f2"], "f16", ""),
+        ] {
+            let home = Home::new();
+            write_as(&home.path("a.npy"), stored[0], false, &a);
+            write_as(&home.path("b.npy"), stored[1], true, &b);
+            let line = "run matmul --a a.npy --b b.npy --output c.npy --tile 16 --verify";
+            let report = home.json(&format!("{line} {asked} {machine}"));
+            assert_eq!(report["workload"]["parameters"]["precision"], precision);
+            assert_eq!(report["verification"]["right"], true);
+            // Small whole numbers have less than 8 bits.
+            assert!(read(&home.path("c.npy"), (50, 41)) == product(&a, &b));
+        }
+    }
+}
+
+/// Numbers with more bits than a format has are rounded to it.
+#[test]
+fn files_of_singles_are_rounded() {
+    let third = vec![vec![1.0 / 3.0; 5]; 5];
+    for (precision, rounded) in [
+        ("f16", f64::from(f16::from_f64(1.0 / 3.0))),
+        ("bf16", f64::from(bf16::from_f64(1.0 / 3.0))),
+    ] {
+        let home = Home::new();
+        write(&home.path("a.npy"), false, false, &third);
+        home.json(&format!(
+            "run matmul --a a.npy --b a.npy --output c.npy --precision {precision} --verify \
+             --devices host:1"
+        ));
+        let c = read(&home.path("c.npy"), (5, 5));
+        let right = 5.0 * rounded * rounded;
+        let of = |number: &f64| (number - right).abs() < 1e-6;
+        assert!(c.iter().flatten().all(of), "{precision}: {c:?} {right}");
+    }
 }
 
 #[test]
@@ -295,9 +330,9 @@ fn wrong_files_are_reported() {
             "--precision f32: d.npy has f64",
         ),
         (
-            "matmul --a a.npy --b a.npy --precision f16",
+            "matmul --a d.npy --b d.npy --precision f16",
             2,
-            "--precision f16: a.npy has f32",
+            "--precision f16: d.npy has f64",
         ),
         (
             "matmul --a d.npy --b d.npy --output d.npy",

@@ -69,6 +69,40 @@ fn every_set_runs() {
     }
 }
 
+/// `locality` has the rates that are on record, whatever else changes.
+#[test]
+fn recorded_rates_are_reached() {
+    let recorded = std::fs::read_to_string("datasets/reports/tasks-policies/rates.tsv").unwrap();
+    let recorded = |set: &str, n: u32, gpus: u32| -> f64 {
+        let cell = format!("{set}\t{n}\t{gpus}\tlocality\t");
+        let line = recorded.lines().find_map(|line| line.strip_prefix(&cell));
+        line.expect("a recorded cell").parse().unwrap()
+    };
+    for (set, n, gpus) in [
+        ("matmul2d", 40, 1),
+        ("matmul2d --order random", 40, 2),
+        ("matmul2d --outputs", 40, 4),
+        ("matmul3d", 12, 1),
+        ("matmul3d", 16, 4),
+        ("cholesky", 12, 1),
+        ("cholesky", 24, 1),
+        ("cholesky --dependencies", 16, 1),
+        ("cholesky --dependencies", 24, 2),
+        ("sparse", 80, 1),
+    ] {
+        let report = json(&format!(
+            "bench tasks --set {set} --n {n} --machine v100x{gpus} --gpu-memory 500MiB \
+             --policies locality"
+        ));
+        let rate = report["rows"][0]["gflops"].as_f64().unwrap();
+        let recorded = recorded(set, n, gpus);
+        assert!(
+            rate > 0.98 * recorded,
+            "{set} {n} on {gpus}: {rate} {recorded}"
+        );
+    }
+}
+
 #[test]
 fn the_text_is_one_table_labelled_simulated() {
     let output = pdawl(SMALL).assert().success().get_output().clone();

@@ -19,7 +19,6 @@ use crate::cli::interrupt;
 use crate::cli::matrix::load;
 use crate::cli::paths::Paths;
 use crate::cli::product::{Product, Ranks};
-use crate::cli::saves::KeptArray;
 use crate::cli::size::ByteSize;
 
 /// A product or page ranks. Every node reads or generates the matrix.
@@ -69,11 +68,11 @@ pub fn prepare(product: &Product, format: Format) -> Result<PreparedWorkload, Fa
     })
 }
 
-/// The file of page ranks.
+/// The file of the last vector.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn ranks_file(
+pub fn result_file(
     output: Option<&Path>,
     paths: &mut Paths,
     workload: &PreparedWorkload,
@@ -150,10 +149,10 @@ impl Ranking {
         let ranks = Ranks {
             damping: self.damping,
             tolerance,
-            result: keeps.then(KeptArray::default),
         };
         let matrix = (self.matrix.clone(), self.no_cache);
-        Product::of_ranks(ranks, matrix, (self.steps, self.precision), seed)
+        let product = Product::of_ranks(ranks, matrix, (self.steps, self.precision), seed);
+        product.keeping(keeps)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pdawl::codelet::{Element, Precision, ProductPrecision};
-use pdawl::matrix::npy::NpyMatrix;
+use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision};
+use pdawl::matrix::npy::{NpyError, NpyMatrix};
 
 use crate::cli::failure::Failure;
 
@@ -12,7 +12,19 @@ use crate::cli::failure::Failure;
 /// # Errors
 /// When it cannot be read, has no numbers or too many rows or columns.
 pub fn open(path: &Path) -> Result<NpyMatrix, Failure> {
-    let matrix = NpyMatrix::open(path).map_err(Failure::of)?;
+    sized(NpyMatrix::open(path))
+}
+
+/// Opens a factor of a product, which may have half precision.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_factor(path: &Path) -> Result<NpyMatrix, Failure> {
+    sized(NpyMatrix::open_factor(path))
+}
+
+fn sized(opened: Result<NpyMatrix, NpyError>) -> Result<NpyMatrix, Failure> {
+    let matrix = opened.map_err(Failure::of)?;
     size(&matrix)?;
     Ok(matrix)
 }
@@ -36,8 +48,8 @@ pub fn size(matrix: &NpyMatrix) -> Result<(u32, u32), Failure> {
     }
 }
 
-/// The precision of the computation: as asked, if the files, all of one type, have its numbers,
-/// otherwise that of the files.
+/// The precision of the computation: as asked, if the files, all of one type, have its numbers or
+/// singles that are rounded to them, otherwise that of the files.
 ///
 /// # Errors
 /// When they differ, or the user asks for another.
@@ -49,20 +61,28 @@ pub fn precision<P: Copy + Into<ProductPrecision>>(
     let Some((first, others)) = files.split_first() else {
         return Ok(asked.unwrap_or(Precision::F32.into()));
     };
-    let precision = first.precision();
+    let element = first.element();
     let describe =
-        |file: &NpyMatrix| format!("{} has {}", file.path().display(), file.precision().name());
-    if let Some(other) = others.iter().find(|other| other.precision() != precision) {
+        |file: &NpyMatrix| format!("{} has {}", file.path().display(), file.element().name());
+    if let Some(other) = others.iter().find(|other| other.element() != element) {
         return Err(Failure::failed(
             format!("{}, and {}", describe(first), describe(other)),
             "files of one type: matrix.astype(\"float64\") converts float32 exactly",
         ));
     }
+    let of_files = match element {
+        Element::F16 => NumberFormat::F16.into(),
+        Element::Bf16 => NumberFormat::Bf16.into(),
+        Element::F32 => Precision::F32.into(),
+        Element::F64 => Precision::F64.into(),
+    };
+    let is_rounded =
+        |asked: ProductPrecision| element == Element::F32 && asked.factors().bytes() < 4;
     match asked {
-        Some(asked) if asked.factors() != Element::from(precision) => Err(Failure::usage(
+        Some(asked) if asked.factors() != element && !is_rounded(asked) => Err(Failure::usage(
             format!("--precision {}: {}", asked.name(), describe(first)),
-            format!("--precision {}, or none", precision.name()),
+            format!("--precision {}, or none", element.name()),
         )),
-        asked => Ok(asked.unwrap_or(precision.into())),
+        asked => Ok(asked.unwrap_or(of_files)),
     }
 }

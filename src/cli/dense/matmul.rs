@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use pdawl::codelet::ProductPrecision;
+use pdawl::codelet::{Precision, ProductPrecision};
 use pdawl::matrix::npy::NpyMatrix;
-use pdawl::workload::cluster::of_file;
+use pdawl::workload::cluster::rounded;
 use pdawl::workload::dense::{Inputs, Operation};
 
 use super::input;
@@ -65,7 +65,7 @@ pub struct Args {
     #[command(flatten)]
     sizes: Sizes,
 
-    /// Read A from an NPY file of float32 or float64, in C or Fortran order
+    /// Read A from an NPY file of float16, float32 or float64, in C or Fortran order
     ///
     /// Without files, the matrices are generated: uniform from -1 to 1.
     #[arg(long, value_name = "FILE", requires = "b",
@@ -79,7 +79,7 @@ pub struct Args {
     /// The precision [default: that of the files, otherwise f32]
     ///
     /// f16, bf16 and tf32 are those of the factors. Sums and the product are f32. Files of f32
-    /// can be multiplied in tf32, too.
+    /// can be multiplied in these, too: their numbers are rounded to f16 and bf16.
     #[arg(long, value_enum)]
     precision: Option<ProductPrecisionArg>,
 
@@ -121,7 +121,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             DenseJob {
                 operation,
                 precision,
-                inputs: Inputs::given(operation, of_file(a), Some(of_file(b))),
+                inputs: Inputs::given(
+                    operation,
+                    rounded(a, precision.factors()),
+                    Some(rounded(b, precision.factors())),
+                ),
                 files: args.a.iter().chain(&args.b).cloned().collect(),
             }
         }
@@ -159,7 +163,7 @@ impl Args {
         let [a, b] = self.files()[..] else {
             return Ok(None);
         };
-        let (a, b) = (input::open(a)?, input::open(b)?);
+        let (a, b) = (input::open_factor(a)?, input::open_factor(b)?);
         let precision = input::precision(&[&a, &b], self.precision)?;
         let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
         if depth != b_rows {
@@ -182,14 +186,14 @@ impl Args {
 
 fn over_nodes(args: &Args) -> Result<cluster::matmul::Product<'_>, Failure> {
     let given = args.given()?;
-    if given
-        .as_ref()
-        .is_some_and(|given| given.precision == ProductPrecision::Double)
-    {
+    let other = (given.as_ref()).filter(|given| given.precision != Precision::F32.into());
+    if let Some(Given { precision, .. }) = other {
         return Err(Failure::failed(
-            "the files have float64, and products over nodes are of float32",
-            "the run without mpirun computes in float64; matrix.astype(\"float32\") rounds to \
-             7 digits",
+            format!(
+                "the files have {}, and products over nodes are of f32",
+                precision.name()
+            ),
+            "the run without mpirun; matrix.astype(\"float32\") rounds float64 to 7 digits",
         ));
     }
     let size = match &given {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::{GraphRunError, PreparedGraph};
-use pdawl::graph::{Components, TaskGraph};
+use pdawl::graph::{Components, DatumId, TaskGraph};
 use pdawl::policy::MapError;
 use pdawl::report::Workload;
 use pdawl::runtime::Runtime;
@@ -91,6 +91,8 @@ pub struct GraphJob<'a> {
     pub smaller: &'static str,
     /// Files that it was read from, which no output may overwrite.
     pub reads: Vec<PathBuf>,
+    /// Results and their files, which are written unless they were found wrong.
+    pub saves: Vec<(DatumId, PathBuf)>,
     /// Notes for its report.
     pub notes: Vec<String>,
     /// What `--verify` does.

@@ -1,5 +1,6 @@
 //! Running a graph as asked, and reporting.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,7 @@ use crate::cli::failure::Failure;
 use crate::cli::files::PreparedFiles;
 use crate::cli::machine_session::Needs;
 use crate::cli::paths::Paths;
+use crate::cli::saves::{SavedResult, Saves};
 use crate::cli::{interrupt, terminal};
 
 /// Rounds of a search: the first tries everything, each later one the better half
@@ -40,6 +42,9 @@ pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let reads = job.reads.iter().map(PathBuf::as_path);
     let mut paths = Paths::reading(reads.chain(args.machine.machine_path()));
     let files = args.files.prepare(&mut paths)?;
+    let saves = job.saves.iter();
+    let saves = saves.map(|(datum, file)| Ok((datum.0, paths.output(file)?)));
+    let saves = Saves(saves.collect::<Result<_, Failure>>()?);
     let stop = interrupt::listen()?;
     let levels = job.components.list().iter().map(|c| c.level + 1);
     let levels = levels.max().unwrap_or(1) as u32;
@@ -71,8 +76,14 @@ pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
     };
     let graph = (&*job.graph, &*result.components);
     let report = report(&result.timed, &result.last, graph, context, measured);
+    let is_right = verdict(&report);
     print(&report, &result.last.trace, args.format, files)?;
-    verdict(&report)
+    match &is_right {
+        Ok(()) => saves.write(&result.saved)?,
+        Err(_) if report.interrupted => saves.drop_unwritten("interrupted before the end"),
+        Err(_) => saves.drop_unwritten("the result is wrong"),
+    }
+    is_right
 }
 
 /// Prints the report of a run and writes the files of its trace.
@@ -120,6 +131,8 @@ struct JobResult {
     setup_seconds: f64,
     found: Option<SearchResult>,
     verified: Verified,
+    /// The bytes of results that are to be saved, by their datum.
+    saved: BTreeMap<usize, SavedResult>,
 }
 
 fn execute(
@@ -234,6 +247,14 @@ fn execute(
         false => None,
     };
     last.interrupted |= args.verify && complete && verified.is_none();
+    let mut saved = BTreeMap::new();
+    if !last.interrupted {
+        for (datum, _) in &job.saves {
+            let bytes = prepared.bytes(runtime, *datum);
+            let bytes = bytes.map_err(|error| failure(error.into()))?.to_vec();
+            saved.insert(datum.0, SavedResult { array: None, bytes });
+        }
+    }
     prepared.release(runtime);
     Ok(JobResult {
         components,
@@ -242,6 +263,7 @@ fn execute(
         setup_seconds,
         found,
         verified,
+        saved,
     })
 }
 

@@ -136,6 +136,7 @@ const RULES: &[Rule] = &[
             "image",
             "filter-file",
             "pivots",
+            "vector",
             "until",
             "check-every",
             "wire",

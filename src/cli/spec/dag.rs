@@ -1,5 +1,6 @@
 //! `pdawl run dag`: running a graph of a specification.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,9 +8,11 @@ use std::sync::atomic::AtomicBool;
 use pdawl::engine::first_launch::{Tried, Words};
 use pdawl::engine::graph::PreparedGraph;
 use pdawl::engine::graph::reference::reference;
+use pdawl::graph::DatumId;
 use pdawl::graph::spec::scalar::Base;
-use pdawl::graph::spec::task::{BuiltGraph, build};
-use pdawl::graph::spec::{Argument, DagSpec, Kernel, KernelSpec, Specification};
+use pdawl::graph::spec::source::KernelInfo;
+use pdawl::graph::spec::task::{BuiltGraph, Loaded, build};
+use pdawl::graph::spec::{Argument, DagSpec, Direction, Kernel, KernelSpec, Specification};
 use pdawl::machine::DeviceKind;
 use pdawl::report::run::workload::DagParameters;
 use pdawl::report::{Parameters, Workload};
@@ -18,6 +21,7 @@ use pdawl::workload::kernel::compare::compare;
 
 use super::check;
 use super::compile::Compiler;
+use super::contents;
 use super::described::{Described, Values, refused};
 use super::devices::{left_out, running};
 use super::first_launch::survivors;
@@ -29,7 +33,8 @@ use crate::cli::{interrupt, terminal};
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl run dag kernels/examples/head.dag --adaptive\n  \
                             pdawl run dag kernels/examples/three.json --policy heft --verify\n  \
-                            pdawl run dag SPEC.json -D n=512 --policy clustering --search";
+                            pdawl run dag SPEC.json -D n=512 --policy clustering --search\n  \
+                            pdawl run dag graph.dag --load 0:0=in.bin --save 3:2=out.bin";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -44,8 +49,97 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
     seed: u64,
 
+    /// What a buffer that no kernel makes begins with, or a value, at a position of a kernel's
+    /// arguments: the bytes of a file
+    #[arg(long, value_name = "KERNEL:POS=FILE", value_parser = at)]
+    load: Vec<(At, PathBuf)>,
+
+    /// A file for the bytes at the end of a buffer that a kernel writes and no other one reads
+    #[arg(long, value_name = "KERNEL:POS=FILE", value_parser = at)]
+    save: Vec<(At, PathBuf)>,
+
     #[command(flatten)]
     graph: GraphArgs,
+}
+
+/// A kernel's id in the file, and a position among its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct At {
+    kernel: u64,
+    position: usize,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kernel, self.position)
+    }
+}
+
+fn at(text: &str) -> Result<(At, PathBuf), String> {
+    contents::assigned(text, "KERNEL:POS=FILE, such as 0:2=result.bin", |place| {
+        let (kernel, position) = place.split_once(':')?;
+        Some(At {
+            kernel: kernel.parse().ok()?,
+            position: position.parse().ok()?,
+        })
+    })
+}
+
+impl Args {
+    /// Gives values the bytes of files, and returns those of buffers.
+    fn load(&self, dag: &DagSpec, kernels: &mut [(Kernel, KernelInfo)]) -> Result<Loaded, Failure> {
+        contents::once(&self.load, |at| format!("position {at}"))?;
+        let mut loaded = Loaded::new();
+        for (at, file) in &self.load {
+            let index = index_of(dag, "--load", at.kernel)?;
+            let is_made = (dag.edges.iter()).any(|edge| edge.to == (index, at.position as u64));
+            let only_written = (kernels[index].0.buffers()).any(|(position, buffer)| {
+                position == at.position && buffer.direction == Direction::Output
+            });
+            if is_made || only_written {
+                return Err(Failure::usage(
+                    format!("--load: a kernel makes the buffer at position {at}"),
+                    "buffers that no kernel makes, and values",
+                ));
+            }
+            let bytes = contents::load(&mut kernels[index].0, at.position, file)?;
+            loaded.extend(bytes.map(|bytes| ((index, at.position), bytes)));
+        }
+        Ok(loaded)
+    }
+
+    /// The results to be saved.
+    fn saves(&self, dag: &DagSpec, built: &BuiltGraph) -> Result<Vec<(DatumId, PathBuf)>, Failure> {
+        let save = |(at, file): &(At, PathBuf)| {
+            let index = index_of(dag, "--save", at.kernel)?;
+            let mut results = built.results.iter();
+            let found =
+                results.find(|(kernel, position, _)| (*kernel, *position) == (index, at.position));
+            let Some((_, _, datum)) = found else {
+                let all = built.results.iter().map(|(kernel, position, _)| At {
+                    kernel: dag.kernels[*kernel].id,
+                    position: *position,
+                });
+                let all: Vec<String> = all.map(|at| at.to_string()).collect();
+                return Err(Failure::usage(
+                    format!("--save: the graph has no result at position {at}"),
+                    format!("one of {}", all.join(", ")),
+                ));
+            };
+            Ok((*datum, file.clone()))
+        };
+        self.save.iter().map(save).collect()
+    }
+}
+
+/// The place of a kernel in the file's list.
+fn index_of(dag: &DagSpec, option: &str, id: u64) -> Result<usize, Failure> {
+    (dag.kernels.iter().position(|node| node.id == id)).ok_or_else(|| {
+        Failure::usage(
+            format!("{option}: the graph has no kernel {id}"),
+            "an id as `pdawl spec check` shows them",
+        )
+    })
 }
 
 /// Runs a graph.
@@ -62,9 +156,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let described = check::all(&dag, &args.values)?;
     let all: Vec<&Described> = described.iter().collect();
     let (mut machine, chosen) = running(&all, &args.graph.machine)?;
-    let kernels: Vec<_> = (described.iter())
+    let mut kernels: Vec<_> = (described.iter())
         .map(|described| (described.kernel.clone(), described.info.clone()))
         .collect();
+    let loaded = args.load(&dag, &mut kernels)?;
     let stop = interrupt::listen()?;
     let words: Vec<Words> = (kernels.iter())
         .map(|(kernel, info)| Words::of(kernel, info))
@@ -75,7 +170,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         &args.file.display().to_string(),
         &specs,
         &Tried {
-            graph: &build(&dag, &kernels, args.seed).map_err(refused)?.graph,
+            graph: &build(&dag, &kernels, args.seed, &loaded)
+                .map_err(refused)?
+                .graph,
             words: &words,
             contents: true,
             stop,
@@ -92,10 +189,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     machine.devices = Some(survivors.devices);
-    let built = build(&dag, &kernels, args.seed).map_err(refused)?;
+    let built = build(&dag, &kernels, args.seed, &loaded).map_err(refused)?;
+    let saves = args.saves(&dag, &built)?;
     let fp64 = kernels.iter().any(|(_, info)| info.fp64);
     let kernels: Vec<Kernel> = kernels.into_iter().map(|(kernel, _)| kernel).collect();
-    let reads = (check::files(&dag, &kernels).into_iter())
+    let given = args.load.iter().map(|(_, file)| file.as_path());
+    let reads = (check::files(&dag, &kernels).into_iter().chain(given))
         .map(Path::to_owned)
         .collect();
     let graph = Arc::new(built.graph.clone());
@@ -119,6 +218,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
         smaller: "smaller sizes, in the graph or with -D",
         reads,
+        saves,
         notes: [chosen, left_out(&args.graph.machine), survivors.notes].concat(),
         verify: Box::new(move |prepared, runtime, stop| {
             verify(prepared, (runtime, stop), &built, &kernels)

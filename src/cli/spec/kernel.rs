@@ -2,7 +2,6 @@
 
 mod task;
 
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
@@ -10,13 +9,12 @@ use std::sync::{Arc, PoisonError};
 use clap::Args;
 use pdawl::balance::Strategy;
 use pdawl::engine::first_launch::{Tried, Words};
-use pdawl::graph::spec::Argument;
 use pdawl::workload::kernel::{Sink, UserKernel};
-use pdawl_profiler::file::bounded_input;
 
 pub use task::KernelTask;
 
 use super::compile::Compiler;
+use super::contents;
 use super::described::{Described, Values};
 use super::devices::{left_out, running};
 use super::first_launch::survivors;
@@ -57,13 +55,9 @@ pub struct KernelArgs {
 }
 
 fn at(text: &str) -> Result<(usize, PathBuf), String> {
-    let wrong = || "write POS=FILE, such as 2=result.bin".to_owned();
-    let (position, file) = text.split_once('=').ok_or_else(wrong)?;
-    let position = position.trim().parse().map_err(|_| wrong())?;
-    match file.is_empty() {
-        true => Err(wrong()),
-        false => Ok((position, PathBuf::from(file))),
-    }
+    contents::assigned(text, "POS=FILE, such as 2=result.bin", |place| {
+        place.parse().ok()
+    })
 }
 
 impl KernelArgs {
@@ -108,7 +102,7 @@ impl KernelArgs {
         let described = self.values.kernel(&self.file)?;
         let (devices, chosen) = running(&[&described], machine)?;
         let devices = devices.devices.unwrap_or_default();
-        let user = self.user(&described, |wanted, file| bounded_input(file, wanted))?;
+        let user = self.user(&described)?;
         let contents = user.touches_by_data();
         let launches = if user.moves() { self.steps } else { 1 };
         let survivors = survivors(
@@ -153,14 +147,15 @@ impl KernelArgs {
         })
     }
 
-    /// The kernel with its data. `read` reads the bytes of a file, of which so many are
-    /// wanted.
-    fn user(
-        &self,
-        described: &Described,
-        read: impl Fn(u64, &Path) -> io::Result<Vec<u8>>,
-    ) -> Result<UserKernel, Failure> {
-        let (kernel, info) = (described.kernel.clone(), described.info.clone());
+    /// The kernel with its data.
+    fn user(&self, described: &Described) -> Result<UserKernel, Failure> {
+        let (mut kernel, info) = (described.kernel.clone(), described.info.clone());
+        contents::once(&self.load, |position| format!("position {position}"))?;
+        let mut loaded = Vec::new();
+        for (position, file) in &self.load {
+            let bytes = contents::load(&mut kernel, *position, file)?;
+            loaded.extend(bytes.map(|bytes| (*position, bytes)));
+        }
         let mut user = UserKernel::new(kernel, info, self.seed);
         if user.buffers().all(|(_, buffer)| !buffer.direction.writes()) {
             return Err(Failure::failed(
@@ -168,17 +163,9 @@ impl KernelArgs {
                 "an outputBuffers or ioBuffers entry for what it computes",
             ));
         }
-        for (index, (position, file)) in self.load.iter().enumerate() {
-            if self.load[..index]
-                .iter()
-                .any(|(other, _)| other == position)
-            {
-                return Err(Failure::usage(
-                    format!("--load: two files are given for position {position}"),
-                    "one file a position",
-                ));
-            }
-            user = load(user, *position, file, &read)?;
+        for (position, bytes) in loaded {
+            let loaded = user.with_contents(position, bytes);
+            user = loaded.expect("the file has the buffer's size");
         }
         Ok(user)
     }
@@ -207,51 +194,4 @@ impl KernelArgs {
         };
         self.save.iter().map(save).collect()
     }
-}
-
-/// Loads a file's bytes into the buffer or the value at a position.
-fn load(
-    user: UserKernel,
-    position: usize,
-    file: &Path,
-    read: impl Fn(u64, &Path) -> io::Result<Vec<u8>>,
-) -> Result<UserKernel, Failure> {
-    let wrong = |what: String| {
-        Failure::usage(
-            format!("--load: {what}"),
-            "positions and sizes as `pdawl spec check` shows them",
-        )
-    };
-    let shown = file.display();
-    let (what, wanted) = match user.kernel().arguments.get(position) {
-        Some(Argument::Buffer(buffer)) => ("buffer", buffer.bytes()),
-        Some(Argument::Scalar { bytes, .. }) => ("value", bytes.len() as u64),
-        _ => {
-            return Err(wrong(format!(
-                "the kernel has no buffer and no value at position {position}"
-            )));
-        }
-    };
-    let other = |given: &str| {
-        wrong(format!(
-            "{shown} has {given} bytes, and the {what} at position {position} has {wanted}"
-        ))
-    };
-    let bytes = read(wanted, file).map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => match file.metadata().map(|about| about.len()) {
-            Ok(given) if given > wanted => other(&given.to_string()),
-            // Not a regular file; a device, say, has no length.
-            _ => other("more"),
-        },
-        _ => Failure::failed(
-            format!("--load: cannot read {shown}: {error}"),
-            "a file with its bytes",
-        ),
-    })?;
-    let given = bytes.len();
-    let loaded = match what {
-        "buffer" => user.with_contents(position, bytes.into()),
-        _ => user.with_value(position, &bytes),
-    };
-    loaded.map_err(|_| other(&given.to_string()))
 }

@@ -1,11 +1,13 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
 //! [`described`] reads a specification with the user's symbols, for any command;
-//! [`compile`] asks a device's compiler; [`kernel`] and [`dag`] run a kernel and a
+//! [`compile`] asks a device's compiler; [`contents`] reads what
+//! buffers begin with; [`kernel`] and [`dag`] run a kernel and a
 //! graph, on the devices of [`devices`] that survive their [`first_launch`].
 
 mod check;
 pub mod compile;
+mod contents;
 pub mod dag;
 pub mod described;
 pub mod devices;

@@ -114,6 +114,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         verification: transformer.verification_memory(),
         smaller: SMALLER,
         reads: Vec::new(),
+        saves: Vec::new(),
         notes: Vec::new(),
         verify: Box::new(|prepared, runtime, stop| {
             verify(&transformer, &layers, prepared, (runtime, stop))

@@ -19,8 +19,8 @@ use crate::runtime::own_process;
 use crate::runtime::select::{self, DeviceSpec, Selection, Source};
 
 /// The longest time until the process takes its job, and that of all launches on buffers that
-/// lie alike. A kernel that
-/// takes longer on a CPU mostly leaves its buffers early, and a GPU may be there for it.
+/// lie alike. A kernel that takes longer on a CPU mostly leaves its buffers early, and a GPU may
+/// be there for it.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The longest time until the process takes its job, and that of launches, on a machine that
@@ -169,7 +169,10 @@ fn attend(mut child: Child, job: &Job, tried: &Tried) -> io::Result<Option<(Vec<
                             // Reading and compiling take their time.
                             since = None;
                         }
-                        Answer::Ended => launches = false,
+                        Answer::Ended => {
+                            launches = false;
+                            since = None;
+                        }
                         Answer::Launches { .. } if !launches => {
                             launches = true;
                             since = Some((Instant::now(), own_process::computed(child.id())));

@@ -2,8 +2,9 @@
 //!
 //! In the order in which the policy gave them, components get room for all their data
 //! in the device's memory, and their inputs are loaded while earlier components
-//! compute. Of those, the policy says which one begins. What a component in the window needs is pinned, so nothing that was loaded
-//! for it leaves before its use, and the first one always gets its room in the end.
+//! compute. Of those, the policy says which one begins. What a component in the window needs
+//! is pinned, so nothing that was loaded for it leaves before its use, and the first one
+//! always gets its room in the end.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use super::GraphRunError;
 use super::run::GraphRun;
 use super::state::ComponentState;
 use crate::policy::Prefetch;
-use crate::residency::{Room, State};
+use crate::residency::Room;
 use crate::runtime::{DeviceId, RuntimeError};
 
 /// Components of a window that each queue of the device has at once: one computes, and the
@@ -88,20 +89,11 @@ impl GraphRun<'_> {
         }
         let prepared = window.waiting.iter().take_while(|one| one.is_prepared);
         let prepared: Vec<usize> = prepared.map(|one| one.component).collect();
-        let has_inputs = |component| self.has_inputs(component, device);
-        let place = self.policy.begins(&prepared, &has_inputs);
+        let place = self.policy.begins(&prepared);
         let window = &mut self.windows[device];
         let next = window.waiting.remove(place)?;
         window.begun += 1;
         Some(next.component)
-    }
-
-    /// Whether nothing that a component reads is on its way to a device.
-    fn has_inputs(&self, component: usize, device: usize) -> bool {
-        let residency = &self.prepared.storage.residency;
-        let kernels = self.components.list()[component].kernels.iter();
-        let mut inputs = kernels.flat_map(|kernel| self.graph.kernel(*kernel).inputs());
-        inputs.all(|datum| !matches!(residency.state(device, datum.0), State::Arriving(_)))
     }
 
     /// The error of a component that waits for room which does not come.

@@ -58,8 +58,8 @@ impl Policy for Timed {
         self.policy.window()
     }
 
-    fn begins(&self, prepared: &[usize], has_inputs: &dyn Fn(usize) -> bool) -> usize {
-        self.ask(|policy| policy.begins(prepared, has_inputs))
+    fn begins(&self, prepared: &[usize]) -> usize {
+        self.ask(|policy| policy.begins(prepared))
     }
 
     fn begin(&mut self) {

@@ -28,9 +28,13 @@ pub struct BuiltGraph {
     pub results: Vec<(usize, usize, DatumId)>,
 }
 
+/// Bytes that buffers begin with, by the kernel's place in the graph and the argument's.
+pub type Loaded = HashMap<(usize, usize), Arc<[u8]>>;
+
 /// Builds the graph of `dag`'s kernels, given in its order with what their sources
-/// say. Buffers that no kernel makes begin with random numbers of `seed`. An output
-/// begins with zeros, since its kernel may write only part of it.
+/// say. Buffers that no kernel makes begin with the bytes that `loaded` has for their kernel and
+/// position, as many as the buffer has, or with random numbers of `seed`. An output begins with
+/// zeros, since its kernel may write only part of it.
 ///
 /// # Errors
 /// When the graph has an error that [`DagSpec::check`] does not find, such as two
@@ -39,6 +43,7 @@ pub fn build(
     dag: &DagSpec,
     kernels: &[(Resolved, KernelInfo)],
     seed: u64,
+    loaded: &Loaded,
 ) -> Result<BuiltGraph, SpecError> {
     let refused = |error: GraphError| SpecError::file(&dag.file, error.to_string());
     let mut builder = GraphBuilder::default();
@@ -95,7 +100,10 @@ pub fn build(
                 Some(datum) => datum,
                 None => {
                     let datum = Datum::new(name(dag, index, kernel, position), buffer.bytes());
-                    let contents = Contents::Filled(filler(kernel, position, seed, index));
+                    let contents = match loaded.get(&(index, position)) {
+                        Some(bytes) => Contents::Bytes(Arc::clone(bytes)),
+                        None => Contents::Filled(filler(kernel, position, seed, index)),
+                    };
                     builder.datum(datum.with(contents))
                 }
             };

@@ -2,7 +2,7 @@
 
 use npyz::{DType, Endianness, NpyHeader, TypeChar};
 
-use crate::codelet::Precision;
+use crate::codelet::Element;
 
 /// Points along an axis of a grid, at least.
 const LEAST_POINTS: u64 = 3;
@@ -12,7 +12,9 @@ const LEAST_POINTS: u64 = 3;
 pub(super) enum Wanted {
     /// A matrix of singles or doubles.
     Matrix,
-    /// The same, or three dimensions: rows, columns and the numbers of a pixel.
+    /// The same, or one of half precision.
+    Factor,
+    /// As `Matrix`, or three dimensions: rows, columns and the numbers of a pixel.
     Image,
     /// A matrix of complex singles.
     Complex,
@@ -29,7 +31,7 @@ pub(super) struct Elements {
     pub columns: u64,
     /// Numbers of an element: 2 of a complex one, and those of a pixel.
     pub per: u64,
-    pub precision: Precision,
+    pub element: Element,
     /// Whether the numbers have the other byte order than this machine's.
     pub swapped: bool,
 }
@@ -43,7 +45,7 @@ pub(super) enum Wrong {
 impl Wanted {
     /// The elements that a header describes.
     pub fn elements(self, header: &NpyHeader) -> Result<Elements, Wrong> {
-        let (precision, complex, swapped) = self.number(header).ok_or(Wrong::Type)?;
+        let (element, complex, swapped) = self.number(header).ok_or(Wrong::Type)?;
         let (rows, columns, per) = match (header.shape(), self) {
             ([columns], Self::Vector) => (1, *columns, complex),
             (_, Self::Vector) => return Err(Wrong::Dimensions),
@@ -59,26 +61,27 @@ impl Wanted {
             rows,
             columns,
             per,
-            precision,
+            element,
             swapped,
         })
     }
 
-    /// The precision of a file's numbers, if it is one of ours, how many make an element
+    /// How a file's numbers are stored, if it is one of ours, how many make an element
     /// of a matrix, and whether their bytes must be swapped.
-    fn number(self, header: &NpyHeader) -> Option<(Precision, u64, bool)> {
+    fn number(self, header: &NpyHeader) -> Option<(Element, u64, bool)> {
         let DType::Plain(found) = header.dtype() else {
             return None;
         };
-        let (precision, per) = match (self, found.type_char(), found.size_field()) {
-            (Self::Complex, TypeChar::Complex, 8) => (Precision::F32, 2),
+        let (element, per) = match (self, found.type_char(), found.size_field()) {
+            (Self::Complex, TypeChar::Complex, 8) => (Element::F32, 2),
             (Self::Complex, ..) => return None,
-            (_, TypeChar::Float, 4) => (Precision::F32, 1),
-            (_, TypeChar::Float, 8) => (Precision::F64, 1),
+            (Self::Factor, TypeChar::Float, 2) => (Element::F16, 1),
+            (_, TypeChar::Float, 4) => (Element::F32, 1),
+            (_, TypeChar::Float, 8) => (Element::F64, 1),
             _ => return None,
         };
         let swapped = found.endianness() != Endianness::of_machine();
-        Some((precision, per, swapped))
+        Some((element, per, swapped))
     }
 
     /// The types, in words.
@@ -87,6 +90,7 @@ impl Wanted {
             Self::Matrix | Self::Image | Self::Vector | Self::Grid => {
                 "float32 (<f4) or float64 (<f8)"
             }
+            Self::Factor => "float16 (<f2), float32 (<f4) or float64 (<f8)",
             Self::Complex => "complex64 (<c8)",
         }
     }
@@ -122,7 +126,7 @@ impl Wanted {
     /// The dimensions, in words.
     pub fn dimensions(self) -> &'static str {
         match self {
-            Self::Matrix | Self::Complex => "a matrix of 2 is needed",
+            Self::Matrix | Self::Factor | Self::Complex => "a matrix of 2 is needed",
             Self::Vector => "an array of 1 is needed; numpy.ravel makes one",
             Self::Grid => "a grid of 2 or 3, each of at least 3 points, is needed",
             Self::Image => "an image of 2 or 3 (rows, columns, channels) is needed",

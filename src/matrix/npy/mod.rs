@@ -32,7 +32,7 @@ pub use error::NpyError;
 #[cfg(feature = "matrix-files")]
 pub use write::{ElementType, write_array_header, write_header};
 
-use crate::codelet::Precision;
+use crate::codelet::{Element, Precision};
 use crate::parallel;
 
 /// Bytes that one core reads at a time.
@@ -49,7 +49,7 @@ pub struct NpyMatrix {
     columns: u64,
     /// Numbers of an element: 1, but for complex ones, pixels, and rows of planes.
     per: u64,
-    precision: Precision,
+    element: Element,
     /// Whether it is stored by columns.
     by_columns: bool,
     /// Whether its numbers have the other byte order than this machine's.
@@ -83,12 +83,21 @@ impl NpyMatrix {
         self.per
     }
 
+    /// How its numbers are stored.
+    pub fn element(&self) -> Element {
+        self.element
+    }
+
+    /// The precision that has its numbers.
     pub fn precision(&self) -> Precision {
-        self.precision
+        match self.element {
+            Element::F64 => Precision::F64,
+            Element::F16 | Element::Bf16 | Element::F32 => Precision::F32,
+        }
     }
 
     fn element_bytes(&self) -> u64 {
-        self.per * self.precision.bytes()
+        self.per * self.element.bytes()
     }
 
     /// Reads the elements of these rows and columns, which the matrix has, into `to`, by
@@ -162,7 +171,7 @@ impl NpyMatrix {
     fn read_at(&self, to: &mut [u8], at: u64) -> io::Result<()> {
         self.file.read_exact_at(to, at)?;
         if self.swapped {
-            let bytes = self.precision.bytes() as usize;
+            let bytes = self.element.bytes() as usize;
             to.chunks_exact_mut(bytes).for_each(<[u8]>::reverse);
         }
         Ok(())

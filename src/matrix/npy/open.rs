@@ -24,6 +24,14 @@ impl NpyMatrix {
         Self::open_as(path, Wanted::Matrix)
     }
 
+    /// Opens a file with a matrix of half, single or double precision.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_factor(path: &Path) -> Result<Self, NpyError> {
+        Self::open_as(path, Wanted::Factor)
+    }
+
     /// Opens a file with an image: a matrix, or an array of rows, columns and channels.
     ///
     /// # Errors
@@ -99,12 +107,12 @@ impl NpyMatrix {
             rows,
             columns,
             per,
-            precision,
+            element,
             swapped,
         } = elements;
         let needed = (rows.checked_mul(columns))
             .and_then(|elements| elements.checked_mul(per))
-            .and_then(|numbers| numbers.checked_mul(precision.bytes()));
+            .and_then(|numbers| numbers.checked_mul(element.bytes()));
         let (copy, has) = match needed {
             _ if about.is_file() => (None, about.len().saturating_sub(bytes)),
             None => (None, 0),
@@ -117,7 +125,7 @@ impl NpyMatrix {
             return Err(NpyError::Length {
                 path: path.to_owned(),
                 shape: (rows, columns),
-                type_name: precision.name(),
+                type_name: element.name(),
                 has,
             });
         }
@@ -129,7 +137,7 @@ impl NpyMatrix {
             rows,
             columns,
             per,
-            precision,
+            element,
             by_columns: header.order() == Order::Fortran,
             swapped,
         };

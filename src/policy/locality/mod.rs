@@ -371,7 +371,7 @@ impl Policy for Locality {
         Some(self.window)
     }
 
-    fn begins(&self, prepared: &[usize], has_inputs: &dyn Fn(usize) -> bool) -> usize {
+    fn begins(&self, prepared: &[usize]) -> usize {
         // Nobody waits for independent tasks: they keep the order in which data were loaded.
         if !self.is_ordered {
             return 0;
@@ -382,8 +382,7 @@ impl Policy for Locality {
                 .total_cmp(&rank(prepared[*other]))
                 .then(other.cmp(one))
         };
-        let there = (0..prepared.len()).filter(|place| has_inputs(prepared[*place]));
-        there.max_by(later).unwrap_or(0)
+        (0..prepared.len()).max_by(later).unwrap_or(0)
     }
 
     fn begin(&mut self) {

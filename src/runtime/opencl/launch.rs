@@ -299,15 +299,18 @@ impl OpenQueue {
                 && let Some(address) = view.mapped.take()
             {
                 let (count, events) = list(wait);
-                let queue = self.raw.raw();
+                let (mem, address) = (view.mem.raw(), address.as_ptr());
                 let unmap = || {
-                    let (mem, address) = (view.mem.raw(), address.as_ptr());
                     // SAFETY: the view is mapped at this address.
-                    unsafe { enqueue_unmap_mem_object(queue, mem, address, count, events) }
+                    unsafe {
+                        enqueue_unmap_mem_object(self.raw.raw(), mem, address, count, events)
+                    }
                 };
                 let event = unmap().or_else(|code| match code {
-                    // Mesa's rusticl (22.3) learns of a map only when that has run.
-                    CL_INVALID_VALUE => finish(queue).and_then(|()| unmap()),
+                    // Mesa's rusticl (22.3) may not know a map that does not block.
+                    CL_INVALID_VALUE => {
+                        map(&self.raw, &view.mem, view.size, true).and_then(|_| unmap())
+                    }
                     code => Err(code),
                 });
                 drop(Event::new(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Fill, FillError};
+use crate::codelet::Element;
 use crate::matrix::npy::NpyMatrix;
 
 /// The elements of a file: a node reads those of its blocks, and no others.
@@ -10,6 +11,20 @@ pub fn of_file(matrix: NpyMatrix) -> Fill {
     Arc::new(move |block, bytes| {
         let read = matrix.read(block.rows.clone(), block.columns.clone(), bytes);
         read.map_err(|error| FillError(error.to_string()))
+    })
+}
+
+/// The numbers of a file as `element` has them: those of a file of singles are rounded.
+pub fn rounded(matrix: NpyMatrix, element: Element) -> Fill {
+    if matrix.element() == element {
+        return of_file(matrix);
+    }
+    let singles = of_file(matrix);
+    Arc::new(move |block, bytes| {
+        let mut given = vec![0.0f32; bytes.len() / element.bytes() as usize];
+        singles(block, bytemuck::cast_slice_mut(&mut given))?;
+        element.store(given.into_iter().map(f64::from), bytes);
+        Ok(())
     })
 }
 

@@ -29,7 +29,7 @@ pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use course::{Condition, Course, InOrder, IsMet, Turn};
 pub use fft::FftWorkload;
-pub use file::of_file;
+pub use file::{of_file, rounded};
 pub use fit::Fit;
 pub use generated::{generated, generated_as};
 pub use kernel::{KernelWorkload, NotDivided};

@@ -140,21 +140,6 @@ impl UserKernel {
         Ok(self)
     }
 
-    /// The same with these bytes as the value at a position, a structure, say.
-    ///
-    /// # Errors
-    /// The bytes that are needed; `None` if there is no value at that position.
-    pub fn with_value(mut self, position: usize, value: &[u8]) -> Result<Self, Option<u64>> {
-        match self.kernel.arguments.get_mut(position) {
-            Some(Argument::Scalar { bytes, .. }) if bytes.len() == value.len() => {
-                value.clone_into(bytes);
-                Ok(self)
-            }
-            Some(Argument::Scalar { bytes, .. }) => Err(Some(bytes.len() as u64)),
-            _ => Err(None),
-        }
-    }
-
     /// The bytes that the user gave for the buffer at a position.
     pub fn contents(&self, position: usize) -> Option<&Arc<[u8]>> {
         self.contents.get(&position)

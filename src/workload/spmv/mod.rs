@@ -106,7 +106,7 @@ pub enum SpmvError {
 
 /// A matrix with its arrangement, and the vector that it is multiplied with.
 ///
-/// The numbers of the first vector are uniform in [0, 1), by a hash of the seed and
+/// The numbers of the first vector are given, or uniform in [0, 1), by a hash of the seed and
 /// the column. Of page ranks, the matrix is that of the graph's links.
 #[derive(Clone, Debug)]
 pub struct Spmv {
@@ -120,6 +120,8 @@ pub struct Spmv {
     links: Option<Links>,
     codelet: Arc<Codelet>,
     readers: OnceLock<Readers>,
+    /// The first vector, by column, if it is given.
+    first: Option<Arc<[f64]>>,
     sink: Option<Sink>,
 }
 
@@ -183,6 +185,7 @@ impl Spmv {
             links,
             codelet: Arc::new(spmv::codelet(options.precision)),
             readers: OnceLock::new(),
+            first: None,
             sink: None,
         }
     }
@@ -195,6 +198,7 @@ impl Spmv {
         };
         let data = (Arc::clone(&self.matrix), self.links.clone());
         Self {
+            first: self.first.clone(),
             sink: self.sink.clone(),
             ..Self::arranged(self.matrix_name.clone(), data, options)
         }
@@ -205,6 +209,27 @@ impl Spmv {
         Self {
             sink: Some(sink),
             ..self
+        }
+    }
+
+    /// The same product of this vector, which has a number a column. Page ranks begin with equal
+    /// ranks whatever it is.
+    ///
+    /// # Panics
+    /// When it has more or fewer numbers.
+    pub fn with_first(self, vector: Vec<f64>) -> Self {
+        assert_eq!(vector.len(), self.matrix.columns() as usize);
+        Self {
+            first: Some(vector.into()),
+            ..self
+        }
+    }
+
+    /// The first vector's number of a column.
+    pub(super) fn first(&self, column: u64) -> f64 {
+        match &self.first {
+            Some(vector) => vector[column as usize],
+            None => uniform(self.options.seed, column),
         }
     }
 
@@ -390,7 +415,7 @@ impl Spmv {
     /// What a result is expected to be, in the matrix's order.
     pub(crate) fn expected(&self, steps: u32) -> Expected {
         let columns = 0..u64::from(self.matrix.columns());
-        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
+        let x: Vec<f64> = columns.map(|column| self.first(column)).collect();
         let precision = self.options.precision;
         match self.options.form {
             Form::Product => reference::product(&self.matrix, &x, precision),
@@ -416,7 +441,7 @@ impl Spmv {
     /// order, in double precision.
     pub fn time_plainly(&self) -> f64 {
         let columns = 0..u64::from(self.matrix.columns());
-        let x: Vec<f64> = columns.map(|c| uniform(self.options.seed, c)).collect();
+        let x: Vec<f64> = columns.map(|column| self.first(column)).collect();
         let mut y = vec![f64::NAN; self.matrix.rows() as usize];
         let began = Instant::now();
         reference::plain(&self.matrix, &x, &mut y);

@@ -6,7 +6,6 @@ use std::ops::Range;
 use super::{Form, Spmv};
 use crate::codelet::Precision;
 use crate::codelet::spmv::MARK;
-use crate::random::uniform;
 
 impl Spmv {
     /// Writes the columns of the entries of `units`, as places of the vector.
@@ -125,7 +124,7 @@ impl Spmv {
     pub fn write_first(&self, places: Range<u64>, bytes: &mut [u8]) {
         let equal = 1.0 / f64::from(self.matrix.columns());
         let value = |place: u64| match self.options.form {
-            Form::Product | Form::Iteration => uniform(self.options.seed, self.column_at(place)),
+            Form::Product | Form::Iteration => self.first(self.column_at(place)),
             Form::Ranks => equal,
         };
         match self.options.precision {

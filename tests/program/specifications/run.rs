@@ -246,6 +246,86 @@ fn graphs_are_right_under_every_policy() {
     }
 }
 
+#[test]
+fn buffers_of_a_graph_are_loaded_and_saved() {
+    const SOURCE: &str = "__kernel void add(__global const float *a, __global const float *b,
+                                            __global float *c, float more) {
+        const size_t i = get_global_id(0);
+        c[i] = a[i] + b[i] + more;
+    }";
+    const KERNEL: &str = r#"{"src": "add.cl", "name": "add", "workDimension": 1,
+        "globalWorkSize": 100,
+        "inputBuffers": [{"type": "float", "size": 100, "pos": 0},
+                         {"type": "float", "size": 100, "pos": 1}],
+        "outputBuffers": [{"type": "float", "size": 100, "pos": 2}],
+        "varArguments": [{"type": "float", "value": 1, "pos": 3}]}"#;
+    let folder = Folder::with(&[
+        ("add.cl", SOURCE),
+        ("add.json", KERNEL),
+        ("g.dag", "7 add.json\n8 add.json\n---\n7 2->8 0\n---\n"),
+    ]);
+    let numbers = |f: &dyn Fn(u32) -> f32| -> Vec<u8> {
+        (0..100u32).flat_map(|i| f(i).to_ne_bytes()).collect()
+    };
+    let path = |name: &str| folder.path(name).display().to_string();
+    std::fs::write(path("a"), numbers(&|i| i as f32)).expect("a file");
+    std::fs::write(path("b"), numbers(&|i| 0.25 * i as f32)).expect("a file");
+    std::fs::write(path("five"), 5.0f32.to_ne_bytes()).expect("a file");
+    let graph = format!("run dag {}", path("g.dag"));
+    for policy in ["adaptive", "eager", "locality"] {
+        report(&format!(
+            "{graph} --load 7:0={a} --load 7:1={b} --load 8:1={b} --load 8:3={five} \
+             --save 8:2={c} --policy {policy} --repeats 2 --verify {}",
+            two(),
+            a = path("a"),
+            b = path("b"),
+            five = path("five"),
+            c = path("c")
+        ));
+        let found = std::fs::read(path("c")).expect("the result");
+        assert_eq!(found, numbers(&|i| 1.5 * i as f32 + 6.0), "{policy}");
+    }
+    for (wrong, part) in [
+        ("--load 7=a".to_owned(), "write KERNEL:POS=FILE"),
+        (
+            format!("--load 6:0={}", path("a")),
+            "the graph has no kernel 6",
+        ),
+        (
+            format!("--load 8:0={}", path("a")),
+            "a kernel makes the buffer at position 8:0",
+        ),
+        (
+            format!("--load 8:2={}", path("a")),
+            "a kernel makes the buffer at position 8:2",
+        ),
+        (
+            format!("--load 7:4={}", path("a")),
+            "no buffer and no value at position 4",
+        ),
+        (
+            format!("--load 7:0={}", path("five")),
+            "has 4 bytes, and the buffer at position 0 has 400",
+        ),
+        (
+            format!("--load 7:0={0} --load 7:0={0}", path("a")),
+            "two files are given for position 7:0",
+        ),
+        (
+            format!("--save 7:2={}", path("d")),
+            "no result at position 7:2",
+        ),
+        (
+            format!("--load 7:0={0} --save 8:2={0}", path("a")),
+            "would be overwritten",
+        ),
+    ] {
+        let (_, err, status) = pdawl(&format!("{graph} {wrong} {}", two()));
+        assert_eq!(status, Some(2), "{wrong}: {err}");
+        assert!(err.contains(part), "{wrong}: {err}");
+    }
+}
+
 /// A transformer whose data have about eight times as many bytes as the GPU's memory.
 #[test]
 fn graphs_run_in_an_eighth_of_their_memory() {
