@@ -2,7 +2,7 @@
 # a Rust toolchain needs.
 
 .PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi check-python bench
-.PHONY: check-changed check-deny
+.PHONY: check-changed check-deny check-address
 .PHONY: notebooks
 # The folder of the Python package has the name of this target.
 .PHONY: python
@@ -56,7 +56,7 @@ check-minimal:
 
 # Changed copies of files, sources and messages for their readers, longer than in `make test`.
 check-changed:
-	PDAWL_CHANGED_SECONDS=8 cargo test --quiet $(CRATES) --lib _or_refused
+	PDAWL_TEST_CHANGED_SECONDS=8 cargo test --quiet $(CRATES) --lib _or_refused
 
 # Licences, and known vulnerabilities, of all packages (deny.toml).
 check-deny:
@@ -66,6 +66,13 @@ check-deny:
 	elif cargo deny fetch db >/dev/null 2>&1; then cargo deny check; \
 	else cargo deny check bans licenses sources && \
 		echo "SKIPPED: known vulnerabilities, as their database cannot be fetched"; fi
+
+# The tests of the library under AddressSanitizer, which a nightly Rust has: Miri cannot load drivers.
+# Drivers and the first launches of kernels handle faults themselves.
+check-address:
+	ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:use_sigaltstack=0:detect_leaks=0 \
+		RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target $(shell uname -m)-unknown-linux-gnu \
+		--target-dir target/address --test library
 
 check-mpi: mpi
 	cargo clippy -p pdawl-wire-mpi --all-targets -- -D warnings

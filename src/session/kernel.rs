@@ -1,25 +1,25 @@
 //! OpenCL kernels of the user's, divided among the devices.
 
-use std::any::TypeId;
+mod arguments;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use arguments::{Given, Targets, base};
 use bytemuck::Pod;
 
 use super::{Error, Run, Session, of_strategy, tracing};
 use crate::balance::Strategy;
-use crate::codelet::{AddressSpace, RawValue};
-use crate::engine::corun::Options;
 use crate::engine::corun::kernel::{SliceTrials, examine};
+use crate::engine::corun::{CorunError, Options};
 use crate::engine::first_launch::Words;
-use crate::graph::spec::scalar::{Base, ElementType, is_object};
+use crate::graph::spec::scalar::ElementType;
 use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source, touches_by_data};
 use crate::graph::spec::{self, Argument, Direction, Sizes, check_required, check_sizes};
 use crate::machine::likely_fastest;
-use crate::parallel;
 use crate::report::Workload;
 use crate::workload::kernel::{Axis, Sink, Slices, UserKernel};
 
@@ -171,7 +171,20 @@ impl Session {
         let runtime = self.runtime()?;
         let best = likely_fastest(runtime.devices(), |_| true).unwrap_or(0);
         let trials = SliceTrials::IfShort;
-        let examined = examine(runtime, best, user.clone(), trials, &stop.0)?;
+        let examined = examine(runtime, best, user.clone(), trials, &stop.0);
+        let examined = examined.map_err(|error| match error {
+            CorunError::PastEnd {
+                kernel,
+                name,
+                argument,
+                bytes,
+                device,
+            } => Error::Kernel(format!(
+                "kernel `{kernel}` writes past the end of buffer `{name}` (argument {argument}, \
+                 {bytes} bytes) on {device}"
+            )),
+            error => error.into(),
+        })?;
         let division = match examined.refusal {
             Some(why) => Division::Whole(why),
             None => Division::By(examined.user.axis(), examined.user.slices().clone()),
@@ -199,37 +212,6 @@ impl Kernel {
             examined: BTreeSet::new(),
         }
     }
-}
-
-/// An argument of a launch.
-enum Given<'a> {
-    Buffer {
-        direction: Direction,
-        bytes: NonNull<[u8]>,
-        /// The type of its elements; `None`: bytes, or a type of the user's.
-        base: Option<Base>,
-        /// The memory is borrowed until the launch has run.
-        _borrowed: PhantomData<&'a mut [u8]>,
-    },
-    Value(Vec<u8>, Option<Base>),
-}
-
-/// The type of OpenCL C that a type is; `None` for others, and for bytes, which may be anything.
-fn base<T: 'static>() -> Option<Base> {
-    let types = [
-        (TypeId::of::<i8>(), Base::Char),
-        (TypeId::of::<i16>(), Base::Short),
-        (TypeId::of::<u16>(), Base::Ushort),
-        (TypeId::of::<i32>(), Base::Int),
-        (TypeId::of::<u32>(), Base::Uint),
-        (TypeId::of::<i64>(), Base::Long),
-        (TypeId::of::<u64>(), Base::Ulong),
-        (TypeId::of::<half::f16>(), Base::Half),
-        (TypeId::of::<f32>(), Base::Float),
-        (TypeId::of::<f64>(), Base::Double),
-    ];
-    let known = types.iter().find(|(id, _)| *id == TypeId::of::<T>());
-    known.map(|(_, base)| *base)
 }
 
 /// A launch that is about to run.
@@ -482,104 +464,6 @@ impl<'a> KernelRun<'a> {
     }
 }
 
-impl Given<'_> {
-    /// The argument for a parameter, or what is wrong with it. `read` says whether the kernel
-    /// may read it.
-    fn argument(&self, parameter: &Parameter, read: bool) -> Result<Argument, String> {
-        let name = &parameter.name;
-        if parameter.pointer && parameter.address == AddressSpace::Local {
-            return Err(format!(
-                "{name} is local memory, which is not given; declare it in the kernel, as an \
-                 array of a fixed length"
-            ));
-        }
-        let known = parameter.type_name.parse::<ElementType>();
-        if let Err(unknown) = &known
-            && is_object(&parameter.type_name)
-        {
-            return Err(format!("{name}: {unknown}"));
-        }
-        // A structure of the user's is counted in bytes.
-        let known = known.ok();
-        let element = known.unwrap_or(ElementType::BYTE);
-        match self {
-            Self::Buffer { .. } if !parameter.pointer => {
-                Err(format!("{name} is a value, and a buffer is given"))
-            }
-            Self::Value(..) if parameter.pointer => {
-                Err(format!("{name} is a buffer, and a value is given"))
-            }
-            Self::Buffer {
-                base: Some(base), ..
-            }
-            | Self::Value(_, Some(base))
-                if known.is_some_and(|element| element.base != *base) =>
-            {
-                Err(format!(
-                    "{name} is of type {element}, and {} is given; give numbers of that type, or \
-                     their bytes",
-                    base.name()
-                ))
-            }
-            Self::Buffer { direction, .. }
-                if *direction != Direction::Input && parameter.read_only =>
-            {
-                Err(format!(
-                    "{name} points to `const`, and is given to be written"
-                ))
-            }
-            Self::Buffer {
-                direction, bytes, ..
-            } => match bytes.len() as u64 {
-                length if length > 0 && length.is_multiple_of(element.bytes()) => {
-                    Ok(Argument::Buffer(spec::Buffer {
-                        direction: match direction {
-                            // What it had before may matter.
-                            Direction::Output if read => Direction::Both,
-                            direction => *direction,
-                        },
-                        element,
-                        elements: length / element.bytes(),
-                        divided: false,
-                    }))
-                }
-                length => Err(format!(
-                    "{name} has elements of {} bytes, and {length} bytes are given",
-                    element.bytes()
-                )),
-            },
-            Self::Value(bytes, _) if bytes.is_empty() || bytes.len() > RawValue::MOST => {
-                Err(format!(
-                    "{name} is a value of {} bytes, and 1 to {} are passed by value; give a buffer",
-                    bytes.len(),
-                    RawValue::MOST
-                ))
-            }
-            Self::Value(bytes, _) => match known {
-                Some(element) if element.bytes() != bytes.len() as u64 => Err(format!(
-                    "{name} is of type {element} with {} bytes, and a value of {} is given",
-                    element.bytes(),
-                    bytes.len()
-                )),
-                _ => Ok(Argument::Scalar {
-                    element,
-                    bytes: bytes.clone(),
-                }),
-            },
-        }
-    }
-
-    /// The memory that the kernel writes.
-    fn written(&self) -> Option<NonNull<[u8]>> {
-        match self {
-            Self::Buffer {
-                direction, bytes, ..
-            } if *direction != Direction::Input => Some(*bytes),
-            _ => None,
-        }
-    }
-}
-
 /// The bytes of values, and the lengths of buffers.
 fn key(user: &UserKernel) -> Vec<Vec<u8>> {
     let arguments = user.kernel().arguments.iter();
@@ -589,25 +473,4 @@ fn key(user: &UserKernel) -> Vec<Vec<u8>> {
         Argument::Local { bytes, .. } => bytes.to_ne_bytes().to_vec(),
     };
     arguments.map(of).collect()
-}
-
-/// Where the buffers go that a kernel writes.
-struct Targets(BTreeMap<usize, NonNull<[u8]>>);
-
-// SAFETY: one thread at a time uses it, the one that runs the kernel.
-unsafe impl Send for Targets {}
-// SAFETY: as above.
-unsafe impl Sync for Targets {}
-
-impl Targets {
-    fn write(&self, position: usize, result: &[u8]) {
-        let Some(target) = self.0.get(&position) else {
-            return;
-        };
-        // SAFETY: the buffers are borrowed exclusively until the launch has run, and each is
-        // another one.
-        let target = unsafe { &mut *target.as_ptr() };
-        let bytes = target.len();
-        parallel::copy(target, &result[..bytes]);
-    }
 }

@@ -302,9 +302,7 @@ impl OpenQueue {
                 let (mem, address) = (view.mem.raw(), address.as_ptr());
                 let unmap = || {
                     // SAFETY: the view is mapped at this address.
-                    unsafe {
-                        enqueue_unmap_mem_object(self.raw.raw(), mem, address, count, events)
-                    }
+                    unsafe { enqueue_unmap_mem_object(self.raw.raw(), mem, address, count, events) }
                 };
                 let event = unmap().or_else(|code| match code {
                     // Mesa's rusticl (22.3) may not know a map that does not block.

@@ -1,7 +1,7 @@
 //! Errors that tests inject into right results, of every kind that a device, a copy or a wrong
 //! index makes.
 //!
-//! `PDAWL_TEST_SEED` chooses them, and `PDAWL_INJECTIONS` how many of each kind.
+//! `PDAWL_TEST_SEED` chooses them, and `PDAWL_TEST_INJECTIONS` how many of each kind.
 
 use fastrand::Rng;
 
@@ -75,7 +75,7 @@ pub(crate) fn seed() -> u64 {
 /// Injects errors of each kind into results that `make` makes, a few into each, and counts
 /// what escapes.
 pub(crate) fn inject(make: &dyn Fn(u64) -> Case<'static>) {
-    let count: usize = std::env::var("PDAWL_INJECTIONS")
+    let count: usize = std::env::var("PDAWL_TEST_INJECTIONS")
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(12);
