@@ -196,7 +196,8 @@ def verdict(program, command, may_lose_all):
         return None if proven else ("not verified", said)
     if "wrong" in said.lower():
         return "wrong", said
-    if ran.returncode == 1 and may_lose_all and "lost" in said:
+    is_lost = "no device is left" in said or "lost" in said
+    if ran.returncode == 1 and may_lose_all and is_lost:
         return None
     return "refused (status %d)" % ran.returncode, said
 
