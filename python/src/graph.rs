@@ -71,7 +71,7 @@ pub fn task_set(name: &str, n: u32, tile: Option<u32>) -> PyResult<TaskSet> {
     let tile = tile.unwrap_or(TILE);
     let product = |paper: Matmul2d| {
         Tasks::Matmul2d(Matmul2d {
-            depth: 4 * tile,
+            depth: tile.saturating_mul(4),
             ..paper
         })
     };

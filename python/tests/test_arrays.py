@@ -106,5 +106,8 @@ def test_task_sets_run_under_a_policy_of_python(name):
 def test_wrong_task_sets_are_named():
     with pytest.raises(ValueError, match="matmul2d"):
         pdawl.simulate("k40").task_set("matmul", 4)
+    for tile in (0, 2**30, 2**32 - 1):
+        with pytest.raises(ValueError, match="take 1 to"):
+            pdawl.simulate("k40").task_set("matmul2d", 4, tile=tile)
     with pytest.raises(ValueError, match="simulated"):
         pdawl.Session("host:1").task_set("matmul2d", 4)
