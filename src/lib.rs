@@ -27,7 +27,7 @@
 //!
 //! All are on unless asked otherwise. A library needs few of them:
 //! `default-features = false, features = ["opencl", "cuda"]` has the balancers, the engines, the
-//! host, the GPUs and the simulator, and builds 59 packages in place of 202.
+//! host, the GPUs and the simulator, and builds 59 packages in place of 192.
 //!
 //! | feature | what it has |
 //! |---|---|
@@ -35,7 +35,7 @@
 //! | `csv` | traces as CSV ([`trace::csv`]) |
 //! | `cuda` | NVIDIA GPUs through CUDA's driver ([`runtime::cuda`]) |
 //! | `dense` | libraries for dense products and Fourier transforms on the host. Without them its products are plain loops, and it has no transform |
-//! | `matrix-files` | NPY files ([`matrix::npy`]), and Matrix Market files that are compressed, in archives, or not in UTF-8 |
+//! | `matrix-files` | NPY files ([`matrix::npy`]), and Matrix Market files that are compressed or in archives |
 //! | `models` | profiles of machines ([`profile`]) and cost models ([`model`]) |
 //! | `opencl` | OpenCL devices ([`runtime::opencl`]) |
 //!

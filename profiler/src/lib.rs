@@ -6,7 +6,7 @@
 //! features is what [`train`] fits models to: features are clustered ([`cluster`]),
 //! regressions fitted ([`regress`]) and compared by cross-validation ([`validate`]). A
 //! [`Fitted`] model predicts the seconds of a step; a [`bundle`] is the file in which
-//! models travel, and [`adapt`] corrects a foreign one. [`plot`] draws. Files are
+//! models travel, and [`adapt`] corrects a foreign one. Files are
 //! written by [`atomic_file`], and errors of the system are a [`file_error::FileError`].
 //!
 //! The feature `instruments` has counters and telemetry, and `models` all that has to do
@@ -34,7 +34,6 @@ pub mod file_error;
 pub mod fitted;
 mod median;
 #[cfg(feature = "models")]
-pub mod plot;
 #[cfg(feature = "models")]
 pub mod regress;
 pub mod sample;

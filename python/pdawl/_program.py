@@ -25,7 +25,7 @@ class Report(dict):
 
 def train(machine: str | None = None, *, workload: str = "stencil", **options: Any) -> Report:
     """Profiles a machine, this one or a simulated one, and trains its cost model. Options are
-    those of `pdawl train`: `train("k40", budget="1m", plots="charts")`."""
+    those of `pdawl train`: `train("k40", budget="1m", name="lab")`."""
     given = {"machine": machine, "workload": workload, **options}
     return _run(["train"], given)
 

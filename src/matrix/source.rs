@@ -156,7 +156,7 @@ fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     let name = name.to_string_lossy();
     let name = name.strip_suffix(".pdawl").unwrap_or(&name);
-    let endings = [".gz", ".tgz", ".bz2", ".tbz2", ".tar", ".mtx"];
+    let endings = [".gz", ".tgz", ".tar", ".mtx"];
     let stripped = endings
         .iter()
         .fold(name, |name, end| name.strip_suffix(end).unwrap_or(name));

@@ -92,7 +92,7 @@ schemas! {
     trial::Trial => "pdawl-trial/1",
     prediction::PredictionReport => "pdawl-predict/1",
     profile::ProfileReport => "pdawl-profile/1",
-    training::TrainingReport => "pdawl-train/1",
+    training::TrainingReport => "pdawl-train/2",
     model::ListReport => "pdawl-models/1",
     model::AdaptReport => "pdawl-model-adapt/1",
     matrix::MatrixReport => "pdawl-matrix/1",

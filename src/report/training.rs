@@ -1,4 +1,4 @@
-//! The report of a training, `pdawl-train/1`, and how people read it.
+//! The report of a training, `pdawl-train/2`, and how people read it.
 
 use std::fmt::{self, Write};
 
@@ -30,8 +30,6 @@ pub struct TrainingReport {
     /// Seconds of fitting, without profiling.
     pub seconds: f64,
     pub groups: Vec<GroupReport>,
-    /// Charts that were written.
-    pub plots: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -77,9 +75,6 @@ impl TrainingReport {
         line(out, "Learned", rows)?;
         line(out, "Fitted in", Seconds(self.seconds))?;
         line(out, "Kept in", &self.file)?;
-        for plot in &self.plots {
-            line(out, "Chart", plot)?;
-        }
         notes(out, &self.notes)
     }
 }

@@ -108,7 +108,7 @@ fn every_schema_is_that_of_a_commands_output() {
         "cluster list".to_owned(),
         "cluster show four".to_owned(),
         format!("profile stencil --machine k40 {held}"),
-        format!("train --machine k40 {few} --plots charts"),
+        format!("train --machine k40 {few}"),
         "model check k40 --machine k40 --dataset held.csv".to_owned(),
         "model adapt k40 --machine titan --name there --runs 4".to_owned(),
         "model list".to_owned(),

@@ -13,8 +13,8 @@ use pdawl::report::training::{GroupReport, ModelReport, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};
 
+use super::Args;
 use super::runs::Runs;
-use super::{Args, plots};
 use crate::cli::failure::Failure;
 use crate::cli::{invocation, terminal};
 
@@ -24,15 +24,12 @@ const AFTER_SIGNAL: Duration = Duration::from_secs(8);
 /// Trains as asked, and keeps the model. After a failure the previous model stays.
 ///
 /// # Errors
-/// Runs that are missing or cannot be learned; a model or chart that cannot be written.
+/// Runs that are missing or cannot be learned; a model that cannot be written.
 pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> {
     let store = ModelStore::of_user();
     if let Some(name) = &args.name {
         // Profiling takes a while, so an invalid name is refused first.
         store.path(name).map_err(Failure::of)?;
-    }
-    if let Some(directory) = &args.plots {
-        plots::prepare(directory)?;
     }
     let runs = Runs::find(args, stop)?;
     let began = Instant::now();
@@ -42,10 +39,6 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     let simulated = runs.simulated();
     let machine = &runs.machine;
     let name = args.name.as_deref().unwrap_or(&machine.name);
-    let charts = match args.plots {
-        Some(_) => plots::draw(&models.groups, &machine.name, simulated)?,
-        None => Vec::new(),
-    };
     let about = ModelDescription {
         name,
         machine,
@@ -55,10 +48,6 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     };
     let bundle = bundle(&models.groups, about).map_err(Failure::of)?;
     let file = store.save(&bundle).map_err(Failure::of)?;
-    let plots = match &args.plots {
-        Some(directory) => plots::write(&charts, directory)?,
-        None => Vec::new(),
-    };
     let mut notes = runs.notes;
     notes.extend(models.left_out);
     notes.extend(models.groups.iter().flat_map(remarks));
@@ -74,10 +63,6 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         seed: args.wanted.session.seed,
         seconds,
         groups: models.groups.into_iter().map(group).collect(),
-        plots: plots
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect(),
         notes,
     })
 }

@@ -1,10 +1,9 @@
 //! `pdawl train`: a machine's cost model, from profile to file.
 //!
 //! `runs` gets the runs to learn from, profiling what is missing; `fit` fits
-//! the models and keeps them; `plots` writes charts.
+//! the models and keeps them.
 
 mod fit;
-mod plots;
 mod runs;
 
 use std::path::PathBuf;
@@ -19,7 +18,6 @@ use super::{interrupt, terminal};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl train\n  pdawl train --machine k40 --budget 5m\n  \
-                  pdawl train --machine k40 --plots charts\n  \
                   pdawl train --machine k40 --workload spmv\n  \
                   pdawl train --dataset datasets/simulated/k40.csv --name lab"
 )]
@@ -50,10 +48,6 @@ pub struct Args {
     /// What to call the model [default: the machine's name]
     #[arg(long, value_name = "MODEL", help_heading = "Training")]
     name: Option<String>,
-
-    /// Write charts (SVG) into this directory
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    plots: Option<PathBuf>,
 
     /// How the result is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

@@ -2,19 +2,10 @@
 
 use std::io;
 
-use super::text::{Bytes, Peeked, TextError};
+use super::text::{Peeked, TextError};
 
-/// The first bytes of what is compressed, of texts with a byte order mark, and of those in
-/// UTF-16.
-const PACKED: [&[u8]; 7] = [
-    b"\x1f\x8b",
-    b"BZh",
-    b"\xef\xbb\xbf",
-    b"\xff\xfe",
-    b"\xfe\xff",
-    b"%\0",
-    b"\0%",
-];
+/// The first bytes of what is compressed.
+const PACKED: &[u8] = b"\x1f\x8b";
 
 const REMEDY: &str = "build the program with the feature `matrix-files`";
 
@@ -27,19 +18,14 @@ pub fn inside<'a>(bytes: Peeked<'a>, _member: Option<&str>) -> io::Result<(Peeke
     let is_archive = begin
         .get(257..)
         .is_some_and(|rest| rest.starts_with(b"ustar"));
-    match is_archive || PACKED.iter().any(|magic| begin.starts_with(magic)) {
+    match is_archive || begin.starts_with(PACKED) {
         true => Err(TextError::Format {
-            what: "compressed, an archive, or a text with a byte order mark or in UTF-16",
+            what: "compressed, or an archive",
             remedy: REMEDY,
         }
         .into()),
         false => Ok((bytes, false)),
     }
-}
-
-/// The bytes as they are.
-pub fn decoded(bytes: Peeked) -> (Bytes, bool) {
-    (Box::new(bytes), false)
 }
 
 /// Compresses nothing.

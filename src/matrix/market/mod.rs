@@ -1,5 +1,5 @@
 //! Matrix Market files: coordinate format, real, integer or pattern, general,
-//! symmetric or skew-symmetric, plain, compressed with gzip or bzip2, or in a tar archive.
+//! symmetric or skew-symmetric, plain, compressed with gzip, or in a tar archive.
 //!
 //! * [`read()`] and [`write()`] read and write a file.
 //! * `header` parses the first lines, `entries` the others, and `line` words and
@@ -13,8 +13,7 @@
 //! comments and blank lines may follow anywhere after the first line, words of the
 //! banner may be in any case and begin with one `%`, its field may be `double` or
 //! `unsigned-integer` (as SciPy writes), a symmetric file may have the upper triangle, a
-//! value may have Fortran's exponent (`1.0D+05`), and the text may have a byte order mark
-//! or be in UTF-16.
+//! value may have Fortran's exponent (`1.0D+05`), and the text may have a byte order mark.
 
 #[cfg(not(feature = "matrix-files"))]
 mod absent;

@@ -1,5 +1,4 @@
-//! Tests of the forms in which Matrix Market files come: compressed, in archives, and in
-//! other encodings.
+//! Tests of the forms in which Matrix Market files come: compressed, and in archives.
 
 use std::fs;
 use std::io::Write;
@@ -46,12 +45,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn bzip2(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
 /// An archive of files, as GNU's tar and SuiteSparse make it.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = ::tar::Builder::new(Vec::new());
@@ -79,13 +72,11 @@ fn utf16(text: &str, mark: bool, big: bool) -> Vec<u8> {
 }
 
 #[test]
-fn every_compression_is_read() {
+fn compressed_files_are_read() {
     let (first, second) = TEXT.as_bytes().split_at(60);
     is_read(&gzip(TEXT.as_bytes()), "gzip");
-    is_read(&bzip2(TEXT.as_bytes()), "bzip2");
     is_read(&[gzip(first), gzip(second)].concat(), "two gzip members");
-    is_read(&[bzip2(first), bzip2(second)].concat(), "two bzip2 members");
-    is_read(&gzip(&bzip2(TEXT.as_bytes())), "bzip2 within gzip");
+    is_read(&gzip(&gzip(TEXT.as_bytes())), "gzip within gzip");
     let padded = [gzip(TEXT.as_bytes()), vec![0; 100_000]].concat();
     is_read(&padded, "padding with zeros");
 }
@@ -102,10 +93,6 @@ fn bytes_after_compressed_data_are_reported() {
         let error = "bytes that are no gzip data follow the gzip data";
         is_refused(&[&packed[..], more].concat(), error);
     }
-    let more = [bzip2(TEXT.as_bytes()), b"\r\n".to_vec()].concat();
-    is_refused(&more, "bytes that are no bzip2 data follow");
-    is_refused(&packed[..packed.len() - 3], "ends too early");
-    let packed = bzip2(TEXT.as_bytes());
     is_refused(&packed[..packed.len() - 3], "ends too early");
 }
 
@@ -121,7 +108,6 @@ fn the_matrix_of_an_archive_is_read() {
     ]);
     is_read(&collection, "plain");
     is_read(&gzip(&collection), "compressed");
-    is_read(&bzip2(&collection), "compressed with bzip2");
     let only = [("m.mtx", text), ("._m.mtx", other), ("notes", other)];
     is_read(&tar(&only), "the only one");
     let long = format!("{0}/{0}.mtx", "long".repeat(50));
@@ -141,17 +127,15 @@ fn the_matrix_of_an_archive_is_read() {
 }
 
 #[test]
-fn every_encoding_is_read() {
+fn a_byte_order_mark_is_read_and_other_encodings_are_named() {
     let marked = [b"\xef\xbb\xbf", TEXT.as_bytes()].concat();
     is_read(&marked, "byte order mark");
     is_read(&gzip(&marked), "byte order mark, compressed");
     for big in [false, true] {
         for mark in [false, true] {
-            is_read(&utf16(TEXT, mark, big), "UTF-16");
+            is_refused(&utf16(TEXT, mark, big), "iconv -t UTF-8");
         }
     }
-    let lines = TEXT.replace('\n', "\r\n");
-    is_read(&utf16(&lines, true, false), "UTF-16 of Windows");
     let utf32: Vec<u8> = TEXT
         .chars()
         .flat_map(|c| u32::from(c).to_le_bytes())
@@ -164,6 +148,7 @@ fn other_formats_are_named() {
     for (begin, part) in [
         (&b"\xfd7zXZ\0\0"[..], "xz -d"),
         (b"\x28\xb5\x2f\xfdabc", "zstd -d"),
+        (b"BZh91AY", "bzip2 -d"),
         (b"PK\x03\x04abc", "unzip"),
         (b"\x89HDF\r\n", "scipy.io.mmwrite"),
         (b"MATLAB 5.0 MAT-file", "a file of MATLAB"),

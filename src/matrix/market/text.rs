@@ -1,4 +1,4 @@
-//! The text of a file: decompressed, taken out of an archive, and decoded.
+//! The text of a file: decompressed, and taken out of an archive.
 
 use std::io::{self, BufReader, Read};
 
@@ -9,6 +9,9 @@ use crate::matrix::in_its_place::in_its_place;
 
 /// Bytes by which a file is recognised: the header of an archive's first member.
 const BEGIN: usize = 512;
+
+/// A byte order mark in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The bytes of a text, in UTF-8 without a byte order mark.
 pub type Bytes<'a> = Box<dyn Read + Send + 'a>;
@@ -22,13 +25,10 @@ pub enum TextError {
         remedy: &'static str,
     },
     #[error(
-        "bytes that are no {compression} data follow the {compression} data: \"{begin}\"; cut them \
-         off, or decompress the file with another program"
+        "bytes that are no gzip data follow the gzip data: \"{begin}\"; cut them off, or \
+         decompress the file with another program"
     )]
-    Trailing {
-        compression: &'static str,
-        begin: String,
-    },
+    Trailing { begin: String },
     #[error(
         "is an archive with {member}, and a pipe cannot be read twice to find that there is no \
          other; pipe `tar -xO` of that member"
@@ -72,16 +72,20 @@ impl<'a> Text<'a> {
         if let Some((what, remedy)) = known.or_else(|| in_its_place(bytes.begin())) {
             return Err(TextError::Format { what, remedy }.into());
         }
-        let (bytes, decoded) = packed::decoded(bytes);
+        let marked = bytes.begin().starts_with(MARK);
+        let mut bytes: Bytes = Box::new(bytes);
+        if marked {
+            bytes.read_exact(&mut [0; MARK.len()])?;
+        }
         Ok(Self {
             bytes,
-            packed: packed || decoded,
+            packed: packed || marked,
         })
     }
 }
 
 /// The first bytes of files that are not read, what they are, and a remedy.
-const FORMATS: [(&[u8], &str, &str); 12] = [
+const FORMATS: [(&[u8], &str, &str); 14] = [
     (
         b"\xfd7zXZ\0",
         "compressed with xz",
@@ -115,9 +119,15 @@ const FORMATS: [(&[u8], &str, &str); 12] = [
     (b"\x89HDF", "an HDF5 file", SCIPY),
     (b"MATLAB", "a file of MATLAB", SCIPY),
     (b"\x93NUMPY", "an NPY file, which has a dense matrix", SCIPY),
-    (b"\xff\xfe\0\0", "a text in UTF-32", ICONV),
-    (b"\0\0\xfe\xff", "a text in UTF-32", ICONV),
-    (b"%\0\0\0", "a text in UTF-32", ICONV),
+    (
+        b"BZh",
+        "compressed with bzip2",
+        "decompress it with `bzip2 -d`",
+    ),
+    (b"\xff\xfe", "a text in UTF-16 or UTF-32", ICONV),
+    (b"\xfe\xff", "a text in UTF-16", ICONV),
+    (b"\0", "a text in UTF-16 or UTF-32", ICONV),
+    (b"%\0", "a text in UTF-16 or UTF-32", ICONV),
 ];
 const SCIPY: &str = "write the matrix with scipy.io.mmwrite";
 const ICONV: &str = "convert it with `iconv -t UTF-8`";

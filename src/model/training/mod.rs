@@ -5,9 +5,8 @@
 //! are fitted to: once with the figures known before a run, for the model that plans,
 //! and once with counters, traces and telemetry added, for the model that explains.
 //! [`fit`](mod@fit) fits both, and [`bundle`] puts all groups' models into one file's
-//! content. [`charts`](mod@charts) draws them.
+//! content.
 
-pub mod charts;
 mod error;
 pub mod fit;
 #[cfg(test)]
@@ -25,7 +24,6 @@ use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::Recipe;
 
-pub use charts::{Chart, charts};
 pub use error::TrainingError;
 pub use fit::{GroupModel, TrainingProgress, fit};
 pub use groups::{SampleGroup, groups};

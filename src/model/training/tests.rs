@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fixtures::{CODELET, machine, model, recipe, samples};
 use super::*;
-use crate::model::features;
 
 fn refused(change: impl Fn(&mut Vec<Sample>), kinds: &[&str]) -> String {
     let mut samples = samples(&machine("k40"));
@@ -180,43 +179,4 @@ fn another_codelet_with_few_runs_is_left_out_and_reported() {
     stop.store(true, Ordering::Relaxed);
     let error = fit_all(&request, &mut |_, _, _| {}, &stop).unwrap_err();
     assert!(matches!(error, TrainingError::Interrupted), "{error}");
-}
-
-#[test]
-fn charts_say_what_they_are_of() {
-    let machine = machine("k40");
-    let samples = samples(&machine);
-    let groups = groups(&samples);
-    let stop = AtomicBool::new(false);
-    let model = fit(&groups[0], "k40", &recipe(), &mut |_, _, _| {}, &stop).unwrap();
-    let charts = charts(&model, "k40", true).unwrap();
-    let files: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
-    assert_eq!(
-        files,
-        [
-            "cpu-stencil5-f64-predicted.svg",
-            "cpu-stencil5-f64-error.svg",
-            "cpu-stencil5-f64-dendrogram.svg"
-        ]
-    );
-    // What only a sum of parts sees would hide what the others are like.
-    let shows = |name: &str| charts[2].svg.contains(name);
-    assert!(
-        shows("derived.")
-            && !(0..100).any(|i| features::is_summand(i) && shows(features::NAMES[i]))
-    );
-    for chart in charts {
-        // A title may go on in the next line.
-        let texts = chart.svg.split('<').filter_map(|tag| tag.split_once('>'));
-        let words: Vec<&str> = texts
-            .flat_map(|(_, text)| text.split_whitespace())
-            .collect();
-        assert!(
-            words
-                .join(" ")
-                .contains("stencil5-f64 on cpu of k40, simulated"),
-            "{}",
-            chart.file
-        );
-    }
 }
