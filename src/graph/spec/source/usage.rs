@@ -63,13 +63,16 @@ pub(super) fn follow<'a>(
     followed: &mut Followed<'a>,
 ) -> Vec<Access> {
     match followed.known.get(function.name.as_str()) {
-        Some(Some(accesses)) => return accesses.clone(),
+        // Another function of this name, which compilers refuse, may have others.
+        Some(Some(accesses)) if accesses.len() == function.parameters.len() => {
+            return accesses.clone();
+        }
         // Recursion, which OpenCL C forbids.
         Some(None) => return vec![Access::ASSUMED; function.parameters.len()],
-        None if followed.depth == DEEPEST => {
+        _ if followed.depth == DEEPEST => {
             return vec![Access::ASSUMED; function.parameters.len()];
         }
-        None => {}
+        _ => {}
     }
     followed.known.insert(&function.name, None);
     followed.depth += 1;
