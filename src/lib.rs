@@ -57,33 +57,27 @@
 
 pub mod balance;
 pub mod cluster;
-pub mod codelet;
 pub mod engine;
-mod exact;
 pub mod experiment;
 pub mod expression;
-mod file_store;
 pub mod graph;
-pub mod installed;
-pub mod machine;
 pub mod matrix;
 #[cfg(feature = "models")]
 pub mod model;
-mod parallel;
 pub mod policy;
 pub mod profile;
-pub mod quantity;
-mod random;
 pub mod report;
 pub mod residency;
-pub mod runtime;
 pub mod session;
 pub mod spread;
-pub mod time;
 pub mod trace;
 pub mod verify;
 pub mod workload;
 
+use pdawl_base::{exact, file_store, parallel, random};
+pub use pdawl_base::{installed, quantity, time};
+pub use pdawl_codelet as codelet;
+pub use pdawl_hardware::{machine, runtime};
 pub use session::Session;
 
 /// The examples of README.md and of the tutorial, as tests.
@@ -104,6 +98,3 @@ mod matrices;
 #[cfg(test)]
 #[path = "../tests/fixtures/own_home.rs"]
 mod own_home;
-#[cfg(test)]
-#[path = "../tests/fixtures/tile_cases.rs"]
-mod tile_cases;

@@ -203,7 +203,7 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codelet::host::run_on_threads;
+    use crate::host::run_on_threads;
 
     /// Numbers of each kind, in their order.
     #[test]

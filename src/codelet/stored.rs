@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use super::host::{Vectorised, vectorised};
 
 /// A stored number.
-pub(in crate::codelet) trait Stored: Copy + Send + Sync {
+pub(crate) trait Stored: Copy + Send + Sync {
     /// Converts as many numbers to their values.
     fn to_values(from: &[Self], to: &mut [f32]);
 
@@ -55,7 +55,7 @@ impl Stored for f32 {
 /// A single whose products are those of [`NumberFormat::Tf32`](super::NumberFormat::Tf32).
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub(in crate::codelet) struct Tf32(f32);
+pub(crate) struct Tf32(f32);
 
 impl Stored for Tf32 {
     fn to_values(from: &[Self], to: &mut [f32]) {

@@ -5,7 +5,7 @@ use super::case::{Case, DevicePart, StepWork};
 use super::descriptors::Descriptors;
 use crate::balance::windows::window;
 use crate::codelet::Cost;
-use crate::codelet::host::Stores;
+use crate::codelet::Stores;
 use crate::runtime::tiles::Tiles;
 
 /// Units of the neighbours on either side that a range of units needs, as on the

@@ -26,6 +26,8 @@ pub struct Sources {
     /// All modules but those for tests.
     pub modules: Vec<ModulePath>,
     pub imports: Vec<Import>,
+    /// What the names in the roots of crates stand for, where it is a crate or in another one.
+    reexports: BTreeMap<ModulePath, ModulePath>,
 }
 
 impl Sources {
@@ -35,6 +37,15 @@ impl Sources {
         let folder = root.parent().expect("a file is in a folder");
         let module = vec![name.to_owned()];
         self.file(module, root, folder, crates);
+    }
+
+    /// The path where something is defined that a crate may only re-export.
+    pub fn defined(&self, path: &ModulePath) -> ModulePath {
+        let mut path = path.clone();
+        while let Some(to) = path.get(..2).and_then(|name| self.reexports.get(name)) {
+            path = [to.as_slice(), &path[2..]].concat();
+        }
+        path
     }
 
     /// Adds a file, whose submodules are in `folder`.
@@ -109,6 +120,12 @@ impl Sources {
                     scope.aliases.insert(item.name.clone(), to);
                 }
             }
+        }
+        if module.len() == 1 {
+            let foreign = (scope.aliases.iter()).filter(|(_, to)| to[0] != module[0]);
+            let foreign =
+                foreign.map(|(name, to)| (vec![module[0].clone(), name.clone()], to.clone()));
+            self.reexports.extend(foreign);
         }
         let uses = uses.into_iter().map(|item| (item.line, item.path));
         for (line, path) in uses.chain(paths(&rest)) {

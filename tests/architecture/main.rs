@@ -14,8 +14,11 @@ use imports::Sources;
 use parts::ArchitecturePart;
 
 /// The crates of the workspace: name in paths, folder, and files of roots.
-const CRATES: [(&str, &str, &[&str]); 4] = [
+const CRATES: [(&str, &str, &[&str]); 7] = [
     ("pdawl", "", &["src/lib.rs", "src/main.rs"]),
+    ("pdawl_base", "src/base", &["src/base/lib.rs"]),
+    ("pdawl_codelet", "src/codelet", &["src/codelet/lib.rs"]),
+    ("pdawl_hardware", "src/hardware", &["src/hardware/lib.rs"]),
     ("pdawl_opencl", "opencl-layer", &["opencl-layer/src/lib.rs"]),
     ("pdawl_profiler", "profiler", &["profiler/src/lib.rs"]),
     ("pdawl_wire_mpi", "wire-mpi", &["wire-mpi/src/lib.rs"]),
@@ -43,15 +46,22 @@ fn parts_use_only_the_parts_below_them() {
             );
             return None;
         }
-        let of_crate = CRATES.iter().find(|(_, folder, _)| *folder == part.name);
-        Some(match of_crate {
-            Some((name, _, _)) => vec![(*name).to_owned()],
-            None => ["pdawl"]
-                .into_iter()
-                .chain(part.name.split('/'))
-                .map(str::to_owned)
-                .collect(),
-        })
+        // The crate whose folder holds the part. The root's parts are in `src`.
+        let file = folder.join("src").join(&part.name);
+        let within = match file.exists() || file.with_extension("rs").exists() {
+            true => format!("src/{}", part.name),
+            false => part.name.clone(),
+        };
+        let crates = CRATES
+            .iter()
+            .filter(|(_, folder, _)| within.starts_with(folder));
+        let (name, folder, _) = crates.max_by_key(|(_, folder, _)| folder.len())?;
+        let rest = within.strip_prefix(folder)?.trim_start_matches('/');
+        let rest = rest
+            .strip_prefix("src")
+            .map_or(rest, |rest| rest.trim_start_matches('/'));
+        let rest = rest.split('/').filter(|name| !name.is_empty());
+        Some([*name].into_iter().chain(rest).map(str::to_owned).collect())
     };
     let violations = parts::violations(&parts, &sources, module, folder);
     assert!(

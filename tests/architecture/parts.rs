@@ -88,8 +88,9 @@ pub fn violations(
         };
         let file = import.file.strip_prefix(folder).unwrap_or(&import.file);
         let place = format!("{}:{}", file.display(), import.line);
-        let to = import.to.join("::");
-        let line = match part_of(&import.to) {
+        let defined = sources.defined(&import.to);
+        let to = defined.join("::");
+        let line = match part_of(&defined) {
             Some(part) if part.rank >= from.rank => continue,
             Some(part) => format!("{place}: {} -> {} ({to})", from.name, part.name),
             None => format!("{place}: {} -> no part ({to})", from.name),

@@ -1,7 +1,7 @@
 //! Tests that call the library in this process.
 //!
 //! `corun`, `wide_halo` and `spmv` run the engine in arbitrary order of commands,
-//! `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
+//! `host_tiles` computes tiles and `stencil_commands` stencils by single commands, `graph` runs task graphs, `cluster` nodes that are threads, with `cluster_losses`,
 //! `cluster_tolerance`, `cluster_kernels`, `cluster_division`, `cluster_touch` and `lu`; `alone` has one machine by itself, and `session` the
 //! interface of programs, with `checked_kernels` and `session_panics`. `session`, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
@@ -42,6 +42,7 @@ mod corun;
 mod devices;
 mod examples;
 mod graph;
+mod host_tiles;
 mod kernels;
 mod lu;
 mod modelled;
@@ -52,5 +53,6 @@ mod session_panics;
 mod simulated;
 mod spmv;
 mod spmv_adaptive;
+mod stencil_commands;
 mod two_gpus;
 mod wide_halo;

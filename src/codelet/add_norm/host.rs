@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
-use crate::codelet::stored::Stored;
+use crate::HostValue;
+use crate::host::Arguments;
+use crate::stored::Stored;
 
 /// Arguments before the summands.
 const FIXED: usize = 5;

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Level};
+use crate::HostValue;
+use crate::host::{Arguments, Level};
 
 /// Numbers of a strip: four vectors of AVX-512, eight of AVX2. Fewer would leave units
 /// for multiplication idle, more do not fit in the registers.

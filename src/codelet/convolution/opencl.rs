@@ -1,6 +1,6 @@
 //! Convolution on OpenCL devices.
 
-use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape, Value};
+use crate::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape, Value};
 
 /// Work-items of a group, and output rows that each computes.
 const ITEMS: [usize; 2] = [32, 8];

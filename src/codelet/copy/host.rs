@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Level, Stores};
+use crate::HostValue;
+use crate::host::{Arguments, Level, Stores};
 
 /// Copies a tile's units; see the folder's page.
 ///
@@ -52,7 +52,7 @@ unsafe fn copy(level: Level, stores: Stores, from: *const u8, to: *mut u8, bytes
 /// the C library's copy 43.
 #[cfg(target_arch = "x86_64")]
 mod streaming {
-    use crate::codelet::host::{LINE, Lanes, Real, fence};
+    use crate::host::{LINE, Lanes, Real, fence};
 
     /// # Safety
     /// As for `copy_nonoverlapping`, and the processor has AVX-512F.

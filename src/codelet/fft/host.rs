@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Vectorised, vectorised};
+use crate::HostValue;
+use crate::host::{Arguments, Vectorised, vectorised};
 
 /// Columns that are transformed together: four cache lines of their numbers, which processors
 /// load together. Of 4096 rows, they fill 1 MiB.

@@ -1,7 +1,7 @@
 //! Transforms on OpenCL devices.
 
 use super::Along;
-use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
+use crate::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
 
 /// Most work-items of a line.
 const ITEMS: usize = 256;

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::BLOCK;
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, for_each_piece, piece};
-use crate::codelet::tile::factor::Product;
-use crate::codelet::tile::gemm::rectangles;
-use crate::codelet::tile::matrix::Matrix;
+use crate::HostValue;
+use crate::host::{Arguments, for_each_piece, piece};
+use crate::tile::factor::Product;
+use crate::tile::gemm::rectangles;
+use crate::tile::matrix::Matrix;
 
 /// Blocks of many small matrices are divided among threads by matrices, those of few
 /// matrices within them.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::tile::SMALL_GROUP;
 use super::{Gemm, Tile};
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// The OpenCL kernel of a product, with this tile.
 pub fn kernel(gemm: &Gemm, tile: &Tile) -> OpenClKernel {
@@ -63,7 +63,7 @@ fn groups(gemm: &Gemm, tile: &Tile, units: &Range<u64>) -> NdRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codelet::gemm::TILES;
+    use crate::gemm::TILES;
 
     #[test]
     fn a_launch_covers_the_matrices_of_its_units() {

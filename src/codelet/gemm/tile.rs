@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_tile_is_what_the_kernel_can() {
-        assert_eq!(SMALL_GROUP.items() as usize, crate::codelet::LEAST_GROUP);
+        assert_eq!(SMALL_GROUP.items() as usize, crate::LEAST_GROUP);
         for tile in TILES.iter().chain([SMALL_GROUP]) {
             let (across, down) = (tile.columns / tile.item_columns, tile.rows / tile.item_rows);
             assert!(across.is_multiple_of(8) && down.is_multiple_of(4), "{tile}");

@@ -1,6 +1,6 @@
 //! A launch's arguments as native kernels read them.
 
-use crate::codelet::HostValue;
+use crate::HostValue;
 
 /// The arguments of a codelet. Its caller must pass those that the codelet
 /// documents: another type is a fault in the program, and ends in a panic that a

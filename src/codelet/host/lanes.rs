@@ -102,7 +102,7 @@ macro_rules! lanes {
 
         // SAFETY (every block): the trait's contract gives the instruction
         // set, valid pointers, and alignment where it is asked for.
-        impl $crate::codelet::host::Lanes for $name {
+        impl $crate::host::Lanes for $name {
             type Scalar = $scalar;
             const POINTS: usize = $points;
 

@@ -2,7 +2,7 @@
 
 /// An instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
     /// Plain loops, vectorised by the compiler for the build's target.
     Scalar,
     #[cfg(target_arch = "x86_64")]
@@ -38,13 +38,13 @@ impl Level {
 
 impl Level {
     /// The levels that this processor has, the best first. Never empty.
-    pub(crate) fn available() -> impl Iterator<Item = Self> {
+    pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|level| level.is_available())
     }
 
     /// The best level of this processor. The standard library remembers what
     /// it detected, so asking costs a load.
-    pub(crate) fn best() -> Self {
+    pub fn best() -> Self {
         Self::available().next().unwrap_or(Self::Scalar)
     }
 }

@@ -30,12 +30,14 @@ pub(crate) use exp::exp;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::Lanes;
 pub(crate) use lanes::Real;
-pub(crate) use level::{Level, Vectorised, vectorised};
+pub use level::Level;
+pub(crate) use level::{Vectorised, vectorised};
 pub(crate) use magnitude::Magnitude;
+pub use pieces::for_each_piece;
 #[cfg(test)]
 pub(crate) use pieces::run_on_threads;
-pub(crate) use pieces::{for_each_piece, map_pieces, piece};
-pub(crate) use stores::Stores;
+pub(crate) use pieces::{map_pieces, piece};
+pub use stores::Stores;
 
 /// Bytes of a cache line: streaming stores fill whole ones.
 #[cfg(target_arch = "x86_64")]

@@ -6,7 +6,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 /// Calls `work` with each number below `count`, on so many threads of the `rayon` pool that
 /// the caller belongs to. A thread that is late takes fewer pieces.
-pub(crate) fn for_each_piece(threads: usize, count: usize, work: impl Fn(usize) + Sync) {
+pub fn for_each_piece(threads: usize, count: usize, work: impl Fn(usize) + Sync) {
     match threads.min(count) {
         0 | 1 => (0..count).for_each(work),
         _ => (0..count).into_par_iter().with_max_len(1).for_each(&work),
@@ -38,16 +38,16 @@ pub(crate) fn piece(size: usize, grain: usize, number: usize, count: usize) -> R
 /// Runs a kernel on threads of a new pool.
 #[cfg(test)]
 pub(crate) fn run_on_threads(
-    kernel: crate::codelet::SharedKernel,
-    args: &[crate::codelet::HostValue],
+    kernel: crate::SharedKernel,
+    args: &[crate::HostValue],
     units: u64,
     threads: usize,
 ) {
-    struct Args<'a>(&'a [crate::codelet::HostValue]);
+    struct Args<'a>(&'a [crate::HostValue]);
     // SAFETY: the caller's memory outlives the call, which nobody else uses meanwhile.
     unsafe impl Send for Args<'_> {}
     impl Args<'_> {
-        fn get(&self) -> &[crate::codelet::HostValue] {
+        fn get(&self) -> &[crate::HostValue] {
             self.0
         }
     }

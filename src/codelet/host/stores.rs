@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// How a kernel writes its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stores {
+pub enum Stores {
     /// Through the caches: a line that is not there is read from memory first.
     Plain,
     /// Past the caches: whole lines go to memory unread.
@@ -21,7 +21,7 @@ impl Stores {
     /// stores 1.4 (AVX2) and 1.6 (AVX-512) times as fast at 8 MiB and 1.1 and
     /// 1.2 at 24 MiB, both alike at 28 MiB, streaming ones 1.1 times as fast at
     /// 32 MiB and 1.3 at 48 MiB.
-    pub(crate) fn choose(bytes: u64, cache: u64) -> Self {
+    pub fn choose(bytes: u64, cache: u64) -> Self {
         if bytes > cache / 8 * 7 {
             Self::Stream
         } else {
@@ -30,7 +30,7 @@ impl Stores {
     }
 
     /// The stores for a kernel that cycles through `bytes` on this machine.
-    pub(crate) fn for_bytes(bytes: u64) -> Self {
+    pub fn for_bytes(bytes: u64) -> Self {
         static CACHE: OnceLock<u64> = OnceLock::new();
         Self::choose(bytes, *CACHE.get_or_init(last_level_cache))
     }

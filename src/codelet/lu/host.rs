@@ -10,9 +10,9 @@ mod strip;
 use std::ops::Range;
 
 use super::{NO_PIVOT, NOT_FINITE, WIDTH};
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
-use crate::codelet::tile::matrix::{Matrix, Number, pieces};
+use crate::HostValue;
+use crate::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
+use crate::tile::matrix::{Matrix, Number, pieces};
 
 /// Columns of a strip, or rows of a triangle that is solved without products: the products
 /// beside it are fast, and it takes little time.

@@ -2,10 +2,10 @@
 //! from 1.
 
 use super::opencl;
-use crate::codelet::library::{
+use crate::library::{
     Library, LibraryCall, LibraryLaunch, LibraryStep, Side, are_sizes, operand, u32_at,
 };
-use crate::codelet::{LibraryKernel, Precision};
+use crate::{LibraryKernel, Precision};
 
 /// The panel's columns go to the launch's own memory, and the factors back. The library looks
 /// for no infinite numbers, so that a kernel of ours does.

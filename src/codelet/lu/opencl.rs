@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::codelet::{KernelSeries, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+use crate::{KernelSeries, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
 
 /// Work-items of a group.
 const ITEMS: usize = 256;

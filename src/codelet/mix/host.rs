@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Digest;
-use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
+use crate::HostValue;
+use crate::host::Arguments;
 
 /// # Safety
 /// That of `HostKernel`.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{FACTOR, Mix};
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape};
+use crate::{KernelSource, NdRange, OpenClKernel, Shape};
 
 /// The kernel's name; OpenCL C has a function `mix`.
 const ENTRY: &str = "mix_bytes";

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Level, exp};
-use crate::codelet::stored::Stored;
+use crate::HostValue;
+use crate::host::{Arguments, Level, exp};
+use crate::stored::Stored;
 
 /// Numbers that go side by side: a vector of AVX-512, several of others.
 const LANES: usize = 16;

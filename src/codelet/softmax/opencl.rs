@@ -1,6 +1,6 @@
 //! Softmax on OpenCL devices: a work-group a row.
 
-use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape};
+use crate::{KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape};
 
 /// Work-items of a row.
 const LANES: usize = 64;

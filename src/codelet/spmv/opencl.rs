@@ -6,7 +6,7 @@
 //! are. A piece of a long row is summed by the whole group.
 
 use super::{MARK, Precision, UNIT_WEIGHT, UnitSums};
-use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
+use crate::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
 
 /// Work-items of a group: every GPU has as many, and each has eight loads in flight.
 pub const LANES: usize = 256;
@@ -49,7 +49,7 @@ mod tests {
             kernel(Precision::F32).source.options(),
             format!(
                 "-DREAL=float -DLANES=256 -DWEIGHT={} -DEND=32767 -DSQUARES=1 -DRANKS=2",
-                crate::codelet::spmv::UNIT_WEIGHT
+                crate::spmv::UNIT_WEIGHT
             )
         );
     }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::opencl::{GROUP, GROUP_3D, PLANES_PER_ITEM, ROWS_PER_ITEM};
 use super::{Dimensions, Precision, Rule, host, opencl};
-use crate::codelet::host::{Arguments, Magnitude};
-use crate::codelet::{Codelet, Cost, HostCode, HostKernel, HostValue, Memory, Value};
+use crate::host::{Arguments, Magnitude};
+use crate::{Codelet, Cost, HostCode, HostKernel, HostValue, Memory, Value};
 
 /// Cells that [`fold_changes()`] leaves, which are its units: enough work-groups to read the
 /// others at the speed of a GPU's cache, and few cells to copy.

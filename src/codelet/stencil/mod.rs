@@ -77,8 +77,8 @@ pub use changes::{
 };
 pub use superstep::{superstep, superstep_changes, superstep_flops, superstep_named};
 
-pub use crate::codelet::Precision;
-use crate::codelet::{Codelet, HostCode};
+pub use crate::Precision;
+use crate::{Codelet, HostCode};
 
 /// Number of grid dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::{Dimensions, Precision, Rule};
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Shape, Value};
+use crate::{KernelSource, NdRange, OpenClKernel, Shape, Value};
 
 /// Rows that a work-item of the 5-point stencil computes. It reads two more, which
 /// its neighbours read too and the second-level cache mostly holds. PoCL runs twice

@@ -1,7 +1,7 @@
 //! The codelet of several steps at once.
 
 use super::{Dimensions, Precision, Rule, host};
-use crate::codelet::{Codelet, HostCode};
+use crate::{Codelet, HostCode};
 
 /// Operations at a processor's peak rate that take as long as one of a superstep of so many
 /// steps, beside the time in which the grid is read and written once: a core does one after the

@@ -4,10 +4,10 @@
 use half::{bf16, f16};
 
 use super::matrix::{Matrix, Number, for_each_part};
-use crate::codelet::stored::{Stored, Tf32};
+use crate::stored::{Stored, Tf32};
 
 /// A number of the factors of a product.
-pub(in crate::codelet) trait Factor: Copy + Send + Sync {
+pub(crate) trait Factor: Copy + Send + Sync {
     /// A number of its sums.
     type Sum: Number;
 
@@ -25,7 +25,7 @@ pub(in crate::codelet) trait Factor: Copy + Send + Sync {
 }
 
 /// A number of the factors and the result of a product, whose sums are singles.
-pub(in crate::codelet) trait Product: Factor<Sum = f32> {
+pub(crate) trait Product: Factor<Sum = f32> {
     /// `C = A B`, or `A B^T`, in parts for threads. Nothing of C is read.
     ///
     /// # Safety

@@ -28,10 +28,10 @@ use half::{bf16, f16};
 use super::factor::Factor;
 use super::matrix::Matrix;
 use super::{BLOCK, opencl, real};
-use crate::codelet::host::Arguments;
-use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
-use crate::codelet::stored::Tf32;
-use crate::codelet::{
+use crate::host::Arguments;
+use crate::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
+use crate::stored::Tf32;
+use crate::{
     Codelet, Cost, Element, HostCode, HostValue, LibraryKernel, NumberFormat, ProductPrecision,
     SharedKernel, Value,
 };
@@ -228,7 +228,7 @@ unsafe fn run<F: Factor, const TRANSPOSED: bool>(
 
 /// Consecutive blocks, of which a row has `across`, as at most three rectangles: the
 /// end of a row, whole rows, and the begin of a row.
-pub(in crate::codelet) fn rectangles(
+pub(crate) fn rectangles(
     blocks: Range<usize>,
     across: usize,
 ) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {

@@ -8,10 +8,10 @@ use gemm_common::Parallelism;
 
 #[cfg(not(feature = "dense"))]
 use super::plain::product;
-use crate::codelet::host::{Arguments, FromValue, for_each_piece, piece};
+use crate::host::{Arguments, FromValue, for_each_piece, piece};
 
 /// A number of a tile: `f32` or `f64`.
-pub(in crate::codelet) trait Number:
+pub(crate) trait Number:
     FromValue
     + Copy
     + Default
@@ -138,7 +138,7 @@ number!(f64, u64, gemm_f64::gemm::f64::get_gemm_fn);
 
 /// A matrix stored by rows, `stride` numbers apart.
 #[derive(Clone, Copy)]
-pub(in crate::codelet) struct Matrix<T> {
+pub(crate) struct Matrix<T> {
     first: *mut T,
     stride: usize,
 }
@@ -164,7 +164,7 @@ const SHALLOW: usize = 64;
 const GRAIN: usize = 32;
 
 /// Pieces in which so many operations are computed on so many threads.
-pub(in crate::codelet) fn pieces(threads: usize, operations: usize) -> usize {
+pub(crate) fn pieces(threads: usize, operations: usize) -> usize {
     match threads {
         0 | 1 => 1,
         _ => (PIECES * threads).min(operations / LEAST).max(1),
@@ -173,7 +173,7 @@ pub(in crate::codelet) fn pieces(threads: usize, operations: usize) -> usize {
 
 /// Calls `act` with the rows and columns of each piece of a product of this size: pieces for
 /// threads that are as square as possible.
-pub(in crate::codelet) fn for_each_part(
+pub(crate) fn for_each_part(
     threads: usize,
     (rows, columns, depth): (usize, usize, usize),
     act: impl Fn(Range<usize>, Range<usize>) + Sync,
@@ -194,7 +194,7 @@ pub(in crate::codelet) fn for_each_part(
 
 impl<T: Copy> Matrix<T> {
     /// The matrix of a memory, with this many numbers from one row to the next.
-    pub(in crate::codelet) fn new(first: *mut T, stride: usize) -> Self {
+    pub(crate) fn new(first: *mut T, stride: usize) -> Self {
         Self { first, stride }
     }
 
@@ -203,11 +203,7 @@ impl<T: Copy> Matrix<T> {
     /// # Safety
     /// The matrix has the numbers, and nobody else uses them now.
     #[inline(always)]
-    pub(in crate::codelet) unsafe fn row<'a>(
-        self,
-        row: usize,
-        columns: Range<usize>,
-    ) -> &'a mut [T] {
+    pub(crate) unsafe fn row<'a>(self, row: usize, columns: Range<usize>) -> &'a mut [T] {
         let first = self.from(row, columns.start).first;
         // SAFETY: the caller's contract.
         unsafe { std::slice::from_raw_parts_mut(first, columns.len()) }
@@ -217,7 +213,7 @@ impl<T: Copy> Matrix<T> {
     ///
     /// # Safety
     /// The matrix has the numbers, and nobody writes them now.
-    pub(in crate::codelet) unsafe fn part_of_row<'a>(self, row: usize, columns: usize) -> &'a [T] {
+    pub(crate) unsafe fn part_of_row<'a>(self, row: usize, columns: usize) -> &'a [T] {
         let first = self.from(row, 0).first.cast_const();
         // SAFETY: the caller's contract.
         unsafe { std::slice::from_raw_parts(first, columns) }
@@ -228,12 +224,7 @@ impl<T: Copy> Matrix<T> {
     ///
     /// # Safety
     /// The memory has the numbers before the first.
-    pub(in crate::codelet) unsafe fn of(
-        args: &Arguments,
-        memory: usize,
-        stride: usize,
-        first: usize,
-    ) -> Self {
+    pub(crate) unsafe fn of(args: &Arguments, memory: usize, stride: usize, first: usize) -> Self {
         Self {
             // SAFETY: the caller's contract.
             first: unsafe { args.memory::<T>(memory).add(args.u64(first)) },
@@ -244,7 +235,7 @@ impl<T: Copy> Matrix<T> {
     /// The part from this row and column on. An empty part may begin after the
     /// memory's end.
     #[inline(always)]
-    pub(in crate::codelet) fn from(self, row: usize, column: usize) -> Self {
+    pub(crate) fn from(self, row: usize, column: usize) -> Self {
         Self {
             first: self.first.wrapping_add(row * self.stride + column),
             ..self
@@ -252,7 +243,7 @@ impl<T: Copy> Matrix<T> {
     }
 
     /// The matrix that begins so many numbers later.
-    pub(in crate::codelet) fn skip(self, numbers: usize) -> Self {
+    pub(crate) fn skip(self, numbers: usize) -> Self {
         Self {
             first: self.first.wrapping_add(numbers),
             ..self
@@ -262,7 +253,7 @@ impl<T: Copy> Matrix<T> {
     /// # Safety
     /// The matrix has the number, and nobody writes it now.
     #[inline(always)]
-    pub(in crate::codelet) unsafe fn get(self, row: usize, column: usize) -> T {
+    pub(crate) unsafe fn get(self, row: usize, column: usize) -> T {
         // SAFETY: the caller's contract.
         unsafe { self.first.add(row * self.stride + column).read() }
     }
@@ -270,13 +261,13 @@ impl<T: Copy> Matrix<T> {
     /// # Safety
     /// The matrix has the number, and nobody else uses it now.
     #[inline(always)]
-    pub(in crate::codelet) unsafe fn set(self, row: usize, column: usize, number: T) {
+    pub(crate) unsafe fn set(self, row: usize, column: usize, number: T) {
         // SAFETY: the caller's contract.
         unsafe { self.first.add(row * self.stride + column).write(number) }
     }
 
     /// The part of a product's B, or with `transposed` of its B^T, from this column on.
-    pub(in crate::codelet) fn beginning_at(self, column: usize, transposed: bool) -> Self {
+    pub(crate) fn beginning_at(self, column: usize, transposed: bool) -> Self {
         match transposed {
             true => self.from(column, 0),
             false => self.from(0, column),
@@ -291,7 +282,7 @@ impl<T: Number> Matrix<T> {
     /// # Safety
     /// The matrices have these sizes, only this call uses those of `self`, and they
     /// overlap no number of the others.
-    pub(in crate::codelet) unsafe fn add_product(
+    pub(crate) unsafe fn add_product(
         self,
         (rows, columns, depth): (usize, usize, usize),
         a: Self,
@@ -313,7 +304,7 @@ impl<T: Number> Matrix<T> {
     ///
     /// # Safety
     /// That of [`Self::add_product`].
-    pub(in crate::codelet) unsafe fn add_product_on(
+    pub(crate) unsafe fn add_product_on(
         self,
         threads: usize,
         size: (usize, usize, usize),

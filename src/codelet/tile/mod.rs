@@ -26,9 +26,6 @@ mod potrf;
 mod syrk;
 mod trsm;
 
-#[cfg(test)]
-mod tests;
-
 pub use gemm::GemmTile;
 pub use potrf::PotrfTile;
 pub use syrk::SyrkTile;

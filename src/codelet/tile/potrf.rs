@@ -21,11 +21,11 @@ use super::matrix::{Matrix, Number};
 use super::syrk::triangle_on;
 use super::trsm::solve_on;
 use super::{LEAF, host, middle, opencl};
-use crate::codelet::host::Arguments;
-use crate::codelet::library::{
+use crate::host::Arguments;
+use crate::library::{
     Library, LibraryCall, LibraryLaunch, LibraryStep, are_sizes, operand, u32_at,
 };
-use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
+use crate::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A Cholesky factorisation of a tile that fills its memory.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -20,9 +20,9 @@ use std::ops::Range;
 
 use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, host, opencl, real};
-use crate::codelet::host::{Arguments, for_each_piece, piece};
-use crate::codelet::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
-use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
+use crate::host::{Arguments, for_each_piece, piece};
+use crate::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
+use crate::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A symmetric update of a tile; both tiles fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]

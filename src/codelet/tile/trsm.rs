@@ -17,9 +17,9 @@ use std::ops::Range;
 
 use super::matrix::{Matrix, Number, pieces};
 use super::{BLOCK, LEAF, host, middle, opencl};
-use crate::codelet::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
-use crate::codelet::library::{Library, LibraryCall, Operand, Side, are_sizes, operand, u32_at};
-use crate::codelet::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
+use crate::host::{Arguments, Vectorised, for_each_piece, piece, vectorised};
+use crate::library::{Library, LibraryCall, Operand, Side, are_sizes, operand, u32_at};
+use crate::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
 
 /// A triangular solution; both tiles fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::codelet::HostValue;
-use crate::codelet::host::Arguments;
+use crate::HostValue;
+use crate::host::Arguments;
 
 /// Numbers along a square's side: a cache line.
 const SIDE: usize = 16;

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use crate::codelet::{
-    KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape, Value,
-};
+use crate::{KernelSource, LEAST_GROUP, NdRange, NumberFormat, OpenClKernel, Shape, Value};
 
 /// Numbers along a square's side, and rows of it that are moved at once.
 const SIDE: usize = 32;
@@ -53,7 +51,7 @@ fn squares(deep: usize, units: &Range<u64>, args: &[Value]) -> NdRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codelet::{BufferId, Memory};
+    use crate::{BufferId, Memory};
 
     #[test]
     fn squares_cover_the_matrices_of_the_units() {

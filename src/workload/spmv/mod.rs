@@ -14,7 +14,9 @@
 pub mod arrange;
 pub mod factors;
 #[cfg(test)]
-pub(crate) mod fixtures;
+mod fixtures;
+#[cfg(test)]
+mod kernel_tests;
 pub mod links;
 pub(crate) mod rank_reference;
 pub mod readers;

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::{NO_PIVOT, NOT_FINITE, STRIP};
-use crate::codelet::host::{Vectorised, map_pieces, piece, vectorised};
-use crate::codelet::tile::matrix::{Matrix, Number};
+use crate::host::{Vectorised, map_pieces, piece, vectorised};
+use crate::tile::matrix::{Matrix, Number};
 
 /// Least rows of a thread: with fewer, threads wait for one another longer than they work.
 const LEAST_ROWS: usize = 1024;

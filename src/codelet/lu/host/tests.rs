@@ -1,7 +1,7 @@
 use super::*;
-use crate::codelet::Precision;
-use crate::codelet::host::run_on_threads;
-use crate::codelet::lu::{LuPanel, LuRow};
+use crate::Precision;
+use crate::host::run_on_threads;
+use crate::lu::{LuPanel, LuRow};
 
 fn memory<T>(numbers: &mut [T]) -> HostValue {
     HostValue::Memory {
@@ -41,7 +41,7 @@ fn taken(memory: &[f64], width: usize, (first, stride): (usize, usize)) -> Vec<f
 }
 
 /// Runs the units of a codelet one by one, the last first.
-fn run(kernel: crate::codelet::SharedKernel, args: &[HostValue], units: u64) {
+fn run(kernel: crate::SharedKernel, args: &[HostValue], units: u64) {
     for unit in (0..units).rev() {
         // SAFETY: the memories hold what the codelet documents.
         unsafe { kernel(args, 0, unit..unit + 1, 1) }

@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Mul};
 
-use crate::codelet::host::FromValue;
+use crate::host::FromValue;
 
 /// A number's type: `f64` or `f32`.
 pub(super) trait Number:

@@ -24,8 +24,8 @@ mod tests;
 use std::ops::Range;
 
 use super::{MARK, Precision, UNIT_WEIGHT, UnitSums};
-use crate::codelet::host::{Level, Stores};
-use crate::codelet::{HostKernel, HostValue};
+use crate::host::{Level, Stores};
+use crate::{HostKernel, HostValue};
 use dot::{Gather, Number, OneByOne};
 use product::{Product, Unit};
 
@@ -43,6 +43,33 @@ unsafe fn run<T: Number>(args: &[HostValue], _first: u64, units: Range<u64>) {
     let product = Product::<T>::decode(args);
     // SAFETY: the caller's contract, and the level is this processor's.
     unsafe { run_at(Level::best(), &product, units) }
+}
+
+/// Computes `units` with the instructions of `level` and these stores, for tests.
+///
+/// # Safety
+/// The processor has the level; otherwise that of [`HostKernel`].
+#[doc(hidden)]
+pub unsafe fn compute(
+    level: Level,
+    stores: Stores,
+    precision: Precision,
+    args: &[HostValue],
+    units: Range<u64>,
+) {
+    // SAFETY: the caller's.
+    unsafe fn at<T: Number>(level: Level, stores: Stores, args: &[HostValue], units: Range<u64>) {
+        let mut product = Product::<T>::decode(args);
+        product.stores = stores;
+        // SAFETY: the caller's contract.
+        unsafe { run_at(level, &product, units) }
+    }
+    match precision {
+        // SAFETY: the caller's contract.
+        Precision::F64 => unsafe { at::<f64>(level, stores, args, units) },
+        // SAFETY: the caller's contract.
+        Precision::F32 => unsafe { at::<f32>(level, stores, args, units) },
+    }
 }
 
 /// Computes `units` with the instructions of `level`.
@@ -65,7 +92,7 @@ unsafe fn run_at<T: Number>(level: Level, product: &Product<T>, units: Range<u64
     }
     #[cfg(target_arch = "x86_64")]
     if product.stores == Stores::Stream {
-        crate::codelet::host::fence();
+        crate::host::fence();
     }
 }
 

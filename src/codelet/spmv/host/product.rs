@@ -1,9 +1,9 @@
 //! A launch's arguments, decoded, and the addresses of a unit's data.
 
 use super::dot::Number;
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Stores};
-use crate::codelet::spmv::{MARK, UnitSums};
+use crate::HostValue;
+use crate::host::{Arguments, Stores};
+use crate::spmv::{MARK, UnitSums};
 
 /// A launch's arguments.
 pub(super) struct Product<T> {

@@ -17,7 +17,7 @@ use std::ops::Range;
 use super::grid::Row;
 use super::rule::{Around, Rule, VectorRule};
 use super::scalar;
-use crate::codelet::host::{LINE, Lanes, Stores};
+use crate::host::{LINE, Lanes, Stores};
 
 /// How far ahead of the block its rows are prefetched. Measured as the number
 /// of rows was (AVX2, AVX-512): 1 KiB 0.79 and 0.82, 2 KiB 0.95 and 0.90, 3 KiB

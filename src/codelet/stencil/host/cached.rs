@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::grid::Row;
 use super::rule::{Around, Rule, VectorRule};
 use super::{block, scalar};
-use crate::codelet::host::{Lanes, Stores};
+use crate::host::{Lanes, Stores};
 
 /// Computes the points `at` of rows each of which lies south of the one before it: each
 /// is the south of that one, which is its north. Otherwise as [`block::compute`].

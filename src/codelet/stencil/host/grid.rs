@@ -1,8 +1,8 @@
 //! A launch's arguments, decoded, and the addresses of rows.
 
 use super::rule::{FromArguments, Mean};
-use crate::codelet::HostValue;
-use crate::codelet::host::{Arguments, Real};
+use crate::HostValue;
+use crate::host::{Arguments, Real};
 
 /// The first of the rule's arguments.
 const FIRST_OF_RULE: usize = 11;

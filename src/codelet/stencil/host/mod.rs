@@ -31,8 +31,8 @@ mod wavefront;
 use std::ops::Range;
 
 use super::{self as stencil, Dimensions, Precision};
-use crate::codelet::host::{Arguments, Level, Real, Stores};
-use crate::codelet::{HostKernel, HostValue};
+use crate::host::{Arguments, Level, Real, Stores};
+use crate::{HostKernel, HostValue};
 use grid::Grid;
 use rule::{FromArguments, Mean, Rule, Weighted};
 use watched::Largest;
@@ -47,7 +47,7 @@ const SEVEN: usize = 5;
 /// The function `$run` for a number of dimensions, a precision and a rule.
 macro_rules! of_kind {
     ($run:ident, $kind:expr) => {{
-        use $crate::codelet::stencil::{Dimensions, Precision, Rule};
+        use $crate::stencil::{Dimensions, Precision, Rule};
         match $kind {
             (Dimensions::Two, Precision::F64, Rule::Mean) => $run::<f64, FIVE, Mean<f64>>,
             (Dimensions::Two, Precision::F32, Rule::Mean) => $run::<f32, FIVE, Mean<f32>>,

@@ -5,8 +5,8 @@
 use std::array;
 
 #[cfg(target_arch = "x86_64")]
-use crate::codelet::host::Lanes;
-use crate::codelet::host::{Arguments, Real};
+use crate::host::Lanes;
+use crate::host::{Arguments, Real};
 
 /// A number, or a vector, for each point of a neighbourhood.
 #[derive(Clone, Copy)]

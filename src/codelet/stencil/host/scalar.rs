@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::grid::{Grid, Row};
 use super::rule::{Around, Rule};
-use crate::codelet::host::Real;
+use crate::host::Real;
 
 /// Computes inner units row by row.
 ///

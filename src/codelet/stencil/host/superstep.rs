@@ -18,10 +18,10 @@ use super::tiles::{Tiles, Work};
 use super::watched::Largest;
 use super::wavefront::{Rows, Wavefront};
 use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, split_changes, stencil};
-use crate::codelet::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
+use crate::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
 #[cfg(target_arch = "x86_64")]
-use crate::codelet::host::{Lanes, fence};
-use crate::codelet::{HostValue, SharedKernel};
+use crate::host::{Lanes, fence};
+use crate::{HostValue, SharedKernel};
 
 /// The native kernel of a stencil's superstep.
 pub fn superstep(

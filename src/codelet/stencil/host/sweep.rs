@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::grid::Grid;
 use super::rule::Rule;
 use super::{block, scalar};
-use crate::codelet::host::{Lanes, Real, Stores, fence};
+use crate::host::{Lanes, Real, Stores, fence};
 
 /// Rows of a block. Measured in 2-D, 8192 x 8192 doubles on one Zen 5 core,
 /// best of 30 runs, as a part of the copy's bandwidth:

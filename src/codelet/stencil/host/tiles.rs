@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::slots;
-use crate::codelet::host::piece;
+use crate::host::piece;
 
 /// Scratch that stays in a second-level cache of a megabyte.
 const OWN_CACHE_BYTES: usize = 768 << 10;

@@ -9,9 +9,9 @@ use std::cell::Cell;
 #[cfg(target_arch = "x86_64")]
 use super::rule::VectorRule;
 use super::rule::{Around, Rule};
-use crate::codelet::host::Real;
+use crate::host::Real;
 #[cfg(target_arch = "x86_64")]
-use crate::codelet::host::{LINE, Lanes};
+use crate::host::{LINE, Lanes};
 
 /// The largest change of points that one thread computes.
 pub(super) struct Largest<T: Real>(Cell<T::Bits>);

@@ -13,7 +13,7 @@ use super::grid::{Grid, Row};
 use super::scalar::inner_rows;
 use super::slots;
 use super::tiles::{Tile, line};
-use crate::codelet::host::{Real, Stores};
+use crate::host::{Real, Stores};
 
 /// Rows that are computed together. In 3-D, where more rows need more addresses than there
 /// are registers, 4 were a tenth slower than 2; in 2-D 2 were a tenth slower than 4.

@@ -2,7 +2,7 @@
 //! sizes.
 
 use super::super::{GemmTile, SyrkTile};
-use crate::codelet::{KernelSource, NdRange, OpenClKernel, Precision, ProductPrecision, Shape};
+use crate::{KernelSource, NdRange, OpenClKernel, Precision, ProductPrecision, Shape};
 
 /// The compile-time sizes of a kernel. All need at most 32 KiB of local memory and 128
 /// work-items, which GPUs have.
@@ -260,7 +260,7 @@ mod tests {
             let local = 2 * variant.depth * (variant.rows + variant.columns) * bytes;
             assert!(local <= 32 << 10 && variant.items() <= 128, "{variant:?}");
         }
-        assert_eq!(SMALL_GROUP.items() as usize, crate::codelet::LEAST_GROUP);
+        assert_eq!(SMALL_GROUP.items() as usize, crate::LEAST_GROUP);
     }
 
     #[test]

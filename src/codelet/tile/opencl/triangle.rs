@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::BLOCK;
-use crate::codelet::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Precision, Shape};
+use crate::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Precision, Shape};
 
 /// Rows of a group, and its work-items. Few rows make many groups: the columns of one
 /// are computed one after the other.

@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use crate::codelet::HostValue;
-use crate::codelet::host::Real;
-use crate::codelet::stencil::{Precision, Rule};
+use crate::HostValue;
+use crate::host::Real;
+use crate::stencil::{Precision, Rule};
 
 /// A point's type with what the tests need of it.
 pub(super) trait Point: Real + Debug + Into<f64> + Sync {

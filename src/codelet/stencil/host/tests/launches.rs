@@ -11,9 +11,9 @@ use super::super::rule::{FromArguments, Mean, Rule as HostRule, Weighted};
 use super::super::tiles::Tiles;
 use super::super::{run, run_at, run_changes, run_changes_at, superstep};
 use super::case::{Case, Point, compare};
-use crate::codelet::HostValue;
-use crate::codelet::host::{Level, Stores};
-use crate::codelet::stencil::{Rule, largest_change};
+use crate::HostValue;
+use crate::host::{Level, Stores};
+use crate::stencil::{Rule, largest_change};
 
 /// Calls `$check` for both rules.
 macro_rules! by_both_rules {

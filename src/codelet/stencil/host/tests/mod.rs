@@ -14,7 +14,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::{FIVE, SEVEN};
-use crate::codelet::host::{Level, Stores};
+use crate::host::{Level, Stores};
 use case::{Case, Point};
 use launches::{check, check_dispatched};
 

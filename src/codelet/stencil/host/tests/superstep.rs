@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::case::{Case, Point};
 use super::launches::{check_dispatched_superstep, check_superstep};
 use super::{FIVE, SEVEN, split};
-use crate::codelet::host::{Level, Stores};
+use crate::host::{Level, Stores};
 
 /// Runs the case at every level that the processor has, with both stores.
 fn check_all<T: Point, const INPUTS: usize>(case: &Case, threads: usize, cuts: [usize; 3]) {

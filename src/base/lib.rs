@@ -1,0 +1,11 @@
+//! What every part uses and no other library has: floats in messages ([`exact`]), files by name
+//! ([`file_store`]), installed libraries ([`installed`]), loops over all cores ([`parallel`]),
+//! figures with units ([`quantity`]), random data ([`random`]) and [`time`].
+
+pub mod exact;
+pub mod file_store;
+pub mod installed;
+pub mod parallel;
+pub mod quantity;
+pub mod random;
+pub mod time;
