@@ -102,7 +102,7 @@ install: release
 	install -D -m 755 $(BUILT)/pdawl $(ROOT)/bin/pdawl
 	install -D -m 644 $(BUILT)/$(LAYER) $(ROOT)/lib/pdawl/$(LAYER)
 	install -D -m 644 opencl-layer/include/CL/cl_pdawl.h $(ROOT)/include/CL/cl_pdawl.h
-	install -D -m 644 src/cluster/wire/plugin/pdawl_wire.h $(ROOT)/include/pdawl_wire.h
+	install -D -m 644 src/core/cluster/wire/plugin/pdawl_wire.h $(ROOT)/include/pdawl_wire.h
 	install -d $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	$(BUILT)/pdawl completions bash >$(BASH_COMPLETIONS)/pdawl
 	$(BUILT)/pdawl completions zsh >$(ZSH_COMPLETIONS)/_pdawl

@@ -17,11 +17,11 @@ use pdawl::policy::{
 };
 
 // The executor of the policies' tests.
-#[path = "../src/policy/fixtures/executor.rs"]
+#[path = "../src/core/policy/fixtures/executor.rs"]
 mod executor;
-#[path = "../src/policy/fixtures/memory.rs"]
+#[path = "../src/core/policy/fixtures/memory.rs"]
 mod memory;
-#[path = "../src/policy/fixtures/products.rs"]
+#[path = "../src/core/policy/fixtures/products.rs"]
 mod products;
 
 /// Runs of which the fastest call counts.

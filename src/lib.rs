@@ -55,29 +55,7 @@
 //! # }
 //! ```
 
-pub mod balance;
-pub mod cluster;
-pub mod engine;
-pub mod experiment;
-pub mod expression;
-pub mod graph;
-pub mod matrix;
-#[cfg(feature = "models")]
-pub mod model;
-pub mod policy;
-pub mod profile;
-pub mod report;
-pub mod residency;
-pub mod session;
-pub mod spread;
-pub mod trace;
-pub mod verify;
-pub mod workload;
-
-use pdawl_base::{exact, file_store, parallel, random};
-pub use pdawl_base::{installed, quantity, time};
-pub use pdawl_codelet as codelet;
-pub use pdawl_hardware::{machine, runtime};
+pub use pdawl_api::*;
 pub use session::Session;
 
 /// The examples of README.md and of the tutorial, as tests.
@@ -85,16 +63,3 @@ pub use session::Session;
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/tutorial/2-kernel.md")]
 struct Examples;
-
-// Fixtures that unit tests share with the integration tests refer to the crate by name.
-#[cfg(test)]
-extern crate self as pdawl;
-#[cfg(test)]
-#[path = "../tests/fixtures/changed.rs"]
-mod changed;
-#[cfg(test)]
-#[path = "../tests/fixtures/matrices.rs"]
-mod matrices;
-#[cfg(test)]
-#[path = "../tests/fixtures/own_home.rs"]
-mod own_home;

@@ -9,3 +9,7 @@ pub mod parallel;
 pub mod quantity;
 pub mod random;
 pub mod time;
+
+#[cfg(test)]
+#[path = "../../tests/fixtures/own_home.rs"]
+mod own_home;

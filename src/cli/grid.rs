@@ -425,7 +425,7 @@ mod tests {
 
     fn shape(line: &str, memory: ByteSize) -> Result<(u64, u64, Option<u64>), String> {
         let words = ["pdawl"].into_iter().chain(line.split_whitespace());
-        let command = crate::cli::with_negative_numbers(Line::command());
+        let command = crate::with_negative_numbers(Line::command());
         let matches = command.try_get_matches_from(words);
         let line = matches.and_then(|matches| Line::from_arg_matches(&matches));
         let line = line.map_err(|error| error.to_string())?;

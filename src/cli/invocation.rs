@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The command line, such as `pdawl train --machine k40`.
 pub fn command_line() -> String {
-    let words = std::env::args_os().skip(1);
+    let words = crate::arguments().iter().skip(1);
     let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
     format!("pdawl {}", words.join(" "))
 }

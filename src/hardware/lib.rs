@@ -6,3 +6,7 @@ use pdawl_codelet as codelet;
 
 pub mod machine;
 pub mod runtime;
+
+#[cfg(test)]
+#[path = "../../tests/fixtures/own_home.rs"]
+mod own_home;

@@ -42,10 +42,17 @@ impl Sources {
     /// The path where something is defined that a crate may only re-export.
     pub fn defined(&self, path: &ModulePath) -> ModulePath {
         let mut path = path.clone();
-        while let Some(to) = path.get(..2).and_then(|name| self.reexports.get(name)) {
-            path = [to.as_slice(), &path[2..]].concat();
+        loop {
+            let named = path.get(..2).and_then(|name| self.reexports.get(name));
+            let all = || self.reexports.get(&[path[0].clone(), "*".to_owned()][..]);
+            path = match named {
+                Some(to) => [to.as_slice(), &path[2..]].concat(),
+                None => match all() {
+                    Some(to) => [to.as_slice(), &path[1..]].concat(),
+                    None => return path,
+                },
+            };
         }
-        path
     }
 
     /// Adds a file, whose submodules are in `folder`.
@@ -257,6 +264,11 @@ fn use_tree(prefix: &[String], tree: &mut &[Token], uses: &mut Vec<Use>) {
             };
             *tree = rest;
             let name = name.text.clone();
+            uses.push(Use { line, path, name });
+            return;
+        }
+        if token.is("*") {
+            let name = token.text.clone();
             uses.push(Use { line, path, name });
             return;
         }

@@ -14,11 +14,20 @@ use imports::Sources;
 use parts::ArchitecturePart;
 
 /// The crates of the workspace: name in paths, folder, and files of roots.
-const CRATES: [(&str, &str, &[&str]); 7] = [
+const CRATES: [(&str, &str, &[&str]); 12] = [
     ("pdawl", "", &["src/lib.rs", "src/main.rs"]),
+    ("pdawl_api", "src/api", &["src/api/lib.rs"]),
     ("pdawl_base", "src/base", &["src/base/lib.rs"]),
+    ("pdawl_cli", "src/cli", &["src/cli/lib.rs"]),
     ("pdawl_codelet", "src/codelet", &["src/codelet/lib.rs"]),
+    ("pdawl_core", "src/core", &["src/core/lib.rs"]),
+    ("pdawl_engine", "src/engine", &["src/engine/lib.rs"]),
     ("pdawl_hardware", "src/hardware", &["src/hardware/lib.rs"]),
+    (
+        "pdawl_modelling",
+        "src/modelling",
+        &["src/modelling/lib.rs"],
+    ),
     ("pdawl_opencl", "opencl-layer", &["opencl-layer/src/lib.rs"]),
     ("pdawl_profiler", "profiler", &["profiler/src/lib.rs"]),
     ("pdawl_wire_mpi", "wire-mpi", &["wire-mpi/src/lib.rs"]),

@@ -39,6 +39,7 @@ mod cluster_tasks;
 mod cluster_tolerance;
 mod cluster_touch;
 mod corun;
+mod dense_references;
 mod devices;
 mod examples;
 mod graph;

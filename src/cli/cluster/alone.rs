@@ -11,9 +11,9 @@ use pdawl::workload::cluster::demand;
 use super::options::ClusterOptions;
 use super::prepared::LonePart;
 use super::run::{ClusterJob, Prepared, of_run, print};
-use crate::cli::failure::Failure;
-use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
-use crate::cli::{graph, interrupt, terminal};
+use crate::failure::Failure;
+use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::{graph, interrupt, terminal};
 
 /// Runs a job on one machine, this one or a simulated one.
 ///

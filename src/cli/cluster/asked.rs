@@ -8,7 +8,6 @@ use pdawl::cluster::wire::agreement::Agreement;
 use pdawl::engine::cluster::build_agreement;
 
 use super::options::SpreadOptions;
-use crate::cli;
 
 /// Options that each node may have for itself: its devices and libraries, and what only the
 /// first one prints and writes.
@@ -31,8 +30,9 @@ const OWN: [&str; 12] = [
 /// name.
 pub fn asked(spread: Option<(&SpreadOptions, u64)>) -> Agreement {
     let mut agreement = build_agreement();
+    agreement.add("the build", env!("PDAWL_SOURCES"));
     // What has been parsed once is parsed again.
-    let (command, matches) = cli::parsed();
+    let (command, matches) = crate::parsed();
     if let Ok(matches) = matches {
         add(&mut agreement, &command, &matches, spread);
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Agreement {
-        let command = cli::command();
+        let command = crate::command();
         let words = line.split_whitespace();
         let matches = command.clone().try_get_matches_from(words).unwrap();
         let mut agreement = Agreement::default();

@@ -9,9 +9,9 @@ use pdawl::engine::cluster::Sink;
 use pdawl::matrix::npy::{ElementType, NpyError, NpyMatrix, write_array_header};
 
 use super::options::is_first;
-use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use crate::cli::paths::Paths;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::paths::Paths;
 
 /// Opens a file of singles.
 ///

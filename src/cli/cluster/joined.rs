@@ -13,9 +13,9 @@ use pdawl::cluster::wire::heartbeat::Pulse;
 use pdawl::cluster::wire::{PluginWire, Wire, WireError, agree, join};
 use pdawl::engine::cluster::abandon;
 
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::interrupt;
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::interrupt;
 
 /// Seconds until all have joined, by default.
 const LIMIT: u32 = 8;

@@ -13,10 +13,10 @@ use pdawl::workload::kernel::UserKernel;
 
 use super::options::is_first;
 use super::prepared::PreparedWorkload;
-use crate::cli::failure::{Failure, refused, wrong_devices};
-use crate::cli::grid::MemoryBudget;
-use crate::cli::size::ByteSize;
-use crate::cli::spec::kernel::KernelTask;
+use crate::failure::{Failure, refused, wrong_devices};
+use crate::grid::MemoryBudget;
+use crate::size::ByteSize;
+use crate::spec::kernel::KernelTask;
 
 /// Blocks of spaces have no common height and width.
 const NO_TILE: u64 = 1;

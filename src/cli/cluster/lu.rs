@@ -14,11 +14,11 @@ use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
-use crate::cli::dense;
-use crate::cli::failure::Failure;
-use crate::cli::grid::PrecisionArg;
-use crate::cli::integer::integer;
-use crate::cli::paths::Paths;
+use crate::dense;
+use crate::failure::Failure;
+use crate::grid::PrecisionArg;
+use crate::integer::integer;
+use crate::paths::Paths;
 
 /// Rows and columns by default, and at most.
 const SIZE: u64 = 4096;

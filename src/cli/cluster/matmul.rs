@@ -13,9 +13,9 @@ use super::files::{self, ResultArray, ResultFile};
 use super::options::NodeOptions;
 use super::prepared::{FittedWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
-use crate::cli::dense::options::{DenseOptions, TileArg};
-use crate::cli::failure::Failure;
-use crate::cli::paths::Paths;
+use crate::dense::options::{DenseOptions, TileArg};
+use crate::failure::Failure;
+use crate::paths::Paths;
 
 /// The matrices and the file of the product.
 pub struct Product<'a> {

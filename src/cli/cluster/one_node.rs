@@ -10,12 +10,12 @@ use pdawl::runtime::sim::SimDevice;
 use pdawl::workload::dense::Operation;
 
 use super::prepared::LonePart;
-use crate::cli::args::{MachineArgs, ModelChoice};
-use crate::cli::dense::options::POLICY;
-use crate::cli::failure::Failure;
-use crate::cli::interrupt;
-use crate::cli::session::Session;
-use crate::cli::workload::WorkloadRequest;
+use crate::args::{MachineArgs, ModelChoice};
+use crate::dense::options::POLICY;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::session::Session;
+use crate::workload::WorkloadRequest;
 
 /// A workload on a machine.
 pub struct OneNode {

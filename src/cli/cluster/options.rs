@@ -10,11 +10,11 @@ use pdawl::workload::cluster::Placement;
 
 use super::joined::JoinOptions;
 use super::simulated::{DescribedCluster, find, refuse_launched};
-use crate::cli::args::{Format, MachineArgs};
-use crate::cli::dense;
-use crate::cli::failure::Failure;
-use crate::cli::files::TraceFiles;
-use crate::cli::integer::integer;
+use crate::args::{Format, MachineArgs};
+use crate::dense;
+use crate::failure::Failure;
+use crate::files::TraceFiles;
+use crate::integer::integer;
 
 /// Long blocks on their way at once.
 const PREFETCH: u32 = 1;

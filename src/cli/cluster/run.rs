@@ -21,12 +21,12 @@ use super::joined::give_up;
 use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
 use super::prepared::{LonePart, PreparedWorkload};
 use super::simulated;
-use crate::cli::args::Format;
-use crate::cli::failure::{Failure, refused, wrong_devices};
-use crate::cli::files::{PreparedFiles, TraceFiles};
-use crate::cli::machine_session::KeptTimes;
-use crate::cli::paths::Paths;
-use crate::cli::{graph, interrupt, terminal};
+use crate::args::Format;
+use crate::failure::{Failure, refused, wrong_devices};
+use crate::files::{PreparedFiles, TraceFiles};
+use crate::machine_session::KeptTimes;
+use crate::paths::Paths;
+use crate::{graph, interrupt, terminal};
 
 /// How something is to be computed.
 pub struct ClusterJob<'a> {

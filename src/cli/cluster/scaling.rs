@@ -11,12 +11,12 @@ use super::options::SpreadOptions;
 use super::prepared::PreparedWorkload;
 use super::simulated::{DescribedCluster, Simulation, find, notes, refuse_launched};
 use super::{convolution, fft, lu, matmul, sort, sparse};
-use crate::cli::args::{Format, noise};
-use crate::cli::dense::matmul::Sizes as MatmulSizes;
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::workload::WorkloadRequest;
-use crate::cli::{interrupt, terminal};
+use crate::args::{Format, noise};
+use crate::dense::matmul::Sizes as MatmulSizes;
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::workload::WorkloadRequest;
+use crate::{interrupt, terminal};
 
 /// The cluster that is simulated, and how.
 #[derive(Clone, Debug, clap::Args)]

@@ -13,9 +13,9 @@ use pdawl::workload::cluster::{Fit, demand};
 use super::options::SpreadOptions;
 use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, write_trace};
-use crate::cli::failure::Failure;
-use crate::cli::files::PreparedFiles;
-use crate::cli::{graph, interrupt, terminal};
+use crate::failure::Failure;
+use crate::files::PreparedFiles;
+use crate::{graph, interrupt, terminal};
 
 /// How a run is simulated.
 pub struct Simulation<'a> {

@@ -13,9 +13,9 @@ use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
 use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
 use super::run::{ClusterJob, Prepared, run_job};
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::paths::Paths;
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::paths::Paths;
 
 /// Numbers by default, and at most.
 const SIZE: u64 = 1 << 26;

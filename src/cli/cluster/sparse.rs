@@ -11,15 +11,15 @@ use pdawl::workload::spmv::Form;
 use super::files::{ResultArray, ResultFile};
 use super::options::is_first;
 use super::prepared::PreparedWorkload;
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::grid::{MemoryBudget, PrecisionArg};
-use crate::cli::integer::integer;
-use crate::cli::interrupt;
-use crate::cli::matrix::load;
-use crate::cli::paths::Paths;
-use crate::cli::product::{Product, Ranks};
-use crate::cli::size::ByteSize;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::grid::{MemoryBudget, PrecisionArg};
+use crate::integer::integer;
+use crate::interrupt;
+use crate::matrix::load;
+use crate::paths::Paths;
+use crate::product::{Product, Ranks};
+use crate::size::ByteSize;
 
 /// A product or page ranks. Every node reads or generates the matrix.
 ///

@@ -11,8 +11,8 @@ use pdawl::workload::stencil::{FirstVersion, Stencil};
 
 use super::files::{ResultArray, ResultFile};
 use super::prepared::PreparedWorkload;
-use crate::cli::failure::Failure;
-use crate::cli::paths::Paths;
+use crate::failure::Failure;
+use crate::paths::Paths;
 
 /// So many steps of a stencil, or until one changes no more than the tolerance.
 pub fn prepare(

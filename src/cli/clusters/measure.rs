@@ -8,10 +8,10 @@ use pdawl::engine::cluster::measure::{
 use pdawl::machine::{ClusterStore, MachineFile, MachineStore};
 
 use super::{MeasureArgs, list_text};
-use crate::cli::cluster::asked;
-use crate::cli::failure::Failure;
-use crate::cli::saved_report::SavedReport;
-use crate::cli::{interrupt, terminal, this_machine};
+use crate::cluster::asked;
+use crate::failure::Failure;
+use crate::saved_report::SavedReport;
+use crate::{interrupt, terminal, this_machine};
 
 /// Runs the subcommand on a node. The first one writes the files and prints.
 ///

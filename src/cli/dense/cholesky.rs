@@ -9,10 +9,10 @@ use pdawl::workload::dense::{Inputs, Operation};
 use super::input;
 use super::options::DenseOptions;
 use super::run_job::{DenseJob, run_job};
-use crate::cli::failure::Failure;
-use crate::cli::grid::PrecisionArg;
-use crate::cli::integer::integer;
-use crate::cli::paths::Paths;
+use crate::failure::Failure;
+use crate::grid::PrecisionArg;
+use crate::integer::integer;
+use crate::paths::Paths;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run cholesky --size 16384 --gpu-memory 1GiB --verify\n  \
                         pdawl run cholesky --input a.npy --output l.npy\n  \

@@ -5,7 +5,7 @@ use std::path::Path;
 use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision};
 use pdawl::matrix::npy::{NpyError, NpyMatrix};
 
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// Opens a matrix.
 ///

@@ -10,11 +10,11 @@ use pdawl::workload::dense::{Inputs, Operation};
 use super::input;
 use super::options::DenseOptions;
 use super::run_job::{DenseJob, run_job};
-use crate::cli::cluster::{self, NodeOptions};
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::paths::Paths;
-use crate::cli::precision::ProductPrecisionArg;
+use crate::cluster::{self, NodeOptions};
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::paths::Paths;
+use crate::precision::ProductPrecisionArg;
 
 /// Rows and columns by default.
 const SIZE: u32 = 4096;

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use pdawl::policy::NamedPolicy;
 use pdawl::workload::task_set::MOST_ROWS;
 
-use crate::cli::args::{Format, MachineArgs};
-use crate::cli::files::TraceFiles;
-use crate::cli::integer::integer;
-use crate::cli::tasks::OrderName;
+use crate::args::{Format, MachineArgs};
+use crate::files::TraceFiles;
+use crate::integer::integer;
+use crate::tasks::OrderName;
 
 /// The policy by default.
 pub const POLICY: &str = "locality";

@@ -6,8 +6,8 @@ use pdawl::experiment::dense::Finished;
 use pdawl::matrix::npy::write_header;
 use pdawl::verify::product::Verification;
 
-use crate::cli::failure::{Failure, refused};
-use crate::cli::output::Output;
+use crate::failure::{Failure, refused};
+use crate::output::Output;
 
 /// Checks that a factored matrix has a factor.
 ///

@@ -23,12 +23,12 @@ use pdawl::workload::task_set::TiledGraph;
 use super::options::DenseOptions;
 use super::result::{check_pivots, verify, write};
 use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
-use crate::cli::failure::Failure;
-use crate::cli::files::PreparedFiles;
-use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
-use crate::cli::output::Output;
-use crate::cli::paths::Paths;
-use crate::cli::{graph, interrupt, terminal};
+use crate::failure::Failure;
+use crate::files::PreparedFiles;
+use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::output::Output;
+use crate::paths::Paths;
+use crate::{graph, interrupt, terminal};
 
 /// What is to be computed.
 pub struct DenseJob {

@@ -10,9 +10,9 @@ use pdawl::workload::task_set::TaskSetError;
 
 use super::options::{DenseOptions, TileArg};
 use super::run_job::DenseJob;
-use crate::cli::failure::Failure;
-use crate::cli::graph;
-use crate::cli::machine_session::MachineSession;
+use crate::failure::Failure;
+use crate::graph;
+use crate::machine_session::MachineSession;
 
 /// The remedy when memory does not suffice.
 const SMALLER: &str = "a smaller size, or a --precision of fewer bits";

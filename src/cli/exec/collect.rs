@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::program::Ended;
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// Processes in one trace are this far apart in the numbers of their tracks.
 const TRACKS: u64 = 1000;

@@ -9,8 +9,8 @@ use pdawl::runtime::opencl::{self, Loader};
 
 use super::environment::Environment;
 use super::layer::Layer;
-use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::failure::Failure;
+use crate::terminal;
 
 /// The name of the layer's platform.
 const PLATFORM: &str = "pdawl";

@@ -1,11 +1,10 @@
-//! Where the layer's library is: near the program, or kept in the user's data.
+//! Where the layer's library is: near the program, or where the user says.
 
 use std::path::{Path, PathBuf};
 
 use pdawl::installed::{self, LAYER};
 
-use super::kept_layer;
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// The library.
 pub struct Layer {
@@ -13,8 +12,7 @@ pub struct Layer {
     pub path: PathBuf,
 }
 
-/// The library that the user names, or the one near this executable, or one that is kept or
-/// built.
+/// The library that the user names, or the one near this executable.
 pub fn find(named: Option<&Path>) -> Result<Layer, Failure> {
     let path = match named {
         Some(path) => installed::readable(path).ok_or_else(|| {
@@ -25,12 +23,12 @@ pub fn find(named: Option<&Path>) -> Result<Layer, Failure> {
         })?,
         None => match installed::library(LAYER) {
             Ok(path) => path,
-            Err(absent) => kept_layer::provide().map_err(|why| {
-                Failure::failed(
-                    format!("the OpenCL layer is missing: {absent}; {why}"),
+            Err(absent) => {
+                return Err(Failure::failed(
+                    format!("the OpenCL layer is missing: {absent}"),
                     format!("`{}`, or --layer with the file's path", absent.command()),
-                )
-            })??,
+                ));
+            }
         },
     };
     if path.to_string_lossy().contains(':') {

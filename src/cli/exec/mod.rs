@@ -1,7 +1,6 @@
 //! `pdawl exec`: runs an OpenCL program with pdawl's layer in front of the OpenCL loader.
 //!
-//! * `layer` finds the layer's library, `kept_layer` builds it where none is installed, and
-//!   `environment` says what the program gets.
+//! * `layer` finds the layer's library, and `environment` says what the program gets.
 //! * `examine` asks the loader before the program runs, in another process.
 //! * `program` starts the program, forwards signals to it and waits.
 //! * `collect` reads what the layer wrote in each process of the program.
@@ -9,7 +8,6 @@
 mod collect;
 mod environment;
 mod examine;
-mod kept_layer;
 mod layer;
 mod program;
 

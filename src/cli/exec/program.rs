@@ -21,8 +21,8 @@ use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
 use super::environment::Environment;
-use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::failure::Failure;
+use crate::terminal;
 
 /// Whether no program runs that signals are forwarded to.
 static ALONE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);

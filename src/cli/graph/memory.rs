@@ -7,7 +7,7 @@ use pdawl::quantity::Bytes;
 use pdawl::report::Machine;
 
 use super::GraphJob;
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// Checks that the data of a job fit in the memory of the machine's host, and of this
 /// one if they are computed here.

@@ -18,13 +18,13 @@ use pdawl::trace::Trace;
 
 use super::memory::fits;
 use super::{GraphArgs, GraphJob, Verified, failure, open_machine};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::files::PreparedFiles;
-use crate::cli::machine_session::Needs;
-use crate::cli::paths::Paths;
-use crate::cli::saves::{SavedResult, Saves};
-use crate::cli::{interrupt, terminal};
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::files::PreparedFiles;
+use crate::machine_session::Needs;
+use crate::paths::Paths;
+use crate::saves::{SavedResult, Saves};
+use crate::{interrupt, terminal};
 
 /// Rounds of a search: the first tries everything, each later one the better half
 /// again.

@@ -8,8 +8,8 @@ use pdawl::graph::Components;
 use pdawl::machine::{Device, DeviceKind};
 use pdawl::policy::NamedPolicy;
 
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
+use crate::failure::Failure;
+use crate::integer::integer;
 
 /// The policy of graphs by default.
 const POLICY: &str = "adaptive";

@@ -5,7 +5,7 @@ use pdawl::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user}
 use pdawl::runtime::select::{Libraries, libraries};
 use pdawl::runtime::{Comparison, Runtime};
 
-use crate::cli::this_machine;
+use crate::this_machine;
 
 /// What the user's file of this machine knows, and what runs have added.
 pub struct KeptTimes {

@@ -3,8 +3,8 @@
 use pdawl::machine::{self, Fingerprint, MachineFile, MachineStore};
 use pdawl::runtime::select::fingerprint_beside;
 
-use crate::cli::args::MachineArgs;
-use crate::cli::failure::Failure;
+use crate::args::MachineArgs;
+use crate::failure::Failure;
 
 /// A machine with a machine file.
 pub struct NamedMachine {

@@ -7,8 +7,8 @@ use pdawl::runtime::union::Union;
 use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, PeerPath, Runtime};
 
-use crate::cli::failure::{Failure, refused, wrong_devices};
-use crate::cli::fault::FaultSpec;
+use crate::failure::{Failure, refused, wrong_devices};
+use crate::fault::FaultSpec;
 
 /// Open devices of this machine. A plan may want fewer of the host's cores than
 /// the user asked for, so the devices can be opened anew.

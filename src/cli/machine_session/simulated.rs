@@ -4,8 +4,8 @@ use pdawl::machine::Device;
 use pdawl::machine::host::Placement;
 use pdawl::runtime::sim::{At, Fault, SimDevice};
 
-use crate::cli::failure::{Failure, wrong_devices};
-use crate::cli::fault::FaultSpec;
+use crate::failure::{Failure, wrong_devices};
+use crate::fault::FaultSpec;
 
 /// Reads a list of devices as the simulator knows them.
 ///

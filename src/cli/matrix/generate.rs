@@ -7,9 +7,9 @@ use pdawl::report::matrix::{MatrixReport, Written};
 
 use super::load::{failure, load, source, with_progress};
 use super::stats::{Options, timed};
-use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use crate::cli::{interrupt, terminal};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl matrix generate banded:100000,4 band.mtx\n  \
                             pdawl matrix generate like:eu-2005@0.1 web.mtx.gz --seed 7";

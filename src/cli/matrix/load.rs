@@ -6,9 +6,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use indicatif::ProgressBar;
 use pdawl::matrix::{Control, Loaded, MatrixError, MatrixSource, Progress};
 
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::terminal;
 
 /// The sources of matrices, for `--help`.
 pub const SOURCES: &str = "A Matrix Market file (.mtx, or compressed .mtx.gz), a look-alike of a \

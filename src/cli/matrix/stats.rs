@@ -6,11 +6,11 @@ use pdawl::matrix::{MatrixSource, Stats};
 use pdawl::report::matrix::MatrixReport;
 
 use super::load::{SOURCES, load, source};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::size::ByteSize;
-use crate::cli::{interrupt, terminal};
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::size::ByteSize;
+use crate::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl matrix stats memplus.mtx.gz\n  \
                             pdawl matrix stats like:FullChip --format json\n  \

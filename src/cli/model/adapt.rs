@@ -15,12 +15,12 @@ use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun};
 use pdawl_profiler::bundle::{Bundle, CodeletModel};
 
 use super::Source;
-use crate::cli::args::{Format, noise};
-use crate::cli::failure::Failure;
-use crate::cli::grid::PrecisionArg;
-use crate::cli::integer::integer;
-use crate::cli::profile::{self, Budget, ProfileOptions, SessionOptions};
-use crate::cli::{interrupt, invocation, terminal};
+use crate::args::{Format, noise};
+use crate::failure::Failure;
+use crate::grid::PrecisionArg;
+use crate::integer::integer;
+use crate::profile::{self, Budget, ProfileOptions, SessionOptions};
+use crate::{interrupt, invocation, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
 const CANDIDATES: u32 = 200;

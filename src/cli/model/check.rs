@@ -12,10 +12,10 @@ use pdawl_profiler::bundle::{Bundle, FORMAT};
 use pdawl_profiler::dataset;
 
 use super::Source;
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::machine_session::machine_file;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::machine_session::machine_file;
+use crate::terminal;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

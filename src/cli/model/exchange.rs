@@ -6,9 +6,9 @@ use pdawl::machine::StoreError;
 use pdawl::model::ModelStore;
 use pdawl_profiler::bundle::Bundle;
 
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::saved_report::SavedReport;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::saved_report::SavedReport;
 
 #[derive(Debug, clap::Args)]
 pub struct Export {

@@ -5,9 +5,9 @@ use pdawl::report::model::list::{ListReport, Listed};
 use pdawl::report::model::show;
 
 use super::Source;
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::terminal;
 
 pub fn list(store: &ModelStore, format: Format) -> Result<(), Failure> {
     let models = terminal::readable(store.names(), |name| store.find(name)).into_iter();

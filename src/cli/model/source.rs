@@ -6,7 +6,7 @@ use pdawl::model::ModelStore;
 use pdawl::model::store::ModelStoreError;
 use pdawl_profiler::bundle::Bundle;
 
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// A model, what it is called, and where it lies.
 pub struct Source {

@@ -1,7 +1,7 @@
 //! Which options do nothing, of which workloads and where.
 
 use super::Place::{self, Cluster, Here, Nodes, OneNode, Simulated};
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// Options that do nothing.
 pub struct Rule {

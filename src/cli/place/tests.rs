@@ -1,7 +1,6 @@
 //! Every option of every workload acts where it runs, or is refused there.
 
 use super::*;
-use crate::cli;
 
 include!("../../../tests/fixtures/option_effects.rs");
 
@@ -37,7 +36,7 @@ fn runs(command: &Command, place: Place) -> bool {
 
 #[test]
 fn every_option_acts_or_is_refused_at_every_place() {
-    let mut command = cli::command();
+    let mut command = crate::command();
     command.build();
     let run = command.find_subcommand("run").unwrap();
     let mut cells = 0;
@@ -66,7 +65,7 @@ fn every_option_acts_or_is_refused_at_every_place() {
 
 #[test]
 fn no_row_of_the_tables_is_of_nothing() {
-    let mut command = cli::command();
+    let mut command = crate::command();
     command.build();
     let run = command.find_subcommand("run").unwrap();
     let has = |workload: &str, option: &str| {
@@ -84,7 +83,7 @@ fn no_row_of_the_tables_is_of_nothing() {
 
 /// What `pdawl` says of a line at a place.
 fn said(line: &str, place: Place) -> Option<String> {
-    let mut command = cli::command();
+    let mut command = crate::command();
     command.build();
     let words = line.split_whitespace();
     let matches = command.clone().try_get_matches_from(words).unwrap();

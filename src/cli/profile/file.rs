@@ -9,8 +9,8 @@ use pdawl_profiler::atomic_file::target;
 use pdawl_profiler::dataset::{Appender, Provenance};
 
 use super::SessionOptions;
-use crate::cli::failure::Failure;
-use crate::cli::{invocation, terminal};
+use crate::failure::Failure;
+use crate::{invocation, terminal};
 
 /// Opens the dataset of a profile, and returns its path.
 ///

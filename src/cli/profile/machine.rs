@@ -7,10 +7,10 @@ use pdawl::profile::ProfiledMachine;
 use pdawl::runtime::select;
 
 use super::SessionOptions;
-use crate::cli::failure::{Failure, refused};
-use crate::cli::machine_session::{NamedMachine, only_simulated};
-use crate::cli::size::ByteSize;
-use crate::cli::{terminal, this_machine};
+use crate::failure::{Failure, refused};
+use crate::machine_session::{NamedMachine, only_simulated};
+use crate::size::ByteSize;
+use crate::{terminal, this_machine};
 
 /// Noise of a simulated machine, if none is asked for.
 const NOISE: f64 = 0.02;

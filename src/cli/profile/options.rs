@@ -9,10 +9,10 @@ use clap::{Args, ValueEnum};
 use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
 use pdawl::profile::ModelKind;
 
-use crate::cli::args::noise;
-use crate::cli::grid::{PrecisionArg, points};
-use crate::cli::integer::integer;
-use crate::cli::size::ByteSize;
+use crate::args::noise;
+use crate::grid::{PrecisionArg, points};
+use crate::integer::integer;
+use crate::size::ByteSize;
 
 /// The options of every profile: where it runs, how long, and where rows are kept.
 #[derive(Clone, Debug, Args)]

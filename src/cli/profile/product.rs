@@ -13,12 +13,12 @@ use pdawl::workload::spmv::{Options, arrange};
 
 use super::session::{Opened, free_memory};
 use super::{ProfileOptions, SessionOptions};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::matrix::load::source;
-use crate::cli::product::fraction;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::matrix::load::source;
+use crate::product::fraction;
+use crate::terminal;
 
 /// The greatest number of repeats of `pdawl train`: more matrices improve a model
 /// more than more repeats.

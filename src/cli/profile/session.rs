@@ -12,7 +12,7 @@ use pdawl::report::profile::{KindReport, ProfileReport, Rows};
 use pdawl_profiler::counters::availability;
 
 use super::{SessionOptions, file, machine};
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// A machine that can be profiled as asked.
 pub struct Opened {

@@ -11,9 +11,9 @@ use pdawl::report::profile::ProfileReport;
 
 use super::ProfileOptions;
 use super::session::{Opened, devices, free_memory};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::terminal;
 
 impl ProfileOptions {
     /// Measures the runs that are wanted and not yet in the dataset.

@@ -5,8 +5,8 @@ use pdawl::engine::corun::{kernel, product};
 use pdawl::machine::Device;
 use pdawl::quantity::Bytes;
 
-use crate::cli::size::ByteSize;
-use crate::cli::workload::PreparedWorkload;
+use crate::size::ByteSize;
+use crate::workload::PreparedWorkload;
 
 /// The devices that have the memory.
 pub struct WithMemory {

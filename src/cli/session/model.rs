@@ -3,10 +3,10 @@
 use pdawl::model::ModelStore;
 use pdawl::model::serving::{ModelSearch, NoModel, ServingModel};
 
-use crate::cli::args::ModelChoice;
-use crate::cli::failure::Failure;
-use crate::cli::model::Source;
-use crate::cli::terminal;
+use crate::args::ModelChoice;
+use crate::failure::Failure;
+use crate::model::Source;
+use crate::terminal;
 
 /// Looks for a model of the session's machine that supports the workload.
 ///

@@ -10,12 +10,12 @@ use pdawl::runtime::select::Selection;
 use super::Session;
 use super::memory::with_memory;
 use super::{model, superstep, threshold};
-use crate::cli::args::{MachineArgs, ModelChoice};
-use crate::cli::failure::{Failure, wrong_devices};
-use crate::cli::grid::MemoryBudget;
-use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
-use crate::cli::size::ByteSize;
-use crate::cli::workload::{PreparedWorkload, WorkloadRequest};
+use crate::args::{MachineArgs, ModelChoice};
+use crate::failure::{Failure, wrong_devices};
+use crate::grid::MemoryBudget;
+use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::size::ByteSize;
+use crate::workload::{PreparedWorkload, WorkloadRequest};
 
 impl Session {
     /// Opens the devices, for runs by `strategy` if that is known.

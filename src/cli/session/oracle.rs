@@ -8,7 +8,7 @@ use pdawl::engine::corun::Tracing;
 use pdawl::engine::oracle::{Unfound, best_shares};
 
 use super::Session;
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// Steps of a trial run on real devices, to limit its duration.
 const TRIAL_STEPS: u32 = 8;

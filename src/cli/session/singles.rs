@@ -8,7 +8,7 @@ use pdawl::machine::{Device, DeviceKind};
 use pdawl::report::run::corun::Single;
 
 use super::Session;
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 impl Session {
     /// Runs the workload on single devices for comparison. Only simulations without

@@ -9,7 +9,7 @@ use pdawl::model::serving::ServingModel;
 use pdawl::workload::Divisible;
 use pdawl::workload::stencil::Stencil;
 
-use crate::cli::grid::Grid;
+use crate::grid::Grid;
 
 /// What the choice is made for.
 pub struct Choice<'a> {

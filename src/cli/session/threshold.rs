@@ -4,7 +4,7 @@
 
 use pdawl::model::serving::{NoModel, ServingModel};
 
-use crate::cli::workload::PreparedWorkload;
+use crate::workload::PreparedWorkload;
 
 /// Candidates besides the default fraction.
 const PARTS: [f64; 2] = [0.0, 0.7];

@@ -8,9 +8,9 @@ use pdawl::report::spec::{KernelReport, SpecReport};
 
 use super::compile::Compiler;
 use super::described::{Described, Values, refused};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl spec check kernels/examples/matmul.json -D n=512\n  \

@@ -9,7 +9,7 @@ use pdawl::runtime::select::{self, Selection};
 use pdawl::runtime::{DeviceId, Runtime, RuntimeError};
 
 use super::described::{Described, refused};
-use crate::cli::failure::{Failure, wrong_names};
+use crate::failure::{Failure, wrong_names};
 
 /// The compiler of a device.
 pub struct Compiler {
@@ -61,7 +61,7 @@ impl Compiler {
             return Err(wrong_names(option, why));
         }
         let opened = select::open(Some(&selection), false);
-        let (runtime, _) = opened.map_err(crate::cli::failure::refused)?;
+        let (runtime, _) = opened.map_err(crate::failure::refused)?;
         Ok(Self {
             runtime,
             known: HashMap::new(),

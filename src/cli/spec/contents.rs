@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pdawl::graph::spec::{Argument, Kernel};
 use pdawl_profiler::file::bounded_input;
 
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// A place and a file, from `PLACE=FILE`.
 ///

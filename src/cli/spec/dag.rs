@@ -25,10 +25,10 @@ use super::contents;
 use super::described::{Described, Values, refused};
 use super::devices::{left_out, running};
 use super::first_launch::survivors;
-use crate::cli::failure::Failure;
-use crate::cli::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
-use crate::cli::integer::integer;
-use crate::cli::{interrupt, terminal};
+use crate::failure::Failure;
+use crate::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
+use crate::integer::integer;
+use crate::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl run dag kernels/examples/head.dag --adaptive\n  \

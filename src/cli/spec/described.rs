@@ -8,7 +8,7 @@ use pdawl::expression::{Expression, Number, Symbols};
 use pdawl::graph::spec::source::KernelInfo;
 use pdawl::graph::spec::{Kernel, KernelSpec, SpecError, Specification, load};
 
-use crate::cli::failure::Failure;
+use crate::failure::Failure;
 
 /// The options of a specification.
 #[derive(Clone, Debug, Args)]

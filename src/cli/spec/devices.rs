@@ -8,8 +8,8 @@ use pdawl::runtime::{RuntimeError, opencl};
 
 use super::compile::Compiler;
 use super::described::Described;
-use crate::cli::args::MachineArgs;
-use crate::cli::failure::{Failure, refused, wrong_devices};
+use crate::args::MachineArgs;
+use crate::failure::{Failure, refused, wrong_devices};
 
 /// The arguments with devices that run these kernels: those named, or all, the CPU's
 /// included, but each core once. GPUs are opened through OpenCL where CUDA refuses a kernel

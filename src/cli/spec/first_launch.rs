@@ -5,8 +5,8 @@ use pdawl::graph::spec::KernelSpec;
 use pdawl::runtime::select::{DeviceSpec, Selection};
 
 use super::described::refused;
-use crate::cli::failure::{Failure, wrong_devices};
-use crate::cli::terminal;
+use crate::failure::{Failure, wrong_devices};
+use crate::terminal;
 
 /// The devices that take part.
 pub struct Survivors {

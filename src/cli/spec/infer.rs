@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::described::{is_name, refused};
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::paths::Paths;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::paths::Paths;
+use crate::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl spec infer kernels/examples/vadd.cl\n  \
                             pdawl spec infer kernels.cl --kernel matmul --out matmul.json\n  \

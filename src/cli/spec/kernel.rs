@@ -18,11 +18,11 @@ use super::contents;
 use super::described::{Described, Values};
 use super::devices::{left_out, running};
 use super::first_launch::survivors;
-use crate::cli::args::MachineArgs;
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
-use crate::cli::paths::Paths;
-use crate::cli::saves::Saves;
+use crate::args::MachineArgs;
+use crate::failure::Failure;
+use crate::integer::integer;
+use crate::paths::Paths;
+use crate::saves::Saves;
 
 /// The options of a kernel: its file, symbols, steps and data.
 #[derive(Clone, Debug, Args)]

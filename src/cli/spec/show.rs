@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::check;
 use super::described::Values;
-use crate::cli::args::Format;
-use crate::cli::failure::Failure;
-use crate::cli::paths::Paths;
-use crate::cli::terminal;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::paths::Paths;
+use crate::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl graph show kernels/examples/head.dag --out head.svg\n  \

@@ -17,11 +17,11 @@ use pdawl::report::tasks::{TaskReport, TaskRow, TaskRuns};
 use pdawl::workload::task_set::{Body, Order};
 
 use super::Args;
-use crate::cli::failure::Failure;
-use crate::cli::graph;
-use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
-use crate::cli::policies::Policies;
-use crate::cli::{interrupt, terminal};
+use crate::failure::Failure;
+use crate::graph;
+use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::policies::Policies;
+use crate::{interrupt, terminal};
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {

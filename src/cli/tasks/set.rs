@@ -6,8 +6,8 @@ use pdawl::workload::task_set::{
     Tasks,
 };
 
-use crate::cli::failure::Failure;
-use crate::cli::integer::integer;
+use crate::failure::Failure;
+use crate::integer::integer;
 
 /// Columns of A in the 2-D products, in tiles, as in the paper.
 const DEPTH: u32 = 4;

@@ -15,8 +15,8 @@ use pdawl_profiler::train::{Recipe, Trained};
 
 use super::Args;
 use super::runs::Runs;
-use crate::cli::failure::Failure;
-use crate::cli::{invocation, terminal};
+use crate::failure::Failure;
+use crate::{invocation, terminal};
 
 /// What fitting may take after a signal: batch systems kill what goes on for half a minute.
 const AFTER_SIGNAL: Duration = Duration::from_secs(8);

@@ -12,9 +12,9 @@ use pdawl::profile::ModelKind;
 use pdawl_profiler::dataset::{self, Dataset};
 
 use super::{Args, Workload};
-use crate::cli::failure::Failure;
-use crate::cli::machine_session::{NamedMachine, machine_file};
-use crate::cli::profile::{ProductProfileOptions, ProfileOptions};
+use crate::failure::Failure;
+use crate::machine_session::{NamedMachine, machine_file};
+use crate::profile::{ProductProfileOptions, ProfileOptions};
 
 /// The part of a budget that is kept for fitting, and its most.
 const FITTING: f64 = 0.4;

@@ -9,14 +9,14 @@ use pdawl::report::transformer::{Experiments, PointReport, claims};
 use pdawl::workload::transformer::{Form, Transformer};
 
 use super::{beta, check_memory, failure, heads};
-use crate::cli::args::{Format, MachineArgs};
-use crate::cli::failure::Failure;
-use crate::cli::graph::open_machine;
-use crate::cli::integer::integer;
-use crate::cli::machine_session::Needs;
-use crate::cli::policies::{Policies, help, policies};
-use crate::cli::precision::NumberFormatArg;
-use crate::cli::{interrupt, terminal};
+use crate::args::{Format, MachineArgs};
+use crate::failure::Failure;
+use crate::graph::open_machine;
+use crate::integer::integer;
+use crate::machine_session::Needs;
+use crate::policies::{Policies, help, policies};
+use crate::precision::NumberFormatArg;
+use crate::{interrupt, terminal};
 
 /// The paper's points: H of 1 to 16 at this beta, and these betas at this H.
 const PAPER_BETA: u32 = 256;

@@ -10,10 +10,10 @@ use pdawl::runtime::Runtime;
 use pdawl::workload::transformer::{Form, Layers, Transformer};
 
 use super::{SMALLER, beta, heads, title};
-use crate::cli::failure::{Failure, refused};
-use crate::cli::graph::{self, GraphArgs, GraphJob, Verified};
-use crate::cli::integer::integer;
-use crate::cli::precision::NumberFormatArg;
+use crate::failure::{Failure, refused};
+use crate::graph::{self, GraphArgs, GraphJob, Verified};
+use crate::integer::integer;
+use crate::precision::NumberFormatArg;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
                         pdawl run transformer --policy clustering --queues gpu=8 --map h_cpu=1 \

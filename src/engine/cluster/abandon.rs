@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::encode::{decode, encode};
 use super::error::ClusterError;
 use super::turn::PAUSE;
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
-use crate::cluster::wire::{Arrived, Wire, WireError};
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::wire::{Arrived, Wire, WireError};
 
 /// How long a node waits for the first one to answer, which may still open its files.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -79,7 +79,7 @@ pub fn heard(wire: &mut dyn Wire) -> ClusterError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::wire::LocalWire;
+    use pdawl_core::cluster::wire::LocalWire;
 
     fn received(wire: &mut LocalWire) -> Option<String> {
         match wire.poll() {

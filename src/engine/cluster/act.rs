@@ -7,10 +7,10 @@ use super::encode::encode;
 use super::error::ClusterError;
 use super::node::{Combined, Node};
 use super::subtasks::{FEW, OfChain, Subtasks, Written};
-use crate::cluster::NodeId;
-use crate::cluster::protocol::{Action, Cause, Event, Message};
-use crate::cluster::space::{SpaceBlock, SpaceId};
-use crate::cluster::task::{Task, TaskId};
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::{Action, Cause, Event, Message};
+use pdawl_core::cluster::space::{SpaceBlock, SpaceId};
+use pdawl_core::cluster::task::{Task, TaskId};
 
 impl Node<'_> {
     pub(super) fn act(&mut self, actions: Vec<Action>) -> Result<(), ClusterError> {

@@ -3,9 +3,9 @@
 
 use super::error::ClusterError;
 use super::node::Node;
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
-use crate::cluster::wire::agreement::Agreement;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::wire::agreement::Agreement;
 
 /// What a node runs that leaves the cluster.
 pub(super) fn the_end() -> Agreement {

@@ -6,16 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::error::ClusterError;
 use super::run::Control;
-use crate::cluster::record::{ClusterOutcome, DevicePart, NodeRecord};
-use crate::cluster::space::{Block, Extent};
-use crate::engine::graph::kernel_seconds::KernelSeconds;
-use crate::engine::graph::probe::probe;
-use crate::engine::graph::problem::problem;
-use crate::engine::graph::{
+use crate::graph::kernel_seconds::KernelSeconds;
+use crate::graph::probe::probe;
+use crate::graph::problem::problem;
+use crate::graph::{
     Control as GraphControl, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
     host_bytes,
 };
-use crate::graph::{Components, HostSpaceId, TaskGraph};
 use crate::machine::Device;
 use crate::parallel;
 use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem, WINDOW};
@@ -23,6 +20,9 @@ use crate::runtime::{Runtime, RuntimeError};
 use crate::verify::Checked;
 use crate::workload::cluster::graph::{WorkloadGraph, WorkloadGraphError};
 use crate::workload::cluster::{Check, ClusterWorkload, FillError};
+use pdawl_core::cluster::record::{ClusterOutcome, DevicePart, NodeRecord};
+use pdawl_core::cluster::space::{Block, Extent};
+use pdawl_core::graph::{Components, HostSpaceId, TaskGraph};
 
 /// Bytes of a piece of the result that is written at once.
 const PIECE: u64 = 16 << 20;

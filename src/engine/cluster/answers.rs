@@ -6,10 +6,10 @@ use super::encode::with_room;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
-use crate::cluster::NodeId;
-use crate::cluster::protocol::{Message, RequestId};
-use crate::cluster::space::{SpaceBlock, Spaces, pieces};
-use crate::cluster::task::chain::Source;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::{Message, RequestId};
+use pdawl_core::cluster::space::{SpaceBlock, Spaces, pieces};
+use pdawl_core::cluster::task::chain::Source;
 
 /// Bytes of data in a message of an answer. One travels while the next one is copied, and the
 /// driver does other things between the two. With its words it is no longer than four pieces of
@@ -156,7 +156,7 @@ impl Node<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::space::{Block, Extent};
+    use pdawl_core::cluster::space::{Block, Extent};
 
     #[test]
     fn portions_have_all_bytes_in_order() {

@@ -3,9 +3,9 @@
 
 use super::encode::encode;
 use super::node::{Interruption, Node};
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
-use crate::cluster::space::{SpaceBlock, SpaceId};
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::space::{SpaceBlock, SpaceId};
 
 impl Node<'_> {
     /// At the first node, the bytes of a space after a task that has ended. All nodes call it:

@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::cluster::space::Block;
 use crate::parallel;
+use pdawl_core::cluster::space::Block;
 
 /// Bytes that a thread copies at once. A block of fewer is copied where it is asked for:
 /// to wake threads would take as long.

@@ -2,10 +2,10 @@
 //! the others before they begin the next one.
 
 use super::node::{Interruption, Node};
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
-use crate::cluster::space::SpaceId;
 use crate::workload::cluster::IsMet;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::space::SpaceId;
 
 impl Node<'_> {
     /// Whether a condition is met after the task that has just ended.

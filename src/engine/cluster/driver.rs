@@ -12,16 +12,16 @@ use super::error::ClusterError;
 use super::handle::ClusterOptions;
 use super::node::{Node, Options};
 use super::run::{Control, Sink};
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Settings;
-use crate::cluster::record::ClusterOutcome;
-use crate::cluster::wire::Wire;
-use crate::cluster::wire::agreement::Agreement;
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::runtime::{Runtime, select};
 use crate::workload::cluster::program::Program;
 use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload, demand};
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Settings;
+use pdawl_core::cluster::record::ClusterOutcome;
+use pdawl_core::cluster::wire::Wire;
+use pdawl_core::cluster::wire::agreement::Agreement;
 
 /// A workload of all nodes.
 #[derive(Clone)]
@@ -260,9 +260,9 @@ mod tests {
     use bytemuck::Pod;
 
     use super::*;
-    use crate::cluster::space::Block;
-    use crate::cluster::wire::LocalWire;
     use crate::workload::cluster::program::{Program, ProgramTask};
+    use pdawl_core::cluster::space::Block;
+    use pdawl_core::cluster::wire::LocalWire;
 
     /// Two nodes, which run these programs and end; none runs nothing.
     fn together(programs: [Option<Program>; 2]) -> [Result<(), String>; 2] {

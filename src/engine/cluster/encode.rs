@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::ClusterError;
-use crate::cluster::wire::memory;
+use pdawl_core::cluster::wire::memory;
 
 /// Bytes of the length.
 const LENGTH: usize = size_of::<u32>();
@@ -56,14 +56,14 @@ mod tests {
 
     use super::*;
     use crate::balance::bands::Pace;
-    use crate::cluster::info::{DeviceInfo, NodeInfo};
-    use crate::cluster::protocol::{Message, RequestId};
-    use crate::cluster::record::{DevicePart, NodeRecord};
-    use crate::cluster::space::{Block, SpaceBlock, SpaceId};
-    use crate::cluster::task::TaskId;
-    use crate::cluster::task::chain::Source;
     use crate::verify::Checked;
     use crate::verify::checked::FactorFigures;
+    use pdawl_core::cluster::info::{DeviceInfo, NodeInfo};
+    use pdawl_core::cluster::protocol::{Message, RequestId};
+    use pdawl_core::cluster::record::{DevicePart, NodeRecord};
+    use pdawl_core::cluster::space::{Block, SpaceBlock, SpaceId};
+    use pdawl_core::cluster::task::TaskId;
+    use pdawl_core::cluster::task::chain::Source;
 
     #[test]
     fn a_message_and_its_data_come_back() {

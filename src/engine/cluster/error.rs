@@ -2,17 +2,17 @@
 
 use thiserror::Error;
 
-use crate::cluster::NodeId;
-use crate::cluster::space::{Block, SpaceId};
-use crate::cluster::task::TaskError;
-use crate::cluster::wire::WireError;
-use crate::cluster::wire::agreement::Difference;
-use crate::engine::corun::CorunError;
-use crate::engine::graph::GraphRunError;
+use crate::corun::CorunError;
+use crate::graph::GraphRunError;
 use crate::runtime::RuntimeError;
 use crate::workload::cluster::FillError;
 use crate::workload::cluster::graph::WorkloadGraphError;
 use crate::workload::cluster::program::ProgramError;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::space::{Block, SpaceId};
+use pdawl_core::cluster::task::TaskError;
+use pdawl_core::cluster::wire::WireError;
+use pdawl_core::cluster::wire::agreement::Difference;
 
 /// An error of a run over a cluster.
 #[derive(Debug, Error)]

@@ -1,8 +1,8 @@
 //! What a device is expected to do, before it has done anything.
 
 use super::subtasks::DEPTH;
-use crate::cluster::info::DeviceInfo;
 use crate::machine::{Device, DeviceKind};
+use pdawl_core::cluster::info::DeviceInfo;
 
 /// Operations a clock and core in single precision: two vectors of eight of a CPU, and the
 /// lanes of a GPU's multiprocessor, each a multiplication and an addition.

@@ -6,11 +6,11 @@ use std::io;
 use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
-use crate::cluster::NodeId;
-use crate::cluster::protocol::{Message, RequestId};
-use crate::cluster::space::{Block, SpaceBlock, SpaceId, pieces};
-use crate::cluster::task::chain::Source;
-use crate::cluster::wire::memory;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::{Message, RequestId};
+use pdawl_core::cluster::space::{Block, SpaceBlock, SpaceId, pieces};
+use pdawl_core::cluster::task::chain::Source;
+use pdawl_core::cluster::wire::memory;
 
 /// Bytes of a piece: enough that a network or a disk is not slowed down by their number.
 const PIECE: u64 = 16 << 20;

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use super::driver::{Brought, Driver, Job};
 use super::error::ClusterError;
 use super::results::Results;
-use crate::cluster::protocol;
-use crate::cluster::wire::agreement::Agreement;
-use crate::cluster::wire::heartbeat::Pulse;
-use crate::cluster::wire::{LocalWire, Wire, agree, join};
 use crate::machine::Device;
 use crate::runtime::select::Selection;
 use crate::spread::NamedSpread;
 use crate::workload::cluster::program::Program;
+use pdawl_core::cluster::protocol;
+use pdawl_core::cluster::wire::agreement::Agreement;
+use pdawl_core::cluster::wire::heartbeat::Pulse;
+use pdawl_core::cluster::wire::{LocalWire, Wire, agree, join};
 
 /// The nodes that run programs together.
 ///
@@ -204,11 +204,10 @@ impl Drop for Cluster {
     }
 }
 
-/// What a process is, as far as the library knows it.
+/// What a process is, as far as the library knows it. The program adds its sources.
 pub fn build_agreement() -> Agreement {
     let mut agreement = Agreement::default();
     agreement.add("the version", env!("CARGO_PKG_VERSION"));
-    agreement.add("the build", env!("PDAWL_SOURCES"));
     agreement.add("the protocol", protocol::VERSION.to_string());
     agreement
 }

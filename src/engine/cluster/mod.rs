@@ -1,9 +1,9 @@
 //! Runs workloads over the nodes of a cluster.
 //!
 //! A [`Node`] is one process of the cluster. It drives a wire and a runtime together, in one
-//! loop: the protocol ([`crate::cluster::protocol`]) decides, `node` and `act` tell it what
+//! loop: the protocol ([`pdawl_core::cluster::protocol`]) decides, `node` and `act` tell it what
 //! happened and do what it answers. `store` has the node's blocks of spaces, as data of an
-//! open graph (`crate::engine::graph`), and `subtasks` makes kernels of it, several of one
+//! open graph (`crate::graph`), and `subtasks` makes kernels of it, several of one
 //! subtask (`parts`) where `division` says so; threads of
 //! `copying` copy what travels, `answers` are for other nodes, `encode` makes bytes of messages, `run` takes a workload from its
 //! spaces to its report, `common` gives all nodes what one has computed, `deciding` says

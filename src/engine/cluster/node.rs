@@ -16,22 +16,22 @@ use super::expected::expected;
 use super::store::Received;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
-use crate::cluster::NodeId;
-use crate::cluster::info::{DeviceInfo, NodeInfo};
-use crate::cluster::protocol::{
-    Counts, DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
-};
-use crate::cluster::record::{DevicePart, NodeRecord};
-use crate::cluster::space::{SpaceBlock, Spaces};
-use crate::cluster::task::chain::{Chain, Source};
-use crate::cluster::task::{Computed, TaskId};
-use crate::cluster::wire::agreement::Agreement;
-use crate::cluster::wire::{Arrived, Wire, memory};
 use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::info::{DeviceInfo, NodeInfo};
+use pdawl_core::cluster::protocol::{
+    Counts, DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
+};
+use pdawl_core::cluster::record::{DevicePart, NodeRecord};
+use pdawl_core::cluster::space::{SpaceBlock, Spaces};
+use pdawl_core::cluster::task::chain::{Chain, Source};
+use pdawl_core::cluster::task::{Computed, TaskId};
+use pdawl_core::cluster::wire::agreement::Agreement;
+use pdawl_core::cluster::wire::{Arrived, Wire, memory};
 
 /// The results of a reduction, as bytes.
 pub(super) type Combined = Vec<(SpaceBlock, Vec<u8>)>;

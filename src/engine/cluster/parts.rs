@@ -6,14 +6,14 @@ use std::ops::Range;
 use super::division::{Pace, division};
 use super::error::ClusterError;
 use super::subtasks::{Computing, EndedSubtask, OfChain, Running, Subtasks, Written};
-use crate::cluster::protocol::DeviceIndex;
-use crate::cluster::space::{SpaceBlock, Spaces};
-use crate::cluster::task::{Computed, Task, TaskId};
 use crate::codelet::{Cost, Name};
-use crate::engine::graph::Ended;
-use crate::graph::KernelId;
+use crate::graph::Ended;
 use crate::runtime::Runtime;
 use crate::time::Nanos;
+use pdawl_core::cluster::protocol::DeviceIndex;
+use pdawl_core::cluster::space::{SpaceBlock, Spaces};
+use pdawl_core::cluster::task::{Computed, Task, TaskId};
+use pdawl_core::graph::KernelId;
 
 /// A device that has never run a codelet may be so many times slower than expected, unless it is
 /// like the one that is expected to be the fastest.

@@ -3,8 +3,8 @@
 use bytemuck::Pod;
 use thiserror::Error;
 
-use crate::cluster::record::ClusterOutcome;
 use crate::workload::cluster::program::{Program, Space};
+use pdawl_core::cluster::record::ClusterOutcome;
 
 /// The results of a program, at the first node; at the others there are none.
 #[derive(Clone, Debug)]

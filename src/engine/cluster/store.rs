@@ -11,17 +11,17 @@ use self::arriving::Arriving;
 pub(super) use self::arriving::Received;
 use super::copying::Copying;
 use super::error::ClusterError;
-use crate::cluster::NodeId;
-use crate::cluster::protocol::RequestId;
-use crate::cluster::space::{Block, Extent, Rectangles, SpaceBlock, SpaceId, Spaces, pieces};
-use crate::cluster::task::ReadArgument;
-use crate::cluster::task::chain::Source;
 use crate::codelet::rows::Lines;
-use crate::engine::graph::OpenGraph;
-use crate::graph::{Datum, DatumId, Piece};
+use crate::graph::OpenGraph;
 use crate::parallel;
 use crate::runtime::{Runtime, RuntimeError};
 use crate::workload::cluster::Fill;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::RequestId;
+use pdawl_core::cluster::space::{Block, Extent, Rectangles, SpaceBlock, SpaceId, Spaces, pieces};
+use pdawl_core::cluster::task::ReadArgument;
+use pdawl_core::cluster::task::chain::Source;
+use pdawl_core::graph::{Datum, DatumId, Piece};
 
 /// Bytes that a thread makes at once.
 const PIECE: u64 = 16 << 20;

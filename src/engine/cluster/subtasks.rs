@@ -8,18 +8,18 @@ use super::error::ClusterError;
 use super::parts::{Divided, Tried};
 use super::store::{Kept, Resolve, Store};
 use super::traced::Traced;
-use crate::cluster::NodeId;
-use crate::cluster::info::DeviceInfo;
-use crate::cluster::protocol::DeviceIndex;
-use crate::cluster::space::{SpaceBlock, Spaces};
-use crate::cluster::task::chain::{Chain, Source};
-use crate::cluster::task::{Beginning, Computed, TaskId};
 use crate::codelet::{Codelet, Memory, Name, Value};
-use crate::engine::graph::{Ended, GraphRunError, OpenGraph, abilities_of};
-use crate::graph::{Argument, Datum, Kernel, KernelId};
+use crate::graph::{Ended, GraphRunError, OpenGraph, abilities_of};
 use crate::policy::{NamedPolicy, PolicyOptions};
 use crate::runtime::{Completion, HostMemoryId, Runtime};
 use crate::time::Nanos;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::info::DeviceInfo;
+use pdawl_core::cluster::protocol::DeviceIndex;
+use pdawl_core::cluster::space::{SpaceBlock, Spaces};
+use pdawl_core::cluster::task::chain::{Chain, Source};
+use pdawl_core::cluster::task::{Beginning, Computed, TaskId};
+use pdawl_core::graph::{Argument, Datum, Kernel, KernelId};
 
 /// Subtasks that are at once on a device with memory of its own: one computes while the
 /// data of the next arrive and those of the one before leave.

@@ -1,11 +1,11 @@
 //! What a node notes for the trace of a run.
 
-use crate::cluster::record::{CommandRecord, Stage, TaskRecord};
-use crate::engine::corun::{PROBE, WARM};
-use crate::engine::graph::TimedCommand;
+use crate::corun::{PROBE, WARM};
+use crate::graph::TimedCommand;
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 use crate::trace::{Span, Trace};
+use pdawl_core::cluster::record::{CommandRecord, Stage, TaskRecord};
 
 fn stage(kind: CommandKind) -> Stage {
     match kind {

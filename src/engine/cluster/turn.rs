@@ -7,11 +7,11 @@ use super::answers::PORTION;
 use super::error::ClusterError;
 use super::node::Node;
 use super::subtasks::{EndedSubtask, Happened};
-use crate::cluster::protocol::{DeviceIndex, Event};
-use crate::cluster::wire::Arrived;
-use crate::engine::graph::GraphRunError;
+use crate::graph::GraphRunError;
 use crate::runtime::Completion;
 use crate::runtime::error::is_unfit;
+use pdawl_core::cluster::protocol::{DeviceIndex, Event};
+use pdawl_core::cluster::wire::Arrived;
 
 /// How long a node polls without a pause after something has happened. An answer over a
 /// fast network comes within this time.

@@ -9,13 +9,13 @@ use super::CorunError;
 use super::form::Space;
 use super::jobs::Jobs;
 use super::layout::Layout;
+use crate::Loss;
 use crate::codelet::Codelet;
-use crate::engine::Loss;
-use crate::engine::membership::Membership;
-use crate::engine::scope::RuntimeScope;
+use crate::membership::Membership;
 use crate::runtime::{
     Command, Completion, DeviceId, EventId, Launch, QueueId, RuntimeError, Status, Value,
 };
+use crate::scope::RuntimeScope;
 use crate::time::Nanos;
 use crate::workload::Divisible;
 

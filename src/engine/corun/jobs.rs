@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::context::Purpose;
-use crate::engine::in_flight::{InFlight, Tag, span};
+use crate::in_flight::{InFlight, Tag, span};
 use crate::runtime::{CommandKind, Completion, EventId, Stages};
 use crate::time::Nanos;
 use crate::trace::Span;

@@ -79,7 +79,7 @@ pub struct Options {
     /// step between two of them with grids only.
     pub supersteps: Supersteps,
     /// End when a step changes at most this, where the workload finds its change
-    /// ([`Outcome::change`](crate::engine::Outcome)): page ranks in each step, a grid in the
+    /// ([`Outcome::change`](crate::Outcome)): page ranks in each step, a grid in the
     /// last step of each period.
     pub tolerance: Option<f64>,
     /// Most bytes to use of a device's own memory; `None`: what it has.

@@ -11,11 +11,11 @@ use super::layout::{Layout, length};
 use super::memory;
 use super::run::RunState;
 use super::{Control, CorunError, Options, Tracing};
+use crate::Outcome;
 use crate::balance::{Balancer, DeviceView, Setup};
-use crate::engine::Outcome;
-use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
 use crate::runtime::{DeviceId, Runtime};
+use crate::scope::RuntimeScope;
 use crate::time::Nanos;
 use crate::workload::Divisible;
 

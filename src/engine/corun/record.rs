@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use super::jobs::Job;
 use crate::balance::{DeviceStep, StepReport};
-use crate::engine::{DeviceRecord, StepRecord};
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 use crate::trace::Span;
 use crate::trace::intervals::{Intervals, overlap, total, union};
+use crate::{DeviceRecord, StepRecord};
 
 const SECOND: f64 = 1e9;
 
@@ -162,7 +162,7 @@ pub fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::corun::{CHUNK, EDGE, HELD};
+    use crate::corun::{CHUNK, EDGE, HELD};
     use crate::runtime::Workers;
 
     fn span(device: usize, kind: CommandKind, label: &'static str, at: (Nanos, Nanos)) -> Span {

@@ -18,11 +18,11 @@ use super::step::StepEnd;
 use super::{CorunError, Options};
 use crate::balance::{Balancer, Setup};
 use crate::codelet::Codelet;
-use crate::engine::scope::{RuntimeScope, SuspendedScope};
-use crate::engine::{Loss, Outcome, StepRecord};
 use crate::runtime::{Notice, Runtime, RuntimeError};
+use crate::scope::{RuntimeScope, SuspendedScope};
 use crate::time::Nanos;
 use crate::workload::Divisible;
+use crate::{Loss, Outcome, StepRecord};
 use std::sync::Arc;
 
 /// Makes a balancer for a part.

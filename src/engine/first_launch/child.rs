@@ -10,11 +10,11 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 
 use super::Answer;
 use super::job::Job;
-use crate::engine::graph::reference::{self, Moment};
-use crate::graph::{KernelId, TaskGraph};
+use crate::graph::reference::{self, Moment};
 use crate::runtime::guarded::{self, Exact, Left, Side};
 use crate::runtime::select::{self, Selection};
 use crate::runtime::{DeviceId, Runtime, own_process};
+use pdawl_core::graph::{KernelId, TaskGraph};
 
 /// Whether [`before_main`] was called, as it is in every process that has this code.
 static CAUGHT: AtomicBool = AtomicBool::new(false);

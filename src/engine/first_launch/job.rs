@@ -7,8 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value};
-use crate::graph::spec::source::KernelInfo;
-use crate::graph::{self, Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph};
+use pdawl_core::graph::spec::source::KernelInfo;
+use pdawl_core::graph::{
+    self, Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph,
+};
 
 /// How messages name a kernel and its buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]

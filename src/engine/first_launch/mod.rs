@@ -14,7 +14,7 @@
 //!
 //! What it cannot see: accesses beyond the guard zones that reach other memory, and what a
 //! kernel does with other data where these decide what it touches
-//! ([`crate::graph::spec::source::touches_by_data`]).
+//! ([`pdawl_core::graph::spec::source::touches_by_data`]).
 
 mod child;
 mod job;

@@ -12,11 +12,11 @@ use super::job::{Job, Words};
 use super::verdict::{End, Verdict, verdict};
 use super::{Answer, FirstLaunchError, child};
 use crate::codelet::KernelArgument;
-use crate::graph::TaskGraph;
 use crate::machine::host::Host;
 use crate::machine::{Device, DeviceKind, RuntimeKind};
 use crate::runtime::own_process;
 use crate::runtime::select::{self, DeviceSpec, Selection, Source};
+use pdawl_core::graph::TaskGraph;
 
 /// The longest time until the process takes its job, and that of all launches on buffers that
 /// lie alike. A kernel that takes longer on a CPU mostly leaves its buffers early, and a GPU may

@@ -12,10 +12,10 @@ use super::interleaving::Dispatch;
 use super::prepared_graph::PreparedGraph;
 use super::run::GraphRun;
 use super::timeline::Purpose;
-use crate::graph::{
+use crate::runtime::{Command, CommandGraph, DeviceId, GraphLaunch, RuntimeError};
+use pdawl_core::graph::{
     CommandQueues, Components, DatumId, KernelId, QueueCommand, QueueSlot, TaskGraph,
 };
-use crate::runtime::{Command, CommandGraph, DeviceId, GraphLaunch, RuntimeError};
 
 /// What a component needs to be a command graph.
 #[derive(Debug, PartialEq, Eq)]
@@ -264,8 +264,8 @@ impl GraphRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::fixtures::{figure_6, given, kernel, step};
-    use crate::graph::{Argument, Datum, GraphBuilder, Transfers};
+    use crate::graphs::{figure_6, given, kernel, step};
+    use pdawl_core::graph::{Argument, Datum, GraphBuilder, Transfers};
 
     /// These data are written to the device, and read from it, and no other.
     #[derive(Default)]

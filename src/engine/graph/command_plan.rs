@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use super::command_graphs::GraphPlan;
 use super::notifying::notifying_commands;
-use crate::graph::{
+use pdawl_core::graph::{
     CommandQueues, Components, DatumId, QueueCommand, QueueSlot, TaskGraph, Transfers,
 };
 
@@ -124,8 +124,8 @@ impl CommandPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::KernelId;
-    use crate::graph::fixtures::figure_6;
+    use crate::graphs::figure_6;
+    use pdawl_core::graph::KernelId;
 
     /// This datum, and no other, is written.
     struct OneWrite(Option<DatumId>);

@@ -8,12 +8,14 @@ use super::run::GraphRun;
 use super::storage::{Arrival, COPY_UNIT, transfer};
 use super::timeline::{Purpose, Submission};
 use crate::codelet::{Name, copy};
-use crate::engine::in_flight::Tag;
-use crate::graph::{Argument, Components, DatumId, KernelId, QueueCommand, TaskGraph, Transfers};
+use crate::in_flight::Tag;
 use crate::policy::Policy;
 use crate::residency::{Residency, State};
 use crate::runtime::{
     BufferId, Command, CommandKind, EventId, Launch, Location, Memory, Notice, RuntimeError,
+};
+use pdawl_core::graph::{
+    Argument, Components, DatumId, KernelId, QueueCommand, TaskGraph, Transfers,
 };
 
 /// The copies that a component needs on a device.

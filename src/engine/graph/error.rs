@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use crate::graph::GraphError;
 use crate::policy::MapError;
 use crate::quantity::Bytes;
 use crate::runtime::RuntimeError;
+use pdawl_core::graph::GraphError;
 
 /// An error of the graph engine.
 #[derive(Debug, Error)]

@@ -1,9 +1,9 @@
 //! Making room in a device's memory, and what leaves it.
 
 use super::run::GraphRun;
-use crate::graph::DatumId;
 use crate::residency::State;
 use crate::runtime::RuntimeError;
+use pdawl_core::graph::DatumId;
 
 impl GraphRun<'_> {
     pub(super) fn slot_bytes(&self, slot: usize) -> u64 {

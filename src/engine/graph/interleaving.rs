@@ -83,7 +83,7 @@ impl Interleaving {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{CommandQueues, KernelId, QueueCommand};
+    use pdawl_core::graph::{CommandQueues, KernelId, QueueCommand};
 
     /// A component of kernels on these queues of a device of four.
     fn dispatch(device: usize, first_queue: usize, queues: usize) -> Dispatch {

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use super::problem::KernelTimes;
 use super::{GraphRunError, times};
 use crate::codelet::{Cost, Name};
-use crate::graph::{Kernel, TaskGraph};
 use crate::runtime::Runtime;
+use pdawl_core::graph::{Kernel, TaskGraph};
 
 /// Runs in which the sample is measured.
 const RUNS: usize = 3;
@@ -21,12 +21,12 @@ pub struct KernelSeconds {
 
 /// Kernels that take the same time.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
+struct Kind {
     codelet: Name,
     units: Range<u64>,
     cost: Cost,
     /// By device; `None` where it cannot run or was not measured.
-    pub(crate) seconds: Vec<Option<f64>>,
+    seconds: Vec<Option<f64>>,
 }
 
 impl KernelSeconds {
@@ -60,18 +60,20 @@ impl KernelSeconds {
         let kernels = graph.kernels().iter();
         kernels
             .map(|kernel| match self.alike(kernel) {
-                Some(kind) => kind.seconds.clone(),
+                Some(seconds) => seconds.to_vec(),
                 None => self.scaled(kernel),
             })
             .collect()
     }
 
-    pub(crate) fn alike(&self, kernel: &Kernel) -> Option<&Kind> {
-        self.kinds.iter().find(|kind| {
+    /// The measured times of kernels like this one.
+    pub fn alike(&self, kernel: &Kernel) -> Option<&[Option<f64>]> {
+        let kind = self.kinds.iter().find(|kind| {
             kind.codelet == kernel.codelet.name
                 && kind.units == kernel.units
                 && kind.cost == kernel.cost
-        })
+        })?;
+        Some(&kind.seconds)
     }
 
     fn scaled(&self, kernel: &Kernel) -> Vec<Option<f64>> {

@@ -7,10 +7,10 @@ use super::dispatch::Destination;
 use super::run::GraphRun;
 use super::state::ComponentState;
 use super::timeline::Purpose;
-use crate::graph::DatumId;
 use crate::policy::Prefetch;
 use crate::residency::{Room, State};
 use crate::runtime::{Command, DeviceId, Location, Rows, RuntimeError};
+use pdawl_core::graph::DatumId;
 
 impl GraphRun<'_> {
     /// Loads what a component reads and the device has not, of the slots that `which` names.

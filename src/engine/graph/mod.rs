@@ -5,7 +5,7 @@
 //!   memory (`storage`), queues, compiled kernels and command plans
 //!   (`command_plan`).
 //! * A run (`run`) asks the policy for components and dispatches them
-//!   (`dispatch`): it enqueues each whole, as [`crate::graph::CommandQueues`]
+//!   (`dispatch`): it enqueues each whole, as [`pdawl_core::graph::CommandQueues`]
 //!   says, or several in turns (`interleaving`), or, from the second run on, as one
 //!   command where a device takes graphs of commands (`command_graphs`). Some commands
 //!   notify the host of their end (`notifying`), and the run tells the policy. `state` is how far the
@@ -133,8 +133,8 @@ mod window;
 
 use std::sync::atomic::AtomicBool;
 
-use crate::graph::{KernelId, TaskGraph};
 use crate::machine::Device;
+use pdawl_core::graph::{KernelId, TaskGraph};
 
 pub use error::GraphRunError;
 pub use open::{Ended, OpenGraph, TimedCommand, Turned};

@@ -4,7 +4,7 @@
 //! of a command implies the end of all before it in its queue, and most kernels
 //! need no event. This file alone decides which commands have one.
 
-use crate::graph::{CommandQueues, Components, QueueCommand, QueueSlot, TaskGraph};
+use pdawl_core::graph::{CommandQueues, Components, QueueCommand, QueueSlot, TaskGraph};
 
 /// By command, in the order of [`CommandQueues::order`]: whether it has an event.
 /// Every copy has one; a kernel has one if another queue or another component
@@ -32,8 +32,8 @@ pub(super) fn notifying_commands(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::fixtures::{figure_6, given, step};
-    use crate::graph::{DatumId, GraphBuilder, KernelId, Transfers};
+    use crate::graphs::{figure_6, given, step};
+    use pdawl_core::graph::{DatumId, GraphBuilder, KernelId, Transfers};
 
     /// No copy is needed.
     struct NoTransfers;

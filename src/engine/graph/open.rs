@@ -15,11 +15,11 @@ use super::state::{ComponentState, RunState};
 use super::suspended::Suspended;
 use super::{GraphRunError, Options, PreparedGraph};
 use crate::codelet::HostMemoryId;
-use crate::graph::{Components, Datum, DatumId, Kernel, KernelId, TaskGraph};
 use crate::policy::{Growing, NamedPolicy, Policy, PolicyOptions, Task};
 use crate::residency::State;
 use crate::runtime::{CommandKind, Completion, Runtime, RuntimeError};
 use crate::time::Nanos;
+use pdawl_core::graph::{Components, Datum, DatumId, Kernel, KernelId, TaskGraph};
 
 /// A kernel that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! The outcome of a run of a graph: figures that were measured in it, and its trace.
 
-use crate::graph::KernelId;
 use crate::time::Nanos;
 use crate::trace::Trace;
+use pdawl_core::graph::KernelId;
 
 /// Where and when a component ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -10,13 +10,13 @@ use super::run::windowed;
 use super::storage::{Storage, layout};
 use super::{GraphRunError, Options};
 use crate::codelet::{Codelet, Value, copy, rows, zeros};
-use crate::engine::membership::Membership;
-use crate::graph::{
-    Argument, Components, DatumId, HostSpaceId, KernelId, TaskGraph, bottom_levels,
-};
 use crate::machine::{Device, DeviceKind, RuntimeKind};
+use crate::membership::Membership;
 use crate::policy::Policy;
 use crate::runtime::{DeviceId, Launch, QueueId, QueueKind, Runtime, RuntimeError};
+use pdawl_core::graph::{
+    Argument, Components, DatumId, HostSpaceId, KernelId, TaskGraph, bottom_levels,
+};
 
 /// A device, as long as a graph is ready on it.
 pub(super) struct DeviceState {

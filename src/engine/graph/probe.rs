@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use crate::graph::{
+use crate::random::uniform;
+use pdawl_core::graph::{
     Argument, Contents, Datum, DatumId, GraphBuilder, GraphError, HostSpace, HostSpaceId, Kernel,
     Place, SpaceContents, TaskGraph,
 };
-use crate::random::uniform;
 
 /// The most costly kernel of each codelet, each by itself.
 ///

@@ -1,9 +1,9 @@
 //! The scheduling problem of a graph: what policies know of it, in numbers.
 
-use crate::graph::{Components, DatumId, KernelId, TaskGraph, bottom_levels};
 use crate::machine::{Device, DeviceKind};
 use crate::policy::{Datum, DeviceModel, Links, Problem, Task};
 use crate::runtime::{DeviceId, Devices};
+use pdawl_core::graph::{Components, DatumId, KernelId, TaskGraph, bottom_levels};
 
 /// Seconds by kernel and device; `None` where the kernel cannot run or was not
 /// measured.
@@ -159,8 +159,8 @@ fn memory(graph: &TaskGraph, data: impl Iterator<Item = DatumId>) -> Vec<usize> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::graph::abilities;
-    use crate::graph::fixtures::figure_6;
+    use crate::graph::abilities;
+    use crate::graphs::figure_6;
     use crate::machine::MachineStore;
     use crate::runtime::sim::{Sim, SimOptions};
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::GraphRunError;
 use crate::codelet::Value;
-use crate::engine::scope::RuntimeScope;
-use crate::graph::{Argument, KernelId, TaskGraph};
 use crate::runtime::{Command, DeviceId, Launch, Runtime};
+use crate::scope::RuntimeScope;
+use pdawl_core::graph::{Argument, KernelId, TaskGraph};
 
 /// A moment of a launch, for somebody who tells a compiler's failure from a kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

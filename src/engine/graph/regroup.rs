@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::run::GraphRun;
 use super::storage::Storage;
 use super::{GraphRunError, abilities_of};
-use crate::graph::DatumId;
 use crate::runtime::RuntimeError;
+use pdawl_core::graph::DatumId;
 
 impl GraphRun<'_> {
     /// Goes on without the devices that failed, and with those that are back. Nothing is in

@@ -12,8 +12,7 @@ use super::state::{ComponentState, RunState};
 use super::timeline::{Purpose, Submission, Timeline};
 use super::window::Window;
 use super::{Control, GraphRunError, Options, PreparedGraph};
-use crate::engine::in_flight::{InFlight, span};
-use crate::graph::{Components, DatumId, KernelId, TaskGraph};
+use crate::in_flight::{InFlight, span};
 use crate::policy::{Finished, Policy};
 use crate::residency::State;
 use crate::runtime::{
@@ -21,6 +20,7 @@ use crate::runtime::{
 };
 use crate::time::Nanos;
 use crate::trace::{Trace, intervals};
+use pdawl_core::graph::{Components, DatumId, KernelId, TaskGraph};
 
 /// The longest that a run waits before it checks whether it is to stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);

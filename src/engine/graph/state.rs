@@ -1,8 +1,8 @@
 //! The state of a run: how far kernels and components are. It decides nothing and
 //! calls no device.
 
-use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::time::Nanos;
+use pdawl_core::graph::{Components, DatumId, KernelId, TaskGraph};
 
 /// How far a component is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 //! own.
 
 use crate::codelet::{BufferId, HostMemoryId, Memory};
-use crate::graph::{
-    Argument, Component, Components, DatumId, HostSpaceId, KernelId, Place, TaskGraph,
-};
 use crate::machine::Device;
 use crate::residency::Residency;
 use crate::runtime::{EventId, Rows, Runtime, RuntimeError};
+use pdawl_core::graph::{
+    Argument, Component, Components, DatumId, HostSpaceId, KernelId, Place, TaskGraph,
+};
 
 /// Bytes of a unit of the copying codelet. Host memory that is copied between
 /// versions of a datum is a multiple of it.

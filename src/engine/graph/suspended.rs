@@ -9,11 +9,11 @@ use super::state::RunState;
 use super::timeline::{Submission, Timeline};
 use super::window::Window;
 use super::{Options, PreparedGraph};
-use crate::engine::in_flight::InFlight;
-use crate::graph::DatumId;
+use crate::in_flight::InFlight;
 use crate::policy::Policy;
 use crate::runtime::{EventId, QueueId, Runtime, RuntimeError};
 use crate::time::Nanos;
+use pdawl_core::graph::DatumId;
 
 /// What a run knows. See [`GraphRun`].
 #[derive(Default)]

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::Launched;
-use crate::graph::{DatumId, KernelId};
 use crate::runtime::EventId;
 use crate::time::Nanos;
 use crate::trace::Span;
+use pdawl_core::graph::{DatumId, KernelId};
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::problem::{KernelTimes, problem};
 use super::{Control, GraphRunError, Options, PreparedGraph, abilities};
-use crate::graph::{Components, Kernel, TaskGraph};
 use crate::policy::Clustering;
 use crate::runtime::Runtime;
+use pdawl_core::graph::{Components, Kernel, TaskGraph};
 
 /// Measures every kernel by itself on every device that can run the whole graph.
 /// The graph runs `times` times there, on one queue and after one run that is not

@@ -7,9 +7,9 @@ use super::run::GraphRun;
 use super::storage::transfer;
 use super::timeline::Purpose;
 use crate::codelet::rows::{self, Lines};
-use crate::graph::{DatumId, TaskGraph};
 use crate::residency::State;
 use crate::runtime::{Command, EventId, Launch, Location, Memory, Rows, RuntimeError};
+use pdawl_core::graph::{DatumId, TaskGraph};
 
 /// Bytes of a view that the driver thread puts together itself, at most: that takes it less
 /// than a tenth of a millisecond.

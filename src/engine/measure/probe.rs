@@ -6,11 +6,11 @@ use super::figures::{median, seconds};
 use super::stencils::grid;
 use super::{MeasureError, MeasureOptions};
 use crate::codelet::{BufferId, Codelet, HostMemoryId, Memory, copy};
-use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
 use crate::runtime::{
     Command, Completion, DeviceId, Launch, Notice, PeerPath, QueueId, Runtime, RuntimeError,
 };
+use crate::scope::RuntimeScope;
 use crate::time::Nanos;
 use crate::workload::{Divisible, Grid};
 

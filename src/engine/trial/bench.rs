@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::case::{Argument, Case, Variant};
 use super::{Options, Verdict};
 use crate::codelet::{Element, HostMemoryId, Memory, Value};
-use crate::engine::scope::{DeviceArray, RuntimeScope};
 use crate::runtime::{Command, CommandKind, DeviceId, Launch, QueueId, Runtime, RuntimeError};
+use crate::scope::{DeviceArray, RuntimeScope};
 use crate::verify::numbers;
 
 /// Bytes of the transfer that launches wait for: some milliseconds.

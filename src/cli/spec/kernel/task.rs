@@ -17,9 +17,9 @@ use pdawl::runtime::{Runtime, RuntimeError};
 use pdawl::workload::kernel::UserKernel;
 
 use super::KernelArgs;
-use crate::cli::failure::{Failure, OTHER_STRATEGY, refused};
-use crate::cli::grid::MemoryBudget;
-use crate::cli::terminal;
+use crate::failure::{Failure, OTHER_STRATEGY, refused};
+use crate::grid::MemoryBudget;
+use crate::terminal;
 
 /// A kernel that was read and checked.
 pub struct KernelTask {

@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use super::exchange::Round;
 use crate::balance::bands::{Pace, divided, redivided};
-use crate::cluster::NodeId;
-use crate::cluster::info::NodeInfo;
-use crate::cluster::protocol::Message;
-use crate::engine::cluster::error::ClusterError;
-use crate::engine::cluster::node::{Interruption, Node};
+use crate::cluster::error::ClusterError;
+use crate::cluster::node::{Interruption, Node};
 use crate::workload::Divisible;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::info::NodeInfo;
+use pdawl_core::cluster::protocol::Message;
 
 /// The division by what nodes have reported of their devices, those left out that do not work.
-pub(in crate::engine::cluster) fn first_division<'n>(
+pub(in crate::cluster) fn first_division<'n>(
     workload: &dyn Divisible,
     nodes: impl IntoIterator<Item = &'n NodeInfo>,
     working: &[Vec<bool>],

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::mail::{About, BEGINS, MOVES};
 use super::on_session;
-use crate::cluster::NodeId;
-use crate::engine::cluster::error::ClusterError;
-use crate::engine::cluster::node::{Interruption, Node};
-use crate::engine::corun::session::Session;
-use crate::engine::corun::{Later, When};
+use crate::cluster::error::ClusterError;
+use crate::cluster::node::{Interruption, Node};
+use crate::corun::session::Session;
+use crate::corun::{Later, When};
+use pdawl_core::cluster::NodeId;
 
 /// The units of a round, and what travels in each of its steps.
 pub(super) struct Round {

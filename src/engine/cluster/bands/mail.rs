@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::balance::bands::Pace;
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
-use crate::cluster::wire::memory;
-use crate::engine::cluster::encode::with_room;
-use crate::engine::cluster::error::ClusterError;
-use crate::engine::cluster::node::Node;
-use crate::engine::corun::session::Session;
+use crate::cluster::encode::with_room;
+use crate::cluster::error::ClusterError;
+use crate::cluster::node::Node;
+use crate::corun::session::Session;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::wire::memory;
 
 /// What a message about bands is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ impl Arrived {
 
 /// Messages about bands that nodes have sent.
 #[derive(Default)]
-pub(in crate::engine::cluster) struct BandMail {
+pub(in crate::cluster) struct BandMail {
     pub(super) data: HashMap<(About, NodeId), Arrived>,
     pub(super) paces: HashMap<(u64, u32, NodeId), Pace>,
     pub(super) divisions: HashMap<(u64, u32), Vec<Range<u64>>>,

@@ -16,17 +16,17 @@ use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::balance::bands::{Pace, is_compared};
-use crate::cluster::NodeId;
-use crate::cluster::protocol::Message;
-use crate::cluster::space::{Block, SpaceBlock, SpaceId};
-use crate::engine::corun::When;
-use crate::engine::corun::session::Session;
+use crate::corun::When;
+use crate::corun::session::Session;
 use crate::workload::cluster::Bands;
 use crate::workload::ends;
 pub(super) use division::first_division;
 use exchange::Round;
 pub(super) use mail::BandMail;
 use mail::{About, ENDS};
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::space::{Block, SpaceBlock, SpaceId};
 
 /// Calls a method of a session that gives it back, with the runtime.
 macro_rules! on_session {

@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use super::on_session;
 use crate::balance::{Balancer, Dawl, Setup};
-use crate::cluster::protocol::{DeviceIndex, Event};
-use crate::engine::cluster::error::ClusterError;
-use crate::engine::cluster::node::{Interruption, Node};
-use crate::engine::corun::session::{Session, Stepped};
-use crate::engine::corun::{CorunError, Later, Options, Tracing};
+use crate::cluster::error::ClusterError;
+use crate::cluster::node::{Interruption, Node};
+use crate::corun::session::{Session, Stepped};
+use crate::corun::{CorunError, Later, Options, Tracing};
 use crate::runtime::{DeviceId, RuntimeError};
 use crate::time::Nanos;
 use crate::workload::Supersteps;
 use crate::workload::cluster::Bands;
+use pdawl_core::cluster::protocol::{DeviceIndex, Event};
 
 impl Node<'_> {
     /// Opens this node's units on its devices. Returns the seconds that it took.

@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use super::ClusterError;
-use crate::cluster::wire::Wire;
 use crate::machine::cluster::{FORMAT, NetworkSpec, NodesSpec};
 use crate::machine::{ClusterFile, MachineFile};
+use pdawl_core::cluster::wire::Wire;
 use peer::Peer;
 
 /// What a rank knows of the machine that it runs on.

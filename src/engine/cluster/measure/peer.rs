@@ -7,9 +7,9 @@ use super::super::encode::{decode, encode};
 use super::super::turn::{AWAKE, PAUSE};
 use super::talk::Talk;
 use super::{ClusterError, ThisMachine};
-use crate::cluster::NodeId;
-use crate::cluster::wire::{Arrived, Wire};
 use crate::time::Nanos;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::wire::{Arrived, Wire};
 
 /// Round trips of a pair. The median of so many is not disturbed by a few.
 const TRIPS: usize = 101;

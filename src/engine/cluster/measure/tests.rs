@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use super::*;
-use crate::cluster::wire::LocalWire;
-use crate::cluster::wire::local::Options as WireOptions;
 use crate::machine::MachineStore;
+use pdawl_core::cluster::wire::LocalWire;
+use pdawl_core::cluster::wire::local::Options as WireOptions;
 
 const SMALL: MeasureOptions = MeasureOptions {
     most_bytes: 3 << 20,

@@ -6,16 +6,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{Busiest, NodeRow, Report, Resource, SimulateError};
+use crate::Outcome;
 use crate::balance::bands::{Pace, is_compared, redivided};
 use crate::balance::{Balancer, Dawl, Setup};
-use crate::cluster::info::NodeInfo;
-use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
-use crate::engine::Outcome;
-use crate::engine::cluster::bands::first_division;
-use crate::engine::cluster::expected;
-use crate::engine::cluster::traced::Traced;
-use crate::engine::corun::session::{Session, Stepped};
-use crate::engine::corun::{Later, Options, Tracing, When};
+use crate::cluster::bands::first_division;
+use crate::cluster::expected;
+use crate::cluster::traced::Traced;
+use crate::corun::session::{Session, Stepped};
+use crate::corun::{Later, Options, Tracing, When};
 use crate::machine::MachineFile;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
@@ -24,6 +22,8 @@ use crate::runtime::{Devices, Runtime};
 use crate::time::Nanos;
 use crate::workload::cluster::Bands;
 use crate::workload::{Supersteps, ends};
+use pdawl_core::cluster::info::NodeInfo;
+use pdawl_core::cluster::record::{CommandRecord, DevicePart, TaskRecord};
 
 /// A node: its machine, its units, and the time at which it has done everything so far.
 struct Node<'w> {

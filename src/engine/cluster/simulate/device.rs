@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use crate::cluster::info::DeviceInfo;
-use crate::cluster::protocol::DeviceIndex;
-use crate::cluster::record::Stage;
-use crate::cluster::task::TaskId;
 use crate::runtime::CommandKind;
 use crate::runtime::sim::device_model::DeviceModel;
 use crate::runtime::sim::schedule::{Demand, JobId, Schedule};
 use crate::time::Nanos;
+use pdawl_core::cluster::info::DeviceInfo;
+use pdawl_core::cluster::protocol::DeviceIndex;
+use pdawl_core::cluster::record::Stage;
+use pdawl_core::cluster::task::TaskId;
 
 use super::machines::info;
 

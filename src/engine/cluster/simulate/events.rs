@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::device::Begun;
-use crate::cluster::protocol::Event;
 use crate::runtime::sim::schedule::Demand;
 use crate::time::Nanos;
+use pdawl_core::cluster::protocol::Event;
 
 /// What happens at a node.
 pub enum SimulatedEvent {

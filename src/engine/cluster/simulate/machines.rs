@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::cluster::info::DeviceInfo;
-use crate::engine::cluster::DEPTH;
+use crate::cluster::DEPTH;
 use crate::machine::MachineFile;
 use crate::runtime::sim::Selected;
 use crate::runtime::sim::device_model::{self, DeviceModel};
 use crate::runtime::sim::schedule::Schedule;
+use pdawl_core::cluster::info::DeviceInfo;
 
 /// Which of a machine's devices compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

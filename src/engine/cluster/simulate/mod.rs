@@ -1,6 +1,6 @@
 //! Tasks in a simulated cluster, with the same decisions as in a real one.
 //!
-//! One virtual clock; nodes are the state machines of [`crate::cluster::protocol`]. Their
+//! One virtual clock; nodes are the state machines of [`pdawl_core::cluster::protocol`]. Their
 //! devices, links and the switch are those of [`crate::runtime::sim`]: one schedule has the
 //! commands of all devices and the transfers between nodes, which share bandwidth in one
 //! [fluid](crate::runtime::sim::bandwidth_sharing). A node's driver handles one message after
@@ -30,16 +30,16 @@ pub use bands::simulate_bands;
 pub use machines::{Computing, NodeMachine};
 pub use workload::simulate_workload;
 
-use crate::cluster::NodeId;
-use crate::cluster::info::NodeInfo;
-use crate::cluster::protocol::{Counts, Settings};
-use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
-use crate::cluster::space::Spaces;
-use crate::cluster::task::Task;
 use crate::machine::cluster::NetworkSpec;
 use crate::machine::{ClusterFile, MachineError, MachineStore};
 use crate::spread::{NamedSpread, Network as Assumed, Requests};
 use crate::time::Nanos;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::info::NodeInfo;
+use pdawl_core::cluster::protocol::{Counts, Settings};
+use pdawl_core::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use pdawl_core::cluster::space::Spaces;
+use pdawl_core::cluster::task::Task;
 
 /// A cluster to simulate: each node's machine, and the network.
 #[derive(Clone, Debug)]

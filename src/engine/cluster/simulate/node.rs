@@ -4,12 +4,12 @@ use super::device::Device;
 use super::machines::NodeMachine as Machine;
 use super::tasks::SimulatedChain;
 use super::{Cluster, NodeRow, Options};
-use crate::cluster::NodeId;
-use crate::cluster::info::NodeInfo;
-use crate::cluster::protocol::{NodeMachine, Settings};
 use crate::runtime::sim::bandwidth_sharing::Resource;
 use crate::runtime::sim::schedule::Schedule;
 use crate::time::Nanos;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::info::NodeInfo;
+use pdawl_core::cluster::protocol::{NodeMachine, Settings};
 
 /// A simulated node.
 pub struct Node {

@@ -1,7 +1,7 @@
 //! A simulated run in the form of a real one.
 
 use super::Report;
-use crate::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
+use pdawl_core::cluster::record::{ClusterOutcome, NodeRecord, TouchRecord};
 
 impl Report {
     /// What the nodes of a real run would have reported. `names` are those of the nodes'

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::cluster::space::{SpaceBlock, SpaceId, Spaces};
-use crate::cluster::task::chain::{Chain, Chaining};
-use crate::cluster::task::{Computed, SubtaskLaunch, Task};
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
 use crate::runtime::sim::device_model::KernelDemand;
 use crate::workload::cluster::ClusterWorkload;
+use pdawl_core::cluster::space::{SpaceBlock, SpaceId, Spaces};
+use pdawl_core::cluster::task::chain::{Chain, Chaining};
+use pdawl_core::cluster::task::{Computed, SubtaskLaunch, Task};
 
 /// Where tasks come from.
 pub(super) enum Source<'a> {

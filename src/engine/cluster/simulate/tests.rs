@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::*;
-use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
+use crate::cluster::DEPTH;
 use crate::codelet::Cost;
-use crate::engine::cluster::DEPTH;
 use crate::machine::MachineFile;
 use crate::machine::file::{FORMAT, HostSpec, Noise};
+use pdawl_core::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 
 /// Subtasks of equal cost. Each reads and writes an element of its own.
 struct Equal {

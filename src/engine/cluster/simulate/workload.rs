@@ -2,9 +2,9 @@
 
 use super::tasks::Source;
 use super::{Cluster, Options, Report, SimulateError, run};
-use crate::cluster::info::speeds;
-use crate::cluster::space::Spaces;
 use crate::workload::cluster::ClusterWorkload;
+use pdawl_core::cluster::info::speeds;
+use pdawl_core::cluster::space::Spaces;
 
 /// Runs all tasks of a workload, each with the data where the tasks before it left them.
 /// `tile` is the height and the width of blocks, where the placement of inputs has some.
@@ -44,16 +44,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::space::{Block, SpaceId};
-    use crate::cluster::task::Task;
+    use crate::cluster::simulate::tests::machine;
+    use crate::cluster::simulate::{Resource, simulate};
     use crate::codelet::Precision;
-    use crate::engine::cluster::simulate::tests::machine;
-    use crate::engine::cluster::simulate::{Resource, simulate};
     use crate::machine::cluster::NetworkSpec;
     use crate::spread::NamedSpread;
     use crate::workload::cluster::{
         ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
     };
+    use pdawl_core::cluster::space::{Block, SpaceId};
+    use pdawl_core::cluster::task::Task;
 
     /// Equal nodes, which compute so many operations a second.
     fn cluster(nodes: usize, flops: f64, full_duplex: bool) -> Cluster {
@@ -144,7 +144,7 @@ mod tests {
                 let all: u64 = tasks.map(|task| task.count()).sum();
                 let names = ["a", "b", "c"].map(str::to_owned);
                 let outcome = report.outcome(&names, workload.tasks());
-                let sum = |of: fn(&crate::cluster::record::NodeRecord) -> u64| -> u64 {
+                let sum = |of: fn(&pdawl_core::cluster::record::NodeRecord) -> u64| -> u64 {
                     outcome.nodes.iter().map(of).sum()
                 };
                 let name = workload.name();

@@ -10,21 +10,21 @@ use super::events::{Events, SimulatedEvent};
 use super::node::Node;
 use super::tasks::{SimulatedChain, Tasks};
 use super::{Cluster, NodeRow, Options, Report, SimulateError};
-use crate::cluster::NodeId;
-use crate::cluster::protocol::{
-    Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
-};
-use crate::cluster::record::{CommandRecord, DevicePart, TaskRecord};
-use crate::cluster::space::{SpaceBlock, Spaces};
-use crate::cluster::task::{Task, TaskId};
-use crate::engine::cluster::ClusterError;
-use crate::engine::graph::able;
+use crate::cluster::ClusterError;
+use crate::graph::able;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::IdMap;
 use crate::runtime::sim::bandwidth_sharing::{Resource, Use};
 use crate::runtime::sim::noise::Noise;
 use crate::runtime::sim::schedule::{Demand, Ended, Engine, JobId, Schedule};
 use crate::time::Nanos;
+use pdawl_core::cluster::NodeId;
+use pdawl_core::cluster::protocol::{
+    Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
+};
+use pdawl_core::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use pdawl_core::cluster::space::{SpaceBlock, Spaces};
+use pdawl_core::cluster::task::{Task, TaskId};
 
 /// A job of the schedule.
 enum Doing {

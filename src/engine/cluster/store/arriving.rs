@@ -1,15 +1,15 @@
 //! An answer that comes in several messages: each is copied to its place when it comes.
 
-use crate::cluster::space::Spaces;
-use crate::cluster::task::chain::Source;
-use crate::engine::cluster::copying::Copying;
-use crate::engine::graph::OpenGraph;
-use crate::graph::{Datum, DatumId};
+use crate::cluster::copying::Copying;
+use crate::graph::OpenGraph;
 use crate::runtime::{Runtime, RuntimeError};
+use pdawl_core::cluster::space::Spaces;
+use pdawl_core::cluster::task::chain::Source;
+use pdawl_core::graph::{Datum, DatumId};
 
 /// How much of an answer is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::cluster) enum Received {
+pub(in crate::cluster) enum Received {
     All,
     Some,
     /// More than was asked for.

@@ -16,9 +16,9 @@ use std::sync::atomic::AtomicBool;
 use super::context::{Context, MAIN, Purpose};
 use super::layout::Layout;
 use super::{CorunError, Options};
-use crate::engine::scope::RuntimeScope;
 use crate::machine::Device;
 use crate::runtime::{DeviceId, EventId, HostMemoryId};
+use crate::scope::RuntimeScope;
 use crate::verify::Compared;
 use crate::workload::{Data, Divisible};
 

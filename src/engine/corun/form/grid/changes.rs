@@ -7,12 +7,12 @@
 //! queues.
 
 use crate::codelet::{Memory, Value};
-use crate::engine::corun::context::{Context, Purpose};
-use crate::engine::corun::host_memory::data;
-use crate::engine::corun::memory::MOST_QUEUES;
-use crate::engine::corun::{CHUNK, CorunError, HELD, WARM};
-use crate::engine::scope::RuntimeScope;
+use crate::corun::context::{Context, Purpose};
+use crate::corun::host_memory::data;
+use crate::corun::memory::MOST_QUEUES;
+use crate::corun::{CHUNK, CorunError, HELD, WARM};
 use crate::runtime::{BufferId, Command, DeviceId, HostMemoryId, Launch, RuntimeError};
+use crate::scope::RuntimeScope;
 use crate::workload::{self, Ending, Supersteps};
 
 /// The change of a grid in the steps that are checked.

@@ -7,11 +7,11 @@ use super::moves::halos;
 use super::ring::Beside;
 use super::{Arrivals, GridForm, Space, StreamBuffers, launch};
 use crate::codelet::{Cost, Value};
-use crate::engine::corun::CorunError;
-use crate::engine::corun::context::{Context, Purpose};
-use crate::engine::corun::superstep::stages;
-use crate::engine::scope::RuntimeScope;
+use crate::corun::CorunError;
+use crate::corun::context::{Context, Purpose};
+use crate::corun::superstep::stages;
 use crate::runtime::{Command, EventId, Launch, Memory};
+use crate::scope::RuntimeScope;
 use crate::workload::Ring;
 
 /// Bytes of a chunk that goes through a superstep in host memory: about what caches of a

@@ -2,10 +2,8 @@
 //! to stream others through. Pure arithmetic.
 
 use super::ring::{Beside, ample, spare};
-use crate::engine::corun::Stream;
-use crate::engine::corun::memory::{
-    CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES,
-};
+use crate::corun::Stream;
+use crate::corun::memory::{CHUNK_FRACTION, LEAST_STREAM, MOST_QUEUES, MOST_STREAM, QUEUES};
 
 /// At most this fraction of the memory limit is spent on stream buffers.
 const STREAM_FRACTION: u64 = 8;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::moves::{Copies, Situation, common, fit, halos};
 use super::{Arrivals, GridForm};
 use crate::codelet::Memory;
-use crate::engine::corun::context::{Context, MAIN, Purpose};
-use crate::engine::corun::layout::Layout;
-use crate::engine::corun::{CorunError, HALO, MOVE};
+use crate::corun::context::{Context, MAIN, Purpose};
+use crate::corun::layout::Layout;
+use crate::corun::{CorunError, HALO, MOVE};
 use crate::runtime::{Command, EventId, Location, Rows};
 use crate::workload::Ring;
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::engine::corun::layout::{Layout, without};
+use crate::corun::layout::{Layout, without};
 
 /// Who has units of the present version in memory of its own.
 #[derive(Clone, Debug, Default)]

@@ -16,8 +16,8 @@
 use std::ops::Range;
 
 use crate::balance::windows::SPARE;
-use crate::engine::corun::layout::length;
-use crate::engine::corun::superstep::stages;
+use crate::corun::layout::length;
+use crate::corun::superstep::stages;
 use crate::workload::Ring;
 
 /// Units beside those that a device holds: what a step reads of them, and a superstep, on

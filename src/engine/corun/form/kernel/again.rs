@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::KernelForm;
-use crate::engine::corun::context::{Context, Purpose};
-use crate::engine::corun::layout::length;
-use crate::engine::corun::{CHUNK, CorunError};
+use crate::corun::context::{Context, Purpose};
+use crate::corun::layout::length;
+use crate::corun::{CHUNK, CorunError};
 use crate::runtime::Memory;
 use crate::workload::Divisible;
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use super::equal_writes;
 use super::slices::SliceTrial;
 use super::trial::{Contents, KernelTrial};
-use crate::engine::corun::CorunError;
+use crate::corun::CorunError;
 use crate::residency::difference::{merge, unchanged_outside};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use crate::engine::corun::CorunError;
-use crate::engine::corun::memory::memory_limit;
-use crate::engine::scope::RuntimeScope;
+use crate::corun::CorunError;
+use crate::corun::memory::memory_limit;
 use crate::machine::Device;
 use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId};
+use crate::scope::RuntimeScope;
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 

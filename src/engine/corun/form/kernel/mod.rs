@@ -36,20 +36,20 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
-use crate::engine::corun::context::{Context, Purpose};
-use crate::engine::corun::host_memory::data;
-use crate::engine::corun::layout::Layout;
-use crate::engine::corun::memory::QUEUES;
-use crate::engine::corun::{CorunError, GATHER, INPUT, Options};
-use crate::engine::scope::RuntimeScope;
-use crate::graph::spec::Direction;
+use crate::corun::context::{Context, Purpose};
+use crate::corun::host_memory::data;
+use crate::corun::layout::Layout;
+use crate::corun::memory::QUEUES;
+use crate::corun::{CorunError, GATHER, INPUT, Options};
 use crate::residency::difference::{self, Twice};
 use crate::runtime::{Command, DeviceId, HostMemoryId, Memory};
+use crate::scope::RuntimeScope;
 use crate::verify::Compared;
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 use again::{Clash, Clashes};
 use images::Images;
+use pdawl_core::graph::spec::Direction;
 
 /// A buffer of a kernel in host memory.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::trial::{Contents, KernelTrial};
-use crate::engine::corun::CorunError;
+use crate::corun::CorunError;
 use crate::residency::difference::unchanged_outside;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};

@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::corun::CorunError;
-use crate::engine::scope::{DeviceArray, RuntimeScope};
+use crate::corun::CorunError;
 use crate::runtime::{
     Command, DeviceId, HostMemoryId, Launch, Memory, QueueId, Runtime, RuntimeError,
 };
+use crate::scope::{DeviceArray, RuntimeScope};
 use crate::workload::Divisible;
 use crate::workload::kernel::UserKernel;
 

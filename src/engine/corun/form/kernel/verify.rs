@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 
 use super::KernelForm;
 use super::trial::KernelTrial;
-use crate::engine::corun::CorunError;
-use crate::engine::corun::context::Context;
-use crate::graph::spec::Argument;
+use crate::corun::CorunError;
+use crate::corun::context::Context;
 use crate::runtime::Runtime;
 use crate::verify::Compared;
 use crate::workload::kernel::UserKernel;
 use crate::workload::kernel::compare::compare;
+use pdawl_core::graph::spec::Argument;
 
 /// What the written buffers have after `steps` steps of the undivided kernel on a device of
 /// a runtime, in the order of their positions.

@@ -1,7 +1,7 @@
 //! How a device's memory is divided for a product. Pure arithmetic on the units.
 
-use crate::engine::corun::Stream;
-use crate::engine::corun::memory::{CHUNK_FRACTION, MOST_QUEUES, MOST_STREAM, memory_limit};
+use crate::corun::Stream;
+use crate::corun::memory::{CHUNK_FRACTION, MOST_QUEUES, MOST_STREAM, memory_limit};
 use crate::machine::Device;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Spmv};

@@ -8,9 +8,9 @@ use std::ops::Range;
 use super::host::HostProduct;
 use super::store::Store;
 use super::{Arrivals, ProductForm};
-use crate::engine::corun::context::{Context, MAIN, Purpose, READS};
-use crate::engine::corun::layout::{Layout, length, without};
-use crate::engine::corun::{CorunError, HALO, MOVE};
+use crate::corun::context::{Context, MAIN, Purpose, READS};
+use crate::corun::layout::{Layout, length, without};
+use crate::corun::{CorunError, HALO, MOVE};
 use crate::runtime::{Command, EventId, Location, Rows};
 
 impl ProductForm<'_> {

@@ -9,9 +9,9 @@
 use std::ops::Range;
 
 use super::division::{MOST_SUMS, ProductDivision, UnitRoom};
-use crate::engine::corun::CorunError;
-use crate::engine::scope::RuntimeScope;
+use crate::corun::CorunError;
 use crate::runtime::{BufferId, DeviceId, EventId, Memory};
+use crate::scope::RuntimeScope;
 use crate::workload::Divisible;
 use crate::workload::spmv::{ENDS, Placed, Spmv};
 
@@ -216,7 +216,7 @@ mod tests {
 
     use super::super::division::widest;
     use super::*;
-    use crate::engine::corun::layout::without;
+    use crate::corun::layout::without;
 
     proptest! {
         #[test]

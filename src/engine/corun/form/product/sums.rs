@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::codelet::Precision;
-use crate::engine::corun::layout::length;
+use crate::corun::layout::length;
 use crate::parallel;
 use crate::workload::spmv::Spmv;
 

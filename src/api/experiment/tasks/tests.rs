@@ -1,0 +1,124 @@
+//! Task sets on the simulated machine of the paper.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::machine::{MachineFile, MachineStore};
+use crate::runtime::Devices;
+use crate::runtime::sim::{Sim, SimDevice, SimOptions};
+use crate::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
+
+fn machine() -> MachineFile {
+    let store = MachineStore::at("/nonexistent");
+    store.find("v100x2").expect("a machine")
+}
+
+fn gpus() -> Sim {
+    let named = |name: &str| SimDevice::Named(name.into());
+    let options = SimOptions {
+        devices: Some(vec![named("gpu0"), named("gpu1")]),
+        noise: Some(0.0),
+        ..SimOptions::default()
+    };
+    Sim::new(&machine(), options).expect("a simulator")
+}
+
+fn seconds(set: &TaskSet) -> KernelSeconds {
+    let graph = Arc::new(sample(set).graph().expect("a graph"));
+    let stop = AtomicBool::new(false);
+    KernelSeconds::measure(&mut gpus(), &graph, &stop).expect("times")
+}
+
+fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskFigures, GraphRunError> {
+    let experiment = TaskExperiment::new(Arc::new(set.graph().expect("a graph")));
+    let options = TaskOptions {
+        memory,
+        window: None,
+        seed: 1,
+        warm_up: true,
+    };
+    let stop = AtomicBool::new(false);
+    let mut control = Control {
+        stop: &stop,
+        progress: &mut |_, _| {},
+    };
+    let policy = policy.parse().expect("a policy");
+    experiment.run(&mut gpus(), policy, &seconds(set), &options, &mut control)
+}
+
+#[test]
+fn a_sample_has_every_kind_of_task() {
+    for tasks in [
+        Tasks::Matmul2d(Matmul2d::sparse(40)),
+        Tasks::Matmul3d(Matmul3d {
+            sum: true,
+            ..Matmul3d::paper(5)
+        }),
+        Tasks::Cholesky(Cholesky::paper(6)),
+    ] {
+        let set = TaskSet::paper(tasks);
+        let seconds = seconds(&set);
+        let graph = set.graph().expect("a graph");
+        for kernel in graph.kernels() {
+            let times = seconds.alike(kernel).expect("a kind");
+            assert!(times.iter().all(Option::is_some), "{}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn random_tasks_take_time_by_their_operations() {
+    let set = TaskSet::paper(Tasks::Random(RandomTasks {
+        flops: 1e12,
+        ..RandomTasks::small(100)
+    }));
+    let graph = set.graph().expect("a graph");
+    for (kernel, times) in graph.kernels().iter().zip(seconds(&set).of(&graph)) {
+        let expected = kernel.cost.flops / 12.799075e12;
+        let found = times[0].expect("seconds");
+        assert!(
+            (found - expected).abs() < 1e-5 + 1e-3 * expected,
+            "{}",
+            kernel.name
+        );
+    }
+}
+
+#[test]
+fn every_datum_is_loaded_at_least_once_and_no_run_is_faster_than_the_bound() {
+    let set = TaskSet::paper(Tasks::Matmul2d(Matmul2d {
+        outputs: true,
+        ..Matmul2d::paper(8)
+    }));
+    let graph = set.graph().expect("a graph");
+    let given = 2 * 8 * u64::from(TILE) * u64::from(4 * TILE) * 4;
+    let wanted = 64 * u64::from(TILE) * u64::from(TILE) * 4;
+    let bound = least_seconds(&graph, &machine(), gpus().devices()).expect("a bound");
+    let copies = (given + wanted) as f64 / 12.39e9;
+    assert!((bound - copies).abs() < 1e-9, "{bound} {copies}");
+    for policy in ["eager", "dmdar", "partition", "mhfp", "darts", "darts+luf"] {
+        let figures = run(&set, policy, Some(100_000_000)).expect("figures");
+        assert!(figures.loaded_bytes >= given, "{policy}: {figures:?}");
+        assert_eq!(figures.written_back_bytes, wanted, "{policy}");
+        assert!(figures.evictions > 0, "{policy}");
+        assert!(figures.seconds >= bound, "{policy}: {figures:?}");
+        assert!(figures.deciding_seconds > 0.0, "{policy}");
+    }
+}
+
+#[test]
+fn a_task_that_does_not_fit_is_named() {
+    let set = TaskSet::paper(Tasks::Matmul2d(Matmul2d::paper(2)));
+    let error = run(&set, "eager", Some(1 << 20)).expect_err("too little memory");
+    assert!(matches!(&error, GraphRunError::Memory { kernels, .. } if kernels == "`gemm.0.0`"));
+}
+
+/// Requests fill the room of rows that are done with the next rows, so the block columns
+/// that are there serve several rows. Without requests the loads have 11.7 GiB.
+#[test]
+fn dmdar_loads_ahead_into_room_that_nobody_needs() {
+    let set = TaskSet::paper(Tasks::Matmul2d(Matmul2d::paper(75)));
+    let figures = run(&set, "dmdar", Some(500 << 20)).expect("a run");
+    assert!(figures.loaded_bytes < 9 << 30, "{}", figures.loaded_bytes);
+}
