@@ -7,8 +7,8 @@ use pdawl::balance::Strategy;
 use pdawl::machine::MachineFile;
 
 use super::failure::Failure;
-use super::fault::FaultSpec;
 use super::size::ByteSize;
+use pdawl::session::FaultSpec;
 
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -113,10 +113,6 @@ pub struct ModelArgs {
     /// [default: the one of the machine]
     #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     model: Option<String>,
-
-    /// Plan without a model, even if there is one
-    #[arg(long, help_heading = "Machine", conflicts_with = "model")]
-    no_model: bool,
 }
 
 /// The choice of a cost model.
@@ -161,10 +157,9 @@ impl ModelArgs {
     }
 
     pub fn choice(&self) -> ModelChoice<'_> {
-        match (&self.model, self.no_model) {
-            (Some(name), _) => ModelChoice::Named(name),
-            (None, true) => ModelChoice::None,
-            (None, false) => ModelChoice::Fitting,
+        match &self.model {
+            Some(name) => ModelChoice::Named(name),
+            None => ModelChoice::Fitting,
         }
     }
 }

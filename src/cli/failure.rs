@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use pdawl::runtime::RuntimeError;
+use pdawl::session;
 
 use super::{interrupt, terminal};
 
@@ -134,6 +135,16 @@ impl Failure {
 impl From<clap::Error> for Failure {
     fn from(error: clap::Error) -> Self {
         Self::Parser(error)
+    }
+}
+
+impl From<session::Error> for Failure {
+    fn from(error: session::Error) -> Self {
+        match error {
+            session::Error::Devices(why) => wrong_devices(why),
+            session::Error::Runtime(error) => refused(error),
+            other => Self::of(other),
+        }
     }
 }
 

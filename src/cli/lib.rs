@@ -1,6 +1,6 @@
 //! The command line, with one file for each subcommand. Nothing else prints.
 //!
-//! * [`args`], [`grid`], [`product`], [`size`], [`integer`] and [`fault`] are what
+//! * [`args`], [`grid`], [`product`], [`size`] and [`integer`] are what
 //!   users type; a [`workload`] is prepared from it.
 //! * [`machine_session`] opens the devices that a command runs on, real or
 //!   simulated; [`session`] is a workload on them; [`this_machine`] looks at the
@@ -26,7 +26,6 @@ mod dense;
 mod devices;
 mod exec;
 mod failure;
-mod fault;
 mod files;
 mod graph;
 mod grid;

@@ -14,12 +14,12 @@ use super::cluster;
 use super::cluster::scaling::{self, ScalingOptions};
 use super::failure::{Failure, refused};
 use super::grid::{Grid, MemoryBudget};
-use super::machine_session::NamedMachine;
 use super::model::Source;
 use super::product::{Matrix, Product};
 use super::size::ByteSize;
 use super::workload::{PreparedWorkload, WorkloadRequest};
 use super::{interrupt, place, terminal, this_machine};
+use pdawl::session::NamedMachine;
 
 #[derive(Debug, clap::Args)]
 #[command(

@@ -79,9 +79,6 @@ fn it_is_dawl_where_none_does_and_says_why() {
         assert_eq!(report["details"]["model"], Value::Null);
         assert!(notes(&report, why), "{why}: {:#}", report["notes"]);
     }
-    let wished = home.json(&format!("{RUN} --no-model"));
-    assert_eq!(wished["policy"], "dawl");
-    assert!(!notes(&wished, "DAWL"), "{:#}", wished["notes"]);
 }
 
 #[test]
@@ -122,21 +119,9 @@ fn who_asks_for_a_model_gets_it_or_the_reason() {
         ),
         (
             &home,
-            format!("{RUN} --strategy pdawl --no-model"),
-            2,
-            "--no-model says that there is none",
-        ),
-        (
-            &home,
             format!("{RUN} --strategy dawl --model learned"),
             2,
             "--model is for strategy pdawl, which --strategy does not name",
-        ),
-        (
-            &home,
-            format!("{RUN} --no-model --model learned"),
-            2,
-            "cannot be used with",
         ),
     ] {
         home.pdawl(&line)

@@ -102,7 +102,6 @@ fn options_of_runs_that_compute_are_refused_by_name() {
         ("stencil --adaptive", "--adaptive is for"),
         ("fft --gpu-memory 1MiB", "--gpu-memory is for"),
         ("fft --fault gpu0:lost@0.001s", "--fault is for"),
-        ("lu --join-limit 9", "--join-limit is for"),
         ("lu --libraries off", "--libraries is for"),
         ("sort --policy eager", "--policy is for"),
         ("convolution --host-memory 1GiB", "--host-memory is for"),

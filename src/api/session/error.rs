@@ -2,6 +2,7 @@
 
 use thiserror::Error as ThisError;
 
+use super::UnfitFault;
 use crate::balance::StrategyError;
 use crate::engine::cluster::ClusterError;
 use crate::engine::corun::CorunError;
@@ -26,6 +27,8 @@ pub enum Error {
     Arguments(String),
     #[error(transparent)]
     Devices(#[from] SelectionError),
+    #[error("{0}")]
+    Fault(#[from] UnfitFault),
     #[error(transparent)]
     Machine(#[from] MachineError),
     #[error(transparent)]

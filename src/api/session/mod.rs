@@ -18,13 +18,13 @@
 //! by [`Session::set_balancer`] and [`GraphRun::policy_of`].
 
 mod arrays;
+mod devices;
 mod error;
 mod first_launch;
 mod graph;
 mod grid;
 mod kernel;
 mod number;
-mod open;
 #[cfg(feature = "models")]
 mod planned;
 mod product;
@@ -38,7 +38,7 @@ use crate::balance::{Balancer, Dawl, Setup, Strategy, StrategyError};
 use crate::engine::corun::{Control, Corun, Options, Stream, Tracing};
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
-use crate::report::{Context, Machine, Workload, run::corun as corun_report};
+use crate::report::{Context, Workload, run::corun as corun_report};
 use crate::runtime::Runtime;
 use crate::workload::Divisible;
 use crate::workload::spmv::Spmv;
@@ -46,6 +46,7 @@ use crate::workload::stencil::Stencil;
 
 pub use crate::engine::cluster::ClusterOptions;
 pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes};
+pub use devices::{DeviceOptions, FaultError, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
 pub use error::Error;
 pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
 pub use grid::{Grid, GridMut, GridNumbers, StencilRun};
@@ -56,7 +57,6 @@ pub use product::SparseMatrix;
 pub use run::Run;
 
 use arrays::KnownTasks;
-use open::Devices;
 use product::OpenProduct;
 
 /// The devices of a machine, opened once.
@@ -75,8 +75,7 @@ use product::OpenProduct;
 /// # }
 /// ```
 pub struct Session {
-    devices: Devices,
-    machine: Machine,
+    devices: OpenDevices,
     notes: Vec<String>,
     balancer: MakeBalancer,
     policy: String,
@@ -89,7 +88,7 @@ pub struct Session {
     product: Option<OpenProduct>,
     known_tasks: Option<KnownTasks>,
     /// The devices for kernels in OpenCL C, if there are others.
-    kernel_devices: Option<Devices>,
+    kernel_devices: Option<OpenDevices>,
     /// Whether a run has panicked: what the devices still do is not known.
     panicked: Arc<AtomicBool>,
 }
@@ -150,7 +149,7 @@ impl Session {
     /// # Errors
     /// When the devices cannot be opened.
     pub fn open() -> Result<Self, Error> {
-        Ok(Self::of(Devices::real(None)?))
+        Self::with(DeviceOptions::default())
     }
 
     /// These devices, as in `pdawl run --devices`: `host:8,cuda0`.
@@ -158,7 +157,10 @@ impl Session {
     /// # Errors
     /// When there is no such device, or it cannot be opened.
     pub fn open_devices(list: &str) -> Result<Self, Error> {
-        Ok(Self::of(Devices::real(Some(list))?))
+        Self::with(DeviceOptions {
+            list: Some(list.to_owned()),
+            ..DeviceOptions::default()
+        })
     }
 
     /// A simulated machine: one that ships with pdawl, such as `k40`, one of
@@ -168,12 +170,22 @@ impl Session {
     /// # Errors
     /// When there is no such machine, or its file is wrong.
     pub fn simulate(machine: &str) -> Result<Self, Error> {
-        Ok(Self::of(Devices::simulated(machine)?))
+        let why = format!("machine {machine}, as the session asks");
+        let machine = NamedMachine::find(machine)?.simulated(why);
+        Self::with(DeviceOptions {
+            machine: Some(machine),
+            data: true,
+            ..DeviceOptions::default()
+        })
     }
 
-    fn of(devices: Devices) -> Self {
-        Self {
-            machine: devices.machine(),
+    /// The devices that these options say.
+    ///
+    /// # Errors
+    /// As [`OpenDevices::open`].
+    pub fn with(options: DeviceOptions) -> Result<Self, Error> {
+        let devices = OpenDevices::open(options)?;
+        Ok(Self {
             notes: devices.notes.clone(),
             devices,
             balancer: of_strategy(Strategy::Dawl),
@@ -185,12 +197,12 @@ impl Session {
             known_tasks: None,
             kernel_devices: None,
             panicked: Arc::default(),
-        }
+        })
     }
 
     /// The devices, in the order of shares.
     pub fn devices(&self) -> &[Device] {
-        &self.machine.devices
+        &self.devices.machine.devices
     }
 
     /// What was left out when the devices were opened, and why.
@@ -200,7 +212,7 @@ impl Session {
 
     /// Whether times are virtual.
     pub fn is_simulated(&self) -> bool {
-        self.machine.simulated
+        self.devices.machine.simulated
     }
 
     /// Ends a run early when it is set, from any thread.
@@ -325,8 +337,11 @@ impl Session {
     /// The same; simulated without data if nothing is computed.
     fn runtime_with(&mut self, data: bool) -> Result<&mut dyn Runtime, Error> {
         self.close_product();
-        self.devices.begin(data)?;
-        Ok(self.devices.runtime.as_mut())
+        if let Some((_, options)) = self.devices.simulation() {
+            options.data = data;
+        }
+        self.devices.begin(None)?;
+        Ok(self.devices.runtime())
     }
 
     /// How a workload that models know is divided, how devices stream, and notes for its report.
@@ -354,10 +369,9 @@ impl Session {
             None => self.devices.of_kernels()?,
         };
         std::mem::swap(&mut self.devices, &mut others);
-        let machine = std::mem::replace(&mut self.machine, self.devices.machine());
         let ran = run(self);
         std::mem::swap(&mut self.devices, &mut others);
-        (self.machine, self.kernel_devices) = (machine, Some(others));
+        self.kernel_devices = Some(others);
         ran
     }
 
@@ -378,7 +392,7 @@ impl Session {
             progress,
         };
         let mut outcome = corun.run(balancer, &mut control)?;
-        self.machine.implementations = self.devices.runtime.implementations();
+        self.devices.end();
         let report = corun_report::report(&outcome, self.context(described), Vec::new());
         Ok(Run::new(report, std::mem::take(&mut outcome.trace)))
     }
@@ -400,7 +414,7 @@ impl Session {
     fn context(&self, workload: Workload) -> Context {
         Context {
             workload,
-            machine: self.machine.clone(),
+            machine: self.devices.machine.clone(),
             policy: self.policy.clone(),
             notes: self.notes.clone(),
         }

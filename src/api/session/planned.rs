@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::open::Devices;
-use super::{Division, Error, MakeBalancer, Modelled};
+use super::{Division, Error, MakeBalancer, Modelled, OpenDevices};
 use crate::balance::Dawl;
 use crate::model::StepWork;
 use crate::model::serving::{ModelSearch, StreamBuffers};
@@ -31,15 +30,15 @@ impl Modelled<'_> {
 /// # Errors
 /// When there is no model of the machine, or it has no plan.
 pub fn division(
-    devices: &Devices,
+    devices: &OpenDevices,
     modelled: &Modelled,
     gpu_memory: Option<u64>,
 ) -> Result<Division, Error> {
     let file = devices.file();
     let search = ModelSearch {
         file: file.as_deref(),
-        simulated: devices.is_simulated(),
-        devices: devices.runtime.devices(),
+        simulated: devices.machine.simulated,
+        devices: &devices.machine.devices,
         // The cores are open already.
         chosen: true,
         codelet: &modelled.divisible().codelet().name,

@@ -207,7 +207,7 @@ impl Session {
             self.open_product(matrix, &lost)?;
         }
         loop {
-            let runtime = self.devices.runtime.as_mut();
+            let runtime = self.devices.runtime();
             let Some(product) = &mut self.product else {
                 return Err(Error::Stopped);
             };
@@ -266,6 +266,6 @@ impl Session {
             std::mem::forget(product);
             return Vec::new();
         }
-        product.close(self.devices.runtime.as_mut())
+        product.close(self.devices.runtime())
     }
 }

@@ -12,7 +12,7 @@ use super::options::ClusterOptions;
 use super::prepared::LonePart;
 use super::run::{ClusterJob, Prepared, of_run, print};
 use crate::failure::Failure;
-use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::machine_session::{self, Needs};
 use crate::{graph, interrupt, terminal};
 
 /// Runs a job on one machine, this one or a simulated one.
@@ -43,7 +43,8 @@ pub fn run(
         data: has_data,
         seed: job.seed,
     };
-    let mut session = MachineSession::open(machine, NamedMachine::of_losses(machine)?, needs)?;
+    let mut session =
+        machine_session::open(machine, machine_session::named_or_lost(machine)?, needs)?;
     let computed = (lone.on)(&session.machine.devices);
     let outputs: Vec<usize> = results.iter().map(|result| result.space).collect();
     let remedy = "a smaller size, or several nodes";
@@ -65,7 +66,7 @@ pub fn run(
     let seconds = session.without_data(|runtime| alone.measure(runtime, stop))?;
     waiting.finish_and_clear();
     let seconds = seconds.map_err(|error| of_run(error, 0))?;
-    session.inject(&machine.fault, (1, "one run"))?;
+    machine_session::inject(&mut session, &machine.fault, (1, "one run"))?;
     let options = AloneOptions {
         policy,
         seed: job.seed,

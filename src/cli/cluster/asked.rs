@@ -11,18 +11,8 @@ use super::options::SpreadOptions;
 
 /// Options that each node may have for itself: its devices and libraries, and what only the
 /// first one prints and writes.
-const OWN: [&str; 12] = [
-    "devices",
-    "wire",
-    "join_limit",
-    "no_cache",
-    "format",
-    "output",
-    "pivots",
-    "save",
-    "trace",
-    "gantt",
-    "csv",
+const OWN: [&str; 11] = [
+    "devices", "wire", "no_cache", "format", "output", "pivots", "save", "trace", "gantt", "csv",
     "help",
 ];
 

@@ -14,11 +14,10 @@ use pdawl::cluster::wire::{PluginWire, Wire, WireError, agree, join};
 use pdawl::engine::cluster::abandon;
 
 use crate::failure::Failure;
-use crate::integer::integer;
 use crate::interrupt;
 
-/// Seconds until all have joined, by default.
-const LIMIT: u32 = 8;
+/// Seconds until all have joined.
+const LIMIT: u32 = 10;
 
 /// How a process joins the others of its run.
 #[derive(Clone, Debug, clap::Args)]
@@ -27,10 +26,6 @@ pub struct JoinOptions {
     /// The library that carries messages between nodes [default: the one of MPI]
     #[arg(long, value_name = "FILE")]
     pub wire: Option<PathBuf>,
-
-    /// Seconds within which all nodes must have joined [default: 8]
-    #[arg(long, value_name = "SECONDS", value_parser = integer(1..=86400_u32))]
-    join_limit: Option<u32>,
 }
 
 impl JoinOptions {
@@ -46,7 +41,7 @@ impl JoinOptions {
     ) -> Result<Option<PluginWire>, Failure> {
         let rank = Launched::detect().map_or(0, |launched| launched.rank);
         let failure = |error| failed(error, rank);
-        let limit = Limit::start(self.join_limit.unwrap_or(LIMIT), rank, stop)?;
+        let limit = Limit::start(rank, stop)?;
         let wire = join(self.wire.as_deref(), Pulse::default()).map_err(failure)?;
         let Some(mut wire) = wire else {
             return Ok(None);
@@ -98,9 +93,9 @@ struct Limit {
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Limit {
-    fn start(seconds: u32, rank: usize, stop: &'static AtomicBool) -> Result<Self, Failure> {
+    fn start(rank: usize, stop: &'static AtomicBool) -> Result<Self, Failure> {
         let (sender, joined) = bounded(0);
-        let looks = Duration::from_secs(seconds.into()).as_millis() / LOOK.as_millis();
+        let looks = Duration::from_secs(LIMIT.into()).as_millis() / LOOK.as_millis();
         let watch = move || {
             for _ in 0..looks {
                 if joined.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
@@ -111,8 +106,8 @@ impl Limit {
                 }
             }
             Failure::failed(
-                format!("node {rank}: not all nodes have joined within {seconds} s"),
-                "the run again, if a node has ended; --join-limit SECONDS where they start slowly",
+                format!("node {rank}: not all nodes have joined within {LIMIT} s"),
+                "the run again, if a node has ended, or on nodes that do less beside it",
             )
             .print();
             std::process::exit(1);

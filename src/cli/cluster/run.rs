@@ -10,7 +10,8 @@ use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, heard};
 use pdawl::machine::host::Host;
 use pdawl::report::run::nodes::{Asked, report};
 use pdawl::report::{Context, Machine, Report};
-use pdawl::runtime::{Runtime, select};
+use pdawl::runtime::Runtime;
+use pdawl::session::{DeviceOptions, OpenDevices};
 use pdawl::trace::nodes;
 use pdawl::workload::cluster::{Check, Fit};
 
@@ -22,9 +23,8 @@ use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
 use super::prepared::{LonePart, PreparedWorkload};
 use super::simulated;
 use crate::args::Format;
-use crate::failure::{Failure, refused, wrong_devices};
+use crate::failure::{Failure, refused};
 use crate::files::{PreparedFiles, TraceFiles};
-use crate::machine_session::KeptTimes;
 use crate::paths::Paths;
 use crate::{graph, interrupt, terminal};
 
@@ -89,9 +89,7 @@ struct Opened {
     results: Vec<ResultFile>,
     /// At the first node.
     files: Option<PreparedFiles>,
-    runtime: Box<dyn Runtime>,
-    times: Option<KeptTimes>,
-    notes: Vec<String>,
+    devices: OpenDevices,
     /// The files that are read, as all nodes must have them.
     inputs: String,
 }
@@ -168,9 +166,7 @@ pub fn run_job(
         workload,
         mut results,
         files,
-        mut runtime,
-        times,
-        notes,
+        mut devices,
         inputs,
     } = opened;
     let mut of = JobOf {
@@ -178,12 +174,10 @@ pub fn run_job(
         workload,
         inputs,
     };
-    let ran = of.run(wire, runtime.as_mut(), &mut results, notes, stop);
-    if let Some(mut times) = times {
-        let mut notes = Vec::new();
-        times.keep(runtime.as_mut(), &mut notes);
-        notes.iter().for_each(|note| terminal::warn(note));
-    }
+    let notes = std::mem::take(&mut devices.notes);
+    let ran = of.run(wire, devices.runtime(), &mut results, notes, stop);
+    devices.end();
+    devices.notes.iter().for_each(|note| terminal::warn(note));
     match ran {
         Ok((None, wire)) => wire.finish().map_err(Failure::of),
         Ok((Some((report, outcome)), wire)) => {
@@ -228,20 +222,17 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
         .then(|| job.files.prepare(&mut paths))
         .transpose()?;
     check_memory(job, &workload, nodes as u64)?;
-    let selection = devices.as_deref().or(job.devices).map(str::parse);
-    let selection = selection.transpose().map_err(wrong_devices)?;
-    let (mut runtime, mut notes) = select::open(selection.as_ref(), false).map_err(refused)?;
-    let times = KeptTimes::of(runtime.devices(), &mut notes);
-    if let Some(times) = &times {
-        times.hand_to(runtime.as_mut());
-    }
+    let list = devices.or(job.devices.map(str::to_owned));
+    let mut devices = OpenDevices::open(DeviceOptions {
+        list,
+        ..DeviceOptions::default()
+    })?;
+    devices.begin(None)?;
     Ok(Opened {
         workload,
         results,
         files,
-        runtime,
-        times,
-        notes,
+        devices,
         inputs,
     })
 }

@@ -25,10 +25,11 @@ use super::result::{check_pivots, verify, write};
 use super::sizes::{check_device_memory, check_host_memory, tile, wrong_set};
 use crate::failure::Failure;
 use crate::files::PreparedFiles;
-use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::machine_session::{self, Needs};
 use crate::output::Output;
 use crate::paths::Paths;
 use crate::{graph, interrupt, terminal};
+use pdawl::session::OpenDevices;
 
 /// What is to be computed.
 pub struct DenseJob {
@@ -89,7 +90,7 @@ pub fn run_job(
     check_device_memory(&experiment, options, &session.machine.devices)?;
     let seconds = measure(&task, &mut session, stop)?;
     // Without phases of its own, it has no steps but the first.
-    session.inject(&options.machine.fault, (1, "--repeats"))?;
+    machine_session::inject(&mut session, &options.machine.fault, (1, "--repeats"))?;
     let simulated = session.machine.simulated;
     let mut running = Running {
         options,
@@ -136,15 +137,15 @@ fn open_machine(
     job: &DenseJob,
     options: &DenseOptions,
     data: bool,
-) -> Result<MachineSession, Failure> {
+) -> Result<OpenDevices, Failure> {
     let needs = Needs {
         fp64: job.precision == ProductPrecision::Double,
         data,
         seed: options.seed,
     };
-    MachineSession::open(
+    machine_session::open(
         &options.machine,
-        NamedMachine::of_losses(&options.machine)?,
+        machine_session::named_or_lost(&options.machine)?,
         needs,
     )
 }
@@ -152,7 +153,7 @@ fn open_machine(
 /// Measures tasks of every kind.
 fn measure(
     task: &DenseTask,
-    session: &mut MachineSession,
+    session: &mut OpenDevices,
     stop: &AtomicBool,
 ) -> Result<KernelSeconds, Failure> {
     let graph: TaskGraph =

@@ -12,7 +12,7 @@ use super::options::{DenseOptions, TileArg};
 use super::run_job::DenseJob;
 use crate::failure::Failure;
 use crate::graph;
-use crate::machine_session::MachineSession;
+use pdawl::session::OpenDevices;
 
 /// The remedy when memory does not suffice.
 const SMALLER: &str = "a smaller size, or a --precision of fewer bits";
@@ -90,7 +90,7 @@ pub fn check_device_memory(
 /// Checks that the matrices fit in host memory. With `data`, a simulation has numbers.
 pub fn check_host_memory(
     task: &DenseTask,
-    session: &MachineSession,
+    session: &OpenDevices,
     data: bool,
 ) -> Result<(), Failure> {
     let matrices = task.operation.matrix_bytes(task.tile, task.precision);

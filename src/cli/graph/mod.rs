@@ -21,7 +21,8 @@ use pdawl::runtime::Runtime;
 use super::args::{Format, MachineArgs};
 use super::failure::{Failure, LOST, refused};
 use super::files::TraceFiles;
-use super::machine_session::{MachineSession, NamedMachine, Needs};
+use super::machine_session::{self, Needs};
+use pdawl::session::OpenDevices;
 
 pub use memory::{data_in_host, host_memory, in_host};
 pub use run_job::{print, run};
@@ -54,14 +55,10 @@ pub struct GraphArgs {
 /// # Errors
 /// When there is no such machine or device, and for a limit of the host's memory, which
 /// graphs do not support.
-pub fn open_machine(
-    args: &MachineArgs,
-    needs: Needs,
-    levels: u32,
-) -> Result<MachineSession, Failure> {
+pub fn open_machine(args: &MachineArgs, needs: Needs, levels: u32) -> Result<OpenDevices, Failure> {
     args.refuse_host_memory("a graph takes the host memory that its data need")?;
-    let mut machine = MachineSession::open(args, NamedMachine::of(args)?, needs)?;
-    machine.inject(&args.fault, (levels, "--layers"))?;
+    let mut machine = machine_session::open(args, machine_session::named(args)?, needs)?;
+    machine_session::inject(&mut machine, &args.fault, (levels, "--layers"))?;
     Ok(machine)
 }
 

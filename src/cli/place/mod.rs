@@ -11,7 +11,7 @@ use pdawl::cluster::wire::environment::Launched;
 
 use super::cluster::lone_machine;
 use super::failure::Failure;
-use super::machine_session::NamedMachine;
+use pdawl::session::NamedMachine;
 use rules::rule;
 
 /// Where a workload runs.

@@ -161,13 +161,6 @@ const RULES: &[Rule] = &[
         ..ANY
     },
     Rule {
-        options: &["join-limit"],
-        at: &[Here, Simulated, OneNode, Cluster],
-        purpose: "processes that mpirun has started",
-        remedy: "the run with mpirun, or without it",
-        ..ANY
-    },
-    Rule {
         options: &["spread", "prefetch", "placement"],
         of: &["stencil", "spmv", "pagerank"],
         purpose: "subtasks, and the nodes share this workload in one co-run",

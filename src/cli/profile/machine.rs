@@ -8,9 +8,10 @@ use pdawl::runtime::select;
 
 use super::SessionOptions;
 use crate::failure::{Failure, refused};
-use crate::machine_session::{NamedMachine, only_simulated};
+use crate::machine_session::only_simulated;
 use crate::size::ByteSize;
 use crate::{terminal, this_machine};
+use pdawl::session::NamedMachine;
 
 /// Noise of a simulated machine, if none is asked for.
 const NOISE: f64 = 0.02;
@@ -74,7 +75,7 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
         "there was no file of this machine: it was measured, and is `{name}` from now on ({})",
         path.display()
     ));
-    NamedMachine::find(&name)
+    Ok(NamedMachine::find(&name)?)
 }
 
 /// The host's name, or one like it that no file has yet.

@@ -32,17 +32,17 @@ use pdawl::workload::Divisible;
 use thiserror::Error;
 
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
-use super::machine_session::MachineSession;
 use super::saves::SavedResult;
 use super::workload::PreparedWorkload;
 use oracle::SweepResult;
+use pdawl::session::OpenDevices;
 
 /// Bytes of the copies that measure the host's bandwidth; larger than any cache.
 const COPY_BYTES: u64 = 512 << 20;
 
 /// A workload on a machine.
 pub struct Session {
-    machine: MachineSession,
+    machine: OpenDevices,
     workload: PreparedWorkload,
     options: corun::Options,
     /// The cost model, or why there is none.

@@ -33,12 +33,6 @@ pub fn find(
 
 /// The failure of a run that needs a model.
 pub fn failure(missing: &NoModel) -> Failure {
-    if missing.is_unwanted() {
-        return Failure::usage(
-            "strategy pdawl plans with a cost model, and --no-model says that there is none",
-            "one of the two",
-        );
-    }
     let what = format!("strategy pdawl needs a cost model, and {}", missing.what);
     let without = "--strategy dawl, which needs none";
     match &missing.remedy {

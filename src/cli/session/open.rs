@@ -13,9 +13,10 @@ use super::{model, superstep, threshold};
 use crate::args::{MachineArgs, ModelChoice};
 use crate::failure::{Failure, wrong_devices};
 use crate::grid::MemoryBudget;
-use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::machine_session::{self, Needs};
 use crate::size::ByteSize;
 use crate::workload::{PreparedWorkload, WorkloadRequest};
+use pdawl::session::NamedMachine;
 
 impl Session {
     /// Opens the devices, for runs by `strategy` if that is known.
@@ -30,7 +31,7 @@ impl Session {
         strategy: Option<&Strategy>,
     ) -> Result<Self, Failure> {
         let strategy = strategy.unwrap_or(&Strategy::Dawl);
-        let named = match NamedMachine::of(args)? {
+        let named = match machine_session::named(args)? {
             // A model needs the machine's file for its predictions.
             None if choice != ModelChoice::None || request.plans_superstep() => {
                 NamedMachine::here()
@@ -46,7 +47,7 @@ impl Session {
             data: verify || workload.needs_numbers(),
             seed,
         };
-        let mut machine = MachineSession::open(args, named, needs)?;
+        let mut machine = machine_session::open(args, named, needs)?;
         let suitable = with_memory(&workload, &machine.machine.devices, args.gpu_memory);
         if let Some(list) = &suitable.list {
             machine.keep_only(list)?;
@@ -72,7 +73,7 @@ impl Session {
             supersteps if supersteps.size() == 1 => (supersteps.count(), "--steps"),
             supersteps => (supersteps.count(), "--steps over --superstep"),
         };
-        machine.inject(&args.fault, steps)?;
+        machine_session::inject(&mut machine, &args.fault, steps)?;
         let mut notes = std::mem::take(&mut machine.notes);
         notes.extend_from_slice(&suitable.notes);
         notes.extend(chosen_note);

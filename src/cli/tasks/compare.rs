@@ -19,13 +19,14 @@ use pdawl::workload::task_set::{Body, Order};
 use super::Args;
 use crate::failure::Failure;
 use crate::graph;
-use crate::machine_session::{MachineSession, NamedMachine, Needs};
+use crate::machine_session::{self, Needs};
 use crate::policies::Policies;
 use crate::{interrupt, terminal};
+use pdawl::session::{NamedMachine, OpenDevices};
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let named = NamedMachine::of(&args.machine)?;
+    let named = machine_session::named(&args.machine)?;
     let body = match named.as_ref().is_some_and(NamedMachine::is_simulated) {
         true => Body::Model,
         false => Body::Real,
@@ -83,13 +84,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Opens the devices: the machine's GPUs, unless the user names others.
-fn open(args: &Args, named: Option<NamedMachine>) -> Result<MachineSession, Failure> {
+fn open(args: &Args, named: Option<NamedMachine>) -> Result<OpenDevices, Failure> {
     let needs = Needs {
         fp64: false,
         data: false,
         seed: args.seed,
     };
-    let mut session = MachineSession::open(&args.machine, named, needs)?;
+    let mut session = machine_session::open(&args.machine, named, needs)?;
     if args.machine.devices.is_none() {
         let gpus = (session.machine.devices.iter()).filter(|d| d.kind == DeviceKind::Gpu);
         let gpus: Vec<&str> = gpus.map(|device| device.name.as_str()).collect();
@@ -109,7 +110,7 @@ fn open(args: &Args, named: Option<NamedMachine>) -> Result<MachineSession, Fail
 fn measure(
     args: &Args,
     body: Body,
-    session: &mut MachineSession,
+    session: &mut OpenDevices,
     stop: &AtomicBool,
 ) -> Result<KernelSeconds, Failure> {
     let greatest = args.set.n.iter().copied().max().unwrap_or(1);
@@ -120,7 +121,7 @@ fn measure(
         KernelSeconds::measure(runtime, &graph, stop)
     })?;
     // Without phases of its own, a task set has no steps but the first.
-    session.inject(&args.machine.fault, (1, "--n"))?;
+    machine_session::inject(session, &args.machine.fault, (1, "--n"))?;
     measured.map_err(graph::failure)
 }
 
@@ -133,7 +134,7 @@ struct Turns<'a> {
     seconds: KernelSeconds,
     bar: &'a ProgressBar,
     notes: Vec<String>,
-    session: &'a mut MachineSession,
+    session: &'a mut OpenDevices,
 }
 
 impl Turns<'_> {

@@ -13,8 +13,9 @@ use pdawl_profiler::dataset::{self, Dataset};
 
 use super::{Args, Workload};
 use crate::failure::Failure;
-use crate::machine_session::{NamedMachine, machine_file};
+use crate::machine_session::machine_file;
 use crate::profile::{ProductProfileOptions, ProfileOptions};
+use pdawl::session::NamedMachine;
 
 /// The part of a budget that is kept for fitting, and its most.
 const FITTING: f64 = 0.4;

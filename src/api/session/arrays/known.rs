@@ -40,7 +40,7 @@ impl Session {
         }
         let stop = self.stop.clone();
         let seconds = measure(self.runtime()?, &stop.0)?;
-        self.devices.begin(true)?;
+        self.devices.begin(None)?;
         Ok(seconds)
     }
 

@@ -299,7 +299,7 @@ impl Session {
         };
         let seconds = self.seconds(&known, |runtime, stop| Ok(alone.measure(runtime, stop)?))?;
         let stop = self.stop.clone();
-        let name = self.machine.name.clone();
+        let name = self.devices.machine.name.clone();
         let of_run = AloneOptions {
             policy: options.policy,
             seed: 0,
@@ -318,11 +318,11 @@ impl Session {
             progress: &mut |_| {},
         };
         let setup_seconds = began.elapsed().as_secs_f64();
-        let runtime = self.devices.runtime.as_mut();
+        let runtime = self.devices.runtime();
         let ran = alone.run(runtime, &seconds, &of_run, &mut control, &stop.0);
         let (outcome, ran) = ran.map_err(stopped)?;
         self.keep_seconds(known, seconds);
-        self.machine.implementations = self.devices.runtime.implementations();
+        self.devices.end();
         let size = format!("{}, tiles of {tile}", job.size);
         let mut context = self.context(Workload::of_tasks(&*workload, size, outcome.tasks));
         context.policy = options.policy.to_string();

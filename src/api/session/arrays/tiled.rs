@@ -112,14 +112,14 @@ impl Session {
             Ok(KernelSeconds::measure(runtime, &few, stop)?)
         })?;
         let experiment = TaskExperiment::new(Arc::new(tiled.graph.clone()));
-        let runtime = self.devices.runtime.as_mut();
+        let runtime = self.devices.runtime();
         let mut open = experiment.open(runtime, &seconds, options.gpu_memory)?;
         let setup_seconds = began.elapsed().as_secs_f64();
         let ran = self.run_tasks(&task, &tiled, &mut open, options);
-        open.release(self.devices.runtime.as_mut());
+        open.release(self.devices.runtime());
         let (last, verification, elements) = ran?;
         self.keep_seconds(known, seconds);
-        self.machine.implementations = self.devices.runtime.implementations();
+        self.devices.end();
         let mut context = self.context(Workload::of_dense(&task, experiment.tasks(), Vec::new()));
         context.policy = options.policy.to_string();
         let outcome = &last.outcome;
@@ -164,7 +164,7 @@ impl Session {
         options: &ArrayOptions,
     ) -> Result<(TaskRun, Option<Verification>, Vec<T>), Error> {
         let stop = self.stop.clone();
-        let runtime = self.devices.runtime.as_mut();
+        let runtime = self.devices.runtime();
         let choice = PolicyChoice {
             policy: options.policy,
             window: None,

@@ -165,6 +165,10 @@ pub enum SelectionError {
     #[error("no GPU can be opened through CUDA: {why}; or leave --runtime cuda out")]
     NoCuda { why: String },
 
+    /// No simulated device can be this.
+    #[error("{0}")]
+    Simulated(String),
+
     #[error("host is named twice without a number of cores; write e.g. host:1,host:1")]
     TwoHosts,
 

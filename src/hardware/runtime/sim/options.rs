@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 use super::RuntimeError;
 use super::device_model::pool_name;
 use crate::machine::MachineFile;
+use crate::machine::host::Placement;
+use crate::runtime::select::SelectionError;
 
 /// A device of a simulated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,46 @@ pub enum SimDevice {
     Host { cores: Option<u32> },
     /// The device of this name in the machine file.
     Named(String),
+}
+
+impl SimDevice {
+    /// The devices that a list such as `host:8,gpu0` names. The simulator ignores the placement
+    /// of cores.
+    ///
+    /// # Errors
+    /// An item that no simulated device can be.
+    pub fn list(list: &str) -> Result<Vec<Self>, SelectionError> {
+        list.split(',').map(|item| Self::of(item.trim())).collect()
+    }
+
+    fn of(item: &str) -> Result<Self, SelectionError> {
+        let (device, placement) = match item.split_once('@') {
+            Some((device, placement)) => (device, Some(placement)),
+            None => (item, None),
+        };
+        let (name, cores) = match device.split_once(':') {
+            Some((name, cores)) => (name, Some(cores)),
+            None => (device, None),
+        };
+        let wrong = |why: String| Err(SelectionError::Simulated(why));
+        match (placement, cores) {
+            (Some(_), _) if name != "host" => wrong(format!(
+                "`{item}`: only the host's cores are placed, as in host:8@spread"
+            )),
+            (Some(word), _) if word.parse::<Placement>().is_err() => wrong(format!(
+                "`{item}`: `{word}` is no placement of cores; write @compact or @spread"
+            )),
+            (_, None) if name == "host" => Ok(Self::Host { cores: None }),
+            (_, None) => Ok(Self::Named(name.to_owned())),
+            (_, Some(cores)) if name == "host" => match cores.parse() {
+                Ok(cores) => Ok(Self::Host { cores: Some(cores) }),
+                Err(_) => wrong(format!("`{cores}` is not a number of cores")),
+            },
+            (_, Some(_)) => wrong(format!(
+                "a simulated {name} cannot be divided; only the host's cores can, as in host:8"
+            )),
+        }
+    }
 }
 
 /// The factors by which a device can be slowed. Beyond them the virtual time of a command

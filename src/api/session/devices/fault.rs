@@ -1,12 +1,13 @@
-//! Parses faults of devices: `gpu0:slow:2@10`, `gpu0:lost@1.5s`.
+//! Faults of devices, as users write them: `gpu0:slow:2@10`, `gpu0:lost@1.5s`.
 
 use std::str::FromStr;
 
-use pdawl::machine::Device;
-use pdawl::runtime::sim::{At, FAULT_SECONDS, FaultEffect, SLOWDOWNS};
 use thiserror::Error;
 
-use super::failure::Failure;
+use crate::machine::Device;
+use crate::runtime::DeviceId;
+use crate::runtime::sim::{At, FAULT_SECONDS, Fault, FaultEffect, SLOWDOWNS};
+use crate::runtime::union::faults;
 
 /// A fault of a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,19 +20,72 @@ pub struct FaultSpec {
 
 impl FaultSpec {
     /// The index of its device.
-    ///
-    /// # Errors
-    /// When the device takes no part.
-    pub fn index(&self, devices: &[Device]) -> Result<usize, Failure> {
+    fn index(&self, devices: &[Device]) -> Result<usize, UnfitFault> {
         let index = devices.iter().position(|d| d.name == self.device);
-        index.ok_or_else(|| {
-            let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
-            Failure::usage(
-                format!("--fault: no device `{}` takes part", self.device),
-                format!("one of {}", names.join(", ")),
-            )
+        index.ok_or_else(|| UnfitFault::NoDevice {
+            device: self.device.clone(),
+            devices: devices.iter().map(|d| d.name.clone()).collect(),
         })
     }
+}
+
+/// Why devices cannot have a fault.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum UnfitFault {
+    #[error("no device `{device}` takes part")]
+    NoDevice {
+        device: String,
+        /// Those that do.
+        devices: Vec<String>,
+    },
+    #[error("step {step}, of {device}, never comes: the last is {last}")]
+    Never {
+        device: String,
+        step: u32,
+        last: u32,
+    },
+    #[error("on real devices, only the loss of a device at a time can be injected")]
+    Real { device: String },
+}
+
+/// Faults of simulated devices, in a run of so many steps.
+pub(super) fn simulated(
+    specs: &[FaultSpec],
+    devices: &[Device],
+    steps: u32,
+) -> Result<Vec<Fault>, UnfitFault> {
+    let last = steps.saturating_sub(1);
+    let fault = |spec: &FaultSpec| match spec.at {
+        At::Phase(step) if step > last => Err(UnfitFault::Never {
+            device: spec.device.clone(),
+            step,
+            last,
+        }),
+        at => Ok(Fault {
+            device: spec.index(devices)?,
+            at,
+            what: spec.what,
+        }),
+    };
+    specs.iter().map(fault).collect()
+}
+
+/// Losses of real devices, at times that count from the begin of the first run.
+pub(super) fn losses(
+    specs: &[FaultSpec],
+    devices: &[Device],
+) -> Result<Vec<faults::Fault>, UnfitFault> {
+    let loss = |spec: &FaultSpec| match (spec.what, spec.at) {
+        (FaultEffect::Lost, At::Seconds(seconds)) => Ok(faults::Fault {
+            device: DeviceId(spec.index(devices)?),
+            when: faults::When::Time((seconds * 1e9) as u64),
+            effect: faults::Effect::Lose,
+        }),
+        _ => Err(UnfitFault::Real {
+            device: spec.device.clone(),
+        }),
+    };
+    specs.iter().map(loss).collect()
 }
 
 /// Why a text is not a fault.

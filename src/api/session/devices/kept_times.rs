@@ -1,11 +1,9 @@
 //! The times of codelets' implementations on this machine's GPUs, kept from run to run.
 
-use pdawl::machine::{Device, RuntimeKind};
-use pdawl::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
-use pdawl::runtime::select::{Libraries, libraries};
-use pdawl::runtime::{Comparison, Runtime};
-
-use crate::this_machine;
+use crate::machine::{Device, RuntimeKind};
+use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
+use crate::runtime::select::{Libraries, fingerprint, libraries};
+use crate::runtime::{Comparison, Runtime};
 
 /// What the user's file of this machine knows, and what runs have added.
 pub struct KeptTimes {
@@ -21,7 +19,7 @@ impl KeptTimes {
         let is_cuda = |device: &&Device| device.runtime == RuntimeKind::Cuda;
         let mut devices = devices.iter().filter(is_cuda).peekable();
         devices.peek().filter(|_| libraries() == Libraries::Auto)?;
-        let here = this_machine::fingerprint();
+        let here = fingerprint();
         let path = path_of_user(&here).map_err(KernelProfilesError::from);
         match path.and_then(|path| KernelProfiles::open(path, &here)) {
             Ok(profiles) => Some(Self {

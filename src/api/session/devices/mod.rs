@@ -1,0 +1,326 @@
+//! The devices of a session: those of this machine, or of a simulated one. No other module opens
+//! devices for runs.
+//!
+//! [`NamedMachine`] is a machine that the user names, [`FaultSpec`] a fault of a device, and
+//! [`kept_times`] has the times of libraries from earlier runs. [`real`] opens drivers.
+
+mod fault;
+mod kept_times;
+mod named;
+mod real;
+
+use std::process;
+
+use crate::machine::{Device, Host, MachineFile, RuntimeKind};
+use crate::report::Machine;
+use crate::runtime::select::{self, Selection, SelectionError};
+use crate::runtime::sim::{Sim, SimDevice, SimOptions};
+use crate::runtime::{Devices as _, Runtime};
+
+pub use fault::{FaultError, FaultSpec, UnfitFault};
+pub use named::NamedMachine;
+
+use super::Error;
+use kept_times::KeptTimes;
+use real::RealDevices;
+
+/// Which devices are opened, and how.
+#[derive(Debug, Default)]
+pub struct DeviceOptions {
+    /// The machine; `None` for this one.
+    pub machine: Option<NamedMachine>,
+    /// The devices, as `--devices` names them; `None` for all.
+    pub list: Option<String>,
+    /// Whether the work needs double precision.
+    pub fp64: bool,
+    /// Of a simulated machine: whether it computes results.
+    pub data: bool,
+    /// Of a simulated machine: what its times vary by.
+    pub seed: u64,
+    /// Of a simulated machine: their relative standard deviation; `None` for its file's.
+    pub noise: Option<f64>,
+}
+
+/// Open devices.
+pub struct OpenDevices {
+    backend: Backend,
+    /// The machine, for reports.
+    pub machine: Machine,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+    times: Option<KeptTimes>,
+    /// Whether the user has named them.
+    is_listed: bool,
+    /// The process that has opened them, and has their threads.
+    process: u32,
+}
+
+enum Backend {
+    Real(Box<RealDevices>),
+    Simulated(Box<Simulation>),
+}
+
+/// A simulated machine, how it is simulated, and the simulator of the present run.
+struct Simulation {
+    file: MachineFile,
+    options: SimOptions,
+    sim: Sim,
+}
+
+impl OpenDevices {
+    /// Opens devices: real ones if the machine is this one, with the direct paths between GPUs
+    /// that its file has.
+    ///
+    /// # Errors
+    /// When there is no such machine or device, or it cannot be opened.
+    pub fn open(options: DeviceOptions) -> Result<Self, Error> {
+        let name = options.machine.as_ref().map(|named| named.called.clone());
+        let is_listed = options.list.is_some();
+        let named = match options.machine {
+            Some(named) if named.is_simulated() => {
+                let noise = options.noise;
+                let (seed, data) = (options.seed, options.data);
+                let devices = options.list.as_deref().map(SimDevice::list).transpose()?;
+                let note = named.simulated_note();
+                let sim_options = SimOptions {
+                    seed,
+                    noise,
+                    data,
+                    graphs: false,
+                    faults: Vec::new(),
+                    devices,
+                };
+                let simulation = Simulation::new(named.file, sim_options)?;
+                let devices = simulation.sim.devices().to_vec();
+                return Ok(Self {
+                    machine: Machine::simulated(&simulation.file, devices),
+                    backend: Backend::Simulated(Box::new(simulation)),
+                    notes: vec![note],
+                    times: None,
+                    is_listed: true,
+                    process: process::id(),
+                });
+            }
+            named => named,
+        };
+        let (mut real, mut notes) = RealDevices::open(options.list.as_deref(), options.fp64)?;
+        let devices = real.runtime().devices().to_vec();
+        if devices.iter().filter(|d| !d.shares_host_memory).count() > 1
+            && let Some(named) = named.or_else(NamedMachine::here)
+        {
+            real.connect(named.file.peers);
+        }
+        let times = KeptTimes::of(&devices, &mut notes);
+        let name = name.unwrap_or("this machine".into());
+        Ok(Self {
+            machine: Machine::real(name, Host::detect(), devices),
+            backend: Backend::Real(Box::new(real)),
+            notes,
+            times,
+            is_listed,
+            process: process::id(),
+        })
+    }
+
+    /// Refuses a process that was forked from the one that has opened them.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn check(&self) -> Result<(), Error> {
+        match self.process == process::id() {
+            true => Ok(()),
+            false => Err(Error::Forked {
+                opened: self.process,
+            }),
+        }
+    }
+
+    /// From now on the machine has only these of its devices; call it before
+    /// [`Self::inject`].
+    ///
+    /// # Errors
+    /// When they cannot be opened.
+    pub fn keep_only(&mut self, list: &str) -> Result<(), Error> {
+        self.machine.devices = match &mut self.backend {
+            Backend::Real(real) => real.ask_for(list)?,
+            Backend::Simulated(simulation) => {
+                simulation.options.devices = Some(SimDevice::list(list)?);
+                simulation.begin(None)?.devices().to_vec()
+            }
+        };
+        Ok(())
+    }
+
+    /// Injects faults into the runs to come; those of real devices end with the next opening of
+    /// devices. Their steps are below `steps`.
+    ///
+    /// # Errors
+    /// When a device of a fault takes no part, when a step never comes, and when a real device
+    /// cannot have it.
+    pub fn inject(&mut self, specs: &[FaultSpec], steps: u32) -> Result<(), UnfitFault> {
+        let devices = &self.machine.devices;
+        match &mut self.backend {
+            Backend::Real(real) => real.lose(fault::losses(specs, devices)?),
+            Backend::Simulated(simulation) => {
+                simulation.options.faults = fault::simulated(specs, devices, steps)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The simulated machine's file, and the options of the runs to come; `None` for
+    /// real devices.
+    pub fn simulation(&mut self) -> Option<(&MachineFile, &mut SimOptions)> {
+        match &mut self.backend {
+            Backend::Real(_) => None,
+            Backend::Simulated(simulation) => Some((&simulation.file, &mut simulation.options)),
+        }
+    }
+
+    /// As [`Self::with`], where nothing depends on results: simulated devices hold no data.
+    ///
+    /// # Errors
+    /// As [`Self::with`].
+    pub fn without_data<T>(&mut self, act: impl FnOnce(&mut dyn Runtime) -> T) -> Result<T, Error> {
+        let data = (self.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
+        let done = self.with(None, act);
+        if let Some(((_, options), data)) = self.simulation().zip(data) {
+            options.data = data;
+        }
+        done
+    }
+
+    /// Calls `act` with the devices, the host's pool with so many cores. Simulated ones are new
+    /// each time: a run begins at virtual time 0. Codelets of which earlier runs know whether
+    /// a library is faster are known to the devices.
+    ///
+    /// # Errors
+    /// When the devices cannot be opened anew.
+    pub fn with<T>(
+        &mut self,
+        cores: Option<u32>,
+        act: impl FnOnce(&mut dyn Runtime) -> T,
+    ) -> Result<T, Error> {
+        self.begin(cores)?;
+        let done = act(self.runtime());
+        self.end();
+        Ok(done)
+    }
+
+    /// A run begins, with so many cores in the host's pool.
+    ///
+    /// # Errors
+    /// When the devices cannot be opened anew.
+    pub fn begin(&mut self, cores: Option<u32>) -> Result<(), Error> {
+        let list = cores.map(|cores| with_cores(cores, &self.machine.devices));
+        match &mut self.backend {
+            Backend::Real(real) => {
+                let runtime = real.with(list.as_deref())?;
+                if let Some(times) = &self.times {
+                    times.hand_to(runtime);
+                }
+            }
+            Backend::Simulated(simulation) => {
+                simulation.begin(list.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The devices of the present run, and after it.
+    pub fn runtime(&mut self) -> &mut dyn Runtime {
+        match &mut self.backend {
+            Backend::Real(real) => real.runtime(),
+            Backend::Simulated(simulation) => &mut simulation.sim,
+        }
+    }
+
+    /// A run ends: what was measured is kept.
+    pub fn end(&mut self) {
+        if let Backend::Real(real) = &mut self.backend {
+            let runtime = real.runtime();
+            self.machine.implementations = runtime.implementations();
+            if let Some(times) = &mut self.times {
+                times.keep(runtime, &mut self.notes);
+            }
+        }
+    }
+
+    /// The devices that run kernels in OpenCL C: of a list those that do, otherwise all that
+    /// drivers offer.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn of_kernels(&self) -> Result<Self, Error> {
+        let names = |devices: &[Device]| -> Vec<String> {
+            let devices = devices.iter().filter(|device| runs_kernels(device));
+            devices.map(|device| device.name.clone()).collect()
+        };
+        let names = match self.is_listed {
+            true => names(&self.machine.devices),
+            false => names(&select::driver_devices()?),
+        };
+        match names.is_empty() {
+            true => Err(Error::Arguments(
+                "no device of the session runs kernels in OpenCL C; name one (`pdawl devices` \
+                 shows them), or install PoCL for the CPU"
+                    .to_owned(),
+            )),
+            false => Self::open(DeviceOptions {
+                list: Some(names.join(",")),
+                ..DeviceOptions::default()
+            }),
+        }
+    }
+
+    /// Whether all devices run kernels in OpenCL C, or are simulated.
+    pub fn are_of_kernels(&self) -> bool {
+        self.machine.simulated || self.machine.devices.iter().all(runs_kernels)
+    }
+
+    /// The file of the simulated machine, or that of this one if there is one.
+    #[cfg(feature = "models")]
+    pub fn file(&self) -> Option<std::borrow::Cow<'_, MachineFile>> {
+        use std::borrow::Cow;
+        match &self.backend {
+            Backend::Simulated(simulation) => Some(Cow::Borrowed(&simulation.file)),
+            Backend::Real(_) => NamedMachine::here().map(|here| Cow::Owned(here.file)),
+        }
+    }
+}
+
+impl Simulation {
+    fn new(file: MachineFile, options: SimOptions) -> Result<Self, Error> {
+        let sim = Sim::new(&file, options.clone())?;
+        Ok(Self { file, options, sim })
+    }
+
+    /// A run begins at time 0, with these devices if they differ from those of the options.
+    fn begin(&mut self, list: Option<&str>) -> Result<&Sim, Error> {
+        let mut options = self.options.clone();
+        if let Some(list) = list {
+            options.devices = Some(SimDevice::list(list)?);
+        }
+        self.sim = Sim::new(&self.file, options)?;
+        Ok(&self.sim)
+    }
+}
+
+/// The devices as a list, with so many cores in the host's pool, which is the first.
+fn with_cores(cores: u32, devices: &[Device]) -> String {
+    let others = devices.iter().skip(1).map(|device| device.name.clone());
+    let all: Vec<String> = std::iter::once(format!("host:{cores}"))
+        .chain(others)
+        .collect();
+    all.join(",")
+}
+
+/// Whether a device runs kernels in OpenCL C.
+fn runs_kernels(device: &Device) -> bool {
+    device.runtime != RuntimeKind::Host
+}
+
+/// The devices that a list names.
+fn selection(list: &str) -> Result<Selection, SelectionError> {
+    list.parse()
+}

@@ -1,0 +1,120 @@
+//! The devices of this machine, opened through their drivers.
+
+use std::process;
+use std::time::Instant;
+
+use crossbeam_channel::unbounded;
+
+use super::{Error, selection};
+use crate::machine::{Device, PeerSpec};
+use crate::runtime::select::{self, Selection};
+use crate::runtime::union::Union;
+use crate::runtime::union::faults::Fault;
+use crate::runtime::{DeviceId, PeerPath, Runtime};
+
+/// Open devices, which stay open for the next run.
+pub struct RealDevices {
+    union: Union,
+    /// What the user asked for; `None` for every device.
+    asked: Option<Selection>,
+    /// What `union` has; the outer `None` if it could not be opened.
+    open: Option<Option<Selection>>,
+    fp64: bool,
+    /// How copies between devices go directly.
+    peers: Vec<PeerSpec>,
+    /// The process that has opened them.
+    process: u32,
+}
+
+impl Drop for RealDevices {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            // A forked process has no threads to wait for, and its drivers do not work.
+            std::mem::forget(std::mem::replace(&mut self.union, nothing()));
+        }
+    }
+}
+
+/// No devices.
+fn nothing() -> Union {
+    Union::new(Vec::new(), unbounded().1, Instant::now())
+}
+
+impl RealDevices {
+    /// Opens the devices of a list, with notes about them. `fp64` says whether
+    /// the work needs double precision.
+    ///
+    /// # Errors
+    /// As [`select::open_union`].
+    pub fn open(list: Option<&str>, fp64: bool) -> Result<(Self, Vec<String>), Error> {
+        let asked = list.map(selection).transpose()?;
+        let (union, notes) = select::open_union(asked.as_ref(), fp64)?;
+        let devices = Self {
+            union,
+            open: Some(asked.clone()),
+            asked,
+            fp64,
+            peers: Vec::new(),
+            process: process::id(),
+        };
+        Ok((devices, notes))
+    }
+
+    /// From now on, copies between these devices go directly, each as wide and at a time as its
+    /// specification says.
+    pub fn connect(&mut self, peers: Vec<PeerSpec>) {
+        self.peers = peers;
+        connect(&mut self.union, &self.peers);
+    }
+
+    /// From now on, until they are opened anew, devices have these faults.
+    pub fn lose(&mut self, faults: Vec<Fault>) {
+        self.union.inject(faults);
+    }
+
+    /// From now on the user asks for these devices. Returns them, opened.
+    ///
+    /// # Errors
+    /// As [`Self::with`].
+    pub fn ask_for(&mut self, list: &str) -> Result<Vec<Device>, Error> {
+        self.asked = Some(selection(list)?);
+        Ok(self.with(None)?.devices().to_vec())
+    }
+
+    /// The devices of a list, or those that were asked for. Other ones than
+    /// before are opened after those are closed.
+    ///
+    /// # Errors
+    /// When they cannot be opened.
+    pub fn with(&mut self, list: Option<&str>) -> Result<&mut dyn Runtime, Error> {
+        let wanted = match list {
+            Some(list) => Some(selection(list)?),
+            None => self.asked.clone(),
+        };
+        if self.open.as_ref() != Some(&wanted) {
+            (self.union, self.open) = (nothing(), None);
+            self.union = select::open_union(wanted.as_ref(), self.fp64)?.0;
+            connect(&mut self.union, &self.peers);
+            self.open = Some(wanted);
+        }
+        Ok(&mut self.union)
+    }
+
+    /// The devices that are open.
+    pub fn runtime(&mut self) -> &mut dyn Runtime {
+        &mut self.union
+    }
+}
+
+/// Lets copies between devices go directly. A path between devices that are not open is
+/// ignored, as are devices that cannot: copies between them go through the host.
+fn connect(runtime: &mut dyn Runtime, peers: &[PeerSpec]) {
+    for peer in peers {
+        let mut names = runtime.devices().iter().map(|device| &device.name);
+        let from = names.clone().position(|name| *name == peer.from);
+        let to = names.position(|name| *name == peer.to);
+        if let (Some(from), Some(to)) = (from, to) {
+            let _ = runtime.set_peer_path(DeviceId(from), DeviceId(to), PeerPath::from(peer));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Opens the devices of a command, as its options say.
+
+use pdawl::machine::{self, MachineFile};
+use pdawl::session::{DeviceOptions, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
+
+use super::args::MachineArgs;
+use super::failure::Failure;
+
+/// What a command needs of its devices.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// Double precision.
+    pub fp64: bool,
+    /// Results, if the machine is simulated.
+    pub data: bool,
+    /// Of the simulation's noise.
+    pub seed: u64,
+}
+
+/// Opens the devices, those of `named` if there is such a machine.
+///
+/// # Errors
+/// When there is no such device, or it cannot be opened.
+pub fn open(
+    args: &MachineArgs,
+    named: Option<NamedMachine>,
+    needs: Needs,
+) -> Result<OpenDevices, Failure> {
+    Ok(OpenDevices::open(DeviceOptions {
+        machine: named,
+        list: args.devices.clone(),
+        fp64: needs.fp64,
+        data: needs.data,
+        seed: needs.seed,
+        noise: args.noise,
+    })?)
+}
+
+/// Injects faults into the runs to come, whose steps an option says.
+///
+/// # Errors
+/// A device that takes no part, and a step that never comes.
+pub fn inject(
+    devices: &mut OpenDevices,
+    faults: &[FaultSpec],
+    (steps, option): (u32, &str),
+) -> Result<(), Failure> {
+    devices.inject(faults, steps).map_err(|unfit| {
+        let remedy = match &unfit {
+            UnfitFault::NoDevice { devices, .. } => format!("one of {}", devices.join(", ")),
+            UnfitFault::Never { last, .. } => format!("a step from 0 to {last}, or more {option}"),
+            UnfitFault::Real { device } => {
+                format!("{device}:lost@0.5s, or --machine NAME of another machine")
+            }
+        };
+        Failure::usage(format!("--fault: {unfit}"), remedy)
+    })
+}
+
+/// The machine of `--machine`, if there is one. A simulated one has at most
+/// the memory of `--host-memory`.
+///
+/// # Errors
+/// When there is no such machine, and for options of simulated machines with a real one.
+pub fn named(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
+    let named = named_or_lost(args)?;
+    match named.as_ref().is_some_and(NamedMachine::is_simulated) || args.fault.is_empty() {
+        true => Ok(named),
+        false => Err(only_simulated("--fault is", "run is")),
+    }
+}
+
+/// As [`named`], for commands that may lose real devices on purpose.
+///
+/// # Errors
+/// As [`named`], but faults of real devices are none.
+pub fn named_or_lost(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
+    let mut named = match &args.node {
+        Some(file) => Some(NamedMachine::node((**file).clone())),
+        None => args
+            .machine
+            .as_deref()
+            .map(NamedMachine::find)
+            .transpose()?,
+    };
+    match named.as_mut().filter(|named| named.is_simulated()) {
+        Some(named) => {
+            if let Some(limit) = args.host_memory {
+                named.file.host.memory = named.file.host.memory.min(limit.0);
+            }
+        }
+        None if args.noise.is_some() => return Err(only_simulated("--noise is", "run is")),
+        None => {}
+    }
+    Ok(named)
+}
+
+/// The failure of options for simulated machines on this machine.
+pub fn only_simulated(options: &str, command: &str) -> Failure {
+    Failure::usage(
+        format!("{options} for simulated machines, and this {command} on real devices"),
+        "--machine NAME of another machine; `pdawl machine list` shows them",
+    )
+}
+
+/// The machine file of a name, or of a path: what has a separator or ends in
+/// `.toml`.
+///
+/// # Errors
+/// When there is no such file, or it is wrong.
+pub fn machine_file(name: &str) -> Result<MachineFile, Failure> {
+    machine::find(name).map_err(Failure::of)
+}
