@@ -14,7 +14,9 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 
-BENCH = "pdawl-bench/1"
+BENCH = "pdawl-bench/2"
+# The comparisons of strategies before; the files in datasets/ have both.
+STRATEGIES = "pdawl-bench/1"
 TASKS = "pdawl-tasks/1"
 MACHINE = "pdawl-machine/1"
 SAMPLES = "pdawl-samples/1"
@@ -67,10 +69,18 @@ def benches(folder=ROOT / "datasets"):
 
 def _results(entry, path):
     report = entry["report"]
-    _require(report.get("schema"), BENCH, path)
+    if report.get("schema") == STRATEGIES:
+        whole = [(report, _times(result)) for result in report["results"]]
+    else:
+        _require(report.get("schema"), BENCH, path)
+        whole = [(run["report"], _times_of_run(run)) for run in report["runs"]]
+    return [_common(of, entry, path) | times for of, times in whole]
+
+
+def _common(report, entry, path):
     machine, grid = report["machine"], report["workload"]["parameters"]
     devices = machine["devices"]
-    common = {
+    return {
         "machine": machine["name"],
         "simulated": machine["simulated"],
         "nx": grid["nx"],
@@ -85,7 +95,18 @@ def _results(entry, path):
         "command": entry["command"],
         "file": relative(path),
     }
-    return [common | _times(result) for result in report["results"]]
+
+
+def _times_of_run(run):
+    """Those of the run with the median time."""
+    report = run["report"]
+    parts = [report["seconds"], report["setup_seconds"], report["details"]["gather_seconds"]]
+    return {
+        "strategy": report["policy"],
+        "runs": len(run["seconds"]),
+        "seconds": report["seconds"],
+        "whole_seconds": sum(parts),
+    }
 
 
 def _times(result):
@@ -103,7 +124,7 @@ def _times(result):
 
 def task_sets(folder=ROOT / "datasets" / "reports" / "tasks"):
     """The comparisons of policies on tasks that share data, one row per set, size and
-    policy: the columns of `rows` in docs/report.md, `set`, `machine`, `simulated`,
+    policy: the columns of `rows` in datasets/README.md, `set`, `machine`, `simulated`,
     `gpus`, `gpu_memory` (bytes; NaN: no limit), `version` and `file`.
 
     `seconds` are virtual where `simulated` is true; `deciding_seconds` never are.
@@ -119,7 +140,7 @@ def task_sets(folder=ROOT / "datasets" / "reports" / "tasks"):
         }
         rows += [common | row for row in report["rows"]]
     if not rows:
-        raise Unreadable(f"no report in {folder}; scripts/simulated-tasks.sh makes some")
+        raise Unreadable(f"no report in {folder}; scripts/simulated-tasks.py makes some")
     return pd.DataFrame(rows)
 
 

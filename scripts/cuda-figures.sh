@@ -39,9 +39,11 @@ for devices in host,cuda0 host,cuda0,cuda1; do
 done
 echo "# transformer"
 bench() {
-    echo "== bench transformer $*"
-    timeout 60 "$program" bench transformer --heads 16 --beta 256,512 --resident --seed 1 \
-        --policies adaptive "$@" 2>&1 | grep -E "Heads|coarse|clustering  |adaptive|batch"
+    echo "== transformer $*"
+    timeout 60 "$program" bench --repeats 9 --vary beta=256,512 \
+        --case "--policy clustering --queues gpu=1,cpu=1" --case "--policy clustering --search" \
+        --case "--policy adaptive --repeats 3" --case "--batch --policy clustering --search" \
+        run transformer --heads 16 --keep-inputs --leave-results "$@" 2>&1 | grep -E "beta|--policy"
 }
 bench --libraries off --devices "host,$one_opencl"
 for devices in host,cuda0 host,cuda0,cuda1; do

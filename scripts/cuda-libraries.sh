@@ -28,8 +28,6 @@ run() {
     }
 }
 
-"$pdawl" bench codelet gemm --size 4096 --devices "$devices" --queues 1
-"$pdawl" bench codelet gemm --size 512 --batch 16 --devices "$devices"
 for round in $(seq "$rounds"); do
     for choice in off auto; do
         run cholesky "$choice" "$round" cholesky --size 16384

@@ -178,13 +178,13 @@ bench() {
     shift 4
     local list
     list=$(IFS=, && echo "$*")
-    record bench "$memory" "$seconds" bench stencil --size "$size" --repeats "$repeats" \
-        --strategies "$list" && return
+    record bench "$memory" "$seconds" bench --vary "strategy=$list" --repeats "$repeats" \
+        run stencil --size "$size" && return
     # After a timeout, single benchmarks would not fit into the budget either.
     [ "$status" -ne 124 ] && [ $# -gt 1 ] || return
     for strategy in "$@"; do
-        record bench "$memory" "$((seconds / $# + 5))" bench stencil --size "$size" \
-            --repeats "$repeats" --strategies "$strategy"
+        record bench "$memory" "$((seconds / $# + 5))" bench --vary "strategy=$strategy" \
+            --repeats "$repeats" run stencil --size "$size"
     done
 }
 

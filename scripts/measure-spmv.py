@@ -13,8 +13,8 @@ measures for each matrix:
 * with unlimited GPU memory, and with GPU memory for a quarter of the matrix:
   the strategies cpu, gpu and fixed shares over a few steps, and then the best of
   these and dawl (with --model pdawl, too) over 100 steps, interleaved;
-* the fraction of the copy bandwidth that the host reaches, its speed-up over one
-  core in a plain loop, and the imbalance of its workers.
+* the fraction of the host's copy bandwidth (as `pdawl machine save` measures it) that
+  its cores reach, their speed-up over one of them, and the imbalance of its workers.
 
 OUTDIR receives spmv.json, an array with one entry per matrix that contains the
 reports of the program, and provenance.txt. At the end of the budget (in seconds)
@@ -35,6 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 
 MATRICES = [
     "like:FullChip", "like:eu-2005", "like:in-2004", "like:circuit5M",
@@ -105,11 +106,38 @@ class Measurement:
         if "quarter" in only:
             entry["quarter"] = self.compare(path, "quarter", ["--gpu-memory", quarter], vectors)
         if "host" in only:
-            entry["cpu"] = self.pdawl(
-                "run", "spmv", "--matrix", path, "--strategy", "cpu", "--steps", 10
-            )
+            words = ["run", "spmv", "--matrix", path, "--strategy", "cpu", "--steps", 10]
+            entry["cpu"] = self.pdawl(*words)
+            entry["one_core"] = self.pdawl(*words, "--devices", "host:1")
+            entry["copy_bandwidth"] = self.copy_bandwidth()
         os.remove(path)
         return entry
+
+    def copy_bandwidth(self):
+        """Bytes a second that all cores read and write."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["PDAWL_MACHINES"] = folder
+            saved = self.pdawl("machine", "save", "measured", "--copy-size", "512MiB")
+            del os.environ["PDAWL_MACHINES"]
+            if saved is None:
+                return None
+            with open(os.path.join(folder, "measured.toml"), "rb") as file:
+                return tomllib.load(file)["host"]["memory_bandwidth"]
+
+    def strategies(self, names, repeats, *run):
+        """Runs strategies in turns; returns the runs' figures by strategy."""
+        model = {"pdawl": f" --model {self.options.model}"}
+        cases = [("--case", f"--strategy {name}{model.get(name, '')}") for name in names]
+        words = ["bench", "--repeats", repeats, *itertools.chain(*cases), *run]
+        report = self.pdawl(*words)
+        return report and {
+            run["report"]["policy"]: {
+                "seconds": run["seconds"],
+                "setup_seconds": run["report"]["setup_seconds"],
+                "probe_seconds": run["report"]["details"]["probe_seconds"],
+            }
+            for run in report["runs"]
+        }
 
     def cusparse(self, path):
         if importlib.util.find_spec("cupy") is None:
@@ -126,35 +154,26 @@ class Measurement:
         return json.loads(done.stdout)
 
     def compare(self, path, memory, limit, vectors):
-        words = ["bench", "spmv", "--matrix", path, *limit]
+        run = ["run", "spmv", "--matrix", path, *limit]
         fixed = [f"fixed:{share}" for share in SHARES[memory]]
         sweep_repeats = 2 if self.options.repeats >= 5 else 1
         # A GPU without memory for the vectors cannot be used.
         gpu_fits = memory == "all" or limit[1] > vectors
-        sweep = self.pdawl(
-            *words, "--steps", 10, "--repeats", sweep_repeats,
-            "--strategies", ",".join(["cpu", "gpu", *fixed]),
-        ) if gpu_fits else None
+        few = [*run, "--steps", 10]
+        sweep = self.strategies(["cpu", "gpu", *fixed], sweep_repeats, *few) if gpu_fits else None
         if sweep is None:
-            sweep = self.pdawl(
-                *words, "--steps", 10, "--repeats", sweep_repeats, "--strategies", "cpu"
-            )
+            sweep = self.strategies(["cpu"], sweep_repeats, *few)
         if sweep is None:
             return None
-        seconds = {r["strategy"]: statistics.median(r["seconds"]) / 10 for r in sweep["results"]}
+        seconds = {name: statistics.median(of["seconds"]) / 10 for name, of in sweep.items()}
         ranked = sorted(seconds, key=seconds.get)
         # Up to two candidates within 10 % of the fastest.
         best = [s for s in ranked if seconds[s] < 1.1 * seconds[ranked[0]]][:2]
         repeats = self.options.repeats
         if seconds[ranked[0]] > LONG_STEP:
             repeats = max(1, repeats // 3)
-        adaptive, model = ["dawl"], []
-        if self.options.model:
-            adaptive, model = ADAPTIVE, ["--model", self.options.model]
-        final = self.pdawl(
-            *words, *model, "--steps", STEPS, "--repeats", repeats,
-            "--strategies", ",".join([*best, *adaptive]),
-        )
+        adaptive = ADAPTIVE if self.options.model else ["dawl"]
+        final = self.strategies([*best, *adaptive], repeats, *run, "--steps", STEPS)
         return {"sweep": sweep, "final": final}
 
 
@@ -244,13 +263,12 @@ def ratio_to_best(compared, strategy, probes):
     the time of probes."""
     if not compared or not compared["final"]:
         return None
-    results = {r["strategy"]: r for r in compared["final"]["results"]}
+    results = compared["final"]
     adaptive = results.get(strategy)
     if adaptive is None:
         return None
-    seconds = statistics.median(
-        s + (p if probes else 0.0) for s, p in zip(adaptive["seconds"], adaptive["probe_seconds"])
-    )
+    seconds = statistics.median(adaptive["seconds"])
+    seconds += adaptive["probe_seconds"] if probes else 0.0
     others = (r for name, r in results.items() if name not in ADAPTIVE)
     return min(statistics.median(r["seconds"]) for r in others) / seconds
 
@@ -266,20 +284,24 @@ def summary(entries):
             if ratio is not None:
                 ratios.setdefault(key, []).append(ratio)
                 words.append(f"{key} {ratio:.3f}")
-        gpu = [r for r in ((entry.get("all") or {}).get("sweep") or {}).get("results", []) if r["strategy"] == "gpu"]
-        final = (entry.get("all") or {}).get("final")
-        gpu_final = [r for r in (final or {}).get("results", []) if r["strategy"] == "gpu"]
+        compared = entry.get("all") or {}
+        gpu = (compared.get("sweep") or {}).get("gpu")
+        gpu_final = (compared.get("final") or {}).get("gpu")
         theirs = entry.get("cusparse")
         if (gpu or gpu_final) and theirs:
-            ours = step_seconds(gpu_final[0], STEPS) if gpu_final else step_seconds(gpu[0], 10)
+            ours = step_seconds(gpu_final, STEPS) if gpu_final else step_seconds(gpu, 10)
             least = min(s for s in theirs.values() if s)
             ratios.setdefault("cuSPARSE", []).append(least / ours)
             words.append(f"cuSPARSE {least / ours:.2f} ({ours * 1e6:.0f} us)")
-        host = ((entry.get("all") or {}).get("sweep") or {}).get("host")
-        if host:
-            words.append(f"host {host['ratio']:.2f} of copy bandwidth")
-            if host["speedup"]:
-                words.append(f"{host['speedup']:.1f} x one core")
+        host, bandwidth = entry.get("cpu"), entry.get("copy_bandwidth")
+        if host and bandwidth:
+            of = host["workload"]["parameters"]
+            # 12 bytes an entry, 2 + 8 a row, and 8 an element of the vector.
+            bytes_ = ENTRY_BYTES * of["nonzeros"] + 10 * of["rows"] + 8 * of["columns"]
+            ratio = bytes_ * of["steps"] / host["seconds"] / bandwidth
+            words.append(f"host {ratio:.2f} of copy bandwidth")
+        if host and entry.get("one_core"):
+            words.append(f"{entry['one_core']['seconds'] / host['seconds']:.1f} x one core")
         pools = [d["worker_imbalance"] for d in (entry.get("cpu") or {}).get("devices", []) if d["units"]]
         words += [f"worker imbalance {100 * i:.1f} %" for i in pools if i is not None]
         lines.append("; ".join(words))

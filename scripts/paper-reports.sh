@@ -51,12 +51,13 @@ models='shipped'
 [ -z "${PDAWL_MODELS:-}" ] || models='from PDAWL_MODELS'
 export PDAWL_MODELS=${PDAWL_MODELS:-$work/models}
 
-# entry GPU_MEMORY WORDS...: runs `pdawl bench` and prints an entry of the list,
-# in the form of measure-gpu.sh. GPU_MEMORY is - for no limit.
+# entry GPU_MEMORY STRATEGIES WORDS...: runs `pdawl bench` and prints an entry of the list,
+# in the form of measure-gpu.sh, but without the steps of the runs. GPU_MEMORY is - for no limit.
 entry() {
     local memory=$1 limit=null
-    shift
-    local words=(bench stencil "$@" --steps "$steps" --repeats "$repeats" --format json)
+    local words=(bench --vary "strategy=$2" --repeats "$repeats" run stencil)
+    shift 2
+    words+=("$@" --steps "$steps" --format json)
     if [ "$memory" != - ]; then
         words+=(--gpu-memory "$memory")
         limit="\"$memory\""
@@ -68,7 +69,12 @@ entry() {
     # The command needs no JSON escapes: it has no quotes or backslashes.
     printf '{"command": "pdawl %s",\n "gpu_memory": %s, "exit": 0,\n "report":\n' \
         "${words[*]}" "$limit"
-    cat "$work/report"
+    python3 -c '
+import json, sys
+bench = json.load(sys.stdin)
+for run in bench["runs"]:
+    del run["report"]["details"]["steps"]
+print(json.dumps(bench, indent=1))' <"$work/report"
     printf '}\n'
 }
 
@@ -79,9 +85,9 @@ reports() {
     for size in $sizes; do
         echo "$1, $size" >&2
         printf '%s\n' "$separator"
-        entry - --machine "$1" --size "$size" --strategies cpu --devices host:1
+        entry - cpu --machine "$1" --size "$size" --devices host:1
         printf ',\n'
-        entry "$gpu_memory" --machine "$1" --size "$size" --strategies "$strategies"
+        entry "$gpu_memory" "$strategies" --machine "$1" --size "$size"
         separator=','
     done
     printf ']\n'

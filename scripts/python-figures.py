@@ -6,7 +6,7 @@
 The package is imported as installed (`make python`), or from $PYTHONPATH. Prints a line a figure:
 
 * a product on a small matrix and one on 10^7 nonzeros, a call in Python beside a step of
-  `pdawl bench spmv --strategies dawl` on the same file;
+  `pdawl bench run spmv --strategy dawl` on the same file;
 * dense operations on arrays in NumPy's memory: seconds of the run, and of the call with its
   tiles and the result: the first, and the least of the turns after it;
 * 1,600 tasks (`matmul2d`, simulated): seconds in a policy of Python's beside those that the
@@ -64,10 +64,10 @@ def calls(session, file, steps):
 def steps_of(program, file, devices, steps):
     """Seconds of a step of the program, the median of its runs."""
     report = run(
-        program, "bench", "spmv", "--matrix", str(file), "--strategies", "dawl",
+        program, "bench", "run", "spmv", "--matrix", str(file), "--strategy", "dawl",
         "--steps", str(steps), *devices,
     )
-    return statistics.median(report["results"][0]["seconds"]) / steps
+    return statistics.median(report["runs"][0]["seconds"]) / steps
 
 
 def dense(devices, turns):
@@ -123,10 +123,11 @@ def main():
     for turn in range(given.turns):
         own = pdawl.simulate(MACHINE).task_set("matmul2d", TILES, Fifo()).policy_seconds
         report = run(
-            given.program, "bench", "tasks", "--set", "matmul2d", "--n", str(TILES),
-            "--machine", MACHINE, "--policies", "eager,darts+luf",
+            given.program, "bench", "--repeats", "1", "--vary", "policy=eager,darts+luf",
+            "run", "tasks", "--set", "matmul2d", "--n", str(TILES), "--machine", MACHINE,
         )
-        rust = {row["policy"]: row["deciding_seconds"] for row in report["rows"]}
+        reports = [one["report"] for one in report["runs"]]
+        rust = {of["policy"]: of["details"]["deciding_seconds"] for of in reports}
         beside = ", ".join(f"{name} {own / s:.1f} times" for name, s in rust.items())
         print(f"{TILES**2} tasks, turn {turn}: {own:.4f} s in Python; {beside}", flush=True)
 

@@ -178,7 +178,7 @@ class Session:
         tile: int | None = None,
         gpu_memory: int | None = None,
     ) -> GraphRun:
-        """Runs a set of tasks that share data, as `pdawl bench tasks --set NAME --n N` does:
+        """Runs a set of tasks that share data, as `pdawl run tasks --set NAME --n N` does:
         `matmul2d`, `matmul3d`, `cholesky`, `sparse` or `random`. The tasks compute nothing, so
         the session is a simulated one. `policy` is a name or a `Policy`."""
         run, _, took = self._session.task_set(name, n, tile, policy, gpu_memory)

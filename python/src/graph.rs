@@ -65,7 +65,7 @@ pub enum Work {
     Set(TaskSet),
 }
 
-/// A set of tasks that share data, by its name as in `pdawl bench tasks --set`. They compute
+/// A set of tasks that share data, by its name as in `pdawl run tasks --set`. They compute
 /// nothing.
 pub fn task_set(name: &str, n: u32, tile: Option<u32>) -> PyResult<TaskSet> {
     let tile = tile.unwrap_or(TILE);

@@ -353,7 +353,7 @@ impl Session {
         Ok(Run(run))
     }
 
-    /// Runs a set of tasks that share data, of `pdawl bench tasks`.
+    /// Runs a set of tasks that share data, of `pdawl run tasks`.
     #[pyo3(signature = (name, n, tile, policy, gpu_memory))]
     fn task_set(
         &self,

@@ -1,178 +1,181 @@
-//! `pdawl bench`: compares strategies, which run in turns on one workload.
+//! `pdawl bench`: compares runs that differ in some options, in turns.
+//!
+//! Each run is a `pdawl run` in a process of its own, so it is what a user gets, opens its devices
+//! for itself, and leaves the next one nothing.
 
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Subcommand;
-use pdawl::balance::Strategy;
-use pdawl::report::bench::{Bench, Runs, host_ratio, results};
-use pdawl::report::bench_text;
-use pdawl_profiler::median;
+use clap::ArgMatches;
+use pdawl::report::{Bench, BenchRun};
+use serde_json::Value;
 
-use super::args::{Format, MachineArgs, ModelArgs};
+use super::args::Format;
+use super::exec::attended;
 use super::failure::Failure;
-use super::grid::Grid;
 use super::integer::integer;
-use super::product::Product;
-use super::session::Session;
-use super::workload::WorkloadRequest;
 use super::{interrupt, terminal};
-use super::{tasks, transformer, trial};
+
+const EXAMPLES: &str = "Examples:\n  pdawl bench --vary strategy=cpu,gpu,dawl run stencil --size \
+                        8192\n  \
+                        pdawl bench --vary n=10,40 --vary policy=eager,locality \\\n      run tasks \
+                        --set matmul2d --machine v100x2 --gpu-memory 500MiB\n  \
+                        pdawl bench --vary nodes=1,2,4,8 run lu --size 32768 --cluster four\n  \
+                        pdawl bench --repeats 9 --case '--policy heft' --case '--policy clustering \
+                        --search' \\\n      run transformer --heads 16 --beta 512 --format json";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
-                        pdawl bench spmv --matrix like:FullChip@0.1")]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    #[command(subcommand)]
-    workload: Workload,
-}
+    /// An option of the run, and its values, of which each has a run: strategy=cpu,dawl
+    ///
+    /// Several options are multiplied; the last one varies first. Values that have commas are
+    /// separated by semicolons: 'strategy=cpu;fixed:0.2,0.8'
+    #[arg(long, value_name = "OPTION=LIST")]
+    vary: Vec<Vary>,
 
-#[derive(Debug, Subcommand)]
-enum Workload {
-    /// A Jacobi stencil: 2-D 5-point or 3-D 7-point
-    Stencil(Box<Stencil>),
-    /// Sparse matrix times vector, or its power iteration
-    Spmv(Box<Spmv>),
-    /// Policies on the PySchedCL paper's transformer: its experiments 1 to 3
-    Transformer(Box<transformer::bench::Args>),
-    /// Policies on tasks that share data in small memories
-    Tasks(Box<tasks::Args>),
-    /// The variants of a codelet by themselves, device by device
-    Codelet(Box<trial::Args>),
-}
+    /// Words of the run that others do not have: '--batch --policy clustering'. Give it once for
+    /// each such run
+    #[arg(long = "case", value_name = "WORDS", allow_hyphen_values = true)]
+    cases: Vec<String>,
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  pdawl bench stencil --size 8192\n  \
-                        pdawl bench stencil --strategies cpu,fixed:0.4,dawl --repeats 9\n  \
-                        pdawl bench stencil --machine h200 --format json")]
-struct Stencil {
-    #[command(flatten)]
-    grid: Grid,
-
-    #[command(flatten)]
-    options: Options,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  pdawl bench spmv --matrix memplus.mtx.gz\n  \
-                        pdawl bench spmv --matrix like:eu-2005 --strategies cpu,gpu,dawl\n  \
-                        pdawl bench spmv --matrix rmat:20,16 --iterate --machine h200"
-)]
-struct Spmv {
-    #[command(flatten)]
-    product: Product,
-
-    #[command(flatten)]
-    options: Options,
-}
-
-/// The strategies of a comparison, the machine, and the output.
-#[derive(Debug, clap::Args)]
-struct Options {
-    /// The strategies to compare, run in turns [default: those of
-    /// cpu,gpu,guided,dawl,pdawl,oracle that the devices and models allow]
-    #[arg(long, value_name = "LIST", value_parser = strategies)]
-    strategies: Option<Strategies>,
-
-    /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = integer(1..=u32::MAX),
-          allow_negative_numbers = true)]
+    /// How often each run is made, in turns
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = integer(1..=u32::MAX))]
     repeats: u32,
 
-    #[command(flatten)]
-    machine: MachineArgs,
-
-    #[command(flatten)]
-    model: ModelArgs,
-
-    /// How the comparison is printed
-    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    format: Format,
+    /// The run, as `pdawl run` takes it. Its --format says how the comparison is printed
+    #[arg(value_name = "run WORKLOAD", required = true, num_args = 1..,
+          trailing_var_arg = true, allow_hyphen_values = true)]
+    run: Vec<String>,
 }
 
-#[derive(Clone, Debug)]
-struct Strategies(Vec<Strategy>);
+/// An option and its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Vary {
+    name: String,
+    values: Vec<String>,
+}
 
-/// Parses a list of strategies. Shares contain commas, too: a number belongs to the
-/// strategy before it.
-fn strategies(text: &str) -> Result<Strategies, String> {
-    let mut names: Vec<String> = Vec::new();
-    for word in text.split(',') {
-        match names.last_mut() {
-            Some(name) if word.trim().parse::<f64>().is_ok() => {
-                name.push(',');
-                name.push_str(word.trim());
+impl FromStr for Vary {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, list) = (text.split_once('='))
+            .ok_or_else(|| "write OPTION=LIST, such as strategy=cpu,dawl".to_owned())?;
+        let separator = if list.contains(';') { ';' } else { ',' };
+        let mut values: Vec<String> = Vec::new();
+        for value in list.split(separator).map(str::trim) {
+            if value.is_empty() {
+                return Err(format!("a value of {name} is missing"));
             }
-            _ => names.push(word.trim().to_owned()),
+            if values.iter().any(|known| known == value) {
+                return Err(format!("{value} is named twice"));
+            }
+            values.push(value.to_owned());
         }
-    }
-    let list = names
-        .iter()
-        .map(|name| name.parse().map_err(|e| format!("{e}")))
-        .collect::<Result<Vec<Strategy>, String>>()?;
-    for (i, strategy) in list.iter().enumerate() {
-        if list[..i].contains(strategy) {
-            return Err(format!("{strategy} is named twice"));
-        }
-    }
-    Ok(Strategies(list))
-}
-
-/// Runs the subcommand.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    interrupt::listen()?;
-    match &args.workload {
-        Workload::Stencil(args) => {
-            args.grid.check()?;
-            compare(&args.options, |_| Ok(WorkloadRequest::Stencil(&args.grid)))
-        }
-        Workload::Spmv(args) => compare(&args.options, |stop| {
-            let memory = args.options.machine.host_memory.map(|size| size.0);
-            let matrix = args.product.load(memory, args.options.format, stop)?;
-            Ok(WorkloadRequest::Spmv(&args.product, matrix))
-        }),
-        Workload::Transformer(args) => transformer::bench::run(args),
-        Workload::Tasks(args) => tasks::run(args),
-        Workload::Codelet(args) => trial::run(args),
+        Ok(Self {
+            name: name.trim().trim_start_matches("--").to_owned(),
+            values,
+        })
     }
 }
 
-/// Runs the strategies in turns on a workload.
-fn compare<'a>(
-    args: &Options,
-    request: impl FnOnce(&AtomicBool) -> Result<WorkloadRequest<'a>, Failure>,
-) -> Result<(), Failure> {
+/// A run that is compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Compared {
+    /// What differs from other runs, by name.
+    values: BTreeMap<String, String>,
+    /// The words of these.
+    words: Vec<String>,
+}
+
+/// The name of what `--case` varies.
+const CASE: &str = "case";
+
+impl Args {
+    /// What is varied, by name, with its values; the last one varies first.
+    fn dimensions(&self) -> Vec<(&str, &[String])> {
+        let options = self.vary.iter();
+        let mut all: Vec<_> = options.map(|of| (&*of.name, &of.values[..])).collect();
+        if !self.cases.is_empty() {
+            all.push((CASE, &self.cases));
+        }
+        all
+    }
+
+    /// All runs, in the order of the report.
+    fn runs(&self) -> Vec<Compared> {
+        let mut runs = vec![Compared::default()];
+        for (name, values) in self.dimensions() {
+            let with = |run: &Compared, value: &String| {
+                let mut run = run.clone();
+                match name {
+                    CASE => run
+                        .words
+                        .extend(value.split_whitespace().map(str::to_owned)),
+                    option => run.words.push(format!("--{option}={value}")),
+                }
+                run.values.insert(name.to_owned(), value.clone());
+                run
+            };
+            let all = runs
+                .iter()
+                .flat_map(|run| values.iter().map(move |v| (run, v)));
+            runs = all.map(|(run, value)| with(run, value)).collect();
+        }
+        runs
+    }
+
+    /// The words that all runs have, without `--format`.
+    fn common(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut given = self.run.iter();
+        while let Some(word) = given.next() {
+            match word.as_str() {
+                "--format" => _ = given.next(),
+                word if word.starts_with("--format=") => {}
+                word => words.push(word.to_owned()),
+            }
+        }
+        words
+    }
+}
+
+/// Runs the subcommand. `global` are the options that precede it, which its runs have, too.
+pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
-    let given = args.strategies.as_ref().map(|Strategies(list)| list);
-    let choice = match given {
-        Some(list) if !list.contains(&Strategy::Pdawl) => args.model.unused("--strategies")?,
-        _ => args.model.choice(),
-    };
-    // All strategies have the same steps between two barriers: those of an only one.
-    let only = given.and_then(|list| match list.as_slice() {
-        [strategy] => Some(strategy),
-        _ => None,
-    });
-    let mut session = Session::open(&args.machine, request(stop)?, false, choice, only)?;
-    let list = match &args.strategies {
-        Some(Strategies(list)) => list.clone(),
-        None => session.strategies(),
-    };
-    let turns = u64::from(args.repeats) * list.len() as u64;
-    let bar = terminal::progress(args.format, turns, "runs");
-    let mut runs: Vec<Runs> = list.iter().map(Runs::of).collect();
+    if args.run[0] != "run" {
+        return Err(Failure::usage(
+            format!("`pdawl bench` compares runs, and `{}` is none", args.run[0]),
+            "pdawl bench --vary OPTION=LIST run WORKLOAD",
+        ));
+    }
+    let common = args.common();
+    let runs = args.runs();
+    let mut format = Format::Text;
+    // What is wrong in any of them is refused before the first.
+    for run in &runs {
+        let words = ["pdawl"]
+            .into_iter()
+            .chain(args.run.iter().map(String::as_str));
+        let words = words.chain(run.words.iter().map(String::as_str));
+        let matches = super::command().try_get_matches_from(words)?;
+        format = innermost(&matches)
+            .get_one("format")
+            .copied()
+            .unwrap_or_default();
+    }
+    let bar = terminal::progress(format, u64::from(args.repeats) * runs.len() as u64, "runs");
+    let mut reports: Vec<Vec<Value>> = vec![Vec::new(); runs.len()];
     let mut outcome = Ok(());
-    let (mut copies, mut plain) = (Vec::new(), Vec::new());
     'turns: for _ in 0..args.repeats {
-        if list.contains(&Strategy::Cpu) {
-            copies.extend(session.copy_bandwidth()?);
-            plain.extend(session.time_plainly());
-        }
-        for (strategy, runs) in list.iter().zip(&mut runs) {
-            match session.run(strategy, stop, &mut |_, _| {}) {
-                // The time of an interrupted run is not one of the strategy.
-                Ok(done) if done.interrupted => break 'turns,
-                Ok(done) => runs.add(&done),
+        for (run, reports) in runs.iter().zip(&mut reports) {
+            let words = [global, &common, &run.words].concat();
+            match once(&words, stop) {
+                Ok(Some(report)) => reports.push(report),
+                Ok(None) => break 'turns,
                 Err(failure) => {
                     outcome = Err(failure);
                     break 'turns;
@@ -182,33 +185,73 @@ fn compare<'a>(
         }
     }
     bar.finish_and_clear();
-    outcome?;
-
-    let bytes_per_point = session.bytes_per_point();
-    let context = session.context(&Strategy::Dawl);
-    let singles: Vec<String> = session
-        .single_devices()
-        .iter()
-        .map(Strategy::to_string)
-        .collect();
-    let results = results(&context.workload, &runs, &singles);
-    let host =
-        median(&copies).and_then(|bandwidth| host_ratio(&results, bandwidth, bytes_per_point));
-    let points = context.workload.points();
-    let host = host.map(|host| host.with_sequential(median(&plain), points));
-    let bench = Bench {
-        workload: context.workload,
-        machine: context.machine,
+    let ended = runs.into_iter().zip(reports);
+    let mut bench = Bench {
+        command: common.join(" "),
+        varied: (args.dimensions().iter().map(|(name, _)| (*name).to_owned())).collect(),
         repeats: args.repeats,
-        results,
-        host,
+        runs: ended
+            .filter_map(|(run, reports)| BenchRun::of(run.values, reports))
+            .collect(),
         interrupted: stop.load(Ordering::Relaxed),
-        notes: context.notes,
     };
-    terminal::print_report(args.format, &bench, bench_text::render)?;
+    if let Some((_, [first, ..])) = args.dimensions().last() {
+        bench.compare(first);
+    }
+    // What ran before a failure is kept.
+    if outcome.is_ok() || !bench.runs.is_empty() {
+        terminal::print_report(format, &bench, Bench::render)?;
+    }
+    outcome?;
     match bench.interrupted {
         true => Err(Failure::Interrupted),
         false => Ok(()),
+    }
+}
+
+/// The options of a command's last subcommand.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    match matches.subcommand() {
+        Some((_, inner)) => innermost(inner),
+        None => matches,
+    }
+}
+
+/// The report of a run; `None` if it was interrupted.
+fn once(words: &[String], stop: &AtomicBool) -> Result<Option<Value>, Failure> {
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let unable = |error: std::io::Error| {
+        Failure::failed(
+            format!("this program cannot start itself: {error}"),
+            "the same where processes may be started",
+        )
+    };
+    let mut process = Command::new(std::env::current_exe().map_err(unable)?);
+    process.args(words).args(["--format", "json"]);
+    process.stdin(Stdio::null()).stdout(Stdio::piped());
+    let (_, output) = attended(&mut process).map_err(unable)?;
+    // An interrupted run is not one of its options, though it may have a report.
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let report = serde_json::from_slice(&output.stdout);
+    match (output.status.success(), report) {
+        (true, Ok(report)) => Ok(Some(report)),
+        _ => {
+            terminal::error(
+                &format!("pdawl {}: {}", words.join(" "), output.status),
+                None,
+            );
+            let status = output
+                .status
+                .code()
+                .and_then(|code| u8::try_from(code).ok());
+            Err(Failure::Program(
+                status.filter(|code| *code > 0).unwrap_or(1),
+            ))
+        }
     }
 }
 
@@ -216,13 +259,53 @@ fn compare<'a>(
 mod tests {
     use super::*;
 
+    fn vary(text: &str) -> Result<Vary, String> {
+        text.parse()
+    }
+
+    fn args(vary_: &[&str], cases: &[&str], run: &str) -> Args {
+        Args {
+            vary: vary_.iter().map(|text| vary(text).unwrap()).collect(),
+            cases: cases.iter().map(|words| (*words).to_owned()).collect(),
+            repeats: 1,
+            run: run.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
     #[test]
-    fn shares_stay_with_their_strategy() {
-        let list = strategies("cpu, fixed:0.2,0.5,0.3 ,dawl,fixed:0.4").unwrap();
-        let names: Vec<String> = list.0.iter().map(Strategy::to_string).collect();
-        assert_eq!(names, ["cpu", "fixed:0.2,0.5,0.3", "dawl", "fixed:0.4"]);
-        assert!(strategies("cpu,cpu").unwrap_err().contains("twice"));
-        assert!(strategies("0.5").is_err());
-        assert!(strategies("").is_err());
+    fn values_are_separated_by_commas_or_semicolons() {
+        let values = |text| vary(text).unwrap().values;
+        assert_eq!(values("n=5, 10"), ["5", "10"]);
+        assert_eq!(
+            values("--strategy=cpu;fixed:0.2,0.5,0.3"),
+            ["cpu", "fixed:0.2,0.5,0.3"]
+        );
+        assert!(vary("strategy").unwrap_err().contains("OPTION=LIST"));
+        assert!(vary("n=5,").unwrap_err().contains("missing"));
+        assert!(vary("n=5,5").unwrap_err().contains("5 is named twice"));
+    }
+
+    #[test]
+    fn options_are_multiplied_and_the_last_varies_first() {
+        let args = args(&["n=5,10"], &["--policy heft", "--batch"], "run some");
+        let words: Vec<String> = args.runs().iter().map(|run| run.words.join(" ")).collect();
+        assert_eq!(
+            words,
+            [
+                "--n=5 --policy heft",
+                "--n=5 --batch",
+                "--n=10 --policy heft",
+                "--n=10 --batch"
+            ]
+        );
+        assert_eq!(args.runs()[1].values[CASE], "--batch");
+        assert_eq!(args.runs()[1].values["n"], "5");
+    }
+
+    #[test]
+    fn the_format_is_that_of_the_comparison() {
+        let args = args(&[], &[], "run some --format json --size 3 --format=text");
+        assert_eq!(args.common(), ["run", "some", "--size", "3"]);
+        assert_eq!(args.runs(), [Compared::default()]);
     }
 }

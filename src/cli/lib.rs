@@ -40,7 +40,6 @@ mod model;
 mod output;
 mod paths;
 mod place;
-mod policies;
 mod precision;
 mod predict;
 mod product;
@@ -57,7 +56,6 @@ mod terminal;
 mod this_machine;
 mod train;
 mod transformer;
-mod trial;
 mod workload;
 
 #[cfg(test)]
@@ -84,7 +82,7 @@ use failure::Failure;
     version,
     arg_required_else_help = true,
     after_help = "Examples:\n  pdawl devices\n  pdawl run stencil --adaptive\n  \
-                  pdawl bench stencil --size 8192\n  \
+                  pdawl bench --vary strategy=cpu,gpu,dawl run stencil --size 8192\n  \
                   pdawl run stencil --machine k40 --gantt run.html"
 )]
 struct Cli {
@@ -134,7 +132,7 @@ enum Command {
     Graph(spec::GraphArgs),
     /// Run a workload on all devices
     Run(run::Args),
-    /// Compare strategies on a workload
+    /// Compare runs that differ in some options
     Bench(bench::Args),
     /// Draw runs that were saved, one below the other
     Chart(chart::Args),
@@ -204,6 +202,13 @@ fn program() -> ExitCode {
                     "leave --runtime out",
                 ));
             }
+            let global = [
+                (cli.runtime != GpuRuntime::default())
+                    .then(|| format!("--runtime={}", cli.runtime)),
+                (cli.libraries != Libraries::default())
+                    .then(|| format!("--libraries={}", cli.libraries)),
+            ];
+            let global: Vec<String> = global.into_iter().flatten().collect();
             choose_gpu_runtime(cli.runtime);
             choose_libraries(cli.libraries);
             match cli.command {
@@ -215,7 +220,7 @@ fn program() -> ExitCode {
                 Command::Spec(args) => spec::run(&args),
                 Command::Graph(args) => spec::graph(&args),
                 Command::Run(args) => run::run(&args),
-                Command::Bench(args) => bench::run(&args),
+                Command::Bench(args) => bench::run(&args, &global),
                 Command::Chart(args) => chart::run(&args),
                 Command::Exec(args) => exec::run(&args),
                 Command::ExamineLoader => exec::examine_loader(),

@@ -1,5 +1,4 @@
-//! `pdawl predict`: how long a workload would take on a machine, by strategy, or on the
-//! nodes of a described cluster.
+//! `pdawl predict`: how long a workload would take on a machine, by strategy.
 
 use clap::Subcommand;
 use pdawl::machine::{DeviceKind, MachineFile};
@@ -7,25 +6,22 @@ use pdawl::model::planner::{CandidateDevice, ModelledMachine, PredictedStrategy,
 use pdawl::model::{ModelStore, command, store};
 use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
 use pdawl::runtime::select;
+use pdawl::session::NamedMachine;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
-use super::cluster;
-use super::cluster::scaling::{self, ScalingOptions};
 use super::failure::{Failure, refused};
 use super::grid::{Grid, MemoryBudget};
 use super::model::Source;
 use super::product::{Matrix, Product};
 use super::size::ByteSize;
 use super::workload::{PreparedWorkload, WorkloadRequest};
-use super::{interrupt, place, terminal, this_machine};
-use pdawl::session::NamedMachine;
+use super::{interrupt, terminal, this_machine};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
-                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
-                        pdawl predict lu --size 32768 --cluster four --nodes 1,2,4,8"
+                        pdawl predict spmv --matrix like:FullChip@0.1 --machine h200"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -41,15 +37,12 @@ enum Workload {
     Stencil(Box<Stencil>),
     /// Predict the product of a sparse matrix with a vector
     Spmv(Box<Spmv>),
-    #[command(flatten)]
-    OverNodes(Box<scaling::Workload>),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict stencil --size 20000 --machine k40\n  \
-                  pdawl predict stencil --size 20000 --machine k40 --gpu-memory 2GiB --format json\n  \
-                  pdawl predict stencil --size 32768 --cluster four --nodes 1,2,4,8,16"
+                  pdawl predict stencil --size 20000 --machine k40 --gpu-memory 2GiB --format json"
 )]
 struct Stencil {
     #[command(flatten)]
@@ -57,35 +50,12 @@ struct Stencil {
 
     #[command(flatten)]
     place: PredictionArgs,
-
-    #[command(flatten)]
-    scaling: ScalingOptions,
-}
-
-impl Stencil {
-    /// Predicts it on nodes of a described cluster.
-    fn over_nodes(&self) -> Result<(), Failure> {
-        self.grid.check()?;
-        // A cluster's memory is not this machine's.
-        let stencil = self.grid.stencil(MemoryBudget {
-            memory: ByteSize(u64::MAX),
-            grids: 2,
-        })?;
-        let seed = self.grid.seed;
-        let mut prepared = cluster::stencil::prepare(stencil, self.grid.supersteps(), None);
-        let alone = |machine: &MachineFile| {
-            let request = WorkloadRequest::Stencil(&self.grid);
-            scaling::alone(machine, request, &self.scaling)
-        };
-        scaling::predict(&mut prepared, &self.scaling, seed, self.place.format, alone)
-    }
 }
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl predict spmv --matrix like:FullChip@0.1 --machine h200\n  \
-                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json\n  \
-                  pdawl predict spmv --matrix rmat:20,16 --cluster four --nodes 1,2,4,8,16"
+                  pdawl predict spmv --matrix memplus.mtx.gz --gpu-memory 1GiB --format json"
 )]
 struct Spmv {
     #[command(flatten)]
@@ -93,24 +63,6 @@ struct Spmv {
 
     #[command(flatten)]
     place: PredictionArgs,
-
-    #[command(flatten)]
-    scaling: ScalingOptions,
-}
-
-impl Spmv {
-    /// Predicts it on nodes of a described cluster.
-    fn over_nodes(&self) -> Result<(), Failure> {
-        let (product, format) = (&self.product, self.place.format);
-        let mut prepared = cluster::sparse::prepare(product, format)?;
-        let seed = product.seed;
-        let alone = |machine: &MachineFile| {
-            let matrix = product.load(None, format, interrupt::listen()?)?;
-            let request = WorkloadRequest::Spmv(product, matrix);
-            scaling::alone(machine, request, &self.scaling)
-        };
-        scaling::predict(&mut prepared, &self.scaling, seed, format, alone)
-    }
 }
 
 /// The machine that is predicted, and the model that predicts.
@@ -143,16 +95,12 @@ struct PredictionArgs {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    place::check()?;
     let (report, format) = match &args.workload {
-        Workload::OverNodes(workload) => return scaling::run(workload),
-        Workload::Stencil(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Stencil(args) => {
             args.grid.check()?;
             args.grid.refuse_auto()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
-        Workload::Spmv(args) if args.scaling.cluster.is_some() => return args.over_nodes(),
         Workload::Spmv(args) => {
             let matrix = loaded(&args.product, args.place.format)?;
             let asked = product(&args.product, matrix);

@@ -23,7 +23,7 @@ use super::size::ByteSize;
 use super::spec::dag;
 use super::spec::kernel::KernelArgs;
 use super::workload::WorkloadRequest;
-use super::{cluster, dense, interrupt, place, terminal, transformer};
+use super::{cluster, dense, interrupt, place, tasks, terminal, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -45,7 +45,7 @@ enum Workload {
     #[command(after_help = dag::EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
     Dag(Box<dag::Args>),
     /// Layers of a transformer, as a graph of kernels
-    Transformer(Box<transformer::run::Args>),
+    Transformer(Box<transformer::Args>),
     /// A product of dense matrices that no GPU needs to hold
     Matmul(Box<dense::matmul::Args>),
     /// The Cholesky factor of a dense matrix that no GPU needs to hold
@@ -61,6 +61,8 @@ enum Workload {
     Sort(Box<cluster::sort::Args>),
     /// The page ranks of a graph
     Pagerank(Box<Pagerank>),
+    /// Tasks that share data, in memories that are too small for all
+    Tasks(Box<tasks::Args>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -466,7 +468,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     place::check()?;
     match &args.workload {
         Workload::Stencil(args) => args.run(),
-        Workload::Transformer(args) => transformer::run::run(args),
+        Workload::Transformer(args) => transformer::run(args),
         Workload::Matmul(args) => dense::matmul::run(args),
         Workload::Cholesky(args) => dense::cholesky::run(args),
         Workload::Convolution(args) => cluster::convolution::run(args),
@@ -474,6 +476,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Fft(args) => cluster::fft::run(args),
         Workload::Sort(args) => cluster::sort::run(args),
         Workload::Pagerank(args) => args.run(),
+        Workload::Tasks(args) => tasks::run(args),
         Workload::Spmv(args) => args.run(),
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => args.run(),

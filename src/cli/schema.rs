@@ -8,12 +8,8 @@ use pdawl::report::matrix::MatrixReport;
 use pdawl::report::model::{AdaptReport, CheckReport, ListReport};
 use pdawl::report::prediction::PredictionReport;
 use pdawl::report::profile::ProfileReport;
-use pdawl::report::scaling::ScalingReport;
 use pdawl::report::spec::SpecReport;
-use pdawl::report::tasks::TaskReport;
 use pdawl::report::training::TrainingReport;
-use pdawl::report::transformer::Experiments;
-use pdawl::report::trial::Trial;
 use pdawl::report::{Bench, Printed, Report, Schematic, table};
 use pdawl_profiler::bundle::{self, Bundle};
 use schemars::generate::SchemaSettings;
@@ -136,14 +132,10 @@ fn described<T: Schematic>(mut schema: Schema) -> Schema {
 fn all() -> Vec<SchemaEntry> {
     vec![
         SchemaEntry::of::<Report>("run"),
-        SchemaEntry::of::<Bench>("bench stencil, bench spmv"),
-        SchemaEntry::of::<Trial>("bench codelet"),
-        SchemaEntry::of::<Experiments>("bench transformer"),
-        SchemaEntry::of::<TaskReport>("bench tasks"),
+        SchemaEntry::of::<Bench>("bench"),
         SchemaEntry::file::<ExecReport>(exec::FORMAT, "exec, on standard error or in --report"),
         SchemaEntry::file::<KernelsFile<'_>>(kernels::FORMAT, "the file that exec keeps"),
         SchemaEntry::of::<PredictionReport>("predict"),
-        SchemaEntry::of::<ScalingReport>("predict --cluster"),
         SchemaEntry::of::<ProfileReport>("profile"),
         SchemaEntry::of::<TrainingReport>("train"),
         SchemaEntry::of::<ListReport>("model list"),

@@ -1,8 +1,7 @@
 //! Acting: the only drivers of a runtime.
 //!
 //! [`outcome`] is what an engine returns; [`measure`] drives a runtime to
-//! measure the machine behind it, [`trial`] to compare forms of a codelet, and
-//! [`scope`] releases what they allocate. [`first_launch`] examines users' kernels in a process
+//! measure the machine behind it, and [`scope`] releases what it allocates. [`first_launch`] examines users' kernels in a process
 //! of their own.
 //! `membership` decides which devices take part.
 
@@ -21,7 +20,6 @@ mod membership;
 pub mod oracle;
 pub mod outcome;
 pub mod scope;
-pub mod trial;
 
 #[cfg(test)]
 #[path = "../../tests/fixtures/changed.rs"]

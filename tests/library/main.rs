@@ -8,6 +8,8 @@
 //! faults of simulated devices, and `simulated`, `modelled`, `spmv_adaptive` and `two_gpus` judge
 //! balancing on simulated machines. The other modules are shared by these.
 
+mod codelet_cases;
+mod comparison;
 #[path = "../fixtures/matrices.rs"]
 mod matrices;
 #[path = "../fixtures/own_home.rs"]

@@ -164,22 +164,20 @@ fn the_users_cores_are_the_plans() {
 fn bench_compares_it_with_dawl() {
     let home = Home::with_k40_model("learned");
     let bench = |machine: &str| {
-        format!("bench stencil --size 4096 --machine {machine} --steps 5 --repeats 1 --noise 0")
+        format!(
+            "bench --vary strategy=dawl,pdawl --repeats 1 run stencil --size 4096 \
+             --machine {machine} --steps 5 --noise 0"
+        )
     };
-    let strategies = |machine: &str| -> Vec<String> {
-        let results = home.json(&bench(machine))["results"].clone();
-        let name = |result: &Value| result["strategy"].as_str().unwrap().to_owned();
-        results.as_array().unwrap().iter().map(name).collect()
-    };
-    let all = ["cpu", "gpu", "guided", "dawl", "pdawl", "oracle"];
-    assert_eq!(strategies("k40"), all);
-    assert_eq!(
-        strategies("laptop"),
-        ["cpu", "gpu", "guided", "dawl", "oracle"]
-    );
-    home.pdawl(&format!("{} --strategies dawl,pdawl", bench("laptop")))
+    let runs = home.json(&bench("k40"))["runs"].clone();
+    let policy = |run: &Value| run["report"]["policy"].as_str().unwrap().to_owned();
+    let policies: Vec<String> = runs.as_array().unwrap().iter().map(policy).collect();
+    assert_eq!(policies, ["dawl", "pdawl"]);
+    // What ran before the failure is kept.
+    home.pdawl(&bench("laptop"))
         .assert()
         .code(1)
+        .stdout(contains("dawl"))
         .stderr(contains("no model of machine laptop"));
 }
 
@@ -207,6 +205,6 @@ fn a_plan_may_leave_cores_out_unless_the_user_has_chosen_them() {
     let chosen = home.json(&format!("run stencil {line} --devices host,gpu0"));
     assert_eq!(cores(&chosen), Some(8));
     // The other strategies use all cores.
-    let bench = home.json(&format!("bench stencil {line} --repeats 1"));
-    assert_eq!(cores(&bench), Some(8));
+    let dawl = home.json(&format!("run stencil {line} --strategy dawl"));
+    assert_eq!(cores(&dawl), Some(8));
 }

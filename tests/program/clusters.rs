@@ -1,4 +1,4 @@
-//! Described clusters: runs and predictions in virtual time, and cluster files.
+//! Described clusters: runs in virtual time, and cluster files.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -133,11 +133,10 @@ fn what_nodes_have_no_room_for_is_refused() {
         .assert()
         .code(1)
         .stderr(contains("a node's part, 1/4 of 100000").and(contains("more --nodes")));
-    pdawl("predict matmul --size 40000 --cluster four --nodes 8,1")
+    pdawl("run matmul --size 40000 --cluster four --nodes 1")
         .assert()
         .code(1)
-        .stdout("")
-        .stderr(contains("1/1 of 40000"));
+        .stderr(contains("of host memory"));
     pdawl("run lu --size 100000 --tile 16 --cluster thousand")
         .assert()
         .code(1)
@@ -241,42 +240,31 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
 }
 
 #[test]
-fn more_nodes_are_predicted_to_be_faster() {
+fn more_nodes_are_simulated_to_be_faster() {
     for workload in WORKLOADS {
-        let line = format!("predict {workload} --cluster four --nodes 4,1,2,2");
+        let line = format!("bench --vary nodes=1,2,4 --repeats 1 run {workload} --cluster four");
         let report = json(&line);
-        assert_eq!(report["schema"], "pdawl-scaling/2", "{workload}");
-        assert_eq!(report["simulated"], true);
         let runs = report["runs"].as_array().unwrap();
-        let nodes: Vec<_> = runs
-            .iter()
-            .map(|run| run["nodes"].as_u64().unwrap())
-            .collect();
-        assert_eq!(nodes, [1, 2, 4], "{workload}");
-        assert_eq!(runs[0]["sent_bytes"], 0);
-        let reference = report["reference"]["seconds"].as_f64().unwrap();
-        assert_eq!(report["reference"]["nodes"], 1, "{workload}");
-        assert_eq!(runs[0]["speedup"], 1.0, "{workload}");
-        for run in runs {
-            let figure = |name: &str| run[name].as_f64().unwrap();
-            assert_eq!(
-                figure("speedup"),
-                reference / figure("seconds"),
+        assert_eq!(runs.len(), 3, "{workload}");
+        let seconds = |run: usize| runs[run]["report"]["seconds"].as_f64().unwrap();
+        for (place, run) in runs.iter().enumerate() {
+            let speedup = run["to_first"].as_f64().unwrap();
+            assert_eq!(speedup, seconds(0) / seconds(place), "{workload}");
+            assert_eq!(run["report"]["machine"]["simulated"], true);
+        }
+        for run in &runs[1..] {
+            let share = run["report"]["details"]["busiest"]["share"].as_f64();
+            assert!(
+                share.is_some_and(|share| share > 0.0 && share <= 1.0),
                 "{workload}"
             );
-            let ratio = figure("speedup") / figure("nodes");
-            assert!((ratio - figure("efficiency")).abs() < 1e-9, "{workload}");
-            assert!((0.0..=1.0).contains(&figure("idle")), "{workload}");
-            let share = run["busiest"]["share"].as_f64().unwrap();
-            assert!(share > 0.0 && share <= 1.0, "{workload}");
         }
         let run = json(&format!("run {workload} --cluster four --nodes 2"));
-        assert_eq!(run["seconds"], runs[1]["seconds"], "{workload}");
+        assert_eq!(run["seconds"], runs[1]["report"]["seconds"], "{workload}");
     }
-    let report = json("predict convolution --size 8192 --cluster four");
-    assert_eq!(report["runs"].as_array().unwrap().len(), 3);
-    let speedup = &report["runs"][2]["speedup"];
-    assert!(speedup.as_f64().unwrap() > 2.0, "{speedup}");
+    let line = "bench --vary nodes=1,4 --repeats 1 run convolution --size 8192 --cluster four";
+    let speedup = json(line)["runs"][1]["to_first"].as_f64().unwrap();
+    assert!(speedup > 2.0, "{speedup}");
 }
 
 /// A cluster of one node computes as its machine does by itself.
@@ -294,8 +282,6 @@ fn one_node_is_its_machine() {
             seconds("--machine k40"),
         );
         assert_eq!(node, machine, "{workload}");
-        let predicted = json(&format!("predict {workload} --cluster four --nodes 1"));
-        assert_eq!(predicted["runs"][0]["seconds"], machine, "{workload}");
     }
     for (options, part) in [
         ("stencil --machine k40", "--machine is for"),
@@ -311,60 +297,6 @@ fn one_node_is_its_machine() {
         ),
     ] {
         pdawl(&format!("run {options} --cluster four --nodes 1"))
-            .assert()
-            .code(2)
-            .stderr(contains(part).and(contains("try:")));
-    }
-}
-
-/// What a run on one machine does is named.
-#[test]
-fn speed_ups_count_from_the_run_on_one_machine() {
-    for (workload, how) in [
-        ("stencil --size 2048 --steps 30", "--strategy"),
-        ("spmv --matrix uniform:20000,9 --steps 20", "--strategy"),
-        ("pagerank --matrix uniform:20000,8 --steps 2", "--strategy"),
-        ("matmul --size 4096", "--policy locality"),
-        ("lu --size 2048", "--policy locality"),
-        ("sort --size 1000000", "--policy locality"),
-    ] {
-        let report = json(&format!("predict {workload} --cluster four --nodes 2,4"));
-        let reference = &report["reference"];
-        let what = reference["what"].as_str().unwrap();
-        let named = what.starts_with("the run on one k40") && what.contains(how);
-        assert!(named, "{workload}: {what}");
-        let two = &report["runs"][0];
-        let figure = |of: &serde_json::Value, name: &str| of[name].as_f64().unwrap();
-        let speedup = figure(reference, "seconds") / figure(two, "seconds");
-        assert_eq!(figure(two, "speedup"), speedup, "{workload}");
-    }
-    pdawl("predict stencil --size 2048 --steps 30 --cluster four --nodes 1,2")
-        .assert()
-        .success()
-        .stdout(contains("Speed-ups count from the run on one"));
-}
-
-#[test]
-fn predictions_without_a_cluster_are_reported() {
-    pdawl("predict lu")
-        .assert()
-        .code(2)
-        .stderr(contains("--cluster NAME"));
-    pdawl("predict stencil --spread static")
-        .assert()
-        .code(2)
-        .stderr(contains("--spread is for").and(contains("--cluster NAME")));
-    for (line, part) in [
-        ("stencil --model k40", "--model is for a run on one node"),
-        ("stencil --placement rows", "--placement is for"),
-        ("spmv --matrix rmat:8,4 --machine k40", "--machine is for"),
-        ("stencil --spread steal", "--spread is for"),
-        (
-            "pagerank --matrix rmat:8,4 --placement rows",
-            "--placement is for",
-        ),
-    ] {
-        pdawl(&format!("predict {line} --cluster four"))
             .assert()
             .code(2)
             .stderr(contains(part).and(contains("try:")));
@@ -387,7 +319,7 @@ fn unlike_nodes_are_taken_in_their_order() {
     };
     assert_eq!(names(1), ["k40"]);
     assert_eq!(names(3), ["k40", "m2070x2", "m2070x2"]);
-    home.pdawl("predict fft --size 1024 --cluster mixed.toml --nodes 1,4")
+    home.pdawl("run fft --size 1024 --cluster mixed.toml --nodes 4")
         .assert()
         .code(1)
         .stderr(contains("has 3 nodes of unlike machines").and(contains("at most 3")));

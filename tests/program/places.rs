@@ -11,13 +11,14 @@ use crate::command::Home;
 include!("../fixtures/option_effects.rs");
 
 /// Workloads with the least that they need, and sizes that take no time.
-const WORKLOADS: [(&str, &str); 10] = [
+const WORKLOADS: [(&str, &str); 11] = [
     ("stencil", "--size 256"),
     ("spmv", "--matrix uniform:200,3"),
     ("pagerank", "--matrix uniform:200,3"),
     ("transformer", "--heads 2 --beta 64"),
     ("matmul", "--size 256"),
     ("cholesky", "--size 256"),
+    ("tasks", "--set cholesky --n 4"),
     ("convolution", "--size 256 --filter 3"),
     ("lu", "--size 256"),
     ("fft", "--size 256"),
@@ -141,14 +142,14 @@ fn options_change_runs_that_several_devices_share() {
 
 #[test]
 fn options_change_runs_of_graphs() {
-    for (workload, least) in &WORKLOADS[3..6] {
+    for (workload, least) in &WORKLOADS[3..7] {
         check(workload, least);
     }
 }
 
 #[test]
 fn options_change_runs_over_spaces() {
-    for (workload, least) in &WORKLOADS[6..] {
+    for (workload, least) in &WORKLOADS[7..] {
         check(workload, least);
     }
 }

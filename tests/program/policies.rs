@@ -4,14 +4,14 @@ use predicates::str::contains;
 
 use crate::command::{json, pdawl};
 
-/// Commands that take one policy, and that take a list.
-const ONE: [&str; 4] = [
+/// Commands that take a policy.
+const ONE: [&str; 5] = [
     "run transformer",
     "run dag kernels/examples/head.dag",
     "run matmul --size 8",
     "run cholesky --size 8",
+    "run tasks --set matmul2d --n 2",
 ];
-const LIST: [&str; 2] = ["bench tasks --set matmul2d --n 2", "bench transformer"];
 
 /// What the program says of a name that it does not know.
 fn refusal(command: &str) -> String {
@@ -45,18 +45,11 @@ fn all_commands_know_the_same_policies() {
             "{command}"
         );
     }
-    for command in LIST {
-        assert_eq!(
-            refusal(&format!("{command} --policies fifo")),
-            said,
-            "{command}"
-        );
-    }
     let help = |command: &str| {
         let output = pdawl(&format!("{command} --help")).assert().success();
         String::from_utf8(output.get_output().stdout.clone()).unwrap()
     };
-    let commands = ONE.iter().chain(&LIST).map(|command| {
+    let commands = ONE.iter().map(|command| {
         let words: Vec<&str> = command.split(' ').take(2).collect();
         words.join(" ")
     });
@@ -99,36 +92,46 @@ fn every_policy_multiplies_and_factors_on_a_simulated_machine() {
 fn comparisons_take_every_policy() {
     let all = all();
     let list = all.join(",");
-    let tasks = "bench tasks --set cholesky --n 4 --dependencies --machine v100x2";
-    let report = json(&format!("{tasks} --policies {list}"));
-    let rows = report["rows"].as_array().unwrap();
-    let names: Vec<&str> = rows
-        .iter()
-        .filter_map(|row| row["policy"].as_str())
-        .collect();
-    assert_eq!(names, all);
-    let others: Vec<&str> = all
-        .iter()
-        .map(String::as_str)
-        .filter(|n| *n != "clustering")
-        .collect();
-    let bench = "bench transformer --machine k40 --heads 2 --beta 16 --repeats 1 --most-queues 2";
-    let report = json(&format!("{bench} --policies {} --verify", others.join(",")));
-    let contenders = report["points"][0]["contenders"].as_array().unwrap();
-    let names: Vec<&str> = contenders
-        .iter()
-        .filter_map(|one| one["name"].as_str())
-        .collect();
-    let wanted: Vec<&str> = ["coarse", "clustering"]
-        .into_iter()
-        .chain(others)
-        .chain(["batch"])
-        .collect();
-    assert_eq!(names, wanted);
-    assert!(
-        contenders.iter().all(|one| one["right"] == true),
-        "{contenders:?}"
-    );
+    for run in [
+        "run tasks --set cholesky --n 4 --dependencies --machine v100x2",
+        "run transformer --machine k40 --heads 2 --beta 16 --verify",
+    ] {
+        let bench = json(&format!("bench --repeats 1 --vary policy={list} {run}"));
+        let runs = bench["runs"].as_array().unwrap();
+        let names = runs
+            .iter()
+            .filter_map(|run| run["report"]["policy"].as_str());
+        assert_eq!(names.collect::<Vec<_>>(), all, "{run}");
+    }
+}
+
+/// What differs between runs may be any words.
+#[test]
+fn batches_and_searches_are_compared() {
+    use crate::command::process;
+
+    let mut bench = process("bench --repeats 2");
+    for case in [
+        "--policy clustering --queues gpu=1,cpu=1",
+        "--policy clustering --search",
+        "--batch --policy clustering --search",
+    ] {
+        bench.args(["--case", case]);
+    }
+    bench.args("--vary heads=1,3 run transformer --machine k40 --beta 32 --verify".split(' '));
+    let output = bench.args(["--format", "json"]).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6);
+    for run in runs {
+        assert_eq!(run["report"]["verification"]["right"], true, "{run}");
+        assert_eq!(run["report"]["machine"]["simulated"], true, "{run}");
+    }
+    for heads in runs.chunks(3) {
+        assert_eq!(heads[2]["report"]["workload"]["parameters"]["batch"], true);
+        // The search includes one queue, and these simulations have no noise.
+        assert!(heads[1]["to_first"].as_f64().unwrap() >= 0.999);
+    }
 }
 
 #[test]
@@ -159,11 +162,7 @@ fn what_a_policy_does_not_take_is_reported() {
             "eager has no variant `+luf`",
         ),
         (
-            "bench transformer --policies eager,clustering",
-            "clustering is always compared",
-        ),
-        (
-            "bench transformer --policies eager,eager",
+            "bench --vary policy=eager,eager run transformer",
             "eager is named twice",
         ),
     ] {

@@ -88,17 +88,13 @@ fn every_schema_is_that_of_a_commands_output() {
         format!("run cholesky {on_v100}"),
         "run lu --size 64 --verify --devices host:1".to_owned(),
         "run lu --size 2048 --cluster four --spread steal".to_owned(),
-        format!("bench {on_k40} --repeats 2"),
-        "bench spmv --machine k40 --matrix banded:500,3 --steps 4 --repeats 2".to_owned(),
-        "bench codelet gemm --size 8 --repeats 1 --devices host".to_owned(),
-        format!("bench {tiny} --repeats 1 --most-queues 2 --most-on-cpu 1 --verify"),
-        "bench tasks --set cholesky --n 3 --machine v100x1 --gpu-memory 100MiB".to_owned(),
+        format!("bench --vary strategy=cpu,dawl --repeats 2 run {on_k40}"),
+        "run tasks --set cholesky --n 3 --machine v100x1 --gpu-memory 100MiB".to_owned(),
         "predict stencil --machine k40 --size 30000".to_owned(),
-        "predict matmul --size 2048 --cluster four".to_owned(),
         format!("spec check {kernel}"),
         format!("spec check {} --no-compile", example("three.json")),
         format!("spec infer {}", example("softmax.cl")),
-        format!("graph show {head} --out head.svg"),
+        format!("graph show {head} --out head.dot"),
         "matrix stats rmat:8,4".to_owned(),
         "matrix generate banded:50,2 a.mtx".to_owned(),
         "devices".to_owned(),
@@ -159,9 +155,9 @@ fn schemas_are_listed_and_an_unknown_one_is_refused_with_their_names() {
     pdawl("schema")
         .assert()
         .success()
-        .stdout(contains("pdawl-report/2").and(contains("bench tasks")));
+        .stdout(contains("pdawl-report/2").and(contains("bench")));
     pdawl("schema pdawl-report/1").assert().code(2).stderr(
-        contains("no schema pdawl-report/1").and(contains("pdawl-report/2, pdawl-bench/1")),
+        contains("no schema pdawl-report/1").and(contains("pdawl-report/2, pdawl-bench/2")),
     );
 }
 

@@ -1,4 +1,4 @@
-//! `pdawl bench tasks`: its report, what it refuses, and Ctrl-C.
+//! `pdawl run tasks`, and comparisons of policies on it: reports, what is refused, and Ctrl-C.
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -6,47 +6,72 @@ use serde_json::Value;
 
 use crate::command::{json, pdawl};
 
-const SMALL: &str = "bench tasks --set matmul2d --n 3,6 --machine v100x2 --gpu-memory 100MiB \
-                     --policies eager,dmdar,darts+luf";
+/// Two sizes under three policies.
+const SMALL: &str = "bench --vary n=3,6 --vary policy=eager,dmdar,darts+luf --repeats 2 \
+                     run tasks --set matmul2d --machine v100x2 --gpu-memory 100MiB";
+
+/// A figure of a report, the sum over its devices.
+fn sum(report: &Value, figure: &str) -> f64 {
+    let devices = report["devices"].as_array().unwrap().iter();
+    devices.map(|device| device[figure].as_f64().unwrap()).sum()
+}
+
+/// The runs of a comparison.
+fn runs(bench: &Value) -> &[Value] {
+    bench["runs"].as_array().unwrap()
+}
 
 #[test]
 fn a_row_for_every_size_and_policy() {
-    let report = json(&format!("{SMALL} --outputs --order random --repeats 2"));
-    assert_eq!(report["schema"], "pdawl-tasks/1");
-    assert_eq!(report["machine"], "v100x2");
-    assert_eq!(report["simulated"], true);
-    // Only the GPUs.
-    assert_eq!(report["devices"], serde_json::json!(["gpu0", "gpu1"]));
-    assert_eq!(report["gpu_memory_bytes"], 100 << 20);
+    let bench = json(&format!("{SMALL} --outputs --order random"));
+    assert_eq!(bench["schema"], "pdawl-bench/2");
+    assert_eq!(bench["varied"], serde_json::json!(["n", "policy"]));
+    let of = |run: &Value| (run["values"]["n"].clone(), run["values"]["policy"].clone());
+    let policies = ["eager", "dmdar", "darts+luf"];
+    let expected = ["3", "6"].map(|n| policies.map(|name| (n.into(), name.into())));
     assert_eq!(
-        (&report["set"], &report["tile"]),
-        (&"matmul2d".into(), &960.into())
+        runs(&bench).iter().map(of).collect::<Vec<_>>(),
+        expected.concat()
     );
-    let rows = report["rows"].as_array().unwrap();
-    let of = |row: &Value| (row["n"].as_u64().unwrap(), row["policy"].clone());
-    let expected = [3, 6].map(|n| ["eager", "dmdar", "darts+luf"].map(|name| (n, name.into())));
-    assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected.concat());
-    for row in rows {
-        let figure = |name: &str| row[name].as_f64().unwrap();
-        let n = figure("n");
-        assert_eq!(figure("tasks"), n * n);
-        assert_eq!((&row["order"], figure("repeats")), (&"random".into(), 2.0));
-        let flops = 2.0 * 960.0 * 960.0 * 3840.0 * n * n;
-        let rate = flops / figure("seconds") / 1e9;
-        assert!((figure("gflops") - rate).abs() < 1e-6 * rate, "{row}");
-        assert!(rate <= figure("bound_gflops"), "{row}");
-        assert!(
-            figure("loaded_bytes") >= 2.0 * n * 960.0 * 3840.0 * 4.0,
-            "{row}"
+    for run in runs(&bench) {
+        let report = &run["report"];
+        assert_eq!(report["schema"], "pdawl-report/2");
+        assert_eq!(report["machine"]["name"], "v100x2");
+        assert_eq!(report["machine"]["simulated"], true);
+        // Only the GPUs.
+        let devices = report["devices"].as_array().unwrap().iter();
+        let names: Vec<_> = devices.map(|device| device["name"].clone()).collect();
+        assert_eq!(names, ["gpu0", "gpu1"]);
+        assert_eq!(report["details"]["gpu_memory_bytes"], 100 << 20);
+        let set = &report["workload"]["parameters"];
+        let n = set["n"].as_f64().unwrap();
+        assert_eq!(
+            (&set["set"], &set["tile"]),
+            (&"matmul2d".into(), &960.into())
         );
-        assert_eq!(figure("written_back_bytes"), n * n * 960.0 * 960.0 * 4.0);
-        assert!(row["evictions"].is_u64() && figure("deciding_seconds") > 0.0);
+        assert_eq!(
+            (set["tasks"].as_f64(), &set["order"]),
+            (Some(n * n), &"random".into())
+        );
+        // Without noise, and with one seed, both repeats are alike.
+        let seconds = report["seconds"].as_f64().unwrap();
+        assert_eq!(run["seconds"], serde_json::json!([seconds, seconds]));
+        let flops = 2.0 * 960.0 * 960.0 * 3840.0 * n * n;
+        let rate = report["throughput"]["value"].as_f64().unwrap();
+        assert!((rate - flops / seconds).abs() < 1e-6 * rate, "{report}");
+        assert!(report["details"]["least_seconds"].as_f64().unwrap() <= seconds);
+        assert!(sum(report, "bytes_h2d") >= 2.0 * n * 960.0 * 3840.0 * 4.0);
+        assert_eq!(sum(report, "bytes_d2h"), n * n * 960.0 * 960.0 * 4.0);
+        assert!(report["details"]["deciding_seconds"].as_f64().unwrap() > 0.0);
     }
     // The machine has direct links.
-    assert!(
-        rows.iter()
-            .any(|row| row["peer_bytes"].as_f64() > Some(0.0))
-    );
+    let peer = runs(&bench)
+        .iter()
+        .map(|run| sum(&run["report"], "bytes_peer"));
+    assert!(peer.sum::<f64>() > 0.0);
+    let ratio = runs(&bench)[1]["to_first"].as_f64().unwrap();
+    let seconds = |run: usize| runs(&bench)[run]["report"]["seconds"].as_f64().unwrap();
+    assert_eq!(ratio, seconds(0) / seconds(1));
 }
 
 #[test]
@@ -60,12 +85,13 @@ fn every_set_runs() {
         "random --n 40",
         "random --n 40 --outputs --dependencies",
     ] {
-        let line = format!(
-            "bench tasks --set {set} --machine v100x4 --gpu-memory 150MiB --policies \
-             eager,dmdar+luf,partition,mhfp,darts,darts+luf+3inputs,darts+luf+opti,locality"
-        );
-        let report = json(&line);
-        assert_eq!(report["rows"].as_array().unwrap().len(), 8, "{set}");
+        let policies =
+            "eager,dmdar+luf,partition,mhfp,darts,darts+luf+3inputs,darts+luf+opti,locality";
+        let bench = json(&format!(
+            "bench --vary policy={policies} --repeats 1 run tasks --set {set} --machine v100x4 \
+             --gpu-memory 150MiB"
+        ));
+        assert_eq!(runs(&bench).len(), 8, "{set}");
     }
 }
 
@@ -91,10 +117,10 @@ fn recorded_rates_are_reached() {
         ("sparse", 80, 1),
     ] {
         let report = json(&format!(
-            "bench tasks --set {set} --n {n} --machine v100x{gpus} --gpu-memory 500MiB \
-             --policies locality"
+            "run tasks --set {set} --n {n} --machine v100x{gpus} --gpu-memory 500MiB"
         ));
-        let rate = report["rows"][0]["gflops"].as_f64().unwrap();
+        assert_eq!(report["policy"], "locality");
+        let rate = report["throughput"]["value"].as_f64().unwrap() / 1e9;
         let recorded = recorded(set, n, gpus);
         assert!(
             rate > 0.98 * recorded,
@@ -107,35 +133,41 @@ fn recorded_rates_are_reached() {
 fn the_text_is_one_table_labelled_simulated() {
     let output = pdawl(SMALL).assert().success().get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("gpu0, gpu1, 100 MiB of each one's memory simulated"),
-        "{text}"
-    );
+    assert!(text.contains("on v100x2 simulated"), "{text}");
     assert!(
         text.lines()
-            .take(13)
+            .skip(1)
+            .take(12)
             .all(|line| line.chars().count() <= 120),
         "{text}"
     );
     assert!(text.contains("darts+luf"), "{text}");
+    pdawl("run tasks --set matmul2d --n 3 --machine v100x2 --gpu-memory 100MiB")
+        .assert()
+        .success()
+        .stdout(contains("9 tasks on tiles of 960").and(contains("100 MiB of each GPU's memory")))
+        .stdout(contains("Bound").and(contains("of the time")));
 }
 
 #[test]
 fn devices_can_be_named() {
-    let report = json(&format!("{SMALL} --devices host,gpu1"));
-    assert_eq!(report["devices"], serde_json::json!(["host", "gpu1"]));
+    let report = json("run tasks --set matmul2d --n 3 --machine v100x2 --devices host,gpu1");
+    let devices = report["devices"].as_array().unwrap().iter();
+    let names: Vec<_> = devices.map(|device| device["name"].clone()).collect();
+    assert_eq!(names, ["host", "gpu1"]);
 }
 
 #[test]
 fn tasks_run_on_real_devices() {
-    let report = json(
-        "bench tasks --set matmul2d --n 3 --tile 16 --outputs --devices host:1 \
-         --policies eager,darts+luf",
+    let bench = json(
+        "bench --vary policy=eager,darts+luf --repeats 1 run tasks --set matmul2d --n 3 --tile 16 \
+         --outputs --devices host:1",
     );
-    assert_eq!(report["simulated"], false);
-    let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
-    assert!(rows.iter().all(|row| row["bound_gflops"].is_null()));
+    assert_eq!(runs(&bench).len(), 2);
+    for run in runs(&bench) {
+        assert_eq!(run["report"]["machine"]["simulated"], false);
+        assert!(run["report"]["details"]["least_seconds"].is_null());
+    }
 }
 
 #[test]
@@ -144,9 +176,7 @@ fn wrong_usage_is_reported() {
     for (line, part) in [
         (format!("--set matmul2d --n 0 {on}"), "0 is not in 1..="),
         (format!("--set matmul2d --n 5,x {on}"), "not a whole number"),
-        (format!("--set matmul2d --n 5, {on}"), "not a whole number"),
-        (format!("--set matmul2d {on}"), "--n <LIST>"),
-        (format!("--set matmul2d --n 5,5 {on}"), "--n names 5 twice"),
+        (format!("--set matmul2d {on}"), "--n <N>"),
         (
             format!("--set matmul3d --n 1000 {on}"),
             "--n 1000: the set has 1000000000 tasks",
@@ -157,16 +187,12 @@ fn wrong_usage_is_reported() {
             "possible values: natural, random",
         ),
         (
-            format!("--set matmul2d --n 5 --policies darts+fifo {on}"),
+            format!("--set matmul2d --n 5 --policy darts+fifo {on}"),
             "no variant `+fifo`; known are adaptive",
         ),
         (
-            format!("--set matmul2d --n 5 --policies fifo {on}"),
+            format!("--set matmul2d --n 5 --policy fifo {on}"),
             "`fifo` is not a policy; known are adaptive",
-        ),
-        (
-            format!("--set matmul2d --n 5 --policies darts,darts+lru {on}"),
-            "darts is named twice",
         ),
         (
             format!("--set matmul2d --n 5 --sum {on}"),
@@ -190,35 +216,36 @@ fn wrong_usage_is_reported() {
         ),
         (format!("--set matmul2d --n 5 {on} --devices gpu7"), "gpu7"),
     ] {
-        pdawl(&format!("bench tasks {line}"))
-            .assert()
-            .code(2)
-            .stdout("")
-            .stderr(contains(part).and(contains("panicked").not()));
+        // In a comparison as in a run.
+        for command in ["run tasks", "bench --repeats 1 run tasks"] {
+            pdawl(&format!("{command} {line}"))
+                .assert()
+                .code(2)
+                .stdout("")
+                .stderr(contains(part).and(contains("panicked").not()));
+        }
     }
 }
 
 #[test]
-fn a_memory_that_is_too_small_is_reported_with_the_size_and_the_policy() {
-    pdawl("bench tasks --set matmul2d --n 2 --machine v100x1 --gpu-memory 20MiB --policies darts")
+fn a_memory_that_is_too_small_is_reported_with_the_run() {
+    let line = "run tasks --set matmul2d --n 2 --machine v100x1 --gpu-memory 20MiB";
+    pdawl(&format!("bench --vary policy=darts {line}"))
         .assert()
         .code(1)
         .stdout("")
         .stderr(contains(
-            "n 2, policy darts: task `gemm.0.0` needs 28.1 MiB of the memory of gpu0 at once, \
-             which has 20.0 MiB",
+            "task `gemm.0.0` needs 28.1 MiB of the memory of gpu0 at once, which has 20.0 MiB",
         ))
-        .stderr(contains("a greater --gpu-memory"));
+        .stderr(contains("a greater --gpu-memory").and(contains("--policy=darts: exit status")));
 }
 
 #[test]
 fn a_lost_device_is_noted() {
-    let report = json(&format!("{SMALL} --fault gpu1:lost@0.001s"));
-    let notes = report["notes"].to_string();
-    assert!(
-        notes.contains("n 6, policy darts+luf: gpu1 was lost"),
-        "{notes}"
-    );
+    pdawl(&format!("{SMALL} --fault gpu1:lost@0.001s"))
+        .assert()
+        .success()
+        .stdout(contains("n 6, policy darts+luf: gpu1 was lost"));
 }
 
 #[cfg(target_os = "linux")]
@@ -226,27 +253,25 @@ fn a_lost_device_is_noted() {
 fn ctrl_c_keeps_what_was_measured() {
     use crate::command::{interrupt, listening, process};
 
-    let child = listening(process(&format!("{SMALL} --repeats 1000000 --format json")));
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let line = SMALL.replace("--repeats 2", "--repeats 1000000");
+    let child = listening(process(&format!("{line} --format json")));
+    std::thread::sleep(std::time::Duration::from_millis(4000));
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["interrupted"], true);
-    let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 3);
-    assert!(
-        rows.iter()
-            .all(|row| row["n"] == 3 && row["repeats"].as_u64() > Some(0))
-    );
+    let first = &runs(&report)[0];
+    assert_eq!(first["values"]["policy"], "eager");
+    assert!(!first["seconds"].as_array().unwrap().is_empty());
 }
 
 #[test]
 fn host_memory_of_sums_counts_once() {
     // 16 tiles each of A, B and C, of 1 KiB.
-    let line = "bench tasks --set matmul3d --sum --n 4 --tile 16 --devices host:1 \
-                --policies eager --host-memory";
-    assert_eq!(json(&format!("{line} 48KiB"))["rows"][0]["tasks"], 64);
+    let line = "run tasks --set matmul3d --sum --n 4 --tile 16 --devices host:1 --host-memory";
+    let report = json(&format!("{line} 48KiB"));
+    assert_eq!(report["workload"]["parameters"]["tasks"], 64);
     pdawl(&format!("{line} 47KiB"))
         .assert()
         .code(1)

@@ -1,32 +1,25 @@
 //! Reports: what a command prints, as JSON and as text. Everything here is pure.
 //!
 //! * [`mod@run`] is the report of a run of any kind, `pdawl-report/2`.
-//! * [`mod@bench`] is the report of a comparison of strategies, `pdawl-bench/1`;
-//!   [`bench_text`] writes it as text.
-//! * [`transformer`] has the experiments on transformers.
-//! * [`scaling`] is that of simulated runs on growing numbers of nodes, `pdawl-scaling/2`.
-//! * [`tasks`] compares policies on sets of tasks that share data, `pdawl-tasks/1`.
+//! * [`mod@bench`] is the report of a comparison of runs, `pdawl-bench/2`.
 //! * [`exec`] is what a program did under `pdawl exec`, `pdawl-exec/1`.
 //! * [`profile`], [`training`] and [`mod@model`] are the reports on cost models, and
 //!   [`prediction`] is what a model predicts, `pdawl-predict/1`.
 //! * [`mod@matrix`] describes a sparse matrix, `pdawl-matrix/1`.
 //! * [`mod@spec`] describes a specification, `pdawl-spec/1`, and [`drawing`] draws a
 //!   graph.
-//! * [`trial`] compares variants of a codelet, `pdawl-trial/1`.
 //! * [`mod@instruments`] lists the counters and sensors of a machine.
 //! * `bars`, [`table`] and `style` format text.
 //!
-//! Without the crate's feature `cli` there are [`mod@run`], [`mod@bench`], [`transformer`],
-//! [`scaling`], [`tasks`] and [`exec`], and none of them as text.
+//! Without the crate's feature `text` there are [`mod@run`] and [`exec`], and neither as text.
 //!
 //! docs/report.md describes all fields, and docs/predict.md the prediction. Text has
 //! ANSI styles, which the command line drops where they are not wanted.
 
 #[cfg(feature = "text")]
 mod bars;
-pub mod bench;
 #[cfg(feature = "text")]
-pub mod bench_text;
+pub mod bench;
 #[cfg(feature = "text")]
 pub mod drawing;
 pub mod exec;
@@ -41,24 +34,20 @@ pub mod prediction;
 #[cfg(feature = "text")]
 pub mod profile;
 pub mod run;
-pub mod scaling;
 #[cfg(feature = "text")]
 pub mod spec;
 #[cfg(feature = "text")]
 mod style;
 #[cfg(feature = "text")]
 pub mod table;
-pub mod tasks;
 #[cfg(feature = "text")]
 pub mod training;
-pub mod transformer;
-#[cfg(feature = "text")]
-pub mod trial;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use bench::Bench;
+#[cfg(feature = "text")]
+pub use bench::{Bench, BenchRun};
 pub use run::{Context, HostInfo, Machine, Parameters, Report, Throughput, Workload};
 
 /// A report with a schema.
@@ -81,15 +70,11 @@ macro_rules! schemas {
 
 schemas! {
     Report => "pdawl-report/2",
-    Bench => "pdawl-bench/1",
-    transformer::Experiments => "pdawl-bench-transformer/1",
-    tasks::TaskReport => "pdawl-tasks/1",
-    scaling::ScalingReport => "pdawl-scaling/2",
 }
 
 #[cfg(feature = "text")]
 schemas! {
-    trial::Trial => "pdawl-trial/1",
+    Bench => "pdawl-bench/2",
     prediction::PredictionReport => "pdawl-predict/1",
     profile::ProfileReport => "pdawl-profile/1",
     training::TrainingReport => "pdawl-train/2",

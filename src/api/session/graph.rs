@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// A set of tasks that share data ([`crate::workload::task_set`]), such as those of
-    /// `pdawl bench tasks`, for comparing policies. Tasks that compute nothing run on simulated
+    /// `pdawl run tasks`, for comparing policies. Tasks that compute nothing run on simulated
     /// machines only.
     ///
     /// ```

@@ -120,15 +120,6 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
     Ok(Prepared::new(workload, result, paths))
 }
 
-/// The convolution of a generated image.
-///
-/// # Errors
-/// A filter without a middle, and blocks that it exceeds.
-pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> Result<PreparedWorkload, Failure> {
-    let workload = workload(args, [None; 2], placement, seed)?;
-    Ok(prepared(workload, args.tile, &[], seed))
-}
-
 /// The convolution, of blocks that fit the nodes unless `given` says how large they are. On
 /// one machine they are as in `workload`.
 fn prepared(
@@ -164,7 +155,6 @@ fn prepared(
         on: Box::new(move |_| LoneWorkload {
             workload: Box::new(lone.0.clone()),
             size: lone.1.clone(),
-            tile: Some(lone.0.tile),
         }),
         fp64: false,
     };

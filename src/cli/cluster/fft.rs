@@ -87,12 +87,6 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
     Ok(Prepared::new(workload, result, paths))
 }
 
-/// The transform of a generated matrix.
-pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> PreparedWorkload {
-    let (shape, matrix) = random(args, seed);
-    prepared(args, (shape, matrix, String::new()), placement, seed)
-}
-
 /// A generated matrix, with its rows and columns.
 fn random(args: &Sizes, seed: u64) -> ([u64; 2], Fill) {
     let size = args.size.unwrap_or(SIZE);
@@ -137,7 +131,6 @@ fn prepared(
             on: Box::new(move |_| LoneWorkload {
                 workload: Box::new((lone.0)(own)),
                 size: (lone.1)(own),
-                tile: Some(own),
             }),
             fp64: false,
         }),

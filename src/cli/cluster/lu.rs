@@ -133,11 +133,6 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
     Ok(Prepared::new(workload, files.into_iter().flatten(), paths))
 }
 
-/// The factors of a generated matrix.
-pub fn prepare(args: &Sizes, placement: Placement, seed: u64) -> PreparedWorkload {
-    prepared(args, uniform(args, seed), placement, seed)
-}
-
 fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> PreparedWorkload {
     let Given {
         size,
@@ -175,7 +170,6 @@ fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> Prep
                 LoneWorkload {
                     workload: Box::new((lone.0)(tile, true)),
                     size: (lone.1)("columns", tile),
-                    tile: Some(tile),
                 }
             }),
             fp64: precision == Precision::F64,

@@ -60,8 +60,6 @@ pub struct LoneWorkload {
     pub workload: Box<dyn ClusterWorkload>,
     /// Its sizes, in words.
     pub size: String,
-    /// Rows and columns of blocks, if it has some.
-    pub tile: Option<u64>,
 }
 
 impl PreparedWorkload {

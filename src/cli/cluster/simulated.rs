@@ -6,7 +6,8 @@ use pdawl::engine::cluster::simulate::{
     Cluster, Computing, Options, Report, simulate_bands, simulate_workload,
 };
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
-use pdawl::report::run::nodes::{Asked, report};
+use pdawl::report::run::Details;
+use pdawl::report::run::nodes::{Asked, BusiestPart, report};
 use pdawl::report::{Context, Machine, Report as RunReport};
 use pdawl::workload::cluster::{Fit, demand};
 
@@ -18,16 +19,16 @@ use crate::files::PreparedFiles;
 use crate::{graph, interrupt, terminal};
 
 /// How a run is simulated.
-pub struct Simulation<'a> {
-    pub spread: &'a SpreadOptions,
-    pub noise: Option<f64>,
-    pub seed: u64,
-    pub traces: bool,
+struct Simulation<'a> {
+    spread: &'a SpreadOptions,
+    noise: Option<f64>,
+    seed: u64,
+    traces: bool,
 }
 
 impl Simulation<'_> {
     /// The relative standard deviation of subtasks' times.
-    pub fn noise(&self) -> f64 {
+    fn noise(&self) -> f64 {
         self.noise.unwrap_or(0.0)
     }
 }
@@ -92,7 +93,11 @@ pub fn run_job(
         prefetch: spread.prefetch(),
         ..Asked::default()
     };
-    let report = report(&outcome, context, asked);
+    let mut report = report(&outcome, context, asked);
+    if let Details::Nodes(own) = &mut report.details {
+        own.tile = prepared.fitted_tile();
+        own.busiest = simulated.busiest.map(BusiestPart::from);
+    }
     write_trace(job, Some(files), &report, &outcome)?;
     terminal::print_report(job.format, &report, RunReport::render)
 }
@@ -125,7 +130,7 @@ pub fn find(name: &str) -> Result<ClusterFile, Failure> {
 }
 
 /// What a reader of simulated times on so many nodes must know.
-pub fn notes(prepared: &PreparedWorkload, file: &ClusterFile, most: u64) -> Vec<String> {
+fn notes(prepared: &PreparedWorkload, file: &ClusterFile, most: u64) -> Vec<String> {
     let has = file.count();
     let more = (most > has).then(|| {
         format!(
@@ -163,7 +168,7 @@ impl DescribedCluster {
     ///
     /// # Errors
     /// Machines that are not known or wrong.
-    pub fn fit(&self, prepared: &mut PreparedWorkload) -> Result<(), Failure> {
+    fn fit(&self, prepared: &mut PreparedWorkload) -> Result<(), Failure> {
         let cluster = self.cluster(prepared.computing)?;
         prepared.fit(Fit::new(&cluster.infos(), cluster.assumed()));
         Ok(())
@@ -173,7 +178,7 @@ impl DescribedCluster {
     ///
     /// # Errors
     /// A workload that the nodes' memory does not have room for, or of too many subtasks.
-    pub fn simulate(
+    fn simulate(
         &self,
         prepared: &PreparedWorkload,
         simulation: &Simulation,
@@ -206,7 +211,7 @@ impl DescribedCluster {
     ///
     /// # Errors
     /// Names what is too much.
-    pub fn check(&self, prepared: &PreparedWorkload) -> Result<(), Failure> {
+    fn check(&self, prepared: &PreparedWorkload) -> Result<(), Failure> {
         let most = demand::largest_task(&*prepared.workload);
         if most > MOST_SUBTASKS {
             return Err(Failure::failed(

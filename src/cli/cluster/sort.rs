@@ -64,15 +64,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     run_job(&job, || given(args))
 }
 
-/// Generated numbers.
-///
-/// # Errors
-/// A size of subtasks of which there would be too many.
-pub fn prepare(sizes: &Sizes, seed: u64) -> Result<PreparedWorkload, Failure> {
-    let (numbers, keys) = random(sizes.size.unwrap_or(SIZE), seed);
-    Ok(prepared(sizes.tile, numbers, keys, "", seed)?.0)
-}
-
 fn given(args: &Args) -> Result<Prepared, Failure> {
     let options = &args.options;
     let (numbers, keys) = match &args.input {
@@ -131,7 +122,6 @@ fn prepared(
         on: Box::new(move |_| LoneWorkload {
             workload: Box::new(lone.clone()),
             size: size.clone(),
-            tile: None,
         }),
         fp64: false,
     };

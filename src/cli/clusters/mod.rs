@@ -19,7 +19,7 @@ use super::terminal;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl cluster list\n  pdawl cluster show unicorn\n  \
-                  mpirun -n 4 pdawl cluster measure mine\n  pdawl predict lu --cluster mine"
+                  mpirun -n 4 pdawl cluster measure mine\n  pdawl run lu --cluster mine"
 )]
 pub struct Args {
     #[command(subcommand)]

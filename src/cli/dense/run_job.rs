@@ -123,6 +123,7 @@ pub fn run_job(
     let measured = Measured {
         window: options.window,
         gpu_memory_bytes: options.machine.gpu_memory.map(|size| size.0),
+        least_seconds: None,
         setup_seconds: ran.setup_seconds,
         runs: ran.timed,
         lost: ran.lost,

@@ -28,6 +28,7 @@ use collect::Collected;
 use program::Ended;
 
 pub use examine::examine_loader;
+pub use program::attended;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl exec ./program --its-own-option\n  \

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -77,8 +77,9 @@ pub fn run(command: &[OsString], environment: &Environment) -> Result<Ended, Fai
     Ok(Ended::of(ended, began))
 }
 
-/// Starts a process, forwards signals to it, and waits until it has ended. Returns its number
-/// and status. `refused` makes a failure of why it does not start.
+/// As [`attended`], for a process without which this one has nothing to do: what comes before
+/// or after it ends this process. Returns its number and status. `refused` makes a failure of why
+/// it does not start.
 pub fn watched(
     process: &mut Command,
     refused: impl FnOnce(&io::Error) -> Failure,
@@ -88,23 +89,33 @@ pub fn watched(
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ALONE)).map_err(unable)?;
     }
-    let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
-    let mut signals = signals.map_err(unable)?;
-    let mut child = process.spawn().map_err(|error| refused(&error))?;
-    let (handle, forwarding) = (signals.handle(), forward_to(&child));
+    let ended = attended(process);
+    ALONE.store(true, Ordering::Relaxed);
+    let (pid, output) = ended.map_err(|error| refused(&error))?;
+    Ok((pid, output.status))
+}
+
+/// Starts a process, forwards signals to it, and waits until it has ended. Returns its number,
+/// its status, and what it wrote to pipes.
+///
+/// # Errors
+/// When it cannot be started, or not be waited for.
+pub fn attended(process: &mut Command) -> io::Result<(u32, Output)> {
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])?;
+    let child = process.spawn()?;
+    let (pid, handle, forwarding) = (child.id(), signals.handle(), forward_to(&child));
     let thread = thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             signals.forever().for_each(forwarding);
         });
-    let status = child.wait();
-    ALONE.store(true, Ordering::Relaxed);
+    let output = child.wait_with_output();
     handle.close();
     if let Ok(thread) = thread {
         // It ends with the handle.
         let _ = thread.join();
     }
-    status.map(|status| (child.id(), status)).map_err(unable)
+    Ok((pid, output?))
 }
 
 fn unable(error: io::Error) -> Failure {

@@ -30,20 +30,19 @@ pub enum Place {
 }
 
 impl Place {
-    /// Where a run with these options is, or what a prediction is of.
-    fn of(command: &str, given: &ArgMatches) -> Result<Self, Failure> {
+    /// Where a run with these options is.
+    fn of(given: &ArgMatches) -> Result<Self, Failure> {
         let text = |id| given.try_get_one::<String>(id).ok().flatten();
         let is_given = |id| given.try_contains_id(id).unwrap_or(false);
         if let Some(cluster) = text("cluster") {
             let count = given.try_get_one::<u64>("count").ok().flatten();
-            return Ok(match command {
-                "run" if lone_machine(cluster, count.copied())?.is_some() => Self::OneNode,
-                // Predictions are of several numbers of nodes.
-                _ => Self::Cluster,
+            return Ok(match lone_machine(cluster, count.copied())? {
+                Some(_) => Self::OneNode,
+                None => Self::Cluster,
             });
         }
         let launched = || Launched::detect().is_some_and(|launched| launched.size > 1);
-        if command == "run" && (is_given("wire") || launched()) {
+        if is_given("wire") || launched() {
             return Ok(Self::Nodes);
         }
         Ok(match text("machine") {
@@ -53,8 +52,7 @@ impl Place {
     }
 }
 
-/// Refuses what the command line of `pdawl run WORKLOAD` or `pdawl predict WORKLOAD` has and
-/// does nothing there.
+/// Refuses what the command line of `pdawl run WORKLOAD` has and does nothing there.
 ///
 /// # Errors
 /// The first such option, and machines and clusters that are not known or wrong.
@@ -64,10 +62,10 @@ pub fn check() -> Result<(), Failure> {
     let found = (matches.subcommand()).and_then(|(name, inner)| {
         let (workload, given) = inner.subcommand()?;
         let command = command.find_subcommand(name)?;
-        Some((name, command.find_subcommand(workload)?, given))
+        Some((command.find_subcommand(workload)?, given))
     });
     match found {
-        Some((name, workload, given)) => check_at(workload, given, Place::of(name, given)?),
+        Some((workload, given)) => check_at(workload, given, Place::of(given)?),
         None => Ok(()),
     }
 }

@@ -42,6 +42,7 @@ const KEPT: &[&str] = &[
     "kernel",
     "dag",
     "transformer",
+    "tasks",
 ];
 
 const WITHOUT: &str = "the command without it";

@@ -15,20 +15,15 @@ mod superstep;
 mod threshold;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pdawl::balance::{Balancer, Fixed, Setup, Strategy, StrategyError};
-use pdawl::codelet::copy;
 use pdawl::engine::Outcome;
 use pdawl::engine::corun::{self, Control, Corun, CorunError, Tracing};
-use pdawl::engine::measure::{self, MeasureOptions};
-use pdawl::machine::{Device, RuntimeKind};
+use pdawl::machine::Device;
 use pdawl::model::serving::{NoModel, ServingModel, StreamBuffers};
 use pdawl::report::run::corun::{self as corun_report, Single};
 use pdawl::report::{Context, Report};
-use pdawl::runtime::DeviceId;
-use pdawl::workload::Divisible;
 use thiserror::Error;
 
 use super::failure::{Failure, LOST, OTHER_STRATEGY, refused};
@@ -36,9 +31,6 @@ use super::saves::SavedResult;
 use super::workload::PreparedWorkload;
 use oracle::SweepResult;
 use pdawl::session::OpenDevices;
-
-/// Bytes of the copies that measure the host's bandwidth; larger than any cache.
-const COPY_BYTES: u64 = 512 << 20;
 
 /// A workload on a machine.
 pub struct Session {
@@ -51,8 +43,6 @@ pub struct Session {
     planned: Option<ServingModel>,
     /// The devices of the last run that the model planned.
     devices_of_plan: Option<Vec<Device>>,
-    /// The oracle's shares, once it has run.
-    oracle: Option<Vec<f64>>,
     comparison: Vec<Single>,
     /// Why devices are left out.
     left_out: Vec<String>,
@@ -128,18 +118,15 @@ impl Session {
         outcome.map_err(|error| self.failure(error))
     }
 
-    /// Runs with the best fixed shares. The first call searches for them.
+    /// Searches for the best fixed shares, and runs with them.
     fn run_best(
         &mut self,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Outcome, Failure> {
-        let shares = match &self.oracle {
-            Some(shares) => shares.clone(),
-            None => match self.search_shares(stop)? {
-                SweepResult::Best(shares) => self.oracle.insert(shares).clone(),
-                SweepResult::Interrupted(outcome) => return Ok(*outcome),
-            },
+        let shares = match self.search_shares(stop)? {
+            SweepResult::Best(shares) => shares,
+            SweepResult::Interrupted(outcome) => return Ok(*outcome),
         };
         let make = |setup: &Setup| -> Result<Box<dyn Balancer>, RunError> {
             Ok(Box::new(Fixed::new("oracle", setup, &shares)))
@@ -227,11 +214,6 @@ impl Session {
         self.workload.results()
     }
 
-    /// Whether the session has a cost model.
-    pub fn has_model(&self) -> bool {
-        self.model.is_ok()
-    }
-
     /// The report of a run.
     pub fn report(&self, strategy: &Strategy, outcome: &Outcome) -> Report {
         corun_report::report(outcome, self.context(strategy), self.comparison.clone())
@@ -260,46 +242,5 @@ impl Session {
     pub fn points(&self) -> u64 {
         let step = self.workload.described().points();
         step.saturating_mul(self.steps().into())
-    }
-
-    /// The least memory traffic of one point, in bytes.
-    pub fn bytes_per_point(&self) -> f64 {
-        let workload = self.workload.divisible();
-        let step = workload.cost(&(0..workload.units())).bytes;
-        step / self.workload.described().points().max(1) as f64
-    }
-
-    /// Seconds of a step on one core in a plain loop; `None` if the workload has no such
-    /// loop, and in simulations.
-    pub fn time_plainly(&self) -> Option<f64> {
-        match (self.machine.machine.simulated, &self.workload) {
-            (false, PreparedWorkload::Spmv(_, spmv)) if spmv.fp64() => Some(spmv.time_plainly()),
-            _ => None,
-        }
-    }
-
-    /// Bytes per second that a copy by the host's cores reads and writes: measured now,
-    /// or from the machine file. `None` if the embedded runtime has no device.
-    ///
-    /// # Errors
-    /// When the measurement fails.
-    pub fn copy_bandwidth(&mut self) -> Result<Option<f64>, Failure> {
-        if let Some((file, _)) = self.machine.simulation() {
-            return Ok(Some(file.host.memory_bandwidth));
-        }
-        let options = MeasureOptions {
-            bytes: COPY_BYTES,
-            repeats: 5,
-        };
-        self.machine.with(None, |runtime| {
-            let mut devices = runtime.devices().iter();
-            let Some(pool) = devices.position(|d| d.runtime == RuntimeKind::Host) else {
-                return Ok(None);
-            };
-            let copy = Arc::new(copy::codelet());
-            measure::copy_bandwidth(runtime, &copy, DeviceId(pool), options)
-                .map(Some)
-                .map_err(Failure::of)
-        })?
     }
 }

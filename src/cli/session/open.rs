@@ -111,7 +111,6 @@ impl Session {
             model,
             planned,
             devices_of_plan: None,
-            oracle: None,
             comparison: Vec::new(),
             left_out: suitable.notes,
             notes,

@@ -58,7 +58,7 @@ pub struct GraphArgs {
 
 #[derive(Debug, Subcommand)]
 enum GraphWhat {
-    /// Draw a graph's kernels, buffers and components as SVG
+    /// Draw a graph's kernels, buffers and components for Graphviz
     #[command(after_help = show::EXAMPLES)]
     Show(show::Args),
 }

@@ -1,11 +1,11 @@
-//! `pdawl graph show`: drawing a graph as SVG.
+//! `pdawl graph show`: drawing a graph for Graphviz.
 
 use std::path::PathBuf;
 
 use pdawl::graph::spec::Specification;
 use pdawl::graph::spec::dag::{DagSpec, Node};
 use pdawl::report::Printed;
-use pdawl::report::drawing::{self, Drawing};
+use pdawl::report::drawing;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,8 +17,9 @@ use crate::paths::Paths;
 use crate::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  \
-                            pdawl graph show kernels/examples/head.dag --out head.svg\n  \
-                            pdawl graph show kernels/examples/matmul.json -D n=512 > matmul.svg";
+                            pdawl graph show kernels/examples/head.dag --out head.dot\n  \
+                            pdawl graph show kernels/examples/matmul.json -D n=512 | dot -Tsvg > \
+                            matmul.svg";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -29,8 +30,8 @@ pub struct Args {
     #[command(flatten)]
     values: Values,
 
-    /// Write the drawing here instead of to standard output
-    #[arg(long, value_name = "FILE.svg", value_parser = svg)]
+    /// Write the drawing here instead of to standard output; `dot -Tsvg FILE` makes a picture of it
+    #[arg(long, value_name = "FILE.dot", value_parser = dot)]
     out: Option<PathBuf>,
 
     /// What is printed: the drawing, or with json its contents
@@ -50,12 +51,16 @@ pub struct Report {
 }
 
 /// The file of a drawing.
-fn svg(text: &str) -> Result<PathBuf, String> {
+fn dot(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
-    match ending.is_some_and(|ending| ending == "svg") || text.starts_with("/dev/") {
+    match ending.is_some_and(|ending| ending == "dot") || text.starts_with("/dev/") {
         true => Ok(path),
-        false => Err("a drawing is SVG: FILE must end in .svg".to_owned()),
+        false => Err(
+            "a drawing is in the language DOT: FILE must end in .dot, and `dot -Tsvg FILE` makes \
+             a picture of it"
+                .to_owned(),
+        ),
     }
 }
 
@@ -86,19 +91,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .collect();
     let mut paths = Paths::reading(check::files(&dag, &kernels));
     let output = (args.out.as_deref().map(|out| paths.output(out))).transpose()?;
-    let drawn = Drawing::of(&dag, &kernels);
+    let drawn = drawing::dot(&dag, &kernels);
     if let Some(output) = output {
-        output.write(|out| drawing::write(&drawn, out))?;
+        output.write(|out| out.write_all(drawn.as_bytes()))?;
     } else if args.format == Format::Text {
-        let mut text = Vec::new();
-        drawing::write(&drawn, &mut text).map_err(|e| Failure::of_printing(&e))?;
-        return terminal::print(&String::from_utf8_lossy(&text));
+        return terminal::print(&drawn);
     }
     let report = Report {
         file: args.file.display().to_string(),
-        kernels: drawn.kernels.len(),
-        edges: drawn.edges.len(),
-        components: drawn.components.len(),
+        kernels: kernels.len(),
+        edges: dag.edges.len(),
+        components: dag.components.as_ref().map_or(0, Vec::len),
         drawing: args.out.as_ref().map(|path| path.display().to_string()),
     };
     match (args.format, &report.drawing) {

@@ -1,25 +1,25 @@
-//! `pdawl bench tasks`: compares policies on tasks that share data in small memories.
+//! `pdawl run tasks`: a set of tasks that share data, under a policy for small memories.
 
-mod compare;
+mod run;
 mod set;
 
+use pdawl::policy::NamedPolicy;
+
 use super::args::{Format, MachineArgs};
+use super::dense::POLICY;
+use super::files::TraceFiles;
 use super::integer::integer;
-use super::policies::{Policies, help, policies};
 use set::SetArgs;
 
-pub use compare::run;
+pub use run::run;
 pub use set::OrderName;
 
-/// What --policies is for.
-const COMPARED: &str = "The policies to compare, run in turns";
-
-const EXAMPLES: &str = "Examples:\n  pdawl bench tasks --set matmul2d --n 5,10,40,75 --machine \
-                        v100x2 --gpu-memory 500MiB\n  \
-                        pdawl bench tasks --set matmul2d --n 40 --machine v100x2 --gpu-memory \
-                        500MiB --order random --policies dmdar,darts+luf,locality\n  \
-                        pdawl bench tasks --set cholesky --n 20 --dependencies --machine v100x4 \
-                        --format json";
+const EXAMPLES: &str = "Examples:\n  pdawl run tasks --set matmul2d --n 40 --machine v100x2 \
+                        --gpu-memory 500MiB\n  \
+                        pdawl run tasks --set cholesky --n 20 --dependencies --machine v100x4 \
+                        --policy dmdar\n  \
+                        pdawl bench --vary n=5,10,40,75 --vary policy=dmdar,darts+luf,locality \
+                        \\\n      run tasks --set matmul2d --machine v100x2 --gpu-memory 500MiB";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -27,31 +27,34 @@ pub struct Args {
     #[command(flatten)]
     set: SetArgs,
 
-    /// The policies to compare, run in turns
-    #[arg(long, value_name = "LIST", value_parser = policies, long_help = help(COMPARED),
-          default_value = "eager,dmdar,partition,mhfp,darts,darts+luf,locality")]
-    policies: Policies,
+    /// Seed of the random order, the random tasks and the policy's random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    seed: u64,
+
+    /// The scheduling policy
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = POLICY,
+        long_help = NamedPolicy::help(),
+        help_heading = "Scheduling"
+    )]
+    policy: NamedPolicy,
 
     /// Tasks that a device has at once, whose data are loaded ahead [default: 16]
     ///
     /// Under adaptive, clustering and heft, devices get all tasks that are ready.
-    #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize))]
+    #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize),
+          help_heading = "Scheduling")]
     window: Option<usize>,
-
-    /// Seed of the random order, the random tasks and the policies' random choices
-    ///
-    /// Each repeat has the next one for policies and for simulated noise.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
-    seed: u64,
-
-    /// Runs of each policy
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(1..=u32::MAX))]
-    repeats: u32,
 
     #[command(flatten)]
     machine: MachineArgs,
 
-    /// How the comparison is printed
+    /// How the report is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
+
+    #[command(flatten)]
+    files: TraceFiles,
 }

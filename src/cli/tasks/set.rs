@@ -23,17 +23,15 @@ pub struct SetArgs {
     #[arg(long, value_enum)]
     set: Name,
 
-    /// Tiles along a matrix, or the number of random tasks; several are run one after
-    /// the other
-    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true,
-          value_parser = integer(1..=10_000_000_u32))]
-    pub n: Vec<u32>,
+    /// Tiles along a matrix, or the number of random tasks
+    #[arg(long, value_name = "N", value_parser = integer(1..=10_000_000_u32))]
+    pub n: u32,
 
     /// Rows and columns of a tile [default: the paper's 960]
     #[arg(long, value_name = "N", value_parser = integer(1..=MOST_ROWS / DEPTH))]
     tile: Option<u32>,
 
-    /// The order in which policies learn of the tasks
+    /// The order in which the policy learns of the tasks
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderName,
 
@@ -101,8 +99,14 @@ impl SetArgs {
         (self.set != Name::Random).then_some(self.tile.unwrap_or(TILE))
     }
 
-    /// The set of one size.
-    pub fn set(&self, n: u32, body: Body, seed: u64) -> TaskSet {
+    /// A line for people.
+    pub fn title(&self) -> String {
+        format!("tasks {}, n {}", self.name(), self.n)
+    }
+
+    /// The set.
+    pub fn set(&self, body: Body, seed: u64) -> TaskSet {
+        let n = self.n;
         let tile = self.tile().unwrap_or(TILE);
         let product = |paper: Matmul2d| {
             Tasks::Matmul2d(Matmul2d {
@@ -139,7 +143,7 @@ impl SetArgs {
         }
     }
 
-    /// Checks the options, and every size with tasks of this body.
+    /// Checks the options, and the size with tasks of this body.
     ///
     /// # Errors
     /// Wrong usage.
@@ -165,21 +169,12 @@ impl SetArgs {
                 ));
             }
         }
-        for (index, n) in self.n.iter().enumerate() {
-            if self.n[..index].contains(n) {
-                return Err(Failure::usage(
-                    format!("--n names {n} twice"),
-                    "every size once",
-                ));
-            }
-            let checked = self.set(*n, body, 0).check();
-            checked.map_err(|error| self.failure(*n, &error))?;
-        }
-        Ok(())
+        let checked = self.set(body, 0).check();
+        checked.map_err(|error| self.failure(&error))
     }
 
-    /// The failure of a set of this size.
-    pub fn failure(&self, n: u32, error: &TaskSetError) -> Failure {
+    /// The failure of the set.
+    pub fn failure(&self, error: &TaskSetError) -> Failure {
         let simulated = "--machine NAME of another machine, which is simulated";
         let (what, remedy) = match (error, self.set) {
             (TaskSetError::NotReal(_), Name::Random) => (
@@ -197,7 +192,7 @@ impl SetArgs {
                     format!("{option}, or {simulated}"),
                 )
             }
-            _ => (format!("--n {n}: {error}"), "another --n".to_owned()),
+            _ => (format!("--n {}: {error}", self.n), "another --n".to_owned()),
         };
         Failure::usage(what, remedy)
     }

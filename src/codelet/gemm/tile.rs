@@ -66,7 +66,7 @@ const MIDDLE_GROUPS: u64 = 128;
 const SMALL_GROUPS: u64 = 32;
 
 impl Tile {
-    /// The tile for these sizes: the largest that still makes enough groups. Measured on an H200 with `pdawl bench codelet gemm`, in TFLOP/s
+    /// The tile for these sizes: the largest that still makes enough groups. Measured on an H200 launch by launch, in TFLOP/s
     /// (the others' best in brackets): 16 of 512 rows 41 (40), 48 of 256 rows 37
     /// (36), 16 of 256 rows 27 (27), single ones of 512 rows on eight queues 34
     /// (35) and on one queue 12 (15).

@@ -10,18 +10,6 @@ use crate::runtime::DeviceId;
 /// Most bytes that one core copies by itself.
 const ONE_CORE: u64 = 256 << 20;
 
-/// Bytes a second of a copy by all cores.
-pub fn copy_bandwidth(
-    probe: &mut Probe,
-    pool: DeviceId,
-    memory: &HostMemory,
-) -> Result<f64, MeasureError> {
-    let queue = probe.queue(pool)?;
-    let (from, to) = (Memory::Host(memory.from), Memory::Host(memory.to));
-    let (copy, traffic) = probe.large_copy(from, to, memory.bytes);
-    Ok(rounded(probe.rate(queue, &copy, traffic)?))
-}
-
 /// Copies by all cores and by one, and what a launch costs.
 pub fn measure(
     probe: &mut Probe,

@@ -145,22 +145,6 @@ pub fn measure(
     })
 }
 
-/// Bytes a second that a copy by a pool of host cores reads and writes, which bounds
-/// every kernel there.
-///
-/// # Errors
-/// As [`measure`].
-pub fn copy_bandwidth(
-    runtime: &mut dyn Runtime,
-    copy: &Arc<Codelet>,
-    pool: DeviceId,
-    options: MeasureOptions,
-) -> Result<f64, MeasureError> {
-    let mut probe = Probe::on(runtime, Arc::clone(copy), options);
-    let memory = probe.allocate(pool)?;
-    host::copy_bandwidth(&mut probe, pool, &memory)
-}
-
 /// The sources of the figures of a measured file.
 fn sources(simulated: bool, options: MeasureOptions) -> BTreeMap<String, String> {
     let how = if simulated {

@@ -7,9 +7,9 @@ use pdawl::codelet::add_norm::AddNorm;
 use pdawl::codelet::gemm::Gemm;
 use pdawl::codelet::softmax::Softmax;
 use pdawl::codelet::transpose::Transpose;
-use pdawl::engine::trial::{Case, Options, Verdict, compare};
 use pdawl::runtime::{DeviceId, Devices};
 
+use crate::codelet_cases::Case;
 use crate::pocl::open;
 
 /// Computes cases on the host and on the OpenCL device with device memory.
@@ -17,26 +17,9 @@ fn right(cases: Vec<Case>) {
     let mut runtime = open("host:1,cpu:1=own");
     let seed = fastrand::u64(..);
     println!("seed {seed}");
-    let options = Options {
-        queues: 2,
-        launches: 1,
-        repeats: 1,
-        seed,
-    };
-    for mut case in cases {
-        // No device here has the libraries.
-        case.variants.retain(|variant| !variant.by_library);
+    for case in cases {
         for device in 0..runtime.devices().len() {
-            let tried = compare(&mut runtime, DeviceId(device), &case, options, &mut || true);
-            for tried in tried.expect("a trial") {
-                let title = format!("{} {} on device {device}", case.title, tried.name);
-                assert!(
-                    matches!(tried.verdict, Verdict::Right { .. }),
-                    "{title}: {:?}",
-                    tried.verdict
-                );
-                assert_eq!(tried.seconds.len(), 1, "{title}");
-            }
+            case.assert_right(&mut runtime, DeviceId(device), seed);
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::codelet::NumberFormat;
 use pdawl::engine::graph::Control;
-use pdawl::experiment::{CandidatePolicy, Comparison};
 use pdawl::policy::{Configuration, NamedPolicy};
 use pdawl::workload::transformer::{Form, Transformer};
 
+use crate::comparison::{CandidatePolicy, Comparison};
 use crate::pocl::open;
 
 const WIDE: Configuration = Configuration {
@@ -36,7 +36,7 @@ fn right(
     println!("{transformer:?}");
     let mut runtime = open("host:1,cpu:1=own");
     let stop = AtomicBool::new(false);
-    let mut comparison = Comparison::new(&runtime, &transformer, true).unwrap();
+    let mut comparison = Comparison::new(&runtime, &transformer, true);
     let mut shares = vec![0; 2];
     for candidate in candidates {
         for _ in 0..2 {
@@ -44,16 +44,11 @@ fn right(
                 stop: &stop,
                 progress: &mut |_, _| {},
             };
-            let outcome = comparison
-                .run(&mut runtime, *candidate, false, &mut control)
-                .unwrap();
+            let outcome = comparison.run(&mut runtime, *candidate, false, &mut control);
             for (share, used) in shares.iter_mut().zip(&outcome.uses) {
                 *share += used.kernels;
             }
-            let verification = comparison
-                .verify(&mut runtime, &AtomicBool::new(false))
-                .unwrap()
-                .unwrap();
+            let verification = comparison.verify(&mut runtime);
             assert!(verification.right(), "{candidate:?}: {verification:?}");
         }
     }

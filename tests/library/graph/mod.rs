@@ -4,7 +4,7 @@
 //! on every kernel and every version that it is made of, and computes them
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
 //! properties in the simulator and on real devices, `task_sets` those of sets of
-//! tasks, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
+//! tasks, `transformers` policies on transformers, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
 //! interruptions. `command_graphs` has components that are one command each, `figure_16`
 //! maps command queues to devices.
 
@@ -20,5 +20,6 @@ mod random;
 mod run;
 mod simulated;
 mod task_sets;
+mod transformers;
 
 pub use simulated::machine as two_gpus;

@@ -36,11 +36,7 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
         "run kernel",
         "run dag",
         "run transformer",
-        "bench stencil",
-        "bench spmv",
-        "bench transformer",
-        "bench tasks",
-        "bench codelet",
+        "run tasks",
         "profile stencil",
         "train",
         "predict stencil",
@@ -81,17 +77,17 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "run transformer --leave-results --verify",
             "cannot be used with",
         ),
-        ("bench transformer --heads 1,65", "65 is not in 1..=64"),
         (
-            "bench transformer --resident --verify",
-            "cannot be used with",
+            "bench --vary heads=1,65 run transformer",
+            "65 is not in 1..=64",
         ),
-        ("bench codelet gemm --size 0", "0 is not in 1..=32768"),
+        ("bench --vary heads run transformer", "write OPTION=LIST"),
         (
-            "bench codelet softmax --transposed",
-            "--transposed is for gemm",
+            "bench --vary legs=4 run transformer",
+            "unexpected argument '--legs'",
         ),
-        ("bench codelet copy", "invalid value 'copy'"),
+        ("bench stencil", "`stencil` is none"),
+        ("bench run dance", "unrecognized subcommand"),
         ("run stencil --size 1e30", "not a number of points"),
         (
             "run stencil --nx 5000000000 --ny 5000000000",
@@ -215,13 +211,9 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "--sizes is of stencils",
         ),
         ("train --workload spmv --dims 3", "--dims is of stencils"),
-        ("bench stencil --strategies cpu,cpu", "named twice"),
-        ("bench stencil --repeats 0", "0 is not in 1.."),
-        ("bench stencil --repeats -1", "-1 is not in 1.."),
-        (
-            "bench stencil --strategies cpu,dawl --model k40",
-            "--model is for strategy pdawl, which --strategies does not name",
-        ),
+        ("bench --vary strategy=cpu,cpu run stencil", "named twice"),
+        ("bench --repeats 0 run stencil", "0 is not in 1.."),
+        ("bench --repeats -1 run stencil", "-1 is not in 1.."),
         ("machine save x --copy-size 1", "give at least 1MiB"),
         ("model adapt k40 --runs x", "write one from 2 to 1000"),
         ("train --dataset a.csv --budget 1m", "cannot be used with"),
@@ -248,20 +240,10 @@ fn errors_begin_with_the_programs_name_and_name_a_remedy() {
 }
 
 #[test]
-fn a_codelet_without_room_is_refused_before_anything_is_allocated() {
-    let sizes = "--size 32768 --batch 1024 --devices host";
-    pdawl(&format!("bench codelet gemm {sizes}"))
-        .assert()
-        .code(1)
-        .stderr(contains("of the memory of the host").and(contains("a smaller --size")));
-}
-
-#[test]
 fn what_has_no_room_is_refused_with_sizes_and_a_remedy() {
     for line in [
         "run transformer --machine k40 --heads 64 --beta 32768",
         "run transformer --devices host --heads 64 --beta 32768 --verify",
-        "bench transformer --devices host --heads 64 --beta 32768",
     ] {
         pdawl(line)
             .assert()

@@ -247,12 +247,12 @@ fn no_output_goes_over_another_file_of_the_command() {
         (
             &["graph", "show"],
             &["g.dag", "--out", "g.dag"],
-            "must end in .svg",
+            "must end in .dot",
         ),
         (
             &["graph", "show"],
             &["g.dag", "--out", "g.pdf"],
-            "must end in .svg",
+            "must end in .dot",
         ),
         (
             &["run", "spmv"],
@@ -269,12 +269,12 @@ fn no_output_goes_over_another_file_of_the_command() {
             text
         );
     }
-    let drawn = folder.path("g.svg");
+    let drawn = folder.path("g.dot");
     std::fs::copy(example("vadd.json"), &drawn).expect("a copy");
     std::fs::copy(example("vadd.cl"), folder.path("vadd.cl")).expect("a copy");
     refused(
         &folder,
-        &["graph", "show", "g.svg", "--out", "g.svg"],
+        &["graph", "show", "g.dot", "--out", "g.dot"],
         2,
         &[over],
     );

@@ -100,23 +100,26 @@ fn of_several_kernels_one_can_be_chosen() {
 
 #[test]
 fn a_graph_is_drawn_whole() {
-    let (svg, err, status) = pdawl(&["graph", "show", path(&example("three.json"))]);
+    let (dot, err, status) = pdawl(&["graph", "show", path(&example("three.json"))]);
     assert_eq!(status, Some(0), "{err}");
-    assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
-    assert_eq!(svg.matches("<ellipse").count(), 3);
+    assert!(dot.starts_with("digraph \"") && dot.ends_with("}\n"));
+    let kernels = dot
+        .lines()
+        .filter(|line| line.starts_with("  k") && line.contains("label="));
+    assert_eq!(kernels.count(), 3);
     for part in [
         "0 matmul",
         "1 softmax",
         "2: 4096 float",
-        ">T0<",
-        ">T1<",
-        ">cpu<",
-        ">gpu<",
+        "label=\"T0\"",
+        "label=\"T1\"",
+        "\\ncpu\"",
+        "\\ngpu\"",
     ] {
-        assert!(svg.contains(part), "no {part}");
+        assert!(dot.contains(part), "no {part}");
     }
     let folder = Folder::with(&[]);
-    let out = folder.path("d.svg");
+    let out = folder.path("d.dot");
     let head = example("head.dag");
     let args = [
         "graph",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::engine::graph::{Control, DeviceUse, GraphRunError};
 use crate::machine::{MachineFile, MachineStore};
 use crate::runtime::Devices;
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
@@ -30,21 +31,26 @@ fn seconds(set: &TaskSet) -> KernelSeconds {
     KernelSeconds::measure(&mut gpus(), &graph, &stop).expect("times")
 }
 
-fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskFigures, GraphRunError> {
+fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskRun, GraphRunError> {
     let experiment = TaskExperiment::new(Arc::new(set.graph().expect("a graph")));
-    let options = TaskOptions {
-        memory,
+    let choice = PolicyChoice {
+        policy: policy.parse().expect("a policy"),
         window: None,
         seed: 1,
-        warm_up: true,
     };
     let stop = AtomicBool::new(false);
     let mut control = Control {
         stop: &stop,
         progress: &mut |_, _| {},
     };
-    let policy = policy.parse().expect("a policy");
-    experiment.run(&mut gpus(), policy, &seconds(set), &options, &mut control)
+    let mut gpus = gpus();
+    let mut open = experiment.open(&gpus, &seconds(set), memory)?;
+    open.run(&mut gpus, &choice, false, &mut control)
+}
+
+/// A figure of all devices together.
+fn sum(run: &TaskRun, figure: fn(&DeviceUse) -> u64) -> u64 {
+    run.outcome.uses.iter().map(figure).sum()
 }
 
 #[test]
@@ -98,20 +104,23 @@ fn every_datum_is_loaded_at_least_once_and_no_run_is_faster_than_the_bound() {
     let copies = (given + wanted) as f64 / 12.39e9;
     assert!((bound - copies).abs() < 1e-9, "{bound} {copies}");
     for policy in ["eager", "dmdar", "partition", "mhfp", "darts", "darts+luf"] {
-        let figures = run(&set, policy, Some(100_000_000)).expect("figures");
-        assert!(figures.loaded_bytes >= given, "{policy}: {figures:?}");
-        assert_eq!(figures.written_back_bytes, wanted, "{policy}");
-        assert!(figures.evictions > 0, "{policy}");
-        assert!(figures.seconds >= bound, "{policy}: {figures:?}");
-        assert!(figures.deciding_seconds > 0.0, "{policy}");
+        let run = run(&set, policy, Some(100_000_000)).expect("a run");
+        assert!(sum(&run, |of| of.bytes_h2d) >= given, "{policy}");
+        assert_eq!(sum(&run, |of| of.bytes_d2h), wanted, "{policy}");
+        assert!(sum(&run, |of| of.evictions) > 0, "{policy}");
+        let seconds = run.outcome.seconds;
+        assert!(seconds >= bound, "{policy}: {seconds}");
+        assert!(run.deciding_seconds > 0.0, "{policy}");
     }
 }
 
 #[test]
 fn a_task_that_does_not_fit_is_named() {
     let set = TaskSet::paper(Tasks::Matmul2d(Matmul2d::paper(2)));
-    let error = run(&set, "eager", Some(1 << 20)).expect_err("too little memory");
-    assert!(matches!(&error, GraphRunError::Memory { kernels, .. } if kernels == "`gemm.0.0`"));
+    let error = run(&set, "eager", Some(1 << 20)).err();
+    assert!(
+        matches!(&error, Some( GraphRunError::Memory { kernels, .. }) if kernels == "`gemm.0.0`")
+    );
 }
 
 /// Requests fill the room of rows that are done with the next rows, so the block columns
@@ -119,6 +128,7 @@ fn a_task_that_does_not_fit_is_named() {
 #[test]
 fn dmdar_loads_ahead_into_room_that_nobody_needs() {
     let set = TaskSet::paper(Tasks::Matmul2d(Matmul2d::paper(75)));
-    let figures = run(&set, "dmdar", Some(500 << 20)).expect("a run");
-    assert!(figures.loaded_bytes < 9 << 30, "{}", figures.loaded_bytes);
+    let run = run(&set, "dmdar", Some(500 << 20)).expect("a run");
+    let loaded = sum(&run, |of| of.bytes_h2d);
+    assert!(loaded < 9 << 30, "{loaded}");
 }

@@ -1,5 +1,5 @@
-//! A product or a factorisation of dense matrices: its part of a report, and the report of
-//! its runs.
+//! A product or a factorisation of dense matrices, or another set of tasks that share data: its
+//! part of a report, and the report of its runs.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::experiment::tasks::TaskRun;
 use crate::graph::TaskGraph;
 use crate::verify::product;
 
-/// What only products and factorisations have. Devices are those of the last run.
+/// What only products, factorisations and sets of tasks have. Devices are those of the last run.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Dense {
     /// Tasks that a device has at once; null: the policy's default, 16.
@@ -19,6 +19,11 @@ pub struct Dense {
     /// Real seconds to make the policy and within its calls, in the last run. Simulated
     /// `seconds` do not contain it, measured ones contain the calls.
     pub deciding_seconds: f64,
+    /// Of `tasks`, simulated: the least seconds that the machine file allows, the greater of two:
+    /// all devices compute at their single-precision rates all the time; every given datum that
+    /// is read and every wanted result cross the host's bus once (the links, if the file has no
+    /// bus). Null for others.
+    pub least_seconds: Option<f64>,
 }
 
 /// What the report has beside the runs and what every report has.
@@ -26,6 +31,7 @@ pub struct Dense {
 pub struct Measured {
     pub window: Option<usize>,
     pub gpu_memory_bytes: Option<u64>,
+    pub least_seconds: Option<f64>,
     pub setup_seconds: f64,
     /// Seconds of the timed runs.
     pub runs: Vec<f64>,
@@ -69,6 +75,7 @@ pub fn report(
         window: measured.window,
         gpu_memory_bytes: measured.gpu_memory_bytes,
         deciding_seconds: last.deciding_seconds,
+        least_seconds: measured.least_seconds,
     };
     let seconds = median.unwrap_or(outcome.seconds);
     Report {

@@ -78,7 +78,7 @@ pub enum Details {
     CoRun(corun::CoRun),
     /// A graph of kernels: `transformer`, `dag`.
     Graph(graph::Graph),
-    /// A graph of tasks on tiles: `matmul`, `cholesky`.
+    /// A graph of tasks on tiles: `matmul`, `cholesky`, `tasks`.
     Dense(dense::Dense),
     /// Tasks over spaces: workloads over nodes, and `convolution`, `lu`, `fft`, `sort` and
     /// `pagerank` on one machine.
@@ -94,8 +94,8 @@ pub struct DevicePart {
     pub node: Option<usize>,
     /// Null over nodes.
     pub kind: Option<DeviceKind>,
-    /// Fraction of the work, 0 to 1: of units, kernels, operations (`matmul`, `cholesky`) or
-    /// subtasks.
+    /// Fraction of the work, 0 to 1: of units, kernels, operations (`matmul`, `cholesky`,
+    /// `tasks`) or subtasks.
     pub share: f64,
     /// What it computed: units of a co-run (rows or planes), components of a graph, tasks, or
     /// subtasks, whether they count or not.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Bounds, Context, Details, DevicePart, Lost, Report, Verification, fraction, graph};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::engine::cluster::simulate::{Busiest, Resource};
 use crate::engine::graph::GraphOutcome;
 use crate::graph::TaskGraph;
 use crate::verify::overflow::{note_of_change, notes};
@@ -23,6 +24,44 @@ pub struct Tasks {
     pub requests: Option<Requests>,
     /// A number of the workload; null if it has none, and of simulated runs.
     pub figure: Option<Figure>,
+    /// Simulated over several nodes: the rows and columns of a subtask's block, its lines or its
+    /// numbers, where they depend on the nodes; null for others.
+    pub tile: Option<u64>,
+    /// Simulated over several nodes: what was busy for the greatest part of the run; null for
+    /// others, and if nothing was.
+    pub busiest: Option<BusiestPart>,
+}
+
+/// What was busy for the greatest part of a run.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct BusiestPart {
+    /// `device`, `device_link`, `link_out`, `link_in`, `switch` or `driver`.
+    pub kind: &'static str,
+    /// The node that has it; the switch belongs to none.
+    pub node: Option<u32>,
+    /// The name of the device, or of the device that the link is of.
+    pub device: Option<String>,
+    /// The part of the run, from 0 to 1.
+    pub share: f64,
+}
+
+impl From<Busiest> for BusiestPart {
+    fn from(busiest: Busiest) -> Self {
+        let (kind, node, device) = match busiest.resource {
+            Resource::Device(node, name) => ("device", Some(node), Some(name)),
+            Resource::DeviceLink(node, name) => ("device_link", Some(node), Some(name)),
+            Resource::LinkOut(node) => ("link_out", Some(node), None),
+            Resource::LinkIn(node) => ("link_in", Some(node), None),
+            Resource::Switch => ("switch", None, None),
+            Resource::Driver(node) => ("driver", Some(node), None),
+        };
+        Self {
+            kind,
+            node,
+            device,
+            share: busiest.share,
+        }
+    }
 }
 
 /// A node's part. All figures of a lost node are 0.
@@ -137,6 +176,8 @@ pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Repor
             value: value.is_finite().then_some(value),
             title,
         }),
+        tile: None,
+        busiest: None,
     };
     let lost = outcome.nodes.iter().enumerate().filter(|(_, of)| of.lost);
     let lost = lost.map(|(rank, _)| Lost {

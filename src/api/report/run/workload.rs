@@ -32,6 +32,7 @@ pub enum Parameters {
     Transformer(TransformerParameters),
     Dag(DagParameters),
     Dense(DenseParameters),
+    TaskSet(TaskSetParameters),
     Tasks(TasksParameters),
 }
 
@@ -165,6 +166,29 @@ pub struct DenseParameters {
     /// Order of the tasks: `natural` or `random`.
     pub order: &'static str,
     /// Seed of generated matrices and of the order.
+    pub seed: u64,
+}
+
+/// The parameters of `tasks`, a set of tasks that share data.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct TaskSetParameters {
+    /// `matmul2d`, `matmul3d`, `cholesky`, `sparse` or `random`.
+    pub set: &'static str,
+    /// Tiles along a matrix; of random tasks their number.
+    pub n: u32,
+    /// Rows and columns of a tile; null for random tasks.
+    pub tile: Option<u32>,
+    /// Whether the tasks write results, add up their tiles, and depend on one another.
+    pub outputs: bool,
+    pub sum: bool,
+    pub dependencies: bool,
+    /// Order of the tasks: `natural` or `random`.
+    pub order: &'static str,
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Operations of all tasks.
+    pub flops: f64,
+    /// Seed of the order, of random tasks and of the policy's random choices.
     pub seed: u64,
 }
 
@@ -345,6 +369,7 @@ impl Workload {
         match &self.parameters {
             Parameters::Transformer(of) => of.flops,
             Parameters::Dense(of) => of.flops,
+            Parameters::TaskSet(of) => of.flops,
             Parameters::Tasks(of) => of.flops,
             _ => 0.0,
         }
@@ -406,7 +431,7 @@ impl Parameters {
             }
             Self::Tasks(of) => format!("{name} {}", of.size),
             Self::Dag(dag) => format!("{name} {}", dag.file),
-            Self::Transformer(_) => name.to_owned(),
+            Self::Transformer(_) | Self::TaskSet(_) => name.to_owned(),
         }
     }
 }
@@ -428,7 +453,12 @@ impl Throughput {
 
     /// The unit in the singular, such as `point/s`.
     pub fn each(&self) -> &'static str {
-        match self.unit {
+        Self::singular(self.unit)
+    }
+
+    /// A unit in the singular.
+    pub fn singular(unit: &str) -> &str {
+        match unit {
             "nonzeros/s" => "nonzero/s",
             "work-items/s" => "work-item/s",
             "points/s" => "point/s",

@@ -126,6 +126,7 @@ impl Session {
         let measured = Measured {
             window: None,
             gpu_memory_bytes: options.gpu_memory,
+            least_seconds: None,
             setup_seconds,
             runs: vec![outcome.seconds],
             lost: outcome.losses.iter().map(|of| lost(outcome, of)).collect(),

@@ -25,7 +25,6 @@ mod write;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use thiserror::Error;
 
@@ -437,19 +436,6 @@ impl Spmv {
             (damping, steps.into()),
             (precision, additions),
         )
-    }
-
-    /// Seconds of the product on one core, in a plain loop over the rows in the matrix's
-    /// order, in double precision.
-    pub fn time_plainly(&self) -> f64 {
-        let columns = 0..u64::from(self.matrix.columns());
-        let x: Vec<f64> = columns.map(|column| self.first(column)).collect();
-        let mut y = vec![f64::NAN; self.matrix.rows() as usize];
-        let began = Instant::now();
-        reference::plain(&self.matrix, &x, &mut y);
-        let seconds = began.elapsed().as_secs_f64();
-        std::hint::black_box(y);
-        seconds
     }
 
     /// Converts numbers of the product's precision to doubles.

@@ -58,17 +58,6 @@ pub fn product(matrix: &Csr, x: &[f64], precision: Precision) -> Expected {
     times(matrix, &exact, 1.0, precision)
 }
 
-/// `y = A x` on one core in a plain loop, as a baseline for measured times.
-pub fn plain(matrix: &Csr, x: &[f64], y: &mut [f64]) {
-    for (row, result) in (0..matrix.rows()).zip(y) {
-        let (columns, values) = matrix.row(row);
-        let entries = columns.iter().zip(values);
-        *result = entries
-            .map(|(column, value)| value * x[*column as usize])
-            .sum();
-    }
-}
-
 /// `steps` times `x = A x / |A x|`, and the last `|A x|`; `None` if that is 0 or not
 /// finite, since such an `x` has no direction.
 pub fn iterate(
@@ -196,9 +185,6 @@ mod tests {
         let a = matrix(3, 2, &[&[(0, 2.0), (1, -1.0)], &[], &[(1, 0.5)]]);
         let y = product(&a, &[3.0, 4.0], Precision::F64);
         assert_eq!(y.values, [2.0, 0.0, 2.0]);
-        let mut found = [f64::NAN; 3];
-        plain(&a, &[3.0, 4.0], &mut found);
-        assert_eq!(found, [2.0, 0.0, 2.0]);
         let least = f64::MIN_POSITIVE;
         assert_eq!(y.errors, [1e-11, 2.0 * least, 2e-12]);
         let same = compare([2.0, 0.0, 2.0].into_iter(), &y);

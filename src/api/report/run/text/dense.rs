@@ -1,4 +1,4 @@
-//! A product or a factorisation as text.
+//! A product, a factorisation or a set of tasks as text.
 
 use std::fmt::{self, Write};
 
@@ -15,16 +15,15 @@ const HEADER: [&str; 9] = [
 
 /// Writes all but what every run has.
 pub fn write(report: &Report, own: &Dense, out: &mut String) -> fmt::Result {
-    if let Parameters::Dense(of) = &report.workload.parameters {
-        writeln!(
-            out,
-            "{}, {}: {} tasks on tiles of {}",
-            styled(STRONG, &report.workload.title),
-            styled(STRONG, &report.policy),
-            of.tasks,
-            of.tile
-        )?;
-    }
+    let (tasks, tile) = match &report.workload.parameters {
+        Parameters::Dense(of) => (of.tasks, Some(of.tile)),
+        Parameters::TaskSet(of) => (of.tasks, of.tile),
+        _ => (0, None),
+    };
+    let tile = tile.map_or(String::new(), |tile| format!(" on tiles of {tile}"));
+    let policy = styled(STRONG, &report.policy);
+    let title = styled(STRONG, &report.workload.title);
+    writeln!(out, "{title}, {policy}: {tasks} tasks{tile}")?;
     let memory = own.gpu_memory_bytes.map_or(String::new(), |bytes| {
         format!(", {} of each GPU's memory", Bytes(bytes))
     });
@@ -33,6 +32,14 @@ pub fn write(report: &Report, own: &Dense, out: &mut String) -> fmt::Result {
     let (seconds, origin) = (Seconds(report.seconds), origin(report.machine.simulated));
     let spread = spread(&report.runs);
     line(out, "Time", format!("{seconds}{origin}{spread}"))?;
+    if let Some(least) = own.least_seconds {
+        let part = Percent(least / report.seconds);
+        line(
+            out,
+            "Bound",
+            format!("{}{origin}, {part} of the time", Seconds(least)),
+        )?;
+    }
     let setup = Seconds(report.setup_seconds.unwrap_or(0.0));
     let deciding = Seconds(own.deciding_seconds);
     line(

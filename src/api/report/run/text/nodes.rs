@@ -4,10 +4,10 @@ use std::fmt::{self, Write};
 
 use super::super::super::style::{ALARM, STRONG, line, origin, styled};
 use super::super::super::table;
-use super::super::nodes::{Node, Tasks};
+use super::super::nodes::{BusiestPart, Node, Tasks};
 use super::super::{Parameters, Report};
 use super::{rate, verified};
-use crate::quantity::{Bytes, Seconds};
+use crate::quantity::{Bytes, Percent, Seconds};
 
 const HEADER: [&str; 9] = [
     "Node",
@@ -89,8 +89,28 @@ fn figures(report: &Report, own: &Tasks, out: &mut String) -> fmt::Result {
         let touched = format!("{blocks} blocks, {bytes}, for which {runs} runs were given up");
         line(out, "Touched", touched)?;
     }
+    if let Some(busiest) = &own.busiest {
+        line(out, "Busiest", in_words(busiest))?;
+    }
     verified(report, out)?;
     writeln!(out)
+}
+
+/// What it is and for which part of the run it was busy.
+fn in_words(busiest: &BusiestPart) -> String {
+    let device = busiest.device.as_deref().unwrap_or_default();
+    let part = match busiest.kind {
+        "device" => device.to_owned(),
+        "device_link" => format!("link of {device}"),
+        "link_out" => "link out".to_owned(),
+        "link_in" => "link in".to_owned(),
+        kind => kind.to_owned(),
+    };
+    let share = Percent(busiest.share);
+    match busiest.node {
+        Some(node) => format!("node {node}, {part} {share}"),
+        None => format!("{part} {share}"),
+    }
 }
 
 fn cells(report: &Report, rank: usize, node: &Node) -> Vec<String> {
@@ -109,4 +129,26 @@ fn cells(report: &Report, rank: usize, node: &Node) -> Vec<String> {
         Bytes(node.received_bytes).to_string(),
         Bytes(node.sent_bytes).to_string(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cluster::simulate::{Busiest, Resource};
+
+    #[test]
+    fn the_busiest_part_is_named_in_words() {
+        let words = |resource| {
+            in_words(
+                &Busiest {
+                    resource,
+                    share: 0.5,
+                }
+                .into(),
+            )
+        };
+        let link = words(Resource::DeviceLink(3, "gpu0".to_owned()));
+        assert_eq!(link, "node 3, link of gpu0 50.0 %");
+        assert!(words(Resource::Switch).starts_with("switch"));
+    }
 }

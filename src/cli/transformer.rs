@@ -1,4 +1,4 @@
-//! `pdawl run transformer`: running a transformer as a task graph.
+//! `pdawl run transformer`: a transformer as a task graph.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,13 +7,15 @@ use pdawl::engine::graph::PreparedGraph;
 use pdawl::report::run::workload::TransformerParameters;
 use pdawl::report::{Parameters, Workload};
 use pdawl::runtime::Runtime;
-use pdawl::workload::transformer::{Form, Layers, Transformer};
+use pdawl::workload::transformer::{Form, Layers, MOST_HEADS, MOST_ROWS, Transformer};
 
-use super::{SMALLER, beta, heads, title};
-use crate::failure::{Failure, refused};
-use crate::graph::{self, GraphArgs, GraphJob, Verified};
-use crate::integer::integer;
-use crate::precision::NumberFormatArg;
+use super::failure::{Failure, refused};
+use super::graph::{self, GraphArgs, GraphJob, Verified};
+use super::integer::integer;
+use super::precision::NumberFormatArg;
+
+/// The remedy when memory does not suffice.
+const SMALLER: &str = "a smaller --beta, fewer --heads or --layers";
 
 const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512 --adaptive\n  \
                         pdawl run transformer --policy clustering --queues gpu=8 --map h_cpu=1 \
@@ -26,11 +28,11 @@ const EXAMPLES: &str = "Examples:\n  pdawl run transformer --heads 16 --beta 512
 #[command(after_help = EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
 pub struct Args {
     /// Heads of a layer
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = heads)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = integer(1..=MOST_HEADS))]
     heads: u32,
 
     /// Rows and columns of every matrix
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = beta)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = integer(1..=MOST_ROWS))]
     beta: u32,
 
     /// Layers; the output of each is the input of the next
@@ -132,6 +134,29 @@ fn verify(
     let results = layers.results(|datum| prepared.bytes(runtime, datum).map(<[u8]>::to_vec));
     let verification = transformer.verify(&results.map_err(refused)?, stop);
     Ok(verification.map(|verification| (verification.right(), verification.error)))
+}
+
+/// One line for people.
+fn title(of: &Transformer) -> String {
+    let batch = match of.form {
+        Form::Heads => "",
+        Form::Batches(_) => ", in batches",
+    };
+    format!(
+        "transformer, {} of {}, beta {}, {}{batch}",
+        counted(of.layers, "layer"),
+        counted(of.heads, "head"),
+        of.beta,
+        of.format.name()
+    )
+}
+
+/// `1 layer`, `3 layers`.
+fn counted(count: u32, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
-//! What is tried: a computation on random numbers, and what must come out.
+//! Codelets of transformers on random numbers, with every form that they have, and what must come
+//! out.
 
 use std::sync::Arc;
 
-use crate::codelet::add_norm::{AddNorm, LEAST};
-use crate::codelet::gemm::{Gemm, TILES};
-use crate::codelet::softmax::Softmax;
-use crate::codelet::transpose::Transpose;
-use crate::codelet::{Codelet, Cost, NumberFormat, Value, softmax, transpose};
+use pdawl::codelet::add_norm::{AddNorm, LEAST};
+use pdawl::codelet::gemm::{Gemm, TILES};
+use pdawl::codelet::softmax::Softmax;
+use pdawl::codelet::transpose::Transpose;
+use pdawl::codelet::{Codelet, Cost, Element, NumberFormat, Value, softmax, transpose};
+use pdawl::engine::scope::RuntimeScope;
+use pdawl::runtime::{Command, DeviceId, Launch, Runtime};
+use pdawl::verify::numbers;
 
 /// One of a codelet's forms.
 #[derive(Clone, Debug)]
@@ -15,8 +19,6 @@ pub struct Variant {
     pub codelet: Arc<Codelet>,
     /// Whether it is what the codelet chooses for these sizes.
     pub chosen: bool,
-    /// Whether it consists of calls of a library, which only some devices have.
-    pub by_library: bool,
 }
 
 /// An argument of every launch.
@@ -63,34 +65,11 @@ fn only(codelet: Codelet) -> Vec<Variant> {
         name: codelet.name.to_string(),
         codelet: Arc::new(codelet),
         chosen: true,
-        by_library: false,
     }]
 }
 
 impl Case {
-    /// Bytes of host memory that a trial on so many queues takes, and of the
-    /// memory of a device that has its own; `shares`: the device has not.
-    pub fn memory(&self, queues: usize, shares: bool) -> (u64, u64) {
-        let all = |bytes: u64| {
-            let of = |numbers: usize| (numbers as u64).saturating_mul(bytes);
-            let inputs = (self.inputs.iter()).fold(0u64, |sum, n| sum.saturating_add(of(*n)));
-            (inputs, of(self.output))
-        };
-        let (inputs, output) = all(self.format.element().bytes());
-        let as_doubles = all(size_of::<f64>() as u64);
-        let queues = queues.max(1) as u64;
-        // The numbers, as they are handed over, and as they are checked with.
-        let both = inputs
-            .saturating_add(output)
-            .saturating_add(as_doubles.0)
-            .saturating_add(as_doubles.1);
-        match shares {
-            true => (both.saturating_add(output.saturating_mul(queues - 1)), 0),
-            false => (both, inputs.saturating_add(output).saturating_mul(queues)),
-        }
-    }
-
-    /// A product, with every tile, and by a library.
+    /// A product, with every tile.
     pub fn gemm(gemm: Gemm) -> Self {
         let chosen = gemm.codelet();
         let chosen = chosen.opencl.as_ref().map(|kernel| kernel.source.clone());
@@ -104,19 +83,8 @@ impl Case {
                 name: tile.to_string(),
                 chosen: source == chosen,
                 codelet: Arc::new(codelet),
-                by_library: false,
             }
         });
-        let by_library = Variant {
-            name: "library".to_owned(),
-            chosen: false,
-            codelet: Arc::new(Codelet {
-                host: None,
-                opencl: None,
-                ..gemm.codelet()
-            }),
-            by_library: true,
-        };
         let [rows, columns, depth, batch] =
             [gemm.rows, gemm.columns, gemm.depth, gemm.batch].map(|size| size as usize);
         let of_a = if gemm.common_a { 1 } else { batch };
@@ -141,7 +109,7 @@ impl Case {
                 gemm.format.name()
             ),
             format: gemm.format,
-            variants: variants.chain([by_library]).collect(),
+            variants: variants.collect(),
             args: [Argument::Input(0), Argument::Input(1), Argument::Output]
                 .into_iter()
                 .chain(values(&gemm.sizes()))
@@ -257,5 +225,74 @@ impl Case {
             tolerance: tolerance(add_norm.width),
             right: Box::new(right),
         }
+    }
+}
+
+/// Bytes of an output before it is computed, which are no numbers.
+const POISON: u8 = 0xff;
+
+impl Case {
+    /// Computes every variant on a device, and asserts that all numbers are right.
+    pub fn assert_right(&self, runtime: &mut dyn Runtime, device: DeviceId, seed: u64) {
+        let mut scope = RuntimeScope::on(runtime);
+        let queue = scope.queue(device).unwrap();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let element = self.format.element();
+        let bytes = |numbers: usize| numbers as u64 * element.bytes();
+        let (mut inputs, mut memories) = (Vec::new(), Vec::new());
+        for count in &self.inputs {
+            let drawn = (0..*count).map(|_| f64::from(2.0 * random.f32() - 1.0));
+            let mut stored = vec![0; bytes(*count) as usize];
+            element.store(drawn, &mut stored);
+            let array = scope.array(device, bytes(*count)).unwrap();
+            scope.fill(queue, &array, &stored).unwrap();
+            inputs.push(numbers(&stored, element));
+            memories.push(array.memory());
+        }
+        let output = scope.array(device, bytes(self.output)).unwrap();
+        let right: Vec<f64> = (0..self.output)
+            .map(|at| (self.right)(&inputs, at))
+            .collect();
+        let args = self.args.iter().map(|argument| match argument {
+            Argument::Input(index) => Value::Memory(memories[*index]),
+            Argument::Output => Value::Memory(output.memory()),
+            Argument::Value(value) => *value,
+        });
+        let args: Vec<Value> = args.collect();
+        for variant in &self.variants {
+            let poison = vec![POISON; output.bytes as usize];
+            scope.fill(queue, &output, &poison).unwrap();
+            let launch = Command::Launch(Launch {
+                codelet: Arc::clone(&variant.codelet),
+                units: 0..self.units,
+                args: args.clone(),
+                cost: self.cost,
+            });
+            scope.run(queue, launch).unwrap();
+            let computed = scope.contents(queue, &output).unwrap();
+            let computed = numbers(&computed[..bytes(self.output) as usize], element);
+            let error = self.error(&right, &computed);
+            let what = format!("{} {} on device {}", self.title, variant.name, device.0);
+            assert!(error <= self.tolerance, "{what}: {error:e}, seed {seed}");
+        }
+    }
+
+    /// The largest error beyond that of rounding to the format, relative to the root mean square;
+    /// infinite for an output that holds something else than numbers.
+    fn error(&self, right: &[f64], computed: &[f64]) -> f64 {
+        if !computed.iter().all(|number| number.is_finite()) {
+            return f64::INFINITY;
+        }
+        let element = self.format.element();
+        let rounding = |right: f64| match element {
+            Element::F16 | Element::Bf16 => element.unit() * right.abs().max(element.least()),
+            // The tolerance counts it.
+            Element::F32 | Element::F64 => 0.0,
+        };
+        let errors = right.iter().zip(computed);
+        let errors = errors.map(|(right, computed)| (computed - right).abs() - rounding(*right));
+        let squares: f64 = right.iter().map(|right| right * right).sum();
+        let mean = (squares / right.len() as f64).sqrt();
+        errors.fold(0.0, f64::max) / if mean > 0.0 { mean } else { 1.0 }
     }
 }

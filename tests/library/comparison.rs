@@ -1,17 +1,17 @@
-//! One transformer under any policy.
+//! One transformer under any policy, as tests compare them. Whatever fails panics.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{Division, ExperimentError};
-use crate::engine::graph::problem::KernelTimes;
-use crate::engine::graph::search::{self, SearchResult};
-use crate::engine::graph::{Control, GraphOutcome, GraphRunError, Options, times};
-use crate::graph::Components;
-use crate::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
-use crate::runtime::Runtime;
-use crate::workload::transformer::{Form, Layers, Reference, Transformer, Verification};
+use pdawl::engine::graph::problem::KernelTimes;
+use pdawl::engine::graph::search::{self, SearchResult};
+use pdawl::engine::graph::{Control, GraphOutcome, Options, times};
+use pdawl::experiment::Division;
+use pdawl::graph::Components;
+use pdawl::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
+use pdawl::runtime::Runtime;
+use pdawl::workload::transformer::{Form, Layers, Reference, Transformer, Verification};
 
 /// Runs of the graph in which the times of kernels are measured.
 const TIMED_RUNS: usize = 3;
@@ -56,18 +56,11 @@ pub struct Comparison {
 
 impl Comparison {
     /// Builds the graph. The first run allocates the memory.
-    ///
-    /// # Errors
-    /// Sizes that are not allowed, and no device.
-    pub fn new(
-        runtime: &dyn Runtime,
-        transformer: &Transformer,
-        keep: bool,
-    ) -> Result<Self, ExperimentError> {
-        let layers = transformer.layers()?;
-        let heads = Arc::new(layers.components().map_err(GraphRunError::from)?);
-        Ok(Self {
-            by_head: Division::new(runtime, &layers.graph, heads, &Vec::new())?,
+    pub fn new(runtime: &dyn Runtime, transformer: &Transformer, keep: bool) -> Self {
+        let layers = transformer.layers().unwrap();
+        let heads = Arc::new(layers.components().unwrap());
+        Self {
+            by_head: Division::new(runtime, &layers.graph, heads, &Vec::new()).unwrap(),
             layers,
             transformer: transformer.clone(),
             keep,
@@ -76,12 +69,7 @@ impl Comparison {
             learned: None,
             ran_kernels: false,
             reference: OnceCell::new(),
-        })
-    }
-
-    /// Operations of a run.
-    pub fn flops(&self) -> f64 {
-        self.layers.flops()
+        }
     }
 
     /// Components of a layer: heads, or groups of them.
@@ -94,16 +82,13 @@ impl Comparison {
 
     /// Runs once; memory, queues and kernels are made before its time begins. With
     /// a `trace` the devices stamp every command, which may cost time.
-    ///
-    /// # Errors
-    /// What the engine refuses or cannot recover from.
     pub fn run(
         &mut self,
         runtime: &mut dyn Runtime,
         candidate: CandidatePolicy,
         trace: bool,
         control: &mut Control,
-    ) -> Result<GraphOutcome, ExperimentError> {
+    ) -> GraphOutcome {
         let CandidatePolicy {
             policy: named,
             configuration,
@@ -111,14 +96,14 @@ impl Comparison {
         self.ran_kernels = named.places_kernels();
         let graph = &self.layers.graph;
         if self.times.is_none() && (self.ran_kernels || named.needs_times()) {
-            let times = times::measure(runtime, graph, None, TIMED_RUNS, control.stop)?;
-            self.times = Some(times);
+            let times = times::measure(runtime, graph, None, TIMED_RUNS, control.stop);
+            self.times = Some(times.unwrap());
         }
         let unknown = KernelTimes::new();
         let times = self.times.as_ref().unwrap_or(&unknown);
         if self.ran_kernels && self.by_kernel.is_none() {
             let kernels = Arc::new(Components::single_kernels(graph));
-            self.by_kernel = Some(Division::new(runtime, graph, kernels, times)?);
+            self.by_kernel = Some(Division::new(runtime, graph, kernels, times).unwrap());
         }
         let division = match &mut self.by_kernel {
             Some(by_kernel) if self.ran_kernels => by_kernel,
@@ -134,7 +119,7 @@ impl Comparison {
                 seed: self.transformer.seed,
                 ..PolicyOptions::default()
             };
-            Ok::<_, GraphRunError>(named.policy(problem(), &options)?)
+            named.policy(problem(), &options).unwrap()
         };
         let mut fresh;
         let policy = match named.learns() {
@@ -142,12 +127,12 @@ impl Comparison {
                 let known = self.learned.take().filter(|(of, _)| *of == candidate);
                 let known = match known {
                     Some(known) => known,
-                    None => (candidate, made()?),
+                    None => (candidate, made()),
                 };
                 self.learned.insert(known).1.as_mut()
             }
             false => {
-                fresh = made()?;
+                fresh = made();
                 fresh.as_mut()
             }
         };
@@ -160,58 +145,44 @@ impl Comparison {
             Some(configuration) => search::options(&configuration, &division.problem, &base),
             None => base,
         };
-        division.prepared.prepare(runtime, policy, &options)?;
-        Ok((division.prepared).run(runtime, policy, &options, control)?)
+        let prepared = &mut division.prepared;
+        prepared.prepare(runtime, policy, &options).unwrap();
+        prepared.run(runtime, policy, &options, control).unwrap()
     }
 
     /// Compares the last run's result with the sequential reference. Only for a
-    /// transformer whose results are read back. `None` if `stop` was set meanwhile.
-    ///
-    /// # Errors
-    /// When there is no result, as in a simulation without data.
-    pub fn verify(
-        &self,
-        runtime: &mut dyn Runtime,
-        stop: &AtomicBool,
-    ) -> Result<Option<Verification>, ExperimentError> {
+    /// transformer whose results are read back.
+    pub fn verify(&self, runtime: &mut dyn Runtime) -> Verification {
         let division = match &self.by_kernel {
             Some(by_kernel) if self.ran_kernels => by_kernel,
             _ => &self.by_head,
         };
         let bytes = |datum| division.prepared.bytes(runtime, datum).map(<[u8]>::to_vec);
-        let results = self.layers.results(bytes)?;
-        if self.reference.get().is_none() {
+        let results = self.layers.results(bytes).unwrap();
+        let reference = self.reference.get_or_init(|| {
             let parts: Vec<_> = results.iter().map(|(part, _)| *part).collect();
-            if let Some(reference) = self.transformer.reference(&parts, stop) {
-                // It was empty, so this succeeds.
-                let _ = self.reference.set(reference);
-            }
-        }
-        let reference = self.reference.get();
-        Ok(reference.map(|reference| reference.compare(&results)))
+            let reference = self.transformer.reference(&parts, &AtomicBool::new(false));
+            reference.expect("nothing stops it")
+        });
+        reference.compare(&results)
     }
 
     /// Measures every configuration of a space, and the better ones again in later
     /// rounds. `control.progress` receives the runs so far.
-    ///
-    /// # Errors
-    /// As [`Comparison::run`].
     pub fn search(
         &mut self,
         runtime: &mut dyn Runtime,
         space: &Space,
         rounds: usize,
         control: &mut Control,
-    ) -> Result<SearchResult, ExperimentError> {
+    ) -> SearchResult {
         let search = Search::new(space.configurations(self.heads()), rounds);
         let base = Options {
             keep: self.keep,
             ..Options::queues(Vec::new())
         };
         let Division { prepared, problem } = &mut self.by_head;
-        Ok(search::search(
-            runtime, prepared, problem, search, &base, control,
-        )?)
+        search::search(runtime, prepared, problem, search, &base, control).unwrap()
     }
 
     /// Gives memory and queues back.

@@ -1,16 +1,16 @@
-//! Every policy on simulated machines with data, and on the host's cores.
+//! Transformers under every policy on simulated machines with data, and on the host's cores.
 
 use std::sync::atomic::AtomicBool;
 
-use super::*;
-use crate::codelet::NumberFormat;
-use crate::engine::graph::Control;
-use crate::machine::MachineStore;
-use crate::policy::{Configuration, NamedPolicy, Space};
-use crate::runtime::Runtime;
-use crate::runtime::select;
-use crate::runtime::sim::{Sim, SimOptions};
-use crate::workload::transformer::{Form, Transformer};
+use crate::comparison::{CandidatePolicy, Comparison};
+use pdawl::codelet::NumberFormat;
+use pdawl::engine::graph::Control;
+use pdawl::machine::MachineStore;
+use pdawl::policy::{Configuration, NamedPolicy, Space};
+use pdawl::runtime::Runtime;
+use pdawl::runtime::select;
+use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl::workload::transformer::{Form, Transformer};
 
 fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
     let seed = fastrand::u64(..);
@@ -48,20 +48,15 @@ fn mc(q_gpu: usize, q_cpu: usize, h_cpu: usize, width: usize) -> Configuration {
 fn right(runtime: &mut dyn Runtime, transformer: &Transformer, candidates: &[CandidatePolicy]) {
     let stop = AtomicBool::new(false);
     for keep in [false, true] {
-        let mut comparison = Comparison::new(runtime, transformer, keep).unwrap();
+        let mut comparison = Comparison::new(runtime, transformer, keep);
         for candidate in candidates {
             for trace in [false, true] {
                 let mut control = Control {
                     stop: &stop,
                     progress: &mut |_, _| {},
                 };
-                let outcome = comparison
-                    .run(runtime, *candidate, trace, &mut control)
-                    .unwrap();
-                let verification = comparison
-                    .verify(runtime, &AtomicBool::new(false))
-                    .unwrap()
-                    .unwrap();
+                let outcome = comparison.run(runtime, *candidate, trace, &mut control);
+                let verification = comparison.verify(runtime);
                 let place = format!("{candidate:?} {transformer:?} {keep} {trace}");
                 assert!(verification.right(), "{place}: {verification:?}");
                 let kernels = transformer.layers().unwrap().graph.kernels().len();
@@ -190,7 +185,7 @@ fn every_policy_is_right_on_the_host() {
 fn a_search_finds_the_fastest_of_a_simulated_machine() {
     let mut sim = simulated();
     let transformer = transformer(4, 64, 1, Form::Heads);
-    let mut comparison = Comparison::new(&sim, &transformer, false).unwrap();
+    let mut comparison = Comparison::new(&sim, &transformer, false);
     let stop = AtomicBool::new(false);
     let mut control = Control {
         stop: &stop,
@@ -202,9 +197,7 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
         h_cpu: vec![0, 1, 4],
         widths: vec![1, 3],
     };
-    let found = comparison
-        .search(&mut sim, &space, 2, &mut control)
-        .unwrap();
+    let found = comparison.search(&mut sim, &space, 2, &mut control);
     let (_, least) = found.best.unwrap();
     // Without noise a run takes the same each time: none is faster.
     for configuration in space.configurations(4) {
@@ -215,7 +208,6 @@ fn a_search_finds_the_fastest_of_a_simulated_machine() {
         let candidate = CandidatePolicy::new(NamedPolicy::CLUSTERING, Some(configuration));
         let seconds = comparison
             .run(&mut sim, candidate, false, &mut control)
-            .unwrap()
             .seconds;
         assert!(
             least <= seconds * 1.01,
@@ -243,7 +235,7 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
         };
         let mut sim = Sim::new(&file, options).unwrap();
         let transformer = transformer(16, beta, layers, Form::Heads);
-        let mut comparison = Comparison::new(&sim, &transformer, true).unwrap();
+        let mut comparison = Comparison::new(&sim, &transformer, true);
         let stop = AtomicBool::new(false);
         let mut control = Control {
             stop: &stop,
@@ -252,9 +244,7 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
         let mut runs = Vec::new();
         for _ in 0..4 {
             let candidate = CandidatePolicy::new(NamedPolicy::ADAPTIVE, Some(mc(4, 1, 0, 1)));
-            let outcome = comparison
-                .run(&mut sim, candidate, false, &mut control)
-                .unwrap();
+            let outcome = comparison.run(&mut sim, candidate, false, &mut control);
             runs.push((outcome.seconds, outcome.uses));
         }
         let space = Space {
@@ -263,9 +253,7 @@ fn adaptive_is_as_fast_as_the_best_of_a_search() {
             h_cpu: (0..=16).collect(),
             widths: vec![1],
         };
-        let found = comparison
-            .search(&mut sim, &space, 1, &mut control)
-            .unwrap();
+        let found = comparison.search(&mut sim, &space, 1, &mut control);
         let (best, least) = found.best.unwrap();
         assert!(
             runs[3].0 <= least * 1.05,
