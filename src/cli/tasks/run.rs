@@ -15,17 +15,18 @@ use pdawl::report::run::dense::{Measured, report};
 use pdawl::report::run::graph::lost;
 use pdawl::report::run::workload::TaskSetParameters;
 use pdawl::report::{Context, Parameters, Workload};
+use pdawl::session::{NamedMachine, OpenDevices};
 use pdawl::workload::task_set::{Body, Order};
 
 use super::Args;
-use crate::cli::failure::Failure;
-use crate::cli::machine_session::{MachineSession, NamedMachine, Needs};
-use crate::cli::paths::Paths;
-use crate::cli::{graph, interrupt, terminal};
+use crate::failure::Failure;
+use crate::machine_session::{self, Needs};
+use crate::paths::Paths;
+use crate::{graph, interrupt, terminal};
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let named = NamedMachine::of(&args.machine)?;
+    let named = machine_session::named(&args.machine)?;
     let body = match named.as_ref().is_some_and(NamedMachine::is_simulated) {
         true => Body::Model,
         false => Body::Real,
@@ -43,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         (session.simulation()).and_then(|(file, _)| least_seconds(&graph, file, &devices));
     let seconds = measure(args, body, &mut session, stop)?;
     // Without phases of its own, a task set has no steps but the first.
-    session.inject(&args.machine.fault, (1, "--n"))?;
+    machine_session::inject(&mut session, &args.machine.fault, (1, "--n"))?;
     let experiment = TaskExperiment::new(Arc::clone(&graph));
     let (setup_seconds, last) = execute(args, &experiment, &seconds, &mut session, (began, stop))?;
     let outcome = &last.outcome;
@@ -73,13 +74,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Opens the devices: the machine's GPUs, unless the user names others.
-fn open(args: &Args, named: Option<NamedMachine>) -> Result<MachineSession, Failure> {
+fn open(args: &Args, named: Option<NamedMachine>) -> Result<OpenDevices, Failure> {
     let needs = Needs {
         fp64: false,
         data: false,
         seed: args.seed,
     };
-    let mut session = MachineSession::open(&args.machine, named, needs)?;
+    let mut session = machine_session::open(&args.machine, named, needs)?;
     if args.machine.devices.is_none() {
         let gpus = (session.machine.devices.iter()).filter(|d| d.kind == DeviceKind::Gpu);
         let gpus: Vec<&str> = gpus.map(|device| device.name.as_str()).collect();
@@ -96,7 +97,7 @@ fn open(args: &Args, named: Option<NamedMachine>) -> Result<MachineSession, Fail
 }
 
 /// Checks that the data of a graph fit in the memory of the machine's host.
-fn check_memory(args: &Args, session: &MachineSession, graph: &TaskGraph) -> Result<(), Failure> {
+fn check_memory(args: &Args, session: &OpenDevices, graph: &TaskGraph) -> Result<(), Failure> {
     let machine = &session.machine;
     let free = match machine.simulated {
         true => machine.host.memory,
@@ -115,7 +116,7 @@ fn check_memory(args: &Args, session: &MachineSession, graph: &TaskGraph) -> Res
 fn measure(
     args: &Args,
     body: Body,
-    session: &mut MachineSession,
+    session: &mut OpenDevices,
     stop: &AtomicBool,
 ) -> Result<KernelSeconds, Failure> {
     let few = sample(&args.set.set(body, args.seed)).graph();
@@ -130,7 +131,7 @@ fn execute(
     args: &Args,
     experiment: &TaskExperiment,
     seconds: &KernelSeconds,
-    session: &mut MachineSession,
+    session: &mut OpenDevices,
     (began, stop): (Instant, &AtomicBool),
 ) -> Result<(f64, TaskRun), Failure> {
     let choice = PolicyChoice {
