@@ -51,8 +51,8 @@ fn fitted(spec: &Spec, inputs: usize) -> (Fitted, Array2<f64>) {
         })
         .collect();
     let names: Vec<String> = (0..inputs).map(|i| format!("known.x{i}_count")).collect();
-    let fitted =
-        Fitted::fit(spec, &names, &values, &seconds, None, None, 1).expect("400 rows are enough");
+    let fitted = Fitted::fit(spec, &names, &values, &seconds, None, &[1.0; ROWS], 1)
+        .expect("400 rows are enough");
     (fitted, values)
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A feature's name is `group.what_unit`. The group says when it is known:
 /// `machine`, `known` and `derived` before the run, `counter`, `trace` and
 /// `telemetry` only after it. See [`crate::dataset`] for the groups and units.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// The machine's name.
     pub machine: String,

@@ -2,11 +2,64 @@
 
 use thiserror::Error;
 
-use super::learn::{Point, learn};
-use super::{Expectation, Terms};
+use super::belief::{Point, learn};
 use crate::Fitted;
-use crate::fitted::Correction;
+use crate::fitted::{Correction, Input};
 use crate::regress::spread;
+
+/// How far a correction's constant is expected to lie from 0 at most, before any run: one
+/// standard deviation, in logarithms of seconds. A foreign model can be wrong by a factor of
+/// 2 or so as a whole (its machine's compiler, clock or virtualisation).
+const CONSTANT: f64 = 0.7;
+
+/// The same of a term: what one figure is off beyond the others.
+const TERM: f64 = 0.3;
+
+/// The figures that a correction of a model depends on, as it sees them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// The model's own input where it has one of the name.
+    inputs: Vec<Input>,
+    /// Those that the model has not.
+    own: Vec<Input>,
+}
+
+impl Terms {
+    /// Terms for a model, by their names: ratios from 0 to 1, such as the part
+    /// of the time that transfers take.
+    pub fn of(fitted: &Fitted, names: &[&str]) -> Self {
+        let known = &fitted.inputs[..fitted.regressor.inputs().min(fitted.inputs.len())];
+        let mut terms = Self {
+            inputs: Vec::new(),
+            own: Vec::new(),
+        };
+        for name in names {
+            match known.iter().find(|input| input.name == *name) {
+                Some(input) => terms.inputs.push(input.clone()),
+                None => {
+                    let input = Input::as_is(name, 0.0, 1.0);
+                    terms.inputs.push(input.clone());
+                    terms.own.push(input);
+                }
+            }
+        }
+        terms
+    }
+
+    /// The terms of figures that are in the order of the names.
+    pub fn values(&self, figures: &[f64]) -> Vec<f64> {
+        (self.inputs.iter().zip(figures))
+            .map(|(input, figure)| input.standardise(input.limit(*figure)))
+            .collect()
+    }
+
+    /// How far the constant, and each term's coefficient, is expected to lie
+    /// from 0: an input that the model scales has a coefficient of its scale.
+    pub fn deviations(&self) -> Vec<f64> {
+        let each = self.inputs.iter().map(|input| TERM * input.deviation);
+        std::iter::once(CONSTANT).chain(each).collect()
+    }
+}
 
 /// One calibration run.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,8 +121,8 @@ pub enum AdaptError {
 /// `noise` is the relative standard deviation of a run around a model that is
 /// right, such as 0.02. A run that is further off than the others agree on
 /// counts less, the further the less (Student's t with 3 degrees of freedom).
-/// Coefficients stay as near to 0 as the runs leave them, and never lie much
-/// further from it than `expected` says. The model's spread becomes what
+/// Coefficients stay as near to 0 as the runs leave them, and hardly lie
+/// further from it than expected. The model's spread becomes what
 /// left-out runs show.
 ///
 /// # Errors
@@ -79,12 +132,11 @@ pub fn fit(
     names: &[&str],
     runs: &[Calibration],
     noise: f64,
-    expected: Expectation,
 ) -> Result<Adapted, AdaptError> {
     let plain = foreign.clone().without_correction();
     let terms = Terms::of(&plain, names);
     let points = points(&plain, &terms, runs)?;
-    let deviations = terms.deviations(expected);
+    let deviations = terms.deviations();
     let noise = noise.max(1e-4);
     let belief = learn(&points, noise, &deviations);
     let residuals: Vec<Residual> = (0..points.len())
@@ -105,7 +157,11 @@ pub fn fit(
         [] => (0.0, Vec::new()),
     };
     let correction = Correction {
-        inputs: terms.names(),
+        inputs: terms
+            .inputs
+            .iter()
+            .map(|input| input.name.clone())
+            .collect(),
         coefficients,
         intercept,
     };
@@ -116,7 +172,7 @@ pub fn fit(
         _ => spread(&left_out),
     };
     let fitted = plain
-        .with_correction(correction, terms.own())
+        .with_correction(correction, terms.own)
         .map_err(AdaptError::Correction)?;
     Ok(Adapted {
         fitted: Fitted {

@@ -20,7 +20,16 @@ fn foreign() -> Fitted {
         .collect();
     let names = ["known.units_count".into(), "prior.link_ratio".into()];
     let spec = Spec::Linear { l2: 1e-3 };
-    Fitted::fit(&spec, &names, &values, &seconds, Some(&priors), None, 1).expect("a model")
+    Fitted::fit(
+        &spec,
+        &names,
+        &values,
+        &seconds,
+        Some(&priors),
+        &[1.0; 40],
+        1,
+    )
+    .expect("a model")
 }
 
 /// Runs of a machine that takes `exp(c0 + c1 ratio)` times as long as the
@@ -42,7 +51,7 @@ fn runs(c0: f64, c1: f64, noise: f64) -> Vec<Calibration> {
 }
 
 fn adapted(runs: &[Calibration]) -> Adapted {
-    fit(&foreign(), &TERMS, runs, 0.02, Expectation::default()).expect("a correction")
+    fit(&foreign(), &TERMS, runs, 0.02).expect("a correction")
 }
 
 /// What the corrected model's predictions are of the foreign one's.
@@ -98,20 +107,13 @@ fn one_run_moves_the_constant_and_the_slope_little() {
 #[test]
 fn a_correction_replaces_the_one_before() {
     let once = adapted(&runs(0.4, 0.2, 0.02));
-    let twice = fit(
-        &once.fitted,
-        &TERMS,
-        &runs(0.4, 0.2, 0.02),
-        0.02,
-        Expectation::default(),
-    );
+    let twice = fit(&once.fitted, &TERMS, &runs(0.4, 0.2, 0.02), 0.02);
     assert_eq!(twice.expect("a correction"), once);
 }
 
 #[test]
 fn runs_that_cannot_be_are_refused_by_number() {
-    let expected = Expectation::default();
-    let none = fit(&foreign(), &TERMS, &[], 0.02, expected).unwrap_err();
+    let none = fit(&foreign(), &TERMS, &[], 0.02).unwrap_err();
     assert_eq!(none, AdaptError::NoRuns);
     let good = runs(0.1, 0.0, 0.0);
     for (change, words) in [
@@ -126,7 +128,7 @@ fn runs_that_cannot_be_are_refused_by_number() {
     ] {
         let mut broken = good.clone();
         change(&mut broken[2]);
-        let error = fit(&foreign(), &TERMS, &broken, 0.02, expected).unwrap_err();
+        let error = fit(&foreign(), &TERMS, &broken, 0.02).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! * [`Terms`] are these parts, by their names among the features.
 //! * [`Belief`] is what is known of the coefficients: at first that they are small,
-//!   then the evidence of runs; `learn` estimates from the runs how small.
+//!   then the evidence of runs, which also say how small.
 //! * [`choose`] selects the most informative runs, before any is made.
 //! * [`fit`] corrects a model by the runs. One that something disturbed counts
 //!   little.
@@ -18,30 +18,7 @@
 mod belief;
 mod choose;
 mod fit;
-mod learn;
-mod terms;
 
 pub use belief::Belief;
 pub use choose::choose;
-pub use fit::{AdaptError, Adapted, Calibration, Residual, fit};
-pub use terms::Terms;
-
-/// How far a correction's coefficients are expected to lie from 0 at most,
-/// before any run: one standard deviation, in logarithms of seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expectation {
-    /// Of the constant: a foreign model can be wrong by a factor of 2 or so as
-    /// a whole (its machine's compiler, clock or virtualisation).
-    pub constant: f64,
-    /// Of a term: what one figure is off beyond the others.
-    pub term: f64,
-}
-
-impl Default for Expectation {
-    fn default() -> Self {
-        Self {
-            constant: 0.7,
-            term: 0.3,
-        }
-    }
-}
+pub use fit::{AdaptError, Adapted, Calibration, Residual, Terms, fit};

@@ -8,12 +8,8 @@ use crate::fitted::Fitted;
 use crate::train::Validation;
 use crate::validate::Accuracy;
 
-/// What is wrong, and where.
-pub(super) struct Wrong {
-    pub path: String,
-    /// As in `is empty`.
-    pub why: String,
-}
+/// Where something is wrong, and what, as in `is empty`.
+type Wrong = (String, String);
 
 /// Checks what the types do not.
 pub(super) fn check(bundle: &Bundle) -> Result<(), Wrong> {
@@ -26,67 +22,58 @@ pub(super) fn check(bundle: &Bundle) -> Result<(), Wrong> {
     if let Some(adapted) = &bundle.adapted {
         text("adapted.machine", &adapted.machine)?;
         let hexadecimal = adapted.checksum.chars().all(|c| c.is_ascii_hexdigit());
-        if !hexadecimal || adapted.checksum.len() != 64 {
-            return wrong("adapted.checksum", "is no checksum");
-        }
-        if adapted.runs == 0 {
-            return wrong("adapted.runs", "is 0, and without runs nothing was adapted");
-        }
+        let is_one = hexadecimal && adapted.checksum.len() == 64;
+        unless(is_one, "adapted.checksum", || "is no checksum")?;
+        unless(
+            adapted.runs > 0,
+            "adapted.runs",
+            || "is 0, and without runs nothing was adapted",
+        )?;
     }
-    if bundle.models.is_empty() {
-        return wrong("models", "is empty");
-    }
+    unless(!bundle.models.is_empty(), "models", || "is empty")?;
     let mut seen = BTreeSet::new();
     for (i, entry) in bundle.models.iter().enumerate() {
         let path = format!("models[{i}]");
         self::entry(entry, &path)?;
-        if !seen.insert((&entry.kind, &entry.codelet)) {
-            let why = format!("is another model of {} on {}", entry.codelet, entry.kind);
-            return wrong(&path, why);
-        }
+        let is_first = seen.insert((&entry.kind, &entry.codelet));
+        unless(is_first, &path, || {
+            format!("is another model of {} on {}", entry.codelet, entry.kind)
+        })?;
     }
     Ok(())
 }
 
 fn entry(entry: &CodeletModel, path: &str) -> Result<(), Wrong> {
     let at = |field: &str| format!("{path}.{field}");
-    if !["cpu", "gpu"].contains(&entry.kind.as_str()) {
-        return wrong(&at("kind"), "is neither `cpu` nor `gpu`");
-    }
+    let is_kind = ["cpu", "gpu"].contains(&entry.kind.as_str());
+    unless(is_kind, &at("kind"), || "is neither `cpu` nor `gpu`")?;
     text(&at("codelet"), &entry.codelet)?;
-    if entry.rows == 0 {
-        return wrong(&at("rows"), "is 0");
-    }
-    if entry.configurations == 0 || entry.configurations > entry.rows {
-        return wrong(&at("configurations"), "is not between 1 and the rows");
-    }
-    for (name, range) in &entry.ranges {
+    unless(entry.rows > 0, &at("rows"), || "is 0")?;
+    let is_some = (1..=entry.rows).contains(&entry.configurations);
+    unless(
+        is_some,
+        &at("configurations"),
+        || "is not between 1 and the rows",
+    )?;
+    for (name, Range { min, max }) in &entry.ranges {
         let at = at(&format!("ranges.{name}"));
-        match Feature::parse(name) {
-            Ok(feature) if feature.group().is_known_before() => {}
-            Ok(_) => return wrong(&at, "is of a feature that is known only after a run"),
-            Err(error) => return wrong(&at, error.to_string()),
-        }
-        self::range(range, &at)?;
+        let feature = Feature::parse(name).map_err(|why| (at.clone(), why))?;
+        unless(
+            feature.group().is_known_before(),
+            &at,
+            || "is of a feature that is known only after a run",
+        )?;
+        unless(min.is_finite() && max.is_finite(), &at, || "is not finite")?;
+        unless(min <= max, &at, || {
+            format!("begins at {min} and ends at {max}")
+        })?;
     }
-    inputs(&entry.fitted, &at("fitted"), is_planned)?;
-    validation(&entry.validation, &at("validation"))?;
-    if let Some(explaining) = &entry.explaining {
-        inputs(&explaining.fitted, &at("explaining.fitted"), |_| true)?;
-        validation(&explaining.validation, &at("explaining.validation"))?;
+    model(&entry.fitted, &entry.validation, path, is_planned)?;
+    match &entry.explaining {
+        // Whatever it was learned from may explain.
+        Some(of) => model(&of.fitted, &of.validation, &at("explaining"), |_| true),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-fn range(range: &Range, path: &str) -> Result<(), Wrong> {
-    if !(range.min.is_finite() && range.max.is_finite()) {
-        return wrong(path, "is not finite");
-    }
-    if range.min > range.max {
-        let why = format!("begins at {} and ends at {}", range.min, range.max);
-        return wrong(path, why);
-    }
-    Ok(())
 }
 
 /// Whether a planning model may use a feature: physics' terms are computed
@@ -96,35 +83,38 @@ fn is_planned(name: &str) -> bool {
         || Feature::parse(name).is_ok_and(|feature| feature.group().is_known_before())
 }
 
-fn inputs(fitted: &Fitted, path: &str, allowed: fn(&str) -> bool) -> Result<(), Wrong> {
+fn model(
+    fitted: &Fitted,
+    validation: &Validation,
+    path: &str,
+    allowed: fn(&str) -> bool,
+) -> Result<(), Wrong> {
     let mut seen = BTreeSet::new();
     for (i, input) in fitted.inputs.iter().enumerate() {
-        let path = format!("{path}.inputs[{i}].name");
-        text(&path, &input.name)?;
-        if !allowed(&input.name) {
-            let why = format!("is `{}`, which is not known before a run", input.name);
-            return wrong(&path, why);
-        }
-        if !seen.insert(&input.name) {
-            return wrong(&path, format!("is `{}` for the second time", input.name));
-        }
+        let (path, name) = (format!("{path}.fitted.inputs[{i}].name"), &input.name);
+        text(&path, name)?;
+        unless(allowed(name), &path, || {
+            format!("is `{name}`, which is not known before a run")
+        })?;
+        unless(seen.insert(name), &path, || {
+            format!("is `{name}` for the second time")
+        })?;
     }
-    Ok(())
-}
-
-fn validation(validation: &Validation, path: &str) -> Result<(), Wrong> {
-    let at = |list: &str, i: usize| format!("{path}.{list}[{i}].accuracy");
-    for (i, candidate) in validation.candidates.iter().enumerate() {
-        accuracy(&candidate.accuracy, &at("candidates", i))?;
+    let sound = fitted.check();
+    sound.map_err(|why| (format!("{path}.fitted"), why))?;
+    let candidates = validation.candidates.iter().map(|of| &of.accuracy);
+    let baselines = validation.baselines.iter().map(|of| &of.accuracy);
+    let candidates = candidates.enumerate().map(|all| ("candidates", all));
+    let baselines = baselines.enumerate().map(|all| ("baselines", all));
+    for (list, (i, of)) in candidates.chain(baselines) {
+        accuracy(of, &format!("{path}.validation.{list}[{i}].accuracy"))?;
     }
-    for (i, baseline) in validation.baselines.iter().enumerate() {
-        accuracy(&baseline.accuracy, &at("baselines", i))?;
-    }
-    if validation.chosen().is_none() {
-        let path = format!("{path}.chosen");
-        return wrong(&path, "is none of the candidates");
-    }
-    Ok(())
+    let path = format!("{path}.validation.chosen");
+    unless(
+        validation.chosen().is_some(),
+        &path,
+        || "is none of the candidates",
+    )
 }
 
 fn accuracy(accuracy: &Accuracy, path: &str) -> Result<(), Wrong> {
@@ -133,30 +123,23 @@ fn accuracy(accuracy: &Accuracy, path: &str) -> Result<(), Wrong> {
         ("median", accuracy.median),
         ("greatest", accuracy.greatest),
     ];
+    // Below 0 or not a number, which JSON cannot hold.
     for (name, error) in errors {
-        if error < 0.0 {
-            return wrong(&format!("{path}.{name}"), "is negative");
-        }
+        unless(error >= 0.0, &format!("{path}.{name}"), || "is negative")?;
     }
-    if accuracy.r_squared > 1.0 {
-        return wrong(&format!("{path}.r_squared"), "is above 1");
-    }
-    Ok(())
+    let path = format!("{path}.r_squared");
+    unless(accuracy.r_squared <= 1.0, &path, || "is above 1")
 }
 
 fn text(path: &str, text: &str) -> Result<(), Wrong> {
-    if text.trim().is_empty() {
-        return wrong(path, "is empty");
-    }
-    if text.chars().any(char::is_control) {
-        return wrong(path, "has a control character");
-    }
-    Ok(())
+    unless(!text.trim().is_empty(), path, || "is empty")?;
+    let is_plain = !text.chars().any(char::is_control);
+    unless(is_plain, path, || "has a control character")
 }
 
-fn wrong<T>(path: &str, why: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong {
-        path: path.to_owned(),
-        why: why.into(),
-    })
+fn unless<W: Into<String>>(fine: bool, path: &str, why: impl FnOnce() -> W) -> Result<(), Wrong> {
+    match fine {
+        true => Ok(()),
+        false => Err((path.to_owned(), why().into())),
+    }
 }

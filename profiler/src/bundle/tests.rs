@@ -17,7 +17,7 @@ fn fitted(spec: &Spec) -> Fitted {
     let seconds: Vec<f64> = sizes.map(|s| 1e-9 * s + 1e-6 / 3.0).collect();
     let names = ["known.units_count", "known.workers_count"].map(String::from);
     let values = Array2::from_shape_vec((24, 2), values).unwrap();
-    Fitted::fit(spec, &names, &values, &seconds, None, None, 7).unwrap()
+    Fitted::fit(spec, &names, &values, &seconds, None, &[1.0; 24], 7).unwrap()
 }
 
 fn validation() -> Validation {
@@ -96,10 +96,11 @@ fn bundle() -> Bundle {
 /// What reading says of the bundle's file, changed so that its checksum is
 /// right.
 fn refusal(change: impl FnOnce(&mut Value)) -> String {
-    let mut content = bundle().value("k40").unwrap();
+    let mut content = bundle().content("k40").unwrap();
     change(&mut content);
-    let text = layout::text(&content, &canonical::checksum(&content));
-    Bundle::parse(&text, "k40.json").unwrap_err().to_string()
+    Bundle::parse(&file::text(content), "k40.json")
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn the_file_says_what_it_is_first() {
             "{",
             "  \"format\": \"pdawl-model/1\",",
             &format!("  \"checksum\": \"{checksum}\","),
-            "  \"name\": \"k40\","
+            "  \"machine\": \"k40\","
         ]
     );
     assert_eq!(bundle().to_text().unwrap(), text);
@@ -171,8 +172,8 @@ fn any_other_change_is_noticed() {
     for (from, to) in [
         ("\"simulated\": true", "\"simulated\": false"),
         ("\"name\": \"k40\"", "\"name\": \"k41\""),
-        ("\"cores\": 8", "\"cores\": 9"),
-        ("\"rows\": 24", "\"rows\": 25"),
+        ("\"cores\":8", "\"cores\":9"),
+        ("\"rows\":24", "\"rows\":25"),
     ] {
         assert!(text.contains(from), "{from}");
         let error = Bundle::parse(&text.replacen(from, to, 1), "k40.json").unwrap_err();
@@ -236,7 +237,7 @@ fn a_foreign_schema_is_refused_with_the_fields_path() {
         content["models"][1]["validation"]["candidates"][0]["accuracy"]["rmse"] = 0.1.into();
     });
     let path = "models[1].validation.candidates[0].accuracy.rmse";
-    place(unknown, path, "this field is unknown");
+    place(unknown, path, "unknown field `rmse`");
     let text = refusal(|content| content["models"][0]["rows"] = "many".into());
     place(text, "models[0].rows", "invalid type: string \"many\"");
 }
@@ -419,7 +420,7 @@ mod changed;
 /// Nothing but the checksum keeps a changed file from being read, and anybody can compute it.
 #[test]
 fn changed_models_with_a_right_checksum_are_read_or_refused() {
-    let content = bundle().value("k40").unwrap().to_string();
+    let content = bundle().content("k40").unwrap().to_string();
     let words = [
         "null", "[]", "{}", "\"gpu\"", ",", ":", "-", "1e308", "0.0", "true",
     ];
@@ -431,8 +432,7 @@ fn changed_models_with_a_right_checksum_are_read_or_refused() {
         if !content.is_object() {
             return;
         }
-        let text = layout::text(&content, &canonical::checksum(&content));
-        if let Ok(bundle) = Bundle::parse(&text, "k40.json") {
+        if let Ok(bundle) = Bundle::parse(&file::text(content), "k40.json") {
             for model in &bundle.models {
                 let inputs = vec![1000.0; model.ranges.len()];
                 let _ = (model.fitted).predict(&inputs, 1.0);

@@ -1,7 +1,6 @@
 //! Features that vary, on the scale on which they are compared.
 
 use super::dendrogram::Dendrogram;
-use super::pearson::{correlation, unit};
 use crate::fitted::Input;
 
 /// What varies relatively less than this does not vary.
@@ -96,9 +95,8 @@ impl<'a> Features<'a> {
     /// The tree of those features whose places in [`Features::features`] are
     /// given.
     pub fn dendrogram(&self, places: &[usize]) -> Dendrogram {
-        let name = |&p: &usize| self.names[self.features[p].index].clone();
         let n = self.features.len();
-        Dendrogram::of(places.iter().map(name).collect(), |a, b| {
+        Dendrogram::of(places.len(), |a, b| {
             self.distances[places[a] * n + places[b]]
         })
     }
@@ -116,6 +114,25 @@ fn normalised_variance(column: &[f64]) -> f64 {
     let mean = column.iter().sum::<f64>() / n;
     let variance = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
     variance / (greatest - least).powi(2)
+}
+
+/// A column shifted to mean 0 and scaled to length 1, so that the product of
+/// two is their correlation; all 0 if the column is constant.
+fn unit(column: &[f64]) -> Vec<f64> {
+    let mean = column.iter().sum::<f64>() / column.len().max(1) as f64;
+    let centred: Vec<f64> = column.iter().map(|v| v - mean).collect();
+    let length = centred.iter().map(|v| v * v).sum::<f64>().sqrt();
+    if length > 0.0 && length.is_finite() {
+        centred.iter().map(|v| v / length).collect()
+    } else {
+        vec![0.0; column.len()]
+    }
+}
+
+/// The correlation of two columns that [`unit`] made, in [-1, 1].
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+    product.clamp(-1.0, 1.0)
 }
 
 #[cfg(test)]
@@ -195,5 +212,24 @@ mod tests {
         let names = names(1);
         let features = Features::of(&names, &rows, &[5.0; 3]);
         assert_eq!(features.features()[0].correlation, 0.0);
+    }
+
+    fn of(a: &[f64], b: &[f64]) -> f64 {
+        correlation(&unit(a), &unit(b))
+    }
+
+    #[test]
+    fn known_values() {
+        let x = [1.0, 2.0, 3.0, 4.0];
+        assert!((of(&x, &[3.0, 5.0, 7.0, 9.0]) - 1.0).abs() < 1e-12);
+        assert!((of(&x, &[8.0, 6.0, 4.0, 2.0]) + 1.0).abs() < 1e-12);
+        // Covariance 2.5, sums of squares 5 and 5.
+        assert!((of(&x, &[1.0, 3.0, 2.0, 4.0]) - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn constants_correlate_with_nothing() {
+        assert_eq!(of(&[2.0; 4], &[1.0, 2.0, 3.0, 4.0]), 0.0);
+        assert_eq!(of(&[], &[]), 0.0);
     }
 }

@@ -7,9 +7,8 @@
 
 mod dendrogram;
 mod features;
-mod pearson;
 mod selection;
 
-pub use dendrogram::{Dendrogram, Merge};
+pub use dendrogram::Dendrogram;
 pub use features::{Feature, Features};
 pub use selection::Selection;

@@ -1,6 +1,5 @@
 //! One feature a cluster.
 
-use super::dendrogram::Dendrogram;
 use super::features::{Feature, Features};
 
 /// By how much a threshold is lowered at a time.
@@ -15,8 +14,6 @@ pub struct Selection {
     pub inputs: Vec<Feature>,
     /// The least |correlation| with the target of what was clustered.
     pub threshold: f64,
-    /// All features that were clustered.
-    pub dendrogram: Dendrogram,
 }
 
 impl Features<'_> {
@@ -39,7 +36,6 @@ impl Features<'_> {
             return Some(Selection {
                 inputs: Vec::new(),
                 threshold,
-                dendrogram: self.dendrogram(&self.passing(threshold)),
             });
         }
         let mut threshold = threshold;
@@ -49,7 +45,9 @@ impl Features<'_> {
             if passing.len() >= clusters && passing.len() != tried {
                 let dendrogram = self.dendrogram(&passing);
                 if dendrogram.clusters_beyond(SAME) >= clusters {
-                    return Some(self.representatives(&passing, clusters, threshold, dendrogram));
+                    let cut = dendrogram.cut(clusters);
+                    let inputs = self.representatives(&passing, clusters, &cut);
+                    return Some(Selection { inputs, threshold });
                 }
                 tried = passing.len();
             }
@@ -63,15 +61,11 @@ impl Features<'_> {
 
     /// The features of these columns that vary, whatever they correlate with.
     pub fn of_columns(&self, columns: &[usize]) -> Selection {
-        let places = (0..self.features().len())
-            .filter(|place| columns.contains(&self.features()[*place].index));
-        let places: Vec<usize> = places.collect();
+        let features = self.features().iter();
+        let inputs = features.filter(|feature| columns.contains(&feature.index));
         Selection {
-            inputs: (places.iter())
-                .map(|place| self.features()[*place].clone())
-                .collect(),
+            inputs: inputs.cloned().collect(),
             threshold: 0.0,
-            dendrogram: self.dendrogram(&places),
         }
     }
 
@@ -85,15 +79,9 @@ impl Features<'_> {
         (0..self.features().len()).filter(passes).collect()
     }
 
-    fn representatives(
-        &self,
-        places: &[usize],
-        clusters: usize,
-        threshold: f64,
-        dendrogram: Dendrogram,
-    ) -> Selection {
+    fn representatives(&self, places: &[usize], clusters: usize, cut: &[usize]) -> Vec<Feature> {
         let mut best: Vec<Option<&Feature>> = vec![None; clusters];
-        for (&place, cluster) in places.iter().zip(dendrogram.cut(clusters)) {
+        for (&place, &cluster) in places.iter().zip(cut) {
             let feature = &self.features()[place];
             if best[cluster].is_none_or(|known| self.represents(feature, known)) {
                 best[cluster] = Some(feature);
@@ -101,11 +89,7 @@ impl Features<'_> {
         }
         let mut inputs: Vec<Feature> = best.into_iter().flatten().cloned().collect();
         inputs.sort_by_key(|feature| feature.index);
-        Selection {
-            inputs,
-            threshold,
-            dendrogram,
-        }
+        inputs
     }
 
     /// Whether the first stands for a cluster rather than the second. Equal
@@ -169,7 +153,6 @@ mod tests {
         assert_eq!(names_of(&names, &three), ["size_a", "workers", "chunk"]);
         assert!(three.threshold < 0.5, "{}", three.threshold);
         assert!(three.threshold > 0.0);
-        assert_eq!(three.dendrogram.names.len(), 5);
         let four = features.select(4, 0.7).unwrap();
         assert_eq!(
             names_of(&names, &four),
@@ -178,7 +161,6 @@ mod tests {
         assert_eq!(features.select(5, 0.7), None);
         let none = features.select(0, 0.7).unwrap();
         assert!(none.inputs.is_empty());
-        assert_eq!(none.dendrogram.names.len(), 3);
     }
 
     #[test]

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::environment::Environment;
 use super::event::{Event, Kind};
-use super::obstacle::Obstacle;
+use super::obstacle::{Environment, Obstacle};
 use super::reading::Source;
 
 /// Which events open here, and why others do not.
@@ -74,10 +73,9 @@ fn found(probes: &[(Event, Option<i32>)], around: &Environment) -> Availability 
             }
         }
     }
-    let missing = missing.into_iter().map(|(obstacle, names)| Missing {
-        names,
-        why: obstacle.why(),
-        remedy: obstacle.remedy(),
+    let missing = missing.into_iter().map(|(obstacle, names)| {
+        let (why, remedy) = obstacle.words();
+        Missing { names, why, remedy }
     });
     Availability {
         source,

@@ -85,21 +85,6 @@ impl Event {
         }
     }
 
-    /// The ratio of two such events means something only if both were counted
-    /// at the same time: they share a group.
-    pub(super) fn group(self) -> usize {
-        match self {
-            Event::TaskClock
-            | Event::PageFaults
-            | Event::ContextSwitches
-            | Event::CpuMigrations => 0,
-            Event::Cycles | Event::Instructions => 1,
-            Event::CacheReferences | Event::CacheMisses => 2,
-            Event::Branches | Event::BranchMisses => 3,
-            Event::L1dReadMisses | Event::LlcReadMisses => 4,
-        }
-    }
-
     /// A counter of the event, on the calling thread unless told otherwise.
     pub(super) fn builder<'a>(self) -> Builder<'a> {
         let read_misses = |which| Cache {
@@ -152,16 +137,5 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Event::ALL.len());
-    }
-
-    #[test]
-    fn a_group_is_counted_by_one_party_and_is_never_split() {
-        for pair in Event::ALL.windows(2) {
-            assert!(pair[0].group() <= pair[1].group(), "{pair:?}");
-            let hardware = |event: Event| event.kind() == Kind::Hardware;
-            if pair[0].group() == pair[1].group() {
-                assert_eq!(hardware(pair[0]), hardware(pair[1]), "{pair:?}");
-            }
-        }
     }
 }

@@ -11,13 +11,10 @@
 //! [`Reading::source`] says what a row of figures rests on.
 //!
 //! * `event` is the list of events and their names as features;
-//! * `watch` opens and reads the counters of one thread, `opener` those of
-//!   many: of those that can be made to open their own, in groups;
-//! * `sets` chooses events and groups, within the files that a process may have
-//!   open, which `budget` counts;
-//! * `scale` adds counts up, and scales those of events that took turns;
-//! * `threads` finds thread ids;
-//! * `environment`, `obstacle` and `availability` say what is missing and why.
+//! * `session` opens and reads the counters of threads, as many as the limit of open
+//!   files allows; `threads` finds their ids;
+//! * `reading` adds counts up, and scales those of events that took turns;
+//! * `obstacle` and `availability` say what is missing and why.
 //!
 //! # Example
 //!
@@ -32,16 +29,10 @@
 //! ```
 
 mod availability;
-mod budget;
-mod environment;
 mod event;
 mod obstacle;
-mod opener;
 mod reading;
-mod scale;
 mod session;
-mod sets;
-mod thread_counters;
 mod threads;
 
 #[cfg(test)]
@@ -49,7 +40,6 @@ mod tests;
 
 pub use availability::{Availability, Missing, availability};
 pub use event::{Event, Kind};
-pub use opener::Opener;
 pub use reading::{Reading, SCALED_RATIO, Source};
 pub use session::Counters;
 pub use threads::threads_of_this_process;

@@ -1,8 +1,9 @@
-//! The reasons why a counter does not open, and their remedies.
+//! The reasons why a counter does not open, as far as the environment tells, and their
+//! remedies.
 
-use std::io;
+use std::path::Path;
+use std::{fs, io};
 
-use super::environment::Environment;
 use super::event::Kind;
 
 /// System errors of `perf_event_open(2)`, with the numbers that they have on
@@ -18,6 +19,53 @@ mod errno {
     pub const EMFILE: i32 = 24;
     pub const ENOSYS: i32 = 38;
     pub const EOPNOTSUPP: i32 = 95;
+}
+
+/// What the machine is, as far as counters care.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `kernel.perf_event_paranoid`: from 2 on, users without privileges may
+    /// not count what the kernel does; from 3 on, where the distribution adds
+    /// such levels, they may count nothing. Absent without perf events.
+    pub paranoid: Option<i32>,
+    pub virtual_machine: bool,
+    pub container: bool,
+}
+
+impl Environment {
+    /// Looks around.
+    pub fn detect() -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let there = |paths: &[&str]| paths.iter().any(|path| Path::new(path).exists());
+        Self {
+            paranoid: text("/proc/sys/kernel/perf_event_paranoid")
+                .trim()
+                .parse()
+                .ok(),
+            // Xen's guests, and those of Arm machines with a device tree.
+            virtual_machine: there(&["/sys/hypervisor/type", "/proc/device-tree/hypervisor"])
+                || flagged_virtual(&text("/proc/cpuinfo")),
+            // Docker's mark, Podman's and systemd's.
+            container: there(&[
+                "/.dockerenv",
+                "/run/.containerenv",
+                "/run/systemd/container",
+            ]) || contained(&text("/proc/self/cgroup")),
+        }
+    }
+}
+
+/// Whether `/proc/cpuinfo` has the flag that hypervisors set for guests (x86).
+fn flagged_virtual(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+/// Whether `/proc/self/cgroup` names a container's group, as it does with
+/// cgroups of version 1.
+fn contained(cgroup: &str) -> bool {
+    let marks = ["docker", "kubepods", "containerd", "libpod", "lxc"];
+    marks.iter().any(|mark| cgroup.contains(mark))
 }
 
 /// What keeps a counter from opening.
@@ -83,71 +131,61 @@ impl Obstacle {
         }
     }
 
-    /// A clause that says what is in the way.
-    pub fn why(self) -> String {
-        match self {
-            Obstacle::GuestWithoutPmu => {
+    /// A clause that says what is in the way, and a sentence that says what to do.
+    pub fn words(self) -> (String, String) {
+        let (why, remedy) = match self {
+            Obstacle::GuestWithoutPmu => (
                 "this virtual machine is not shown the processor's performance monitoring unit \
-                 (PMU)"
-                    .into()
-            }
-            Obstacle::NoPmu => {
-                "the kernel has no driver for this processor's performance monitoring unit (PMU)"
-                    .into()
-            }
-            Obstacle::NoSuchEvent => "this processor's counters do not include them".into(),
-            Obstacle::Paranoid { level, .. } => format!("kernel.perf_event_paranoid is {level}"),
-            Obstacle::Container => "the container forbids the call perf_event_open".into(),
-            Obstacle::Policy => {
-                "a security policy (seccomp, SELinux, lockdown) forbids the call perf_event_open"
-                    .into()
-            }
-            Obstacle::NoPerfEvents => "the kernel has no perf events".into(),
-            Obstacle::Files => "too many files are open".into(),
-            Obstacle::Busy => "another program uses the counters exclusively".into(),
-            Obstacle::Other(errno) => io::Error::from_raw_os_error(errno).to_string(),
-        }
-    }
-
-    /// A sentence that says what to do.
-    pub fn remedy(self) -> String {
-        match self {
-            Obstacle::GuestWithoutPmu => {
+                 (PMU)",
                 "let the hypervisor pass the PMU through (KVM: `-cpu host,pmu=on`; a cloud: a \
-                 bare-metal instance)"
-                    .into()
-            }
-            Obstacle::NoPmu => {
-                "use a kernel with a driver for it (`dmesg | grep -i 'performance events'` tells \
-                 what it found)"
-                    .into()
-            }
-            Obstacle::NoSuchEvent => {
-                "nothing helps on this processor, and the others suffice".into()
-            }
-            Obstacle::Paranoid { most, .. } => format!(
-                "`sudo sysctl kernel.perf_event_paranoid={most}` (for a container, on its host), \
-                 or run with the capability CAP_PERFMON"
+                 bare-metal instance)",
             ),
-            Obstacle::Container => {
+            Obstacle::NoPmu => (
+                "the kernel has no driver for this processor's performance monitoring unit (PMU)",
+                "use a kernel with a driver for it (`dmesg | grep -i 'performance events'` tells \
+                 what it found)",
+            ),
+            Obstacle::NoSuchEvent => (
+                "this processor's counters do not include them",
+                "nothing helps on this processor, and the others suffice",
+            ),
+            Obstacle::Paranoid { level, most } => {
+                let remedy = format!(
+                    "`sudo sysctl kernel.perf_event_paranoid={most}` (for a container, on its \
+                     host), or run with the capability CAP_PERFMON"
+                );
+                return (format!("kernel.perf_event_paranoid is {level}"), remedy);
+            }
+            Obstacle::Container => (
+                "the container forbids the call perf_event_open",
                 "start the container with `--cap-add PERFMON` and, if that is not enough, \
-                 `--security-opt seccomp=unconfined`"
-                    .into()
-            }
-            Obstacle::Policy => {
+                 `--security-opt seccomp=unconfined`",
+            ),
+            Obstacle::Policy => (
+                "a security policy (seccomp, SELinux, lockdown) forbids the call perf_event_open",
                 "allow this program the call perf_event_open, or run it with the capability \
-                 CAP_PERFMON"
-                    .into()
-            }
-            Obstacle::NoPerfEvents => {
+                 CAP_PERFMON",
+            ),
+            Obstacle::NoPerfEvents => (
+                "the kernel has no perf events",
                 "use a kernel with CONFIG_PERF_EVENTS, outside of sandboxes that replace the \
-                 kernel"
-                    .into()
+                 kernel",
+            ),
+            Obstacle::Files => (
+                "too many files are open",
+                "raise the limit, `ulimit -n 4096`",
+            ),
+            Obstacle::Busy => (
+                "another program uses the counters exclusively",
+                "end the other profiler",
+            ),
+            Obstacle::Other(errno) => {
+                let remedy = "see what `man 2 perf_event_open` says of this error";
+                let why = io::Error::from_raw_os_error(errno).to_string();
+                return (why, remedy.into());
             }
-            Obstacle::Files => "raise the limit, `ulimit -n 4096`".into(),
-            Obstacle::Busy => "end the other profiler".into(),
-            Obstacle::Other(_) => "see what `man 2 perf_event_open` says of this error".into(),
-        }
+        };
+        (why.into(), remedy.into())
     }
 }
 
@@ -232,7 +270,9 @@ mod tests {
     #[test]
     fn remedies_are_exact() {
         let paranoid = |kind, level| {
-            Obstacle::of(EACCES, kind, false, &around(Some(level), false, false)).remedy()
+            Obstacle::of(EACCES, kind, false, &around(Some(level), false, false))
+                .words()
+                .1
         };
         let user = paranoid(Kind::Hardware, 4);
         assert!(user.contains("sudo sysctl kernel.perf_event_paranoid=2"));
@@ -240,14 +280,43 @@ mod tests {
         assert!(kernel.contains("sudo sysctl kernel.perf_event_paranoid=1"));
         assert!(
             Obstacle::GuestWithoutPmu
-                .remedy()
+                .words()
+                .1
                 .contains("hypervisor pass the PMU")
         );
-        assert!(Obstacle::Container.remedy().contains("--cap-add PERFMON"));
+        assert!(Obstacle::Container.words().1.contains("--cap-add PERFMON"));
         assert!(
             Obstacle::Other(ENOENT)
-                .why()
+                .words()
+                .0
                 .contains("No such file or directory")
         );
+    }
+
+    #[test]
+    fn a_guest_is_known_by_its_processor() {
+        assert!(flagged_virtual(
+            "model name\t: X\nflags\t\t: fpu hypervisor avx2\n"
+        ));
+        assert!(!flagged_virtual(
+            "flags\t\t: fpu avx2\nmodel name : hypervisor\n"
+        ));
+        assert!(!flagged_virtual(""));
+    }
+
+    #[test]
+    fn a_container_is_known_by_its_group() {
+        assert!(contained("12:cpu:/docker/0123abcd\n"));
+        assert!(contained("3:memory:/kubepods/besteffort/pod1\n"));
+        assert!(!contained(
+            "0::/user.slice/user-1000.slice/session-2.scope\n"
+        ));
+    }
+
+    #[test]
+    fn this_machine_tells_its_level_where_it_has_perf_events() {
+        let here = Environment::detect();
+        let there = Path::new("/proc/sys/kernel/perf_event_paranoid").exists();
+        assert_eq!(here.paranoid.is_some(), there);
     }
 }

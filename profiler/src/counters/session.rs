@@ -1,49 +1,73 @@
 //! Counting over several threads.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{fs, io};
+
+use perf_event::Counter;
+
 use super::event::Event;
-use super::opener::Opener;
-use super::reading::Reading;
-use super::scale::{self, Tick};
-use super::thread_counters::ThreadCounters;
+use super::reading::{self, Reading, Tick};
+
+/// Files left to the rest of the program.
+const RESERVE: usize = 128;
+
+/// The usual limit of open files, which is assumed where the system does not report one.
+const USUAL: usize = 1024;
+
+/// `ESRCH` on every Linux.
+const NO_SUCH_PROCESS: i32 = 3;
 
 /// The counters of some threads. Never fails: what cannot be counted is
 /// absent from the readings, and [`Counters::notes`] says why.
 pub struct Counters {
-    /// A list a thread.
-    watches: Vec<Vec<ThreadCounters>>,
+    counters: Vec<(Event, Counter)>,
+    threads: usize,
     /// What they had seen at the start.
-    start: Vec<(Event, Option<Tick>)>,
+    start: Vec<Option<Tick>>,
     notes: Vec<String>,
 }
 
 impl Counters {
-    /// Opens every event that this machine counts on each of these threads.
-    /// Threads that these start later are not counted. The calling thread
-    /// counts in groups; see [`Opener`] for others that should.
+    /// Opens every event that this machine counts on each of these threads, by the system's
+    /// ids as from [`super::threads_of_this_process`], as far as the limit of open files
+    /// allows that. A thread on which not all of them open, say since it has ended, is left
+    /// out. Threads that these start later are not counted. Counting begins.
     pub fn open(threads: &[i32]) -> Self {
-        Opener::of(threads).open()
-    }
-
-    /// Counts with these, a list a thread, from now on.
-    pub(super) fn over(watches: Vec<Vec<ThreadCounters>>, notes: Vec<String>) -> Self {
-        let mut counters = Self {
-            watches,
+        let threads: BTreeSet<i32> = threads.iter().copied().collect();
+        let mut events = Event::ALL.to_vec();
+        events.retain(|event| event.probe().is_ok());
+        let mut notes = Vec::new();
+        // A file a thread and event.
+        let most = free_files() / threads.len().max(1);
+        if most < events.len() {
+            notes.push(too_many(&events.split_off(most), threads.len()));
+        }
+        let mut opened = Self {
+            counters: Vec::new(),
+            threads: 0,
             start: Vec::new(),
             notes,
         };
-        counters.start();
-        counters
+        let mut skipped: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+        for thread in threads {
+            match on_thread(thread, &events) {
+                Ok(counters) => {
+                    opened.counters.extend(counters);
+                    opened.threads += 1;
+                }
+                Err(why) => skipped.entry(why).or_default().push(thread),
+            }
+        }
+        let skipped = skipped.iter().map(|(why, threads)| left_out(threads, why));
+        opened.notes.extend(skipped);
+        opened.start();
+        opened
     }
 
     /// How many threads are counted.
     pub fn threads(&self) -> usize {
-        self.watches.len()
-    }
-
-    /// On how many of them events are scheduled and read in groups.
-    pub fn grouped_threads(&self) -> usize {
-        let grouped = |watches: &&Vec<ThreadCounters>| watches.iter().any(ThreadCounters::is_group);
-        self.watches.iter().filter(grouped).count()
+        self.threads
     }
 
     /// Which threads and events are left out, and why: sentences for people.
@@ -60,19 +84,102 @@ impl Counters {
     /// on, and can be started again.
     pub fn stop(&mut self) -> Reading {
         let now = self.read();
-        let spans = now.into_iter().zip(&self.start).map(|(now, start)| {
-            let span = now.1.zip(start.1).map(|(now, start)| now.since(start));
-            (now.0, span)
-        });
-        scale::reading(spans)
+        let spans = now.into_iter().zip(&self.start);
+        let spans = spans.map(|(now, start)| now.zip(*start).map(|(now, start)| now.since(start)));
+        let events = self.counters.iter().map(|(event, _)| *event);
+        reading::reading(events.zip(spans))
     }
 
-    /// Every counter, in one order.
-    fn read(&mut self) -> Vec<(Event, Option<Tick>)> {
-        let mut ticks = Vec::with_capacity(self.start.len());
-        for watch in self.watches.iter_mut().flatten() {
-            watch.read(&mut ticks);
-        }
-        ticks
+    /// What every counter has seen so far; `None` for one that cannot be read.
+    fn read(&mut self) -> Vec<Option<Tick>> {
+        let counters = self.counters.iter_mut();
+        let read = |(_, counter): &mut (Event, Counter)| {
+            // The crate panics when the kernel answers with fewer bytes than it should, or
+            // with a counter that ran for longer than it was enabled.
+            let seen = catch_unwind(AssertUnwindSafe(|| counter.read_count_and_time()));
+            let seen = seen.ok()?.ok()?;
+            Some(Tick {
+                count: seen.count,
+                enabled: seen.time_enabled,
+                running: seen.time_running,
+            })
+        };
+        counters.map(read).collect()
+    }
+}
+
+/// Counts these events on a thread; the error says why not.
+fn on_thread(thread: i32, events: &[Event]) -> Result<Vec<(Event, Counter)>, String> {
+    // 0 is the calling thread, and -1 all of them, for the system.
+    if thread <= 0 {
+        return Err("this is no thread id".into());
+    }
+    let open = |event: &Event| {
+        let mut builder = event.builder().observe_pid(thread);
+        builder.enabled(true);
+        Ok((*event, builder.build()?))
+    };
+    let opened: io::Result<_> = events.iter().map(open).collect();
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(NO_SUCH_PROCESS) => "there is no such thread, or it has ended".into(),
+        _ => error.to_string(),
+    })
+}
+
+fn left_out(threads: &[i32], why: &str) -> String {
+    let ids: Vec<String> = threads.iter().map(i32::to_string).collect();
+    match ids.as_slice() {
+        [id] => format!("thread {id} is not counted: {why}"),
+        _ => format!("threads {} are not counted: {why}", ids.join(", ")),
+    }
+}
+
+fn too_many(events: &[Event], threads: usize) -> String {
+    let names: Vec<&str> = events.iter().map(|event| event.name()).collect();
+    format!(
+        "{} are not counted: with {threads} threads their counters exceed the limit of open files; \
+         raise it with `ulimit -n {}`",
+        names.join(", "),
+        (threads + 1) * Event::ALL.len() + 1024
+    )
+}
+
+/// Files that may still be opened for counters.
+fn free_files() -> usize {
+    let limits = fs::read_to_string("/proc/self/limits").ok();
+    let limit = limits.and_then(|text| limit_in(&text)).unwrap_or(USUAL);
+    let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    limit.saturating_sub(open + RESERVE)
+}
+
+/// The soft limit of open files in `/proc/self/limits`.
+fn limit_in(text: &str) -> Option<usize> {
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(usize::MAX),
+        soft => soft.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod limits {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_is_read() {
+        let text = "Limit   Soft Limit   Hard Limit   Units\n\
+                    Max processes             128          128     processes\n\
+                    Max open files            1024         524288  files\n";
+        assert_eq!(limit_in(text), Some(1024));
+        let text = "Max open files            unlimited    unlimited  files\n";
+        assert_eq!(limit_in(text), Some(usize::MAX));
+        assert_eq!(limit_in("Max open files\n"), None);
+        assert_eq!(limit_in(""), None);
+    }
+
+    #[test]
+    fn some_files_are_free_here() {
+        assert!(free_files() > 0);
     }
 }

@@ -1,15 +1,11 @@
 //! Real counters against work that is known.
 
 use std::fs;
-use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::thread;
 
 use super::event::{Event, Kind};
 use super::reading::{SCALED_RATIO, Source};
-use super::scale::Tick;
-use super::sets::sets;
-use super::thread_counters::{self, ThreadCounters};
 use super::threads::this_thread;
 use super::*;
 
@@ -127,127 +123,6 @@ fn waiting_switches_contexts_wherever_that_is_counted() {
         switches.is_none_or(|switches| *switches >= 20.0),
         "{reading:?}"
     );
-}
-
-#[test]
-fn a_group_reads_as_the_same_counters_do_alone() {
-    let events: Vec<Event> = [Event::TaskClock, Event::PageFaults]
-        .into_iter()
-        .filter(|event| countable(*event))
-        .collect();
-    let sets = sets(&events, 1, 100);
-    let mut grouped = thread_counters::on_this_thread(&sets).unwrap();
-    let mut alone = thread_counters::on_thread(this_thread().unwrap(), &sets).unwrap();
-    assert!(grouped.len() <= 1 && alone.len() == events.len());
-    assert!(
-        grouped.iter().all(ThreadCounters::is_group) && !alone.iter().any(ThreadCounters::is_group)
-    );
-    let read = |watches: &mut Vec<ThreadCounters>| -> Vec<(Event, Tick)> {
-        let mut ticks = Vec::new();
-        watches.iter_mut().for_each(|watch| watch.read(&mut ticks));
-        ticks
-            .into_iter()
-            .map(|tick| (tick.0, tick.1.unwrap()))
-            .collect()
-    };
-    let before = (read(&mut grouped), read(&mut alone));
-    touch(16);
-    burn(5_000_000);
-    let after = (read(&mut grouped), read(&mut alone));
-    for index in 0..events.len() {
-        let of = |before: &[(Event, Tick)], after: &[(Event, Tick)]| {
-            assert_eq!(
-                (before[index].0, after[index].0),
-                (events[index], events[index])
-            );
-            after[index].1.since(before[index].1).count as f64
-        };
-        let (grouped, alone) = (of(&before.0, &after.0), of(&before.1, &after.1));
-        let ratio = grouped / alone;
-        assert!(
-            (0.9..1.1).contains(&ratio),
-            "{:?} {grouped} {alone}",
-            events[index]
-        );
-    }
-}
-
-/// Two workers that join, if asked, then touch so many MiB each and end.
-fn workers(opener: &Opener, join: bool, mebibytes: usize) -> (Counters, Counters) {
-    let (sender, receiver) = channel();
-    let goes = Barrier::new(3);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            let (sender, goes) = (sender.clone(), &goes);
-            scope.spawn(move || {
-                if join {
-                    opener.join();
-                    opener.join();
-                }
-                sender.send(this_thread().unwrap()).unwrap();
-                goes.wait();
-                touch(mebibytes);
-                burn(5_000_000);
-            });
-        }
-        let threads: Vec<i32> = receiver.iter().take(2).collect();
-        let both = (opener.open(), Counters::open(&threads));
-        goes.wait();
-        both
-    })
-}
-
-#[test]
-fn threads_that_join_count_in_groups_what_single_counters_count() {
-    let (mut grouped, mut single) = workers(&Opener::of(&[]), true, 16);
-    let (grouped_reading, single_reading) = (grouped.stop(), single.stop());
-    if !countable(Event::TaskClock) {
-        assert_eq!(grouped_reading, Reading::default());
-        return;
-    }
-    assert_eq!((grouped.threads(), grouped.grouped_threads()), (2, 2));
-    assert_eq!((single.threads(), single.grouped_threads()), (2, 0));
-    let pages = (2 * 16 * MIB / page()) as f64;
-    assert!(grouped_reading.values[Event::PageFaults.name()] >= pages);
-    assert!(grouped_reading.values[Event::TaskClock.name()] >= 2.0 * 0.005);
-    for event in [Event::TaskClock, Event::PageFaults] {
-        let of = |reading: &Reading| reading.values[event.name()];
-        let ratio = of(&grouped_reading) / of(&single_reading);
-        assert!((0.9..1.1).contains(&ratio), "{event:?}: {ratio}");
-    }
-}
-
-#[test]
-fn who_was_named_or_has_joined_is_counted_and_nobody_else() {
-    let (counters, _) = workers(&Opener::of(&[]), false, 0);
-    assert_eq!(counters.threads(), 0);
-    let here = this_thread().unwrap();
-    let (counters, _) = workers(&Opener::of(&[here]), true, 0);
-    if countable(Event::TaskClock) {
-        assert_eq!((counters.threads(), counters.grouped_threads()), (3, 3));
-    }
-}
-
-#[test]
-fn events_of_a_group_were_counted_at_the_same_times() {
-    let events: Vec<Event> = (Event::ALL.into_iter())
-        .filter(|event| event.kind() != Kind::Hardware && countable(*event))
-        .collect();
-    let mut ticks = Vec::new();
-    for mut watch in thread_counters::on_this_thread(&sets(&events, 1, 100)).unwrap() {
-        // The kernel's clock of events is not that of the thread's time: in a
-        // virtual machine it was 15 % behind.
-        burn(10_000_000);
-        watch.read(&mut ticks);
-    }
-    assert_eq!(ticks.len(), events.len());
-    let times: Vec<(u64, u64)> = (ticks.iter())
-        .map(|(_, tick)| tick.unwrap())
-        .map(|tick| (tick.enabled, tick.running))
-        .collect();
-    assert!(times.iter().all(|of| *of == times[0]), "{times:?}");
-    let (enabled, _) = times.first().copied().unwrap_or((2_000_000, 0));
-    assert!(enabled >= 2_000_000, "{enabled}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn read() -> Vec<i32> {
 }
 
 /// The id of the calling thread.
+#[cfg(test)]
 pub(super) fn this_thread() -> Option<i32> {
     // It points to PROCESS/task/THREAD.
     id(&fs::read_link("/proc/thread-self").ok()?)

@@ -1,8 +1,10 @@
 //! Checks of runs: impossible values are refused, both when they are read and when they
 //! are written.
 
+use std::collections::HashMap;
+
 use super::Fault;
-use super::feature::{Feature, Group, Unit};
+use super::feature::{Feature, Group};
 use crate::Sample;
 
 /// Figures known beforehand that are at least 1.
@@ -43,8 +45,7 @@ pub(super) fn check(sample: &Sample) -> Result<(), Fault> {
         ));
     }
     for (name, value) in &sample.features {
-        let feature =
-            Feature::parse(name).map_err(|why| Fault::new(name, name, why.to_string(), RENAME))?;
+        let feature = Feature::parse(name).map_err(|why| Fault::new(name, name, why, RENAME))?;
         figure(&feature, *value)?;
         if feature.group() == Group::Counter && sample.counters == "none" {
             return Err(Fault::new(
@@ -57,6 +58,9 @@ pub(super) fn check(sample: &Sample) -> Result<(), Fault> {
     }
     overlap(sample)
 }
+
+/// The remedy for an impossible figure.
+const EMPTY: &str = "leave the cell empty if the figure is not known";
 
 /// The remedy for a feature's name.
 pub(super) const RENAME: &str =
@@ -92,64 +96,44 @@ fn one_of(column: &str, value: &str, allowed: &[&str]) -> Result<(), Fault> {
 }
 
 fn figure(feature: &Feature, value: f64) -> Result<(), Fault> {
-    let fault =
-        |why: String, remedy: &str| Err(Fault::new(feature.name(), value, why, remedy.to_owned()));
-    if !value.is_finite() {
-        return fault(
-            "is not finite".into(),
-            "leave the cell empty if the figure is not known",
-        );
-    }
-    if value < 0.0 {
-        return fault(
-            "is negative".into(),
-            "leave the cell empty if the figure is not known",
-        );
-    }
-    if is_whole(feature) && value.fract() != 0.0 {
-        let unit = feature.unit().name();
-        return fault(
-            "is not whole".into(),
-            &format!("give a whole number of its unit, `{unit}`"),
-        );
-    }
-    if AT_LEAST_ONE.contains(&feature.name()) && value < 1.0 {
-        return fault("is too small".into(), "give at least 1");
-    }
-    if is_rate_of_machine(feature) && value == 0.0 {
-        return fault(
-            "is no rate of a machine".into(),
-            "leave the cell empty if the rate is not known",
-        );
-    }
-    match largest_ratio(feature) {
-        Some(most) if value > most => fault(
-            format!("is above {most}"),
-            "give a fraction, not per cent; leave the cell empty if it is not known",
-        ),
-        _ => Ok(()),
-    }
+    let (why, remedy) = match largest_ratio(feature) {
+        _ if !value.is_finite() => ("is not finite".to_owned(), EMPTY.to_owned()),
+        _ if value < 0.0 => ("is negative".to_owned(), EMPTY.to_owned()),
+        _ if is_whole(feature) && value.fract() != 0.0 => {
+            let remedy = format!("give a whole number of its unit, `{}`", feature.unit());
+            ("is not whole".to_owned(), remedy)
+        }
+        _ if AT_LEAST_ONE.contains(&feature.name()) && value < 1.0 => {
+            ("is too small".to_owned(), "give at least 1".to_owned())
+        }
+        _ if is_rate_of_machine(feature) && value == 0.0 => {
+            ("is no rate of a machine".to_owned(), EMPTY.to_owned())
+        }
+        Some(most) if value > most => {
+            let remedy = format!("give a fraction, not per cent; else {EMPTY}");
+            (format!("is above {most}"), remedy)
+        }
+        _ => return Ok(()),
+    };
+    Err(Fault::new(feature.name(), value, why, remedy))
 }
 
 /// Counts of hardware events may be scaled, and what a kernel moves at least
 /// may be a mean over unlike units; the rest is counted.
 fn is_whole(feature: &Feature) -> bool {
     matches!(feature.group(), Group::Machine | Group::Known)
-        && matches!(feature.unit(), Unit::Count | Unit::Bytes)
+        && matches!(feature.unit(), "count" | "bytes")
         && feature.name() != "known.unit_traffic_bytes"
 }
 
 fn is_rate_of_machine(feature: &Feature) -> bool {
-    feature.group() == Group::Machine
-        && matches!(
-            feature.unit(),
-            Unit::Mhz | Unit::BytesPerSecond | Unit::FlopsPerSecond
-        )
+    let rates = ["mhz", "bytes_per_second", "flops_per_second"];
+    feature.group() == Group::Machine && rates.contains(&feature.unit())
 }
 
 /// The largest value of a ratio that has one.
 fn largest_ratio(feature: &Feature) -> Option<f64> {
-    if feature.unit() != Unit::Ratio || feature.name().contains("_over_") {
+    if feature.unit() != "ratio" || feature.name().contains("_over_") {
         return None;
     }
     // Caches may let a codelet move more than a copy does; machine files allow
@@ -175,4 +159,75 @@ fn overlap(sample: &Sample) -> Result<(), Fault> {
         format!("is longer than all copies, {copies} s"),
         "the three sums must be of the same run; remove the row",
     ))
+}
+
+/// The key of a run: a dataset has each key once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub machine: String,
+    pub device: String,
+    pub codelet: String,
+    pub configuration: String,
+    pub repeat: u32,
+}
+
+/// The key of a run: to know whether it was measured already.
+pub fn key(sample: &Sample) -> Key {
+    Key {
+        machine: sample.machine.clone(),
+        device: sample.device.clone(),
+        codelet: sample.codelet.clone(),
+        configuration: sample.configuration.clone(),
+        repeat: sample.repeat,
+    }
+}
+
+/// The runs that were seen, each with its line.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    lines: HashMap<Key, usize>,
+    first: Option<(bool, usize)>,
+}
+
+impl Runs {
+    /// Whether a run can be added to those noted.
+    ///
+    /// # Errors
+    /// A run that is there already; a simulated one among measured ones, or
+    /// the other way round.
+    pub fn fits(&self, sample: &Sample) -> Result<(), Fault> {
+        if let Some((simulated, line)) = self.first
+            && simulated != sample.simulated
+        {
+            let first = if simulated { "simulated" } else { "measured" };
+            return Err(Fault::new(
+                "simulated",
+                sample.simulated,
+                format!("differs from line {line}, which is {first}"),
+                "keep simulated and measured runs in files of their own",
+            ));
+        }
+        let Some(line) = self.lines.get(&key(sample)) else {
+            return Ok(());
+        };
+        Err(Fault::new(
+            "repeat",
+            sample.repeat,
+            format!(
+                "stands on line {line} already, with the same machine, device, codelet and \
+                 configuration"
+            ),
+            "remove one of the two, or give each repeat its own number",
+        ))
+    }
+
+    /// Notes a run and its line.
+    pub fn note(&mut self, sample: &Sample, line: usize) {
+        self.first.get_or_insert((sample.simulated, line));
+        self.lines.insert(key(sample), line);
+    }
+
+    pub fn contains(&self, key: &Key) -> bool {
+        self.lines.contains_key(key)
+    }
 }

@@ -58,7 +58,8 @@ pub enum DatasetError {
 }
 
 /// What is wrong with one value of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("column `{column}`: {} {why}; {remedy}", Quoted(.value))]
 pub struct Fault {
     pub column: String,
     pub value: String,
@@ -80,19 +81,6 @@ impl Fault {
             why: why.into(),
             remedy: remedy.into(),
         }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(
-            f,
-            "column `{}`: {} {}; {}",
-            self.column,
-            Quoted(&self.value),
-            self.why,
-            self.remedy
-        )
     }
 }
 

@@ -3,8 +3,6 @@
 //! A name is `group.what_unit`, such as `known.unit_bytes`, or `group.unit`
 //! where the unit says it all, such as `derived.flops`.
 
-use std::fmt;
-
 /// When and how a figure of a run is known. Columns have this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
@@ -50,54 +48,20 @@ impl Group {
     }
 }
 
-/// A figure's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unit {
-    Count,
-    Seconds,
-    Bytes,
-    Flops,
-    Ratio,
-    Mhz,
-    Watts,
-    Joules,
-    BytesPerSecond,
-    FlopsPerSecond,
-    FlopsPerByte,
-}
-
-impl Unit {
-    pub const ALL: [Self; 11] = [
-        Self::Count,
-        Self::Seconds,
-        Self::Bytes,
-        Self::Flops,
-        Self::Ratio,
-        Self::Mhz,
-        Self::Watts,
-        Self::Joules,
-        Self::BytesPerSecond,
-        Self::FlopsPerSecond,
-        Self::FlopsPerByte,
-    ];
-
-    /// As names end.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Seconds => "seconds",
-            Self::Bytes => "bytes",
-            Self::Flops => "flops",
-            Self::Ratio => "ratio",
-            Self::Mhz => "mhz",
-            Self::Watts => "watts",
-            Self::Joules => "joules",
-            Self::BytesPerSecond => "bytes_per_second",
-            Self::FlopsPerSecond => "flops_per_second",
-            Self::FlopsPerByte => "flops_per_byte",
-        }
-    }
-}
+/// A figure's unit, as names end.
+pub const UNITS: [&str; 11] = [
+    "count",
+    "seconds",
+    "bytes",
+    "flops",
+    "ratio",
+    "mhz",
+    "watts",
+    "joules",
+    "bytes_per_second",
+    "flops_per_second",
+    "flops_per_byte",
+];
 
 /// A feature of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,37 +69,37 @@ pub struct Feature {
     // First, so that features sort by group and then by name.
     group: Group,
     name: String,
-    unit: Unit,
+    unit: &'static str,
 }
 
 impl Feature {
     /// Understands a name.
     ///
     /// # Errors
-    /// A name without a group or a unit of ours, or with other characters than
-    /// small letters, digits and `_` after the group.
-    pub fn parse(name: &str) -> Result<Self, NameError> {
-        let error = |why| NameError {
-            name: name.to_owned(),
-            why,
-        };
-        let (group, what) = name.split_once('.').ok_or_else(|| error(Why::Group))?;
-        let group = Group::ALL
-            .into_iter()
-            .find(|known| known.name() == group)
-            .ok_or_else(|| error(Why::Group))?;
+    /// Says what is wrong with a name without a group or a unit of ours, or with other
+    /// characters than small letters, digits and `_` after the group.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let split = name.split_once('.').and_then(|(group, what)| {
+            let mut known = Group::ALL.into_iter();
+            Some((known.find(|known| known.name() == group)?, what))
+        });
+        let (group, what) = split.ok_or_else(|| {
+            let groups = Group::ALL.map(Group::name).join(", ");
+            format!("has no group before a dot; groups are {groups}")
+        })?;
         let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if !what.chars().all(allowed) || what.starts_with('_') {
-            return Err(error(Why::Characters));
+            let why = "has other characters than small letters, digits and `_` after its group";
+            return Err(why.to_owned());
         }
-        let ends_with = |unit: &Unit| {
-            what.strip_suffix(unit.name())
-                .is_some_and(|before| before.is_empty() || before.ends_with('_'))
+        let ends_with = |unit: &&str| {
+            let before = what.strip_suffix(unit);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('_'))
         };
-        let unit = Unit::ALL
-            .into_iter()
-            .find(ends_with)
-            .ok_or_else(|| error(Why::Unit))?;
+        let unit = UNITS.into_iter().find(ends_with).ok_or_else(|| {
+            let units = UNITS.join(", ");
+            format!("does not end with a unit; units are {units}")
+        })?;
         Ok(Self {
             group,
             name: name.to_owned(),
@@ -152,44 +116,10 @@ impl Feature {
         self.group
     }
 
-    pub fn unit(&self) -> Unit {
+    pub fn unit(&self) -> &'static str {
         self.unit
     }
 }
-
-/// A name that no feature can have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameError {
-    pub name: String,
-    why: Why,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    Group,
-    Characters,
-    Unit,
-}
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.why {
-            Why::Group => {
-                let groups = Group::ALL.map(Group::name).join(", ");
-                write!(f, "has no group before a dot; groups are {groups}")
-            }
-            Why::Characters => f.write_str(
-                "has other characters than small letters, digits and `_` after its group",
-            ),
-            Why::Unit => {
-                let units = Unit::ALL.map(Unit::name).join(", ");
-                write!(f, "does not end with a unit; units are {units}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
 
 #[cfg(test)]
 mod tests {
@@ -201,25 +131,25 @@ mod tests {
             let feature = Feature::parse(name).unwrap();
             (feature.group(), feature.unit())
         };
-        assert_eq!(of("known.units_count"), (Group::Known, Unit::Count));
-        assert_eq!(of("derived.flops"), (Group::Derived, Unit::Flops));
+        assert_eq!(of("known.units_count"), (Group::Known, "count"));
+        assert_eq!(of("derived.flops"), (Group::Derived, "flops"));
         assert_eq!(
             of("machine.flops_per_second"),
-            (Group::Machine, Unit::FlopsPerSecond)
+            (Group::Machine, "flops_per_second")
         );
         assert_eq!(
             of("telemetry.pcie_rx_bytes_per_second"),
-            (Group::Telemetry, Unit::BytesPerSecond)
+            (Group::Telemetry, "bytes_per_second")
         );
         assert_eq!(
             of("derived.intensity_flops_per_byte"),
-            (Group::Derived, Unit::FlopsPerByte)
+            (Group::Derived, "flops_per_byte")
         );
     }
 
     #[test]
     fn other_names_are_refused_with_what_would_do() {
-        let why = |name: &str| Feature::parse(name).unwrap_err().to_string();
+        let why = |name: &str| Feature::parse(name).unwrap_err();
         assert!(why("prior.seconds").contains("groups are machine, known, derived"));
         assert!(why("seconds").contains("no group"));
         assert!(why("known.units").contains("units are count, seconds"));

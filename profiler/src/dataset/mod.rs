@@ -7,21 +7,18 @@
 //! is a feature `group.what_unit`. An empty cell means that the figure was not
 //! known. `docs/datasets.md` describes every column.
 //!
-//! * [`feature`] knows what a feature's name says: its group and its unit.
-//! * [`columns`] is the order of columns, and `row` a row in that order.
+//! * `feature` knows what a feature's name says: its group and its unit.
+//! * `row` is the order of columns, and a row in that order.
 //! * `check` is what a run can be; [`Fault`] says what is wrong with one.
 //! * [`read`] and [`write()`] take whole files; an [`Appender`] keeps what is
 //!   there and adds a row as soon as it was measured.
 
-mod append;
 mod check;
-pub mod columns;
-pub mod error;
-pub mod feature;
+mod error;
+mod feature;
 mod parse;
-pub mod provenance;
+mod provenance;
 mod row;
-mod runs;
 mod write;
 
 #[cfg(test)]
@@ -29,14 +26,13 @@ mod tests;
 
 use std::path::Path;
 
-pub use append::Appender;
-pub use columns::IDENTITY;
+pub use check::{Key, key};
 pub use error::{DatasetError, Fault};
-pub use feature::{Feature, Group, Unit};
+pub use feature::{Feature, Group, UNITS};
 pub use parse::parse;
 pub use provenance::Provenance;
-pub use runs::{Key, key};
-pub use write::write;
+pub use row::IDENTITY;
+pub use write::{Appender, write};
 
 use crate::Sample;
 

@@ -4,10 +4,10 @@
 //! taken apart by the `csv` crate one by one: its own line numbers do not
 //! count blank lines and carriage returns.
 
-use super::columns::{Column, IDENTITY};
+use super::check::{self, Runs};
 use super::error::Quoted;
-use super::runs::Runs;
-use super::{Dataset, DatasetError, FORMAT, Fault, check, row};
+use super::row::{self, Column, IDENTITY};
+use super::{Dataset, DatasetError, FORMAT, Fault};
 use crate::Sample;
 
 /// Reads and checks the contents of a dataset; `file` is its name in messages.
@@ -176,27 +176,16 @@ fn first_line(lines: &mut Lines) -> Result<(), DatasetError> {
 fn columns(header: &str, lines: &Lines) -> Result<Vec<Column>, DatasetError> {
     let mut columns = Vec::new();
     for name in &cells(header, lines)? {
-        let column = Column::parse(name).map_err(|error| {
-            lines.fault(Fault::new(name, name, error.to_string(), check::RENAME))
-        })?;
+        let column = Column::parse(name)
+            .map_err(|why| lines.fault(Fault::new(name, name, why, check::RENAME)))?;
         if columns.contains(&column) {
-            return Err(lines.fault(Fault::new(
-                name,
-                name,
-                "names two columns",
-                "remove one of them",
-            )));
+            let fault = Fault::new(name, name, "names two columns", "remove one of them");
+            return Err(lines.fault(fault));
         }
         columns.push(column);
     }
-    let missing: Vec<&str> = (0..IDENTITY.len())
-        .map(Column::Identity)
-        .filter(|column| !columns.contains(column))
-        .filter_map(|column| match column {
-            Column::Identity(index) => Some(IDENTITY[index]),
-            Column::Feature(_) => None,
-        })
-        .collect();
+    let is_missing = |name: &&str| !columns.iter().any(|column| column.name() == *name);
+    let missing: Vec<&str> = IDENTITY.into_iter().filter(is_missing).collect();
     if !missing.is_empty() {
         return Err(lines.wrong(
             format!("the header has no column `{}`", missing.join("`, `")),

@@ -1,11 +1,73 @@
-//! A row: a run as cells, and cells as a run.
+//! The columns of a dataset, and its rows: a run as cells, and cells as a run.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use super::Fault;
-use super::columns::Column;
+use super::feature::Feature;
 use crate::Sample;
+
+/// The columns that every dataset has, in the order in which they are written:
+/// which run it is, and what it took.
+pub const IDENTITY: [&str; 10] = [
+    "machine",
+    "simulated",
+    "device",
+    "kind",
+    "codelet",
+    "configuration",
+    "repeat",
+    "counters",
+    "steps",
+    "seconds",
+];
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// An index into [`IDENTITY`].
+    Identity(usize),
+    Feature(Feature),
+}
+
+impl Column {
+    /// Understands a name of a header.
+    ///
+    /// # Errors
+    /// A name that is neither one of [`IDENTITY`] nor a feature's.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match IDENTITY.iter().position(|column| *column == name) {
+            Some(index) => Ok(Self::Identity(index)),
+            None => Feature::parse(name).map(Self::Feature),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Identity(index) => IDENTITY[*index],
+            Self::Feature(feature) => feature.name(),
+        }
+    }
+}
+
+/// The columns in which all these runs can be written: [`IDENTITY`], then
+/// every feature that a run has, by group and within a group by name.
+///
+/// # Errors
+/// A feature's name that a dataset cannot have.
+pub(super) fn columns<'a>(
+    samples: impl IntoIterator<Item = &'a Sample>,
+) -> Result<Vec<Column>, String> {
+    let names = samples
+        .into_iter()
+        .flat_map(|sample| sample.features.keys());
+    let names: BTreeSet<&str> = names.map(String::as_str).collect();
+    let features: Result<BTreeSet<Feature>, String> =
+        names.into_iter().map(Feature::parse).collect();
+    let features = features?.into_iter().map(Column::Feature);
+    let identity = (0..IDENTITY.len()).map(Column::Identity);
+    Ok(identity.chain(features).collect())
+}
 
 /// The run as a line of CSV, its line end included. Figures that the run does
 /// not have are empty cells.
@@ -63,19 +125,7 @@ pub(super) fn sample<'a>(
     cells: impl Iterator<Item = &'a str>,
     columns: &[Column],
 ) -> Result<Sample, Fault> {
-    let mut sample = Sample {
-        machine: String::new(),
-        simulated: false,
-        device: String::new(),
-        kind: String::new(),
-        codelet: String::new(),
-        configuration: String::new(),
-        repeat: 0,
-        counters: String::new(),
-        steps: 0,
-        seconds: 0.0,
-        features: BTreeMap::new(),
-    };
+    let mut sample = Sample::default();
     for (column, cell) in columns.iter().zip(cells) {
         match column {
             Column::Identity(index) => set(&mut sample, *index, cell, column.name())?,

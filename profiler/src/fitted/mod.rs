@@ -1,15 +1,13 @@
 //! A fitted model: predicts seconds from named figures.
 
-mod correction;
 mod input;
 
 use ndarray::{Array2, Axis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::regress::{self, FitError, Range, Regressor, Spec, check_finite, lengths, scratch};
+use crate::regress::{self, FitError, Range, Regressor, Spec, scratch};
 
-pub use correction::Correction;
 pub use input::Input;
 
 /// Logarithms are kept within this, whatever a correction adds: e^±50 seconds
@@ -19,10 +17,9 @@ const LARGEST: f64 = 50.0;
 /// A model of the seconds of a step.
 ///
 /// It predicts e^r, or `prior` · e^r when it is fitted over a prior: r is what
-/// the regressor says of the standardised inputs. A value that was read from a
-/// file is sound: its parts fit together.
+/// the regressor says of the standardised inputs.
 #[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
-#[serde(try_from = "Parts")]
+#[serde(deny_unknown_fields)]
 pub struct Fitted {
     /// What it wants to know, in the order of [`Fitted::predict`]'s values:
     /// first the regressor's inputs, then those that only the correction uses.
@@ -42,32 +39,37 @@ pub struct Fitted {
     /// validation replaces it.
     pub spread: f64,
     /// What calibration runs on another machine corrected.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<Correction>,
 }
 
 impl Fitted {
     /// Fits `spec` to runs: their `values` (a row a run, a column an input, in
-    /// the order of `names`, as measured) and `seconds`, above 0. With
+    /// the order of `names`, as measured, finite) and `seconds`, above 0. With
     /// `priors`, above 0, it learns what multiplies them. For `weights` and
     /// `seed` see [`regress::fit`].
     ///
     /// # Errors
     ///
-    /// [`FitError`]; seconds or priors of 0 or less are reported as targets
-    /// that are not finite.
+    /// [`FitError`].
     pub fn fit(
         spec: &Spec,
         names: &[String],
         values: &Array2<f64>,
         seconds: &[f64],
         priors: Option<&[f64]>,
-        weights: Option<&[f64]>,
+        weights: &[f64],
         seed: u64,
     ) -> Result<Fitted, FitError> {
-        lengths("names", names.len(), values.ncols())?;
-        let target = targets(seconds, priors)?;
-        check_finite(values, &target)?;
+        // The logarithms that it learns.
+        let target: Vec<f64> = match priors {
+            None => seconds.iter().map(|seconds| seconds.ln()).collect(),
+            Some(priors) => {
+                let rows = seconds.iter().zip(priors);
+                rows.map(|(seconds, prior)| (seconds / prior).ln())
+                    .collect()
+            }
+        };
         let columns = values.axis_iter(Axis(1)).zip(names);
         let inputs: Vec<Input> = columns
             .map(|(column, name)| {
@@ -79,15 +81,7 @@ impl Fitted {
             })
             .collect();
         let x = Fitted::standardise(&inputs, values);
-        let found;
-        let weights = match weights {
-            Some(weights) => weights,
-            None => {
-                found = regress::screen(&x, &target)?;
-                &found
-            }
-        };
-        let regressor = regress::fit(spec, &x, &target, Some(weights), seed)?;
+        let regressor = regress::fit(spec, &x, &target, weights, seed)?;
         let believed = target.iter().zip(weights);
         let believed = believed.filter(|(_, weight)| **weight > 0.5);
         let rows = x.axis_iter(Axis(0)).zip(&target);
@@ -200,7 +194,9 @@ impl Fitted {
         self
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Whether its parts fit together, which those of a file may not; the error says what
+    /// does not.
+    pub(crate) fn check(&self) -> Result<(), String> {
         let (wants, has) = (self.regressor.inputs(), self.inputs.len());
         let used = |input: &&Input| {
             let correction = self.correction.as_ref();
@@ -230,47 +226,58 @@ impl Fitted {
     }
 }
 
-/// The logarithms that a model learns.
-fn targets(seconds: &[f64], priors: Option<&[f64]>) -> Result<Vec<f64>, FitError> {
-    let Some(priors) = priors else {
-        return Ok(seconds.iter().map(|seconds| seconds.ln()).collect());
-    };
-    lengths("priors", priors.len(), seconds.len())?;
-    let rows = seconds.iter().zip(priors);
-    Ok(rows
-        .map(|(seconds, prior)| (seconds / prior).ln())
-        .collect())
-}
-
-/// What a file holds, before it is known to fit together.
-#[derive(Deserialize, JsonSchema)]
+/// Added to the logarithm of what the model predicts: `intercept` + the sum of
+/// coefficient times standardised input.
+///
+/// Inputs beyond their range (the training's, or for the correction's own
+/// inputs the one that they can have) count as its edge, so that a correction
+/// from few runs never runs away.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Parts {
-    inputs: Vec<Input>,
-    over_prior: bool,
-    regressor: Regressor,
-    learned: Range,
-    spec: Spec,
-    spread: f64,
-    #[serde(default)]
-    correction: Option<Correction>,
+pub struct Correction {
+    /// The names of the model's inputs that it uses; may be none.
+    pub inputs: Vec<String>,
+    /// Their coefficients, in the same order.
+    pub coefficients: Vec<f64>,
+    /// The logarithm of the factor at the mean of the training.
+    pub intercept: f64,
 }
 
-impl TryFrom<Parts> for Fitted {
-    type Error = String;
+impl Correction {
+    /// What to add to the logarithm at `values`, one an input of the model, in
+    /// their own units.
+    pub fn of(&self, inputs: &[Input], values: &[f64]) -> f64 {
+        let terms = self.inputs.iter().zip(&self.coefficients);
+        let sum: f64 = terms
+            .filter_map(|(name, coefficient)| {
+                let index = inputs.iter().position(|input| input.name == *name)?;
+                let input = &inputs[index];
+                Some(coefficient * input.standardise(input.limit(values[index])))
+            })
+            .sum();
+        self.intercept + sum
+    }
 
-    fn try_from(parts: Parts) -> Result<Fitted, String> {
-        let fitted = Fitted {
-            inputs: parts.inputs,
-            over_prior: parts.over_prior,
-            regressor: parts.regressor,
-            learned: parts.learned,
-            spec: parts.spec,
-            spread: parts.spread,
-            correction: parts.correction,
-        };
-        fitted.check()?;
-        Ok(fitted)
+    /// Whether it can correct a model of `inputs`; the error says what is
+    /// wrong.
+    pub fn check(&self, inputs: &[Input]) -> Result<(), String> {
+        if self.inputs.len() != self.coefficients.len() {
+            let (names, numbers) = (self.inputs.len(), self.coefficients.len());
+            return Err(format!(
+                "the correction has {names} inputs and {numbers} coefficients"
+            ));
+        }
+        let known = |name: &&String| !inputs.iter().any(|input| input.name == **name);
+        if let Some(name) = self.inputs.iter().find(known) {
+            return Err(format!(
+                "the correction uses {name}, which is no input of the model"
+            ));
+        }
+        let mut numbers = self.coefficients.iter().chain([&self.intercept]);
+        if numbers.all(|number| number.is_finite()) {
+            return Ok(());
+        }
+        Err("a number of the correction is not finite".into())
     }
 }
 

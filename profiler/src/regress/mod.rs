@@ -13,40 +13,29 @@
 //! row's neighbours) and gives each row a weight; every family is fitted with
 //! these weights, so one slow run in twenty does no harm.
 
-mod basis;
-mod error;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod forest;
-mod grow;
 mod kernel;
 mod linear;
-mod range;
 mod ridge;
-mod robust;
-mod scratch;
 mod screen;
 mod spec;
 mod sum;
-mod svr;
 #[cfg(test)]
 mod tests;
 
 use ndarray::Array2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-pub use error::FitError;
 pub use forest::Forest;
 pub use kernel::{Kernel, KernelMachine};
 pub use linear::Linear;
-pub use range::Range;
-pub use robust::spread;
-pub use screen::screen;
-pub use spec::{LARGEST_GAUSSIAN_C, LARGEST_POLYNOMIAL_C, MOST_TREES, Spec};
+pub use screen::{screen, spread};
+pub use spec::Spec;
 pub use sum::Sum;
-
-pub(crate) use scratch::scratch;
 
 /// A fitted regression, by its kind.
 #[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
@@ -58,7 +47,28 @@ pub enum Regressor {
     Sum(Sum),
 }
 
+/// What all kinds have in common.
+trait Regression {
+    /// How many features it was fitted to.
+    fn inputs(&self) -> usize;
+
+    /// The target at as many values, none of which is not a number.
+    fn predict(&self, x: &[f64]) -> f64;
+
+    /// Whether its parts fit together; the error says what does not.
+    fn check(&self) -> Result<(), String>;
+}
+
 impl Regressor {
+    fn kind(&self) -> &dyn Regression {
+        match self {
+            Regressor::Linear(linear) => linear,
+            Regressor::KernelMachine(machine) => machine,
+            Regressor::Forest(forest) => forest,
+            Regressor::Sum(sum) => sum,
+        }
+    }
+
     /// The target at `x`, one standardised value a feature in the order of the
     /// columns that it was fitted to. Not a number if one of `x` is not, or if
     /// there are not [`Regressor::inputs`] of them.
@@ -69,42 +79,48 @@ impl Regressor {
         if x.len() != self.inputs() || x.iter().any(|value| value.is_nan()) {
             return f64::NAN;
         }
-        match self {
-            Regressor::Linear(linear) => linear.predict(x),
-            Regressor::KernelMachine(machine) => machine.predict(x),
-            Regressor::Forest(forest) => forest.predict(x),
-            Regressor::Sum(sum) => sum.predict(x),
-        }
+        self.kind().predict(x)
     }
 
     /// How many features it was fitted to.
     pub fn inputs(&self) -> usize {
-        match self {
-            Regressor::Linear(linear) => linear.inputs(),
-            Regressor::KernelMachine(machine) => machine.inputs(),
-            Regressor::Forest(forest) => forest.inputs(),
-            Regressor::Sum(sum) => sum.inputs(),
-        }
+        self.kind().inputs()
     }
 
     /// Whether it can predict: what was read from a file may not fit together.
     /// The error says what does not.
     pub fn check(&self) -> Result<(), String> {
-        match self {
-            Regressor::Linear(linear) => linear.check(),
-            Regressor::KernelMachine(machine) => machine.check(),
-            Regressor::Forest(forest) => forest.check(),
-            Regressor::Sum(sum) => sum.check(),
-        }
+        self.kind().check()
     }
 }
 
-/// Fits `spec` to the rows of `x` (a column a feature, standardised) and their
-/// targets `y` (logarithms).
+/// Why [`fit`] gave no regressor.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum FitError {
+    #[error("no features to fit to: keep at least one")]
+    NoFeatures,
+    #[error("{rows} rows are too few for {family}, which needs {needed}: profile more")]
+    TooFewRows {
+        family: &'static str,
+        rows: usize,
+        needed: usize,
+    },
+    #[error("every row has the same target: there is nothing to learn")]
+    ConstantTarget,
+    #[error("{family} did not converge: try a smaller c or a larger epsilon")]
+    NotConverged { family: &'static str },
+    #[error("{family} could not be solved: {reason}")]
+    Solver {
+        family: &'static str,
+        reason: String,
+    },
+}
+
+/// Fits `spec` to the rows of `x` (a column a feature, standardised), their targets `y`
+/// (logarithms) and weights (at least 0, 1 for a row to believe, see [`screen`]), which are
+/// finite and equally many.
 ///
-/// With `weights` (one a row, at least 0, 1 for a row to believe) these are
-/// used; without, [`screen`] finds them, so that slowed rows do no harm. The
-/// linear regression and the forest take weights as they are; support vector
+/// The linear regression, the sum and the forest take weights as they are; support vector
 /// machines leave out rows of less than half of the largest weight.
 /// `seed` decides what is random, in the forest only: equal arguments give
 /// equal regressors. Without features a linear regression is a constant, the
@@ -112,110 +128,100 @@ impl Regressor {
 ///
 /// # Errors
 ///
-/// When there is too little or nothing to learn from, when a number is not
-/// finite, or when the family's solver fails; see [`FitError`].
+/// When there is too little or nothing to learn from, or when the family's solver fails; see
+/// [`FitError`].
 pub fn fit(
     spec: &Spec,
     x: &Array2<f64>,
     y: &[f64],
-    weights: Option<&[f64]>,
+    weights: &[f64],
     seed: u64,
 ) -> Result<Regressor, FitError> {
-    spec.check()?;
-    check(spec, x, y)?;
-    let found;
-    let weights = match weights {
-        Some(weights) => weights,
-        None => {
-            found = screen(x, y)?;
-            &found
-        }
-    };
-    check_weights(spec, weights, x.nrows())?;
-    match *spec {
-        Spec::Nothing => Ok(Regressor::Linear(Linear::zero())),
-        Spec::Linear { l2 } => linear::fit(x, y, weights, l2).map(Regressor::Linear),
-        Spec::Sum { whole } => sum::fit(x, y, weights, whole).map(Regressor::Sum),
-        Spec::Polynomial { c, epsilon, degree } => {
-            let kernel = Kernel::Polynomial { degree };
-            svr::fit(kernel, c, epsilon, x, y, weights).map(Regressor::KernelMachine)
-        }
-        Spec::Gaussian { c, epsilon, gamma } => {
-            let kernel = Kernel::Gaussian { gamma };
-            svr::fit(kernel, c, epsilon, x, y, weights).map(Regressor::KernelMachine)
-        }
-        Spec::Forest {
-            trees,
-            depth,
-            min_leaf,
-        } => {
-            let shape = grow::Shape {
-                trees,
-                depth,
-                min_leaf,
-            };
-            grow::fit(&shape, x, y, weights, seed).map(Regressor::Forest)
-        }
-    }
-}
-
-fn check(spec: &Spec, x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
     let linear = matches!(spec, Spec::Nothing | Spec::Linear { .. } | Spec::Sum { .. });
     if x.ncols() == 0 && !linear {
         return Err(FitError::NoFeatures);
     }
-    check_finite(x, y)?;
-    enough(spec, x.nrows())?;
+    let rows = weights.iter().filter(|weight| **weight > 0.0).count();
+    let needed = spec.fewest_rows();
+    if rows < needed {
+        return Err(FitError::TooFewRows {
+            family: spec.family(),
+            rows,
+            needed,
+        });
+    }
     let largest = y.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let differs = |value: &f64| (value - y[0]).abs() > 1e-12 * largest;
     // A linear regression may be its intercept alone or nothing, a sum its whole.
     if !linear && !y.iter().any(differs) {
         return Err(FitError::ConstantTarget);
     }
-    Ok(())
-}
-
-pub(crate) fn check_finite(x: &Array2<f64>, y: &[f64]) -> Result<(), FitError> {
-    lengths("targets", y.len(), x.nrows())?;
-    for ((row, column), value) in x.indexed_iter() {
-        if !value.is_finite() {
-            return Err(FitError::Value { row, column });
+    match *spec {
+        Spec::Nothing => Ok(Regressor::Linear(Linear::zero())),
+        Spec::Linear { l2 } => linear::fit(x, y, weights, l2).map(Regressor::Linear),
+        Spec::Sum { whole } => Ok(Regressor::Sum(sum::fit(x, y, weights, whole))),
+        Spec::Polynomial { c, epsilon, degree } => {
+            let kernel = Kernel::Polynomial { degree };
+            kernel::fit(kernel, c, epsilon, x, y, weights).map(Regressor::KernelMachine)
         }
-    }
-    match y.iter().position(|value| !value.is_finite()) {
-        Some(row) => Err(FitError::Target { row }),
-        None => Ok(()),
+        Spec::Gaussian { c, epsilon, gamma } => {
+            let kernel = Kernel::Gaussian { gamma };
+            kernel::fit(kernel, c, epsilon, x, y, weights).map(Regressor::KernelMachine)
+        }
+        Spec::Forest {
+            trees,
+            depth,
+            min_leaf,
+        } => forest::fit((trees, depth, min_leaf), x, y, weights, seed).map(Regressor::Forest),
     }
 }
 
-fn check_weights(spec: &Spec, weights: &[f64], rows: usize) -> Result<(), FitError> {
-    lengths("weights", weights.len(), rows)?;
-    let bad = |weight: &f64| !weight.is_finite() || *weight < 0.0;
-    if let Some(row) = weights.iter().position(bad) {
-        return Err(FitError::Weight { row });
-    }
-    enough(spec, weights.iter().filter(|weight| **weight > 0.0).count())
+/// How far outside of the training a number is followed, in widths of its
+/// range. Further out it counts as that far.
+const MARGIN: f64 = 0.5;
+
+/// The smallest and the largest value of a number in the training.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    pub low: f64,
+    pub high: f64,
 }
 
-pub(crate) fn lengths(what: &'static str, found: usize, expected: usize) -> Result<(), FitError> {
-    if found == expected {
-        return Ok(());
+impl Range {
+    /// The range of some values.
+    pub fn of<'a>(values: impl IntoIterator<Item = &'a f64>) -> Range {
+        let empty = Range {
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
+        };
+        values.into_iter().fold(empty, |range, &value| Range {
+            low: range.low.min(value),
+            high: range.high.max(value),
+        })
     }
-    Err(FitError::Lengths {
-        what,
-        found,
-        expected,
-    })
+
+    /// Whether it is one: finite, and not upside down.
+    pub fn is_valid(&self) -> bool {
+        self.low.is_finite() && self.high.is_finite() && self.low <= self.high
+    }
+
+    /// `value`, no further outside than half of the width.
+    pub fn limit(&self, value: f64) -> f64 {
+        let margin = MARGIN * (self.high - self.low);
+        value.clamp(self.low - margin, self.high + margin)
+    }
 }
 
-fn enough(spec: &Spec, rows: usize) -> Result<(), FitError> {
-    let needed = spec.fewest_rows();
-    if rows >= needed {
-        return Ok(());
+/// Buffers up to this many numbers live on the stack. Models have 4 to 12
+/// inputs.
+const STACK: usize = 32;
+
+/// Calls `use_it` with `length` zeros.
+pub(crate) fn scratch<R>(length: usize, use_it: impl FnOnce(&mut [f64]) -> R) -> R {
+    if length <= STACK {
+        use_it(&mut [0.0; STACK][..length])
+    } else {
+        use_it(&mut vec![0.0; length])
     }
-    Err(FitError::TooFewRows {
-        family: spec.family(),
-        rows,
-        needed,
-    })
 }

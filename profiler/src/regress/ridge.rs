@@ -63,14 +63,7 @@ pub fn solve(
 
     let mut coefficients = vec![0.0; scales.len()];
     if !kept.is_empty() {
-        let solved = LinearRegression::new()
-            .with_intercept(false)
-            .fit(&Dataset::new(extended, target))
-            .map_err(|error| FitError::Solver {
-                family: "linear",
-                reason: error.to_string(),
-            })?;
-        for (&column, weight) in kept.iter().zip(solved.params()) {
+        for (&column, weight) in kept.iter().zip(&least_squares(extended, target)?) {
             coefficients[column] = weight / scales[column].deviation;
         }
     }
@@ -79,6 +72,18 @@ pub fn solve(
         intercept: middle - means.map(|(scale, w)| scale.mean * w).sum::<f64>(),
         coefficients,
     })
+}
+
+/// The solution of least squares, by QR.
+pub fn least_squares(rows: Array2<f64>, target: Array1<f64>) -> Result<Array1<f64>, FitError> {
+    let solved = LinearRegression::new()
+        .with_intercept(false)
+        .fit(&Dataset::new(rows, target));
+    let solved = solved.map_err(|error| FitError::Solver {
+        family: "linear",
+        reason: error.to_string(),
+    })?;
+    Ok(solved.params().clone())
 }
 
 /// A column's weighted mean and deviation.

@@ -1,10 +1,10 @@
 //! A weighted sum of parts with weights of at least 0.
 
-use ndarray::Array2;
+use ndarray::{Array1, Array2};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::FitError;
+use super::{Regression, ridge};
 
 /// ln(F) = ln(whole + the sum of w x over every feature x), each w at least 0; the
 /// whole may be 0, where the features make it up.
@@ -40,18 +40,18 @@ const TINY: f64 = 1e-9;
 /// A step that gains less than this of the error is the last.
 const GAIN: f64 = 1e-12;
 
-impl Sum {
-    pub(super) fn inputs(&self) -> usize {
+impl Regression for Sum {
+    fn inputs(&self) -> usize {
         self.weights.len()
     }
 
-    pub(super) fn predict(&self, x: &[f64]) -> f64 {
+    fn predict(&self, x: &[f64]) -> f64 {
         let parts = self.weights.iter().zip(x);
         let sum: f64 = parts.map(|(w, x)| w * x.max(0.0)).sum();
         (self.whole + sum).ln()
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let mut numbers = self.weights.iter().chain([&self.whole]);
         let fine = |number: &f64| number.is_finite() && *number >= 0.0;
         if !numbers.all(fine) {
@@ -73,15 +73,7 @@ impl Sum {
 /// Levenberg and Marquardt.
 ///
 /// Without a `whole` the parts make it up, if there are any.
-pub(super) fn fit(
-    x: &Array2<f64>,
-    y: &[f64],
-    weights: &[f64],
-    whole: bool,
-) -> Result<Sum, FitError> {
-    if let Some(((row, column), _)) = x.indexed_iter().find(|(_, value)| **value < 0.0) {
-        return Err(FitError::Value { row, column });
-    }
+pub(super) fn fit(x: &Array2<f64>, y: &[f64], weights: &[f64], whole: bool) -> Sum {
     let problem = Problem::of(x, y, weights, whole);
     let mut logs = problem.beginning();
     let mut error = problem.error(&logs);
@@ -112,10 +104,10 @@ pub(super) fn fit(
     for (&column, log) in problem.columns.iter().zip(&logs) {
         all[column] = log.exp();
     }
-    Ok(Sum {
+    Sum {
         whole: all[0],
         weights: all.split_off(1),
-    })
+    }
 }
 
 /// Parts, of which column 0 is the whole, over what they should add up to.
@@ -138,7 +130,7 @@ impl<'a> Problem<'a> {
         }
         let part = |row: usize, column: usize| match column {
             0 => 1.0,
-            column => x[[row, column - 1]],
+            column => x[[row, column - 1]].max(0.0),
         };
         let parts = (0..x.nrows()).map(|row| {
             let wanted = y[row].exp();
@@ -178,24 +170,23 @@ impl<'a> Problem<'a> {
     }
 
     /// The change of each log; `None` if there is none.
-    fn step(&self, logs: &[f64], damping: f64) -> Option<Vec<f64>> {
-        let count = logs.len();
-        let mut matrix = vec![vec![0.0; count]; count];
-        let mut right = vec![0.0; count];
-        for (row, weight) in self.parts.iter().zip(self.weights) {
-            let (shares, sum) = Self::shares(row, logs);
-            let weight = weight * bent(sum.ln());
-            for a in 0..count {
-                right[a] -= weight * shares[a] * sum.ln();
-                for b in 0..count {
-                    matrix[a][b] += weight * shares[a] * shares[b];
-                }
+    fn step(&self, logs: &[f64], damping: f64) -> Option<Array1<f64>> {
+        let (rows, count) = (self.parts.len(), logs.len());
+        let mut matrix = Array2::zeros((rows + count, count));
+        let mut right = Array1::zeros(rows + count);
+        for (row, (parts, weight)) in self.parts.iter().zip(self.weights).enumerate() {
+            let (shares, sum) = Self::shares(parts, logs);
+            let root = (weight * bent(sum.ln())).sqrt();
+            right[row] = -root * sum.ln();
+            for (part, share) in shares.iter().enumerate() {
+                matrix[[row, part]] = root * share;
             }
         }
-        for (place, row) in matrix.iter_mut().enumerate() {
-            row[place] += damping * (row[place] + TINY);
+        for part in 0..count {
+            let influence = matrix.column(part).mapv(|share| share * share).sum();
+            matrix[[rows + part, part]] = (damping * (influence + TINY)).sqrt();
         }
-        solve(matrix, right)
+        ridge::least_squares(matrix, right).ok()
     }
 }
 
@@ -208,35 +199,6 @@ fn loss(error: f64) -> f64 {
 /// over the error.
 fn bent(error: f64) -> f64 {
     1.0 / (1.0 + (error / BEND).powi(2)).sqrt()
-}
-
-/// Solves a symmetric positive definite system by Cholesky's way; `None` if it
-/// is not one.
-fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
-    let count = right.len();
-    for column in 0..count {
-        let (pivot, below) = matrix[column..].split_at_mut(1);
-        let pivot = &mut pivot[0];
-        let taken: f64 = pivot[..column].iter().map(|value| value * value).sum();
-        let root = (pivot[column] - taken).sqrt();
-        if !(root.is_finite() && root > 0.0) {
-            return None;
-        }
-        pivot[column] = root;
-        for row in below {
-            let taken: f64 = (0..column).map(|k| row[k] * pivot[k]).sum();
-            row[column] = (row[column] - taken) / root;
-        }
-    }
-    for row in 0..count {
-        let known: f64 = (0..row).map(|k| matrix[row][k] * right[k]).sum();
-        right[row] = (right[row] - known) / matrix[row][row];
-    }
-    for row in (0..count).rev() {
-        let known: f64 = (row + 1..count).map(|k| matrix[k][row] * right[k]).sum();
-        right[row] = (right[row] - known) / matrix[row][row];
-    }
-    Some(right)
 }
 
 #[cfg(test)]
@@ -259,7 +221,7 @@ mod tests {
     #[test]
     fn what_adds_up_is_found() {
         let (x, y) = rows(|a, b| 0.5 + 2.0 * a + 0.25 * b);
-        let sum = fit(&x, &y, &[1.0; 40], true).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], true);
         for (found, right) in [
             (sum.whole, 0.5),
             (sum.weights[0], 2.0),
@@ -276,18 +238,18 @@ mod tests {
     #[test]
     fn parts_that_make_up_the_whole_need_none_beside_them() {
         let (x, y) = rows(|a, b| 0.5 + 2.0 * a + 0.25 * b);
-        let sum = fit(&x, &y, &[1.0; 40], false).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], false);
         assert_eq!(sum.whole, 0.0);
         assert!(sum.check().is_ok());
         let (x, y) = rows(|a, b| 2.0 * a + 0.25 * b);
-        let sum = fit(&x, &y, &[1.0; 40], false).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], false);
         assert!((sum.weights[1] - 0.25).abs() < 1e-6, "{sum:?}");
     }
 
     #[test]
     fn a_part_that_helps_nothing_vanishes() {
         let (x, y) = rows(|a, b| 3.0 * a / (1.0 + 0.01 * b));
-        let sum = fit(&x, &y, &[1.0; 40], true).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], true);
         assert!(sum.weights[1] < 0.01 * sum.weights[0], "{sum:?}");
         assert!(sum.check().is_ok());
     }
@@ -297,9 +259,9 @@ mod tests {
         let (x, mut y) = rows(|a, b| 1.0 + a + b);
         let mut weights = [1.0; 40];
         weights[7] = 0.0;
-        let before = fit(&x, &y, &weights, true).unwrap();
+        let before = fit(&x, &y, &weights, true);
         y[7] = 40.0;
-        let after = fit(&x, &y, &weights, true).unwrap();
+        let after = fit(&x, &y, &weights, true);
         for row in x.rows() {
             let (a, b) = (before.predict(&row.to_vec()), after.predict(&row.to_vec()));
             assert!((a - b).abs() < 1e-6, "{a} {b}");
@@ -311,7 +273,7 @@ mod tests {
         // Of a fifth of the rows they tell half at most.
         let (x, mut y) = rows(|a, b| 0.5 + 2.0 * a + 0.25 * b);
         y.iter_mut().step_by(5).for_each(|y| *y += 0.7);
-        let sum = fit(&x, &y, &[1.0; 40], true).unwrap();
+        let sum = fit(&x, &y, &[1.0; 40], true);
         for (row, y) in x.rows().into_iter().zip(&y).skip(1).step_by(5) {
             let error = sum.predict(&row.to_vec()) - y;
             assert!(error.abs() < 0.03, "{error}, {sum:?}");
@@ -321,16 +283,12 @@ mod tests {
     #[test]
     fn without_parts_it_is_a_constant() {
         let x = Array2::zeros((3, 0));
-        let sum = fit(&x, &[0.0, 2.0, 4.0], &[1.0, 1.0, 1.0], false).unwrap();
+        let sum = fit(&x, &[0.0, 2.0, 4.0], &[1.0, 1.0, 1.0], false);
         assert!((sum.predict(&[]) - 2.0).abs() < 1e-6, "{sum:?}");
     }
 
     #[test]
     fn nothing_takes_anything_away() {
-        let mut x = Array2::ones((4, 1));
-        x[[2, 0]] = -1.0;
-        let error = fit(&x, &[0.0; 4], &[1.0; 4], true).unwrap_err();
-        assert_eq!(error, FitError::Value { row: 2, column: 0 });
         let text = r#"{"whole": 1.0, "weights": [-0.5]}"#;
         assert!(serde_json::from_str::<Sum>(text).unwrap().check().is_err());
     }

@@ -1,8 +1,8 @@
 //! Telemetry of a GPU during a run: clocks, power, energy, and traffic over PCIe.
 //!
 //! This folder owns NVIDIA's management library (NVML). [`Telemetry`] opens
-//! it, a [`Sampler`] asks one GPU at intervals from a thread of its own, and
-//! `figures` makes medians of the answers. A GPU or driver that does not tell
+//! it, and a [`Sampler`] asks one GPU at intervals from a thread of its own, and
+//! makes medians of the answers. A GPU or driver that does not tell
 //! a figure just leaves it absent; a machine without the library says so
 //! ([`Absent`]) and profiles without telemetry.
 //!
@@ -23,15 +23,8 @@
 //! }
 //! ```
 
-mod absent;
-mod availability;
-mod figures;
 mod nvml;
 mod sampler;
-mod sensor;
 
-pub use absent::Absent;
-pub use availability::{Availability, Described, availability};
-pub use nvml::{Gpu, Telemetry};
-pub use sampler::{INTERVAL, Sampler};
-pub use sensor::{Figure, Sensor, SensorReading};
+pub use nvml::{Absent, Availability, Described, Gpu, Telemetry, availability};
+pub use sampler::{INTERVAL, Sampler, Sensor};

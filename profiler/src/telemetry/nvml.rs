@@ -1,4 +1,4 @@
-//! NVIDIA's management library.
+//! NVIDIA's management library, and why it is missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,46 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter};
 use nvml_wrapper::error::NvmlError;
 
-use super::absent::Absent;
-use super::sampler::Sampler;
-use super::sensor::{Sensor, SensorReading};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::sampler::{ENERGY, Sampler, Sensor};
+
+/// What keeps telemetry away. None of these stops a run.
+#[derive(Debug, thiserror::Error)]
+pub enum Absent {
+    #[error("NVIDIA's management library is not here: {0}")]
+    Library(String),
+    #[error("NVIDIA's management library does not start: {0}")]
+    Driver(String),
+    #[error("NVIDIA's management library shows no GPU")]
+    NoGpu,
+    #[error("of `{model}`, NVIDIA's management library shows {found}, and number {nth} is wanted")]
+    NoSuchGpu {
+        model: String,
+        /// As counted by people, from 1.
+        nth: usize,
+        found: usize,
+    },
+    #[error("the sampling thread does not start: {0}")]
+    Thread(std::io::Error),
+}
+
+impl Absent {
+    /// A clause that says what to do.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Absent::Library(_) => {
+                "install the GPU's NVIDIA driver; in a container, start it with `--gpus all` and \
+                 the driver capability `utility`; other makers' GPUs have no telemetry here"
+            }
+            Absent::Driver(_) => "see that `nvidia-smi` works for this user",
+            Absent::NoGpu => "see that `nvidia-smi` lists the GPU for this user",
+            Absent::NoSuchGpu { .. } => "compare the names that `nvidia-smi -L` lists",
+            Absent::Thread(_) => "raise the limit of processes, `ulimit -u`",
+        }
+    }
+}
 
 /// Which GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,21 +89,16 @@ impl Telemetry {
         }
     }
 
-    /// The models of the GPUs, in the library's order.
-    pub fn models(&self) -> &[String] {
-        &self.models
-    }
-
     /// A GPU that can be asked.
     ///
     /// # Errors
     /// [`Absent::NoSuchGpu`].
     pub fn sensor(&self, gpu: &Gpu) -> Result<Arc<dyn Sensor>, Absent> {
-        Ok(self.gauge_at(index_of(&self.models, gpu)?))
+        Ok(self.sensor_at(index_of(&self.models, gpu)?))
     }
 
     /// The GPU at one of the library's indices.
-    pub(super) fn gauge_at(&self, index: u32) -> Arc<dyn Sensor> {
+    fn sensor_at(&self, index: u32) -> Arc<dyn Sensor> {
         Arc::new(NvmlSensor {
             nvml: Arc::clone(&self.nvml),
             index,
@@ -111,30 +143,85 @@ struct NvmlSensor {
 }
 
 impl Sensor for NvmlSensor {
-    fn read(&self) -> SensorReading {
+    fn read(&self) -> Vec<(&'static str, f64)> {
         let Ok(gpu) = self.nvml.device_by_index(self.index) else {
-            return SensorReading::default();
+            return Vec::new();
         };
+        // Power is in milliwatts, throughput in kilobytes a second.
         let clock = |clock| gpu.clock_info(clock).ok().map(f64::from);
-        // In kilobytes a second.
         let pcie = |way| gpu.pcie_throughput(way).ok().map(|kb| f64::from(kb) * 1e3);
-        SensorReading {
-            sm_clock: clock(Clock::SM),
-            memory_clock: clock(Clock::Memory),
-            // In milliwatts.
-            power: gpu.power_usage().ok().map(|mw| f64::from(mw) * 1e-3),
-            pcie_rx: pcie(PcieUtilCounter::Receive),
-            pcie_tx: pcie(PcieUtilCounter::Send),
-        }
+        let watts = gpu.power_usage().ok().map(|mw| f64::from(mw) * 1e-3);
+        let figures = [
+            ("telemetry.sm_clock_mhz", clock(Clock::SM)),
+            ("telemetry.memory_clock_mhz", clock(Clock::Memory)),
+            ("telemetry.power_watts", watts),
+            (
+                "telemetry.pcie_rx_bytes_per_second",
+                pcie(PcieUtilCounter::Receive),
+            ),
+            (
+                "telemetry.pcie_tx_bytes_per_second",
+                pcie(PcieUtilCounter::Send),
+            ),
+        ];
+        let known = figures.into_iter();
+        known
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect()
     }
 
     fn energy(&self) -> Option<f64> {
         let gpu = self.nvml.device_by_index(self.index).ok()?;
         // In millijoules, since the driver was loaded.
-        gpu.total_energy_consumption()
-            .ok()
-            .map(|mj| mj as f64 * 1e-3)
+        let energy = gpu.total_energy_consumption().ok()?;
+        Some(energy as f64 * 1e-3)
     }
+}
+
+/// The GPUs with sensors, or why there are none.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Availability {
+    pub gpus: Vec<Described>,
+    /// Why there is none at all, and what to do.
+    pub why: Option<String>,
+    pub remedy: Option<String>,
+}
+
+/// A GPU and the figures of its sensors.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Described {
+    pub model: String,
+    /// Feature names.
+    pub figures: Vec<String>,
+}
+
+/// Asks every GPU once, which takes some tens of milliseconds each.
+pub fn availability() -> Availability {
+    match Telemetry::open() {
+        Ok(telemetry) => Availability {
+            gpus: (telemetry.models.iter().zip(0..))
+                .map(|(model, index)| Described {
+                    model: model.clone(),
+                    figures: figure_names(&*telemetry.sensor_at(index)),
+                })
+                .collect(),
+            why: None,
+            remedy: None,
+        },
+        Err(absent) => Availability {
+            gpus: Vec::new(),
+            why: Some(absent.to_string()),
+            remedy: Some(absent.remedy().to_owned()),
+        },
+    }
+}
+
+/// The names of the figures of a GPU's sensors.
+fn figure_names(sensor: &dyn Sensor) -> Vec<String> {
+    let mut names: Vec<&str> = sensor.read().into_iter().map(|(name, _)| name).collect();
+    names.extend(sensor.energy().map(|_| ENERGY));
+    names.sort_unstable();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -167,7 +254,7 @@ mod tests {
     fn here_the_library_opens_or_says_why_not() {
         match Telemetry::open() {
             Ok(telemetry) => {
-                assert!(!telemetry.models().is_empty());
+                assert!(!telemetry.models.is_empty());
                 let unknown = telemetry.sensor(&gpu("a GPU of no maker", 0));
                 assert!(matches!(unknown, Err(Absent::NoSuchGpu { found: 0, .. })));
             }
@@ -180,5 +267,35 @@ mod tests {
                 assert!(!absent.remedy().is_empty());
             }
         }
+    }
+
+    struct Old;
+
+    impl Sensor for Old {
+        fn read(&self) -> Vec<(&'static str, f64)> {
+            vec![
+                ("telemetry.sm_clock_mhz", 745.0),
+                ("telemetry.power_watts", 60.0),
+            ]
+        }
+
+        fn energy(&self) -> Option<f64> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_gpu_is_described_by_what_it_tells() {
+        assert_eq!(
+            figure_names(&Old),
+            ["telemetry.power_watts", "telemetry.sm_clock_mhz"]
+        );
+    }
+
+    #[test]
+    fn here_no_telemetry_has_a_reason_and_a_remedy() {
+        let found = availability();
+        assert_eq!(found.gpus.is_empty(), found.why.is_some());
+        assert_eq!(found.why.is_some(), found.remedy.is_some());
     }
 }

@@ -6,12 +6,25 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::absent::Absent;
-use super::figures;
-use super::sensor::{Sensor, SensorReading};
+use super::nvml::Absent;
+use crate::median;
 
 /// The usual time between two readings.
 pub const INTERVAL: Duration = Duration::from_millis(20);
+
+/// The figure that a GPU counts by itself.
+pub(super) const ENERGY: &str = "telemetry.energy_joules";
+
+/// A GPU that can be asked, from several threads.
+pub trait Sensor: Send + Sync + 'static {
+    /// How it goes now, by the features' names, which say the units; what it does not
+    /// tell is absent. May take tens of milliseconds: PCIe throughput is averaged over
+    /// 20 ms while the caller waits.
+    fn read(&self) -> Vec<(&'static str, f64)>;
+
+    /// Joules used since some moment in the past.
+    fn energy(&self) -> Option<f64>;
+}
 
 /// A thread that polls a GPU until it is stopped; dropping it stops it as well.
 pub struct Sampler {
@@ -19,7 +32,7 @@ pub struct Sampler {
     energy: Option<f64>,
     /// Its end ends the thread.
     stop: Sender<()>,
-    thread: JoinHandle<Vec<SensorReading>>,
+    thread: JoinHandle<Vec<(&'static str, f64)>>,
 }
 
 impl Sampler {
@@ -38,7 +51,7 @@ impl Sampler {
             .spawn(move || {
                 let mut readings = Vec::new();
                 loop {
-                    readings.push(asked.read());
+                    readings.extend(asked.read());
                     if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
                         return readings;
                     }
@@ -61,8 +74,32 @@ impl Sampler {
         drop(self.stop);
         // A thread that died leaves no figures, which is what it has.
         let readings = self.thread.join().unwrap_or_default();
-        figures::figures(&readings, (self.energy, energy))
+        figures(&readings, (self.energy, energy))
     }
+}
+
+/// The median of each figure over the readings that have it, and the energy
+/// used between two states of the GPU's counter.
+fn figures(
+    readings: &[(&'static str, f64)],
+    energy: (Option<f64>, Option<f64>),
+) -> BTreeMap<String, f64> {
+    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (name, value) in readings.iter().filter(|(_, value)| value.is_finite()) {
+        all.entry(name).or_default().push(*value);
+    }
+    let medians = all.into_iter();
+    let mut figures: BTreeMap<String, f64> = medians
+        .filter_map(|(name, values)| Some((name.to_owned(), median(values)?)))
+        .collect();
+    if let (Some(before), Some(after)) = energy {
+        let used = after - before;
+        // Its counter begins again with the driver.
+        if used >= 0.0 {
+            figures.insert(ENERGY.to_owned(), used);
+        }
+    }
+    figures
 }
 
 #[cfg(test)]
@@ -93,14 +130,12 @@ mod tests {
     }
 
     impl Sensor for Fake {
-        fn read(&self) -> SensorReading {
+        fn read(&self) -> Vec<(&'static str, f64)> {
             let number = self.readings.fetch_add(1, Ordering::SeqCst) + 1;
             // The test may have heard enough.
             let _ = self.asked.lock().unwrap().send(number);
-            SensorReading {
-                memory_clock: Some(f64::from(number.min(3)) * 100.0),
-                ..SensorReading::default()
-            }
+            let clock = f64::from(number.min(3)) * 100.0;
+            vec![("telemetry.memory_clock_mhz", clock)]
         }
 
         fn energy(&self) -> Option<f64> {
@@ -148,7 +183,7 @@ mod tests {
     struct Broken;
 
     impl Sensor for Broken {
-        fn read(&self) -> SensorReading {
+        fn read(&self) -> Vec<(&'static str, f64)> {
             panic!("the driver's fault")
         }
 
@@ -161,5 +196,41 @@ mod tests {
     fn a_thread_that_dies_leaves_no_figures() {
         let sampler = Sampler::start(Arc::new(Broken), INTERVAL).unwrap();
         assert_eq!(sampler.stop(), BTreeMap::new());
+    }
+
+    #[test]
+    fn medians_shrug_off_an_idle_moment() {
+        const CLOCK: &str = "telemetry.sm_clock_mhz";
+        let readings = [(CLOCK, 1980.0), (CLOCK, 345.0), (CLOCK, 1965.0)];
+        let found = figures(&readings, (None, None));
+        assert_eq!(found, [(CLOCK.into(), 1965.0)].into());
+        let found = figures(&readings[..2], (None, None));
+        assert_eq!(found[CLOCK], 1162.5);
+    }
+
+    #[test]
+    fn a_figure_is_the_median_of_those_glances_that_have_it() {
+        let readings = [
+            ("telemetry.sm_clock_mhz", 1000.0),
+            ("telemetry.power_watts", 300.0),
+            ("telemetry.sm_clock_mhz", 1200.0),
+            ("telemetry.pcie_rx_bytes_per_second", f64::NAN),
+        ];
+        let found = figures(&readings, (None, None));
+        let expected = [
+            ("telemetry.power_watts".to_owned(), 300.0),
+            ("telemetry.sm_clock_mhz".to_owned(), 1100.0),
+        ];
+        assert_eq!(found, expected.into());
+    }
+
+    #[test]
+    fn energy_is_a_difference_and_needs_both_ends() {
+        let energy = |before, after| figures(&[], (before, after));
+        let expected = [(ENERGY.to_owned(), 2.5)];
+        assert_eq!(energy(Some(10.0), Some(12.5)), expected.into());
+        for (before, after) in [(None, Some(1.0)), (Some(1.0), None), (Some(2.0), Some(1.0))] {
+            assert_eq!(energy(before, after), BTreeMap::new());
+        }
     }
 }

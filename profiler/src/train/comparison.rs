@@ -4,9 +4,8 @@
 use std::sync::atomic::AtomicBool;
 
 use super::choose::score;
-use super::model::{FitPlan, Model};
-use super::training::Training;
-use super::tune::{Failure, late, search, too_few_features};
+use super::division::{Division, Model};
+use super::tune::{Failure, FamilyFit, fit};
 use super::validation::{Candidate, Failed, HeldOut};
 use super::{Family, Recipe, TrainError, pool};
 use crate::regress::spread;
@@ -19,20 +18,7 @@ pub struct Comparison<'a> {
     recipe: &'a Recipe,
     folds: usize,
     /// The folds, then all rows, then, if any, the rows beyond.
-    splits: Vec<Split<'a>>,
-}
-
-/// A division of the table's rows.
-struct Split<'a> {
-    training: Training<'a>,
-    held_out: Vec<usize>,
-}
-
-/// The result of a family on a division.
-struct FamilyFit {
-    model: Model,
-    plan: FitPlan,
-    held_out: Vec<HeldOut>,
+    divisions: Vec<Division<'a>>,
 }
 
 /// The results of a family on all divisions.
@@ -56,12 +42,12 @@ impl<'a> Comparison<'a> {
         let mut held: Vec<Vec<usize>> = (0..folds.count()).map(|f| folds.held_out(f)).collect();
         held.push(Vec::new());
         held.extend(beyond.map(<[usize]>::to_vec));
-        let divide = |at: usize| Some(Split::of(table, &held[at]));
-        let splits = pool::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
+        let divide = |at: usize| Some(Division::of(table, &held[at]));
+        let divisions = pool::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
         Ok(Self {
             recipe,
             folds: folds.count(),
-            splits,
+            divisions,
         })
     }
 
@@ -75,10 +61,10 @@ impl<'a> Comparison<'a> {
     ) -> Result<(Vec<FamilyResult>, Vec<Failed>), TrainError> {
         let mut families = self.recipe.families.clone();
         families.sort_by_key(|family| (family.is_slow(), *family));
-        let count = self.splits.len();
+        let count = self.divisions.len();
         let job = |number: usize| {
-            let fit = self.splits[number % count].fit(families[number / count], self.recipe, stop);
-            match fit {
+            let division = &self.divisions[number % count];
+            match fit(division, families[number / count], self.recipe, stop) {
                 Ok(fit) => Some(Ok(fit)),
                 Err(Failure::Because(reason)) => Some(Err(reason)),
                 Err(Failure::Interrupted) => None,
@@ -105,13 +91,12 @@ impl<'a> Comparison<'a> {
     /// The model that is fitted without a fold.
     #[cfg(test)]
     pub fn model(&self, fold: usize, family: Family, stop: &AtomicBool) -> Result<Model, Failure> {
-        let fit = self.splits[fold].fit(family, self.recipe, stop)?;
-        Ok(fit.model)
+        Ok(fit(&self.divisions[fold], family, self.recipe, stop)?.model)
     }
 
     /// The rows that are believed, ascending.
     pub fn believed(&self) -> Vec<usize> {
-        self.splits[self.folds].training.believed()
+        self.divisions[self.folds].training.believed()
     }
 
     /// Puts together the fits to the folds, to all rows and without the rows
@@ -164,58 +149,4 @@ impl<'a> Comparison<'a> {
 fn accuracy(held_out: &[HeldOut]) -> Accuracy {
     let pair = |held: &HeldOut| (held.measured, held.predicted);
     Accuracy::of(&held_out.iter().map(pair).collect::<Vec<_>>())
-}
-
-impl<'a> Split<'a> {
-    /// `held_out` ascends.
-    fn of(table: &'a Table, held_out: &[usize]) -> Self {
-        let kept = (0..table.rows.len()).filter(|row| held_out.binary_search(row).is_err());
-        Self {
-            training: Training::screened(table, kept.collect()),
-            held_out: held_out.to_vec(),
-        }
-    }
-
-    /// Fits a family to the training rows alone, and predicts the others.
-    fn fit(
-        &self,
-        family: Family,
-        recipe: &Recipe,
-        stop: &AtomicBool,
-    ) -> Result<FamilyFit, Failure> {
-        if family != Family::Prior && recipe.is_late() {
-            return Err(late());
-        }
-        let features = self.training.features(family.over_prior());
-        let threshold = recipe.threshold_of(family);
-        let mut last = String::new();
-        for plan in search(&self.training, family, recipe, stop)? {
-            let selection = match family {
-                Family::PriorParts => Some(self.training.parts()),
-                _ => features.select(plan.clusters, threshold),
-            };
-            let Some(selection) = selection else {
-                last = too_few_features(plan.clusters);
-                continue;
-            };
-            let model = Model::fit(&self.training, &selection, family, &plan.spec, recipe.seed);
-            match model.and_then(|model| Ok((self.predict(&model)?, model))) {
-                Ok((held_out, model)) => {
-                    return Ok(FamilyFit {
-                        model,
-                        plan,
-                        held_out,
-                    });
-                }
-                Err(reason) => last = reason,
-            }
-        }
-        Err(Failure::Because(last))
-    }
-
-    fn predict(&self, model: &Model) -> Result<Vec<HeldOut>, String> {
-        let rows = self.held_out.iter();
-        rows.map(|&row| model.held_out(self.training.table, row))
-            .collect()
-    }
 }

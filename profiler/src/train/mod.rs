@@ -10,10 +10,8 @@
 mod check;
 mod choose;
 mod comparison;
-mod error;
+mod division;
 mod family;
-mod inner;
-mod model;
 mod pool;
 mod recipe;
 mod training;
@@ -25,12 +23,11 @@ mod tests;
 
 use std::sync::atomic::AtomicBool;
 
-use crate::cluster::Dendrogram;
 use crate::fitted::Fitted;
 use crate::table::{Row, Table};
 use crate::validate::{Accuracy, Beyond, Folds};
 
-pub use error::TrainError;
+pub use check::TrainError;
 pub use family::Family;
 pub use recipe::Recipe;
 pub use validation::{Baseline, Candidate, Failed, HeldOut, Validation};
@@ -42,8 +39,6 @@ pub struct Trained {
     /// cross-validation.
     pub fitted: Fitted,
     pub validation: Validation,
-    /// The features from which its inputs were taken.
-    pub dendrogram: Dendrogram,
     /// Every row, predicted by a model of the chosen family that was fitted
     /// without its fold.
     pub held_out: Vec<HeldOut>,
@@ -112,7 +107,6 @@ pub fn train(
     Ok(Trained {
         fitted: model.fitted,
         validation,
-        dendrogram: model.selection.dendrogram,
         held_out,
     })
 }

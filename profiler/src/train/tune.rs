@@ -5,12 +5,11 @@ use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 
 use super::choose::score;
-use super::inner::Inner;
-use super::model::{FitPlan, Model};
+use super::division::{Division, FitPlan, Model};
 use super::training::Training;
-use super::validation::LATE;
+use super::validation::{HeldOut, LATE};
 use super::{Family, Recipe};
-use crate::cluster::Selection;
+use crate::cluster::{Features, Selection};
 use crate::regress::Spec;
 use crate::validate::Accuracy;
 
@@ -21,12 +20,57 @@ pub enum Failure {
     Because(String),
 }
 
+/// The result of a family on a division.
+pub struct FamilyFit {
+    pub model: Model,
+    pub plan: FitPlan,
+    pub held_out: Vec<HeldOut>,
+}
+
+/// Fits a family to the training rows of a division alone, with the hyper-parameters and the
+/// number of clusters that are best within them, and predicts the rows held out.
+pub fn fit(
+    division: &Division,
+    family: Family,
+    recipe: &Recipe,
+    stop: &AtomicBool,
+) -> Result<FamilyFit, Failure> {
+    // The prior takes no fit.
+    if family != Family::Prior && recipe.is_late() {
+        return Err(late());
+    }
+    let features = division.training.features(family.over_prior());
+    let threshold = recipe.threshold_of(family);
+    let mut last = String::new();
+    for plan in search(&division.training, family, recipe, stop)? {
+        let selection = match family {
+            Family::PriorParts => Some(division.training.parts()),
+            _ => features.select(plan.clusters, threshold),
+        };
+        let Some(selection) = selection else {
+            last = too_few_features(plan.clusters);
+            continue;
+        };
+        match division.fit(&selection, family, &plan.spec, recipe.seed) {
+            Ok((model, held_out)) => {
+                return Ok(FamilyFit {
+                    model,
+                    plan,
+                    held_out,
+                });
+            }
+            Err(reason) => last = reason,
+        }
+    }
+    Err(Failure::Because(last))
+}
+
 /// What to fit to `training`, the best first. A family that is quick to fit
 /// has every number of clusters tried with all hyper-parameters; a slow one
 /// every second number with the family's first, all with the best number, and
 /// the numbers next to it with the best of them. What could not be fitted is
 /// left out.
-pub fn search(
+fn search(
     training: &Training,
     family: Family,
     recipe: &Recipe,
@@ -41,7 +85,10 @@ pub fn search(
         }]);
     }
     let mut search = Search {
-        inner: Inner::folds(training, family, recipe).map_err(Failure::Because)?,
+        inner: (Division::within(training, family, recipe).map_err(Failure::Because)?)
+            .into_iter()
+            .map(|division| (division.training.features(family.over_prior()), division))
+            .collect(),
         family,
         recipe,
         stop,
@@ -65,18 +112,18 @@ pub fn search(
 }
 
 /// Why a family was left out after the recipe's deadline.
-pub fn late() -> Failure {
+fn late() -> Failure {
     Failure::Because(LATE.to_owned())
 }
 
 /// Why a number of clusters could not be tried.
-pub fn too_few_features(clusters: usize) -> String {
+fn too_few_features(clusters: usize) -> String {
     format!("there are no {clusters} features that differ")
 }
 
 /// Plans, and the errors of the models that they led to.
 struct Search<'a> {
-    inner: Vec<Inner<'a>>,
+    inner: Vec<(Features<'a>, Division<'a>)>,
     family: Family,
     recipe: &'a Recipe,
     stop: &'a AtomicBool,
@@ -91,8 +138,10 @@ impl Search<'_> {
     fn attempt(&mut self, counts: &[usize], specs: &[Spec]) -> Result<(), Failure> {
         let threshold = self.recipe.threshold_of(self.family);
         for &clusters in counts {
-            let select = |fold: &Inner| fold.features.select(clusters, threshold);
-            let selections: Option<Vec<Selection>> = self.inner.iter().map(select).collect();
+            let features = self.inner.iter().map(|(features, _)| features);
+            let selections: Option<Vec<Selection>> = features
+                .map(|features| features.select(clusters, threshold))
+                .collect();
             let Some(selections) = selections else {
                 self.last = too_few_features(clusters);
                 continue;
@@ -118,19 +167,17 @@ impl Search<'_> {
     fn error(&self, spec: &Spec, selections: &[Selection]) -> Result<f64, Failure> {
         let mut pairs = Vec::new();
         let mut beyond = None;
-        for (fold, selection) in self.inner.iter().zip(selections) {
+        for ((_, division), selection) in self.inner.iter().zip(selections) {
             if self.stop.load(atomic::Ordering::Relaxed) {
                 return Err(Failure::Interrupted);
             }
             if self.recipe.is_late() {
                 return Err(late());
             }
-            let (training, seed) = (&fold.training, self.recipe.seed);
-            let held_out = Model::fit(training, selection, self.family, spec, seed)
-                .and_then(|model| fold.predict(&model))
-                .map_err(Failure::Because)?;
+            let fit = division.fit(selection, self.family, spec, self.recipe.seed);
+            let (_, held_out) = fit.map_err(Failure::Because)?;
             let held_out = held_out.iter().map(|h| (h.measured, h.predicted));
-            if fold.beyond {
+            if division.beyond {
                 beyond = Some(Accuracy::of(&held_out.collect::<Vec<_>>()).mape);
             } else {
                 pairs.extend(held_out);

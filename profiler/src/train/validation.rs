@@ -9,6 +9,7 @@ use crate::validate::{Accuracy, Beyond};
 
 /// How models were compared. Errors are fractions: 0.02 is 2 %.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Validation {
     /// Runs.
     pub rows: usize,
@@ -58,6 +59,7 @@ impl Validation {
 /// hyper-parameters and number of clusters of their own, without the rows on
 /// which they were tested.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Candidate {
     pub family: Family,
     /// The hyper-parameters that all rows lead to.
@@ -87,6 +89,7 @@ pub struct Candidate {
 
 /// A family that could not be fitted.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Failed {
     pub family: Family,
     pub reason: String,
@@ -104,6 +107,7 @@ impl Failed {
 
 /// A way to predict that learns nothing.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// `naive`: equations 1 and 2 of the PDAWL paper; `roofline`: bytes over bandwidth; `prior`:
     /// the physical model.
@@ -115,7 +119,7 @@ pub struct Baseline {
 }
 
 /// A row, predicted by a model that has not seen its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOut {
     /// Its place in the table.
     pub row: usize,

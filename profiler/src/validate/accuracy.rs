@@ -8,6 +8,7 @@ use crate::median;
 /// How far predictions of positive quantities are off. Errors are fractions
 /// of what was measured: 0.02 is 2 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Accuracy {
     /// Mean absolute percentage error, of all rows.
     pub mape: f64,

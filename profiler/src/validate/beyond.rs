@@ -18,6 +18,7 @@ const MOST: f64 = 0.4;
 
 /// Rows held out at the end of what was measured.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Beyond {
     /// The feature that correlates most with the time.
     pub feature: String,

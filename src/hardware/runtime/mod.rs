@@ -66,9 +66,6 @@ use std::time::Duration;
 
 use crate::machine::{Device, PeerSpec};
 
-/// A function that every worker thread of a runtime calls once.
-pub type BroadcastTask = Arc<dyn Fn() + Send + Sync>;
-
 /// What the driver of a runtime is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -264,11 +261,6 @@ pub trait Devices {
 
     /// Receives a notice.
     fn notify(&mut self, _notice: Notice) {}
-
-    /// Has every worker thread run a task once, and returns when all have. A
-    /// driver's own threads are not reached, and the simulator has none. Meant for a
-    /// setup: busy workers are waited for.
-    fn on_each_worker(&mut self, _task: &BroadcastTask) {}
 }
 
 /// Devices, host memory for them, and a stream of completions.

@@ -6,7 +6,7 @@
 //! [`pdawl_profiler::adapt`].
 
 use pdawl_profiler::Fitted;
-use pdawl_profiler::adapt::{self, AdaptError, Calibration, Expectation, Residual, Terms};
+use pdawl_profiler::adapt::{self, AdaptError, Calibration, Residual, Terms};
 use pdawl_profiler::bundle::{Adapted, Bundle, BundleError, CodeletModel};
 use pdawl_profiler::dataset::Provenance;
 use thiserror::Error;
@@ -77,7 +77,7 @@ pub fn choose(
     let candidates = (probes.iter())
         .map(|probe| Ok(terms.values(&calibration(entry, probe, 0.0)?.terms)))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
-    let deviations = terms.deviations(Expectation::default());
+    let deviations = terms.deviations();
     Ok(adapt::choose(&candidates, runs, noise(entry), &deviations))
 }
 
@@ -93,18 +93,14 @@ pub fn correct(
     let calibrations = (runs.iter())
         .map(|(probe, seconds)| calibration(entry, probe, *seconds))
         .collect::<Result<Vec<_>, AdaptationError>>()?;
-    let adapted = adapt::fit(
-        &entry.fitted,
-        &TERMS,
-        &calibrations,
-        noise(entry),
-        Expectation::default(),
-    )
-    .map_err(|source| AdaptationError::Fit {
-        kind: entry.kind.clone(),
-        codelet: entry.codelet.clone(),
-        source,
-    })?;
+    let adapted =
+        adapt::fit(&entry.fitted, &TERMS, &calibrations, noise(entry)).map_err(|source| {
+            AdaptationError::Fit {
+                kind: entry.kind.clone(),
+                codelet: entry.codelet.clone(),
+                source,
+            }
+        })?;
     let entry = CodeletModel {
         fitted: adapted.fitted,
         // Counters of another machine's cores explain nothing here.

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pdawl_profiler::counters::{Counters, Opener, Reading, Source, threads_of_this_process};
+use pdawl_profiler::counters::{Counters, Reading, Source, threads_of_this_process};
 use pdawl_profiler::telemetry::{INTERVAL, Sampler, Sensor};
 
 use super::configuration::DeviceUse;
 use super::machine::ProfiledMachine;
-use crate::runtime::{BroadcastTask, Runtime};
 
 /// The instruments of one run; none over a simulated one.
 pub struct RunInstruments {
@@ -39,15 +38,10 @@ impl RunInstruments {
         }
     }
 
-    /// Opens the counters; all working threads must exist by now. The runtime's workers
-    /// count in groups.
-    pub fn open(&mut self, runtime: &mut dyn Runtime) {
+    /// Opens the counters; all working threads must exist by now.
+    pub fn open(&mut self) {
         if self.real {
-            let opener = Arc::new(Opener::of(&threads_of_this_process()));
-            let joining = Arc::clone(&opener);
-            let join: BroadcastTask = Arc::new(move || joining.join());
-            runtime.on_each_worker(&join);
-            let counters = opener.open();
+            let counters = Counters::open(&threads_of_this_process());
             self.notes.extend_from_slice(counters.notes());
             self.counters = Some(counters);
         }

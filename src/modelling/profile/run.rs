@@ -104,7 +104,7 @@ impl PreparedRun {
         let key = self.key(profiled);
         let mut instruments = RunInstruments::over(profiled, &self.device_use);
         let outcome = profiled.with(&self.device_use, seed_of(&key, seed), |runtime| {
-            instruments.open(runtime);
+            instruments.open();
             let options = Options {
                 tolerance: None,
                 supersteps: Supersteps::new(self.steps, 1),

@@ -7,7 +7,7 @@ mod reading;
 mod writing;
 
 use super::write::contents;
-use super::{Dataset, Provenance, columns, parse, write};
+use super::{Dataset, Provenance, parse, row, write};
 use crate::Sample;
 
 /// A measured run of a GPU.
@@ -50,7 +50,7 @@ fn dataset() -> Dataset {
 
 /// The dataset as a file's text.
 fn text(dataset: &Dataset) -> String {
-    let columns = columns::of(&dataset.samples).unwrap();
+    let columns = row::columns(&dataset.samples).unwrap();
     let mut text = Vec::new();
     contents(&mut text, dataset, &columns).unwrap();
     String::from_utf8(text).unwrap()

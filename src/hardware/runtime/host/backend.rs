@@ -18,8 +18,8 @@ use super::{affinity, region};
 use crate::machine::host::{Host, allowed_cores};
 use crate::machine::{Device, RuntimeKind};
 use crate::runtime::{
-    Backend, BroadcastTask, BufferId, Command, Completion, DeviceId, Devices, EventId,
-    HostMemoryId, HostRegion, Notice, QueueId, QueueKind, RuntimeError,
+    Backend, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, HostRegion,
+    Notice, QueueId, QueueKind, RuntimeError,
 };
 
 /// A pool to open: one worker thread on each of these cores.
@@ -285,10 +285,6 @@ impl Devices for HostBackend {
             Notice::DrivingEnds => self.driver.end(),
             Notice::BatchBegins | Notice::BatchEnds => {}
         }
-    }
-
-    fn on_each_worker(&mut self, task: &BroadcastTask) {
-        self.workers.on_each_worker(task);
     }
 }
 

@@ -8,7 +8,6 @@
 //! * `run_queue` knows which jobs may run: queues in order, waits for events.
 //! * `worker_threads` holds the workers. They claim tiles of the first runnable
 //!   job that has some left; those without a tile continue with the next job.
-//! * `broadcast` is a task that each of them runs once, between two tiles.
 //! * `job` assigns a command's tiles (`runtime::tiles`). Each worker claims its
 //!   own run of tiles first and then those of others, so that a worker that the
 //!   operating system preempts delays nobody. The last one completes the job.
@@ -21,7 +20,6 @@
 
 pub(in crate::runtime) mod affinity;
 mod backend;
-mod broadcast;
 mod driver_thread;
 mod job;
 mod memory_table;

@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 
-use super::broadcast::TaskCopy;
 use super::job::Job;
 use super::run_queue::RunQueue;
-use crate::runtime::{BroadcastTask, Completion, EventId, Nanos};
+use crate::runtime::{Completion, EventId, Nanos};
 
 /// For how long a worker without work spins before it sleeps. Waking a sleeper
 /// takes a few to some tens of microseconds, which every step would pay.
@@ -41,8 +40,6 @@ pub struct WorkerThreads {
 struct State {
     queue: RunQueue,
     idle: Vec<IdleWorkers>,
-    /// For each worker a task to run before its next tile.
-    tasks: Vec<Option<TaskCopy>>,
 }
 
 /// The idle workers of a pool.
@@ -81,7 +78,6 @@ impl WorkerThreads {
             state: Mutex::new(State {
                 queue: RunQueue::new(sizes.len()),
                 idle: vec![IdleWorkers::default(); sizes.len()],
-                tasks: Vec::new(),
             }),
             changes: sizes.iter().map(|_| AtomicU64::default()).collect(),
             workers: workers.collect(),
@@ -121,17 +117,6 @@ impl WorkerThreads {
             worker.active.store(*active, Ordering::Relaxed);
         }
         self.wake_all(&mut state);
-    }
-
-    /// Has every worker run a task once, inactive ones included, and waits until
-    /// all have.
-    pub fn on_each_worker(&self, task: &BroadcastTask) {
-        let (copies, over) = TaskCopy::of(task, self.workers.len());
-        let mut state = self.lock();
-        state.tasks = copies.into_iter().map(Some).collect();
-        self.wake_all(&mut state);
-        drop(state);
-        over.wait();
     }
 
     /// Ends every worker as soon as its tile has ended.
@@ -190,7 +175,7 @@ impl WorkerThreads {
         let _ = self.completions.send(completion);
     }
 
-    /// A tile for a worker, or `None` when it is to end. Broadcast tasks come first.
+    /// A tile for a worker, or `None` when it is to end.
     fn next(&self, index: usize) -> Option<(Arc<Job>, Range<u64>)> {
         let worker = &self.workers[index];
         let mut spun = false;
@@ -198,11 +183,6 @@ impl WorkerThreads {
             let mut state = self.lock();
             if self.closed.load(Ordering::Relaxed) {
                 return None;
-            }
-            if let Some(task) = state.tasks.get_mut(index).and_then(Option::take) {
-                drop(state);
-                task.run();
-                continue;
             }
             if worker.active.load(Ordering::Relaxed) {
                 if let Some(found) = state.queue.claim(worker.pool, worker.number) {

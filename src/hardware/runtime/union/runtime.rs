@@ -9,9 +9,9 @@ use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
 use crate::machine::Device;
 use crate::runtime::{
-    AdoptedMemory, BroadcastTask, BufferId, Command, Comparison, Completion, DeviceId, Devices,
-    EventId, HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId,
-    QueueKind, Runtime, RuntimeError, guarded,
+    AdoptedMemory, BufferId, Command, Comparison, Completion, DeviceId, Devices, EventId,
+    HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind,
+    Runtime, RuntimeError, guarded,
 };
 
 impl Devices for Union {
@@ -152,12 +152,6 @@ impl Devices for Union {
         }
         for backend in &mut self.backends {
             backend.notify(notice);
-        }
-    }
-
-    fn on_each_worker(&mut self, task: &BroadcastTask) {
-        for backend in &mut self.backends {
-            backend.on_each_worker(task);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pdawl_profiler::dataset::{Feature, Group, Unit};
+use pdawl_profiler::dataset::{Feature, Group};
 use pdawl_profiler::{Row, Sample, Table};
 
 use crate::model::{Case, RecordError, baseline, features, prior, record};
@@ -116,7 +116,7 @@ fn after(sample: &Sample) -> BTreeMap<&str, f64> {
             let feature = Feature::parse(name).ok()?;
             let value = match (feature.group(), feature.unit()) {
                 (group, _) if group.is_known_before() => return None,
-                (Group::Counter | Group::Trace, Unit::Count | Unit::Seconds | Unit::Bytes)
+                (Group::Counter | Group::Trace, "count" | "seconds" | "bytes")
                 | (Group::Telemetry, Unit::Joules) => value / steps,
                 _ => *value,
             };

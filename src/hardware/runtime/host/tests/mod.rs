@@ -1,7 +1,6 @@
 //! The backend as the union drives it.
 
 mod affinity;
-mod broadcast;
 mod memory;
 mod shared;
 
