@@ -84,13 +84,6 @@ impl Input {
         value.clamp(self.min, self.max)
     }
 
-    /// Whether the training saw values on both sides of `value`, but for
-    /// rounding.
-    pub fn saw(&self, value: f64) -> bool {
-        let slack = 1e-9 * self.min.abs().max(self.max.abs());
-        value >= self.min - slack && value <= self.max + slack
-    }
-
     pub(super) fn check(&self) -> Result<(), String> {
         let numbers = [self.mean, self.deviation, self.min, self.max];
         let finite = numbers.iter().all(|number| number.is_finite());

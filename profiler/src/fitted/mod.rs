@@ -124,7 +124,7 @@ impl Fitted {
     /// continues its lines, a little: it may hold large terms against each
     /// other, which must move together. So do the parts of a sum, which are
     /// physics themselves. Without a prior, every family continues
-    /// in its own way. [`Fitted::outside`] tells when.
+    /// in its own way.
     ///
     /// Not a number if a value is not one, or if there are not as many as
     /// inputs.
@@ -156,15 +156,6 @@ impl Fitted {
         } else {
             factor
         }
-    }
-
-    /// The inputs whose values lie outside of what was seen in the training.
-    pub fn outside(&self, values: &[f64]) -> Vec<&Input> {
-        let inputs = self.inputs.iter().zip(values);
-        inputs
-            .filter(|(input, value)| !input.saw(**value))
-            .map(|(input, _)| input)
-            .collect()
     }
 
     /// The same model, corrected: by `correction` alone, whatever corrected it

@@ -160,22 +160,6 @@ fn slowed_runs_do_not_widen_what_was_learned() {
 }
 
 #[test]
-fn inputs_outside_are_named() {
-    let values = array![[1.0, 4.0], [2.0, 8.0], [3.0, 16.0], [4.0, 8.0], [5.0, 4.0]];
-    let seconds = [1.0, 2.0, 3.0, 4.0, 5.0];
-    let fitted = fit(&LINEAR, &values, &seconds, None);
-    let outside = |values: &[f64]| -> Vec<String> {
-        let outside = fitted.outside(values);
-        outside.iter().map(|input| input.name.clone()).collect()
-    };
-    assert!(outside(&[1.0, 16.0]).is_empty());
-    assert!(outside(&[1.0 - 1e-12, 4.0]).is_empty());
-    assert_eq!(outside(&[6.0, 4.0]), ["known.units_count"]);
-    assert_eq!(outside(&[0.5, 17.0]).len(), 2);
-    assert_eq!(outside(&[f64::NAN, 5.0]), ["known.units_count"]);
-}
-
-#[test]
 fn a_correction_multiplies() {
     let values = sizes();
     let seconds: Vec<f64> = values.iter().map(|x| 1e-9 * x * x).collect();

@@ -12,11 +12,12 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use pdawl_profiler::telemetry::{Gpu, Telemetry};
+//! use pdawl_profiler::telemetry::{Gpu, Sampler, Telemetry};
 //!
 //! let gpu = Gpu { model: "NVIDIA H200".into(), nth: 0 };
 //! let sampler = Telemetry::open()
-//!     .and_then(|telemetry| telemetry.sample(&gpu, Duration::from_millis(20)));
+//!     .and_then(|telemetry| telemetry.sensor(&gpu))
+//!     .and_then(|sensor| Sampler::start(sensor, Duration::from_millis(20)));
 //! match sampler {
 //!     Ok(sampler) => println!("{:?}", sampler.stop()),
 //!     Err(absent) => println!("no telemetry: {absent}; {}", absent.remedy()),

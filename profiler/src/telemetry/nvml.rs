@@ -1,7 +1,6 @@
 //! NVIDIA's management library, and why it is missing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter};
@@ -10,7 +9,7 @@ use nvml_wrapper::error::NvmlError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::sampler::{ENERGY, Sampler, Sensor};
+use super::sampler::{ENERGY, Sensor};
 
 /// What keeps telemetry away. None of these stops a run.
 #[derive(Debug, thiserror::Error)]
@@ -103,14 +102,6 @@ impl Telemetry {
             nvml: Arc::clone(&self.nvml),
             index,
         })
-    }
-
-    /// Samples a GPU until the sampler is stopped.
-    ///
-    /// # Errors
-    /// [`Absent::NoSuchGpu`], [`Absent::Thread`].
-    pub fn sample(&self, gpu: &Gpu, interval: Duration) -> Result<Sampler, Absent> {
-        Sampler::start(self.sensor(gpu)?, interval)
     }
 }
 

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use pdawl::codelet::stencil::{self, Dimensions, Precision};
 use pdawl::model::ModelStore;
-use pdawl::model::adapt::{Probe, Target, bundle, choose, correct};
+use pdawl::model::adapt::{candidate, choose, correct};
+use pdawl::model::training::ModelDescription;
 use pdawl::profile::{
-    Configuration, ProfileRun, ProfiledMachine, Settings, stencil as stencil_run,
+    Configuration, PreparedRun, ProfileRun, ProfiledMachine, Settings, stencil as stencil_run,
 };
 use pdawl::report::model::AdaptReport;
 use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun};
-use pdawl_profiler::bundle::{Bundle, CodeletModel};
+use pdawl_profiler::adapt::Calibration;
+use pdawl_profiler::bundle::{Adapted, Bundle, CodeletModel};
 
 use super::Source;
 use crate::args::{Format, noise};
@@ -71,7 +73,7 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
     }
     let stop = interrupt::listen()?;
     let mut notes = Vec::new();
-    let mut calibration = Calibration::open(args, &mut notes)?;
+    let mut calibration = Calibrating::open(args, &mut notes)?;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => format!(
@@ -92,15 +94,19 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
     }
     notes.append(&mut calibration.notes);
     notes.extend_from_slice(calibration.profiled.notes());
-    let target = Target {
+    let about = ModelDescription {
         name: &name,
         machine: calibration.profiled.machine(),
         simulated: calibration.profiled.is_simulated(),
-        adapted_at: invocation::now(),
+        trained_at: invocation::now(),
         provenance: profile::provenance(&calibration.profiled),
+        adapted: Some(Adapted {
+            machine: foreign.bundle.machine.clone(),
+            checksum: foreign.bundle.checksum().map_err(Failure::of)?,
+            runs: groups.iter().map(|group| group.runs.len()).sum(),
+        }),
     };
-    let runs = groups.iter().map(|group| group.runs.len()).sum();
-    let adapted = bundle(&foreign.bundle, entries, runs, target).map_err(Failure::of)?;
+    let adapted = about.bundle(entries).map_err(Failure::of)?;
     let file = store.save(&adapted).map_err(Failure::of)?;
     let report = AdaptReport {
         foreign: foreign.name,
@@ -124,17 +130,17 @@ fn codelets(bundle: &Bundle) -> Vec<&str> {
 }
 
 /// The machine that runs are made on.
-struct Calibration<'a> {
+struct Calibrating<'a> {
     args: &'a Args,
     profiled: ProfiledMachine,
     settings: Settings,
     notes: Vec<String>,
 }
 
-/// What a run was, and its seconds of a step.
-type Done = (String, Probe, f64);
+/// What a run was, and what it tells.
+type Done = (String, Calibration);
 
-impl<'a> Calibration<'a> {
+impl<'a> Calibrating<'a> {
     fn open(args: &'a Args, notes: &mut Vec<String>) -> Result<Self, Failure> {
         let wanted = wanted(args, 2, PrecisionArg::F64);
         let (profiled, found) = profile::machine::find(&wanted.session)?;
@@ -166,7 +172,7 @@ impl<'a> Calibration<'a> {
         let designs = wanted.design_for(&self.profiled, &mut self.notes)?;
         let designs: Vec<(&CodeletModel, &[Configuration])> = (designs.iter())
             .filter_map(|design| {
-                let kind = design.first()?.kind.to_string();
+                let kind = design.first()?.device_use.kind.to_string();
                 Some((foreign.find(&kind, name)?, &design[..]))
             })
             .collect();
@@ -188,7 +194,7 @@ impl<'a> Calibration<'a> {
         runs: usize,
         stop: &AtomicBool,
     ) -> Result<Vec<Done>, Failure> {
-        let mut candidates = Vec::new();
+        let (mut prepared_runs, mut candidates) = (Vec::new(), Vec::new());
         for configuration in design {
             let run = ProfileRun {
                 configuration: configuration.clone(),
@@ -196,18 +202,18 @@ impl<'a> Calibration<'a> {
             };
             // A configuration that does not fit the device's memory is no candidate.
             if let Ok(prepared) = stencil_run::prepare(&self.profiled, &run, self.settings) {
-                let (case, descriptors) = (prepared.case, prepared.descriptors);
-                candidates.push((prepared, Probe { case, descriptors }));
+                let run = candidate(entry, &prepared.case, &prepared.descriptors);
+                prepared_runs.push(prepared);
+                candidates.push(run.map_err(Failure::of)?);
             }
         }
-        let probes: Vec<Probe> = candidates.iter().map(|(_, probe)| probe.clone()).collect();
-        let chosen = choose(entry, &probes, runs).map_err(Failure::of)?;
+        let chosen = choose(entry, &candidates, runs);
         let what = format!("{} on {}", entry.codelet, entry.kind);
         let bar = terminal::progress(self.args.format, chosen.len() as u64, &what);
         let mut repeats: HashMap<usize, u32> = HashMap::new();
         let mut done = Vec::new();
         for place in chosen {
-            let (prepared, probe) = &mut candidates[place];
+            let prepared: &mut PreparedRun = &mut prepared_runs[place];
             let repeat = repeats.entry(place).or_default();
             prepared.repeat = *repeat;
             *repeat += 1;
@@ -218,8 +224,11 @@ impl<'a> Calibration<'a> {
                 return Err(Failure::Interrupted);
             };
             bar.inc(1);
-            let seconds = sample.step_seconds();
-            done.push((sample.configuration, probe.clone(), seconds));
+            let run = Calibration {
+                seconds: sample.step_seconds(),
+                ..candidates[place].clone()
+            };
+            done.push((sample.configuration, run));
         }
         bar.finish_and_clear();
         Ok(done)
@@ -231,9 +240,7 @@ fn corrected(
     entry: &CodeletModel,
     done: Vec<Done>,
 ) -> Result<(CodeletModel, AdaptedGroup), Failure> {
-    let runs: Vec<(Probe, f64)> = (done.iter())
-        .map(|(_, probe, seconds)| (probe.clone(), *seconds))
-        .collect();
+    let runs: Vec<Calibration> = done.iter().map(|(_, run)| run.clone()).collect();
     let (after, residuals) = correct(entry, &runs).map_err(Failure::of)?;
     let mean = |of: &dyn Fn(usize) -> f64| {
         let sum: f64 = (0..residuals.len()).map(|run| of(run).abs()).sum();
@@ -246,12 +253,12 @@ fn corrected(
         after: mean(&|run| residuals[run].after),
         left_out: mean(&|run| residuals[run].left_out),
         runs: (done.into_iter().zip(&residuals))
-            .map(|((configuration, _, measured), residual)| CalibrationRun {
+            .map(|((configuration, run), residual)| CalibrationRun {
                 configuration,
-                measured,
-                before: measured * (1.0 + residual.before),
-                after: measured * (1.0 + residual.after),
-                left_out: measured * (1.0 + residual.left_out),
+                measured: run.seconds,
+                before: run.seconds * (1.0 + residual.before),
+                after: run.seconds * (1.0 + residual.after),
+                left_out: run.seconds * (1.0 + residual.left_out),
             })
             .collect(),
     };

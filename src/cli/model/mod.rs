@@ -3,14 +3,16 @@
 mod adapt;
 mod check;
 mod exchange;
-mod list;
 mod source;
 
 use clap::Subcommand;
 use pdawl::model::ModelStore;
+use pdawl::report::model::show as show_report;
+use pdawl::report::model::{ListReport, Listed};
 
 use super::args::Format;
 use super::failure::Failure;
+use super::terminal;
 
 pub use source::Source;
 
@@ -75,11 +77,32 @@ enum ModelCommand {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let store = ModelStore::of_user();
     match &args.what {
-        ModelCommand::List { format } => list::list(&store, *format),
-        ModelCommand::Show { model, format } => list::show(&store, model, *format),
+        ModelCommand::List { format } => list(&store, *format),
+        ModelCommand::Show { model, format } => show(&store, model, *format),
         ModelCommand::Export(args) => exchange::export(&store, args),
         ModelCommand::Import(args) => exchange::import(&store, args),
         ModelCommand::Check(args) => check::run(&store, args),
         ModelCommand::Adapt(args) => adapt::run(&store, args),
+    }
+}
+
+fn list(store: &ModelStore, format: Format) -> Result<(), Failure> {
+    let models = terminal::readable(store.names(), |name| store.find(name)).into_iter();
+    let listed = |(name, bundle): (String, _)| Listed::of(&name, !store.is_own(&name), &bundle);
+    let report = ListReport {
+        models: models.map(listed).collect(),
+    };
+    terminal::print_report(format, &report, |report| report.render())
+}
+
+fn show(store: &ModelStore, model: &str, format: Format) -> Result<(), Failure> {
+    let Source {
+        bundle,
+        name,
+        place,
+    } = Source::find(store, model)?;
+    match format {
+        Format::Text => terminal::print(&show_report::render(&bundle, &name, &place)),
+        Format::Json => terminal::print(&bundle.to_text().map_err(Failure::of)?),
     }
 }

@@ -4,7 +4,6 @@
 //! for in a `session`, for `pdawl profile` and for `pdawl train`. `machine` finds the
 //! machine, and `file` the dataset.
 
-mod file;
 pub(super) mod machine;
 mod options;
 mod product;
@@ -17,9 +16,9 @@ use super::args::Format;
 use super::failure::Failure;
 use super::{interrupt, terminal};
 
-pub use file::provenance;
 pub use options::{Budget, ProfileOptions, SessionOptions};
 pub use product::ProductProfileOptions;
+pub use session::provenance;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pdawl profile stencil --budget 5m")]

@@ -1,18 +1,23 @@
 //! A profiling session of the command line: devices, rows and the report.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use pdawl::machine::Host;
+use pdawl::model::store::dataset_to_write;
 use pdawl::profile::design::Gpu;
 use pdawl::profile::{
     Budget, ModelKind, ProfileError, ProfiledMachine, ProfilingSession, SessionProgress, Settings,
 };
 use pdawl::report::profile::{KindReport, ProfileReport, Rows};
+use pdawl_profiler::atomic_file::target;
 use pdawl_profiler::counters::availability;
+use pdawl_profiler::dataset::{Appender, Provenance};
 
-use super::{SessionOptions, file, machine};
+use super::{SessionOptions, machine};
 use crate::failure::Failure;
+use crate::{invocation, terminal};
 
 /// A machine that can be profiled as asked.
 pub struct Opened {
@@ -90,7 +95,7 @@ impl Opened {
         watch: &mut dyn FnMut(&SessionProgress),
         measure: impl FnOnce(&mut ProfilingSession) -> Result<(), ProfileError>,
     ) -> Result<ProfileReport, Failure> {
-        let (path, mut appender) = file::open(options, &self.profiled)?;
+        let (path, mut appender) = open(options, &self.profiled)?;
         let settings = Settings {
             steps: options.steps,
             seed: options.seed,
@@ -134,4 +139,88 @@ impl Opened {
             notes: self.notes,
         })
     }
+}
+
+/// Opens the dataset of a profile, and returns its path.
+///
+/// # Errors
+/// When it cannot be written, and when it is of another machine.
+fn open(
+    options: &SessionOptions,
+    profiled: &ProfiledMachine,
+) -> Result<(PathBuf, Appender), Failure> {
+    let machine = profiled.machine();
+    let path = match &options.out {
+        Some(path) => path.clone(),
+        None => dataset_to_write(&machine.name).map_err(Failure::of)?,
+    };
+    if options.fresh {
+        set_aside(&path)?;
+    }
+    let appender = Appender::open(&path, &provenance(profiled)).map_err(Failure::of)?;
+    for note in appender.notes() {
+        terminal::warn(note);
+    }
+    let samples = appender.samples();
+    let remedy = "--out FILE for another one, or --fresh to begin anew";
+    if let Some(other) = samples.iter().find(|s| s.machine != machine.name) {
+        return Err(Failure::failed(
+            format!(
+                "{} has runs of machine {}, and this profile is of {}",
+                path.display(),
+                other.machine,
+                machine.name
+            ),
+            remedy,
+        ));
+    }
+    let origin = |simulated| if simulated { "simulated" } else { "measured" };
+    let simulated = profiled.is_simulated();
+    if samples.iter().any(|s| s.simulated != simulated) {
+        return Err(Failure::failed(
+            format!(
+                "{} has {} runs, and those of this profile are {}",
+                path.display(),
+                origin(!simulated),
+                origin(simulated)
+            ),
+            remedy,
+        ));
+    }
+    Ok((path, appender))
+}
+
+/// Renames an existing regular file; leaves folders and devices alone.
+fn set_aside(path: &Path) -> Result<(), Failure> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let path = &target(path).unwrap_or_else(|_| path.to_owned());
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".bak");
+    std::fs::rename(path, &aside).map_err(|error| {
+        Failure::failed(
+            format!("{} cannot be set aside: {error}", path.display()),
+            "--out FILE for another one",
+        )
+    })
+}
+
+/// The provenance of the rows.
+pub fn provenance(profiled: &ProfiledMachine) -> Provenance {
+    let machine = profiled.machine();
+    let mut provenance = Provenance::default();
+    let host = &machine.host;
+    let hardware = std::iter::once(format!("{}, {} cores", host.model, host.cores));
+    let devices = machine.devices.iter().map(|device| device.model.clone());
+    let hardware: Vec<String> = hardware.chain(devices).collect();
+    provenance.add("hardware", &hardware.join("; "));
+    if profiled.is_simulated() {
+        provenance.add("origin", "simulated; no such machine was measured");
+    }
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    provenance.add("date", now.split('T').next().unwrap_or(&now));
+    provenance.add("version", concat!("pdawl ", env!("CARGO_PKG_VERSION")));
+    provenance.add("command", &invocation::command_line());
+    provenance
 }

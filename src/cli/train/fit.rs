@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pdawl::model::ModelStore;
 use pdawl::model::serving::poor;
 use pdawl::model::training::{
-    GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, bundle, fit_all,
+    GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, fit_all,
 };
 use pdawl::quantity::Seconds;
 use pdawl::report::training::{GroupReport, ModelReport, TrainingReport};
@@ -33,7 +33,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
     }
     let runs = Runs::find(args, stop)?;
     let began = Instant::now();
-    let deadline = (args.budget()).map(|budget| began + budget.saturating_sub(runs.took));
+    let deadline = (args.budget()).map(|budget| began + budget.saturating_sub(runs.took()));
     let models = fitted(args, &runs, deadline, stop)?;
     let seconds = began.elapsed().as_secs_f64();
     let simulated = runs.simulated();
@@ -45,10 +45,11 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         simulated,
         trained_at: invocation::now(),
         provenance: provenance(&runs),
+        adapted: None,
     };
-    let bundle = bundle(&models.groups, about).map_err(Failure::of)?;
+    let bundle = about.bundle(models.entries()).map_err(Failure::of)?;
     let file = store.save(&bundle).map_err(Failure::of)?;
-    let mut notes = runs.notes;
+    let mut notes = runs.notes();
     notes.extend(models.left_out);
     notes.extend(models.groups.iter().flat_map(remarks));
     Ok(TrainingReport {
@@ -59,7 +60,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         fingerprint: machine.fingerprint.clone(),
         dataset: runs.path.display().to_string(),
         rows: runs.dataset.samples.len(),
-        measured_now: runs.measured_now,
+        measured_now: runs.made.as_ref().map_or(0, |made| made.rows.measured),
         seed: args.wanted.session.seed,
         seconds,
         groups: models.groups.into_iter().map(group).collect(),
@@ -100,7 +101,7 @@ fn fitted(
         };
         fit_all(&request, &mut progress, stop)
     };
-    let models = match runs.interrupted {
+    let models = match runs.interrupted() {
         true => Err(TrainingError::Interrupted),
         false => fit(deadline, stop),
     };

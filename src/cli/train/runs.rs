@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use pdawl::codelet::spmv;
 use pdawl::machine::{DeviceKind, DeviceSpec, MachineFile};
-use pdawl::model::DatasetStore;
+use pdawl::model::store;
 use pdawl::profile::ModelKind;
+use pdawl::report::profile::ProfileReport;
 use pdawl_profiler::dataset::{self, Dataset};
 
 use super::{Args, Workload};
@@ -26,16 +27,12 @@ pub struct Runs {
     pub machine: MachineFile,
     pub path: PathBuf,
     pub dataset: Dataset,
-    pub measured_now: usize,
-    /// The part of the budget that measuring them took.
-    pub took: Duration,
-    /// Whether a signal has ended the measuring.
-    pub interrupted: bool,
+    /// The profile that has just made the last of them, if one did.
+    pub made: Option<ProfileReport>,
     /// The codelet that was asked for; `None` for all that there are.
     pub codelet: Option<&'static str>,
     /// The kinds of device that it was asked for on.
     pub kinds: Vec<ModelKind>,
-    pub notes: Vec<String>,
 }
 
 impl Runs {
@@ -48,25 +45,38 @@ impl Runs {
         if let Some(path) = &args.dataset {
             return of_file(args, path);
         }
-        let runs = match args.no_profile {
-            true => measured_before(args)?,
-            false => profiled(args, stop)?,
+        let session = &args.wanted.session;
+        let made = match args.no_profile {
+            true => None,
+            false => Some(profiled(args, stop)?),
         };
-        Ok(runs)
-    }
-
-    /// What the user asked for, of the runs in this file.
-    fn asked(args: &Args, machine: MachineFile, path: PathBuf) -> Result<Self, Failure> {
+        let machine = match (&session.machine, &made) {
+            (Some(name), _) => machine_file(name)?,
+            (None, Some(made)) => machine_file(&made.machine)?,
+            (None, None) => this_machine()?,
+        };
+        let path = match (&made, &session.out) {
+            (Some(made), _) => PathBuf::from(&made.dataset),
+            (None, Some(path)) => path.clone(),
+            (None, None) => store::dataset(&machine.name).map_err(Failure::of)?,
+        };
+        if made.is_none() && !path.exists() {
+            return Err(Failure::failed(
+                format!(
+                    "nothing was measured on {}: there is no {}",
+                    machine.name,
+                    path.display()
+                ),
+                "leave out --no-profile, or name a file with --dataset",
+            ));
+        }
         Ok(Self {
             dataset: dataset::read(&path).map_err(Failure::of)?,
             codelet: Some(asked_codelet(args)),
             kinds: asked_kinds(&args.wanted, &machine),
             machine,
             path,
-            measured_now: 0,
-            took: Duration::ZERO,
-            interrupted: false,
-            notes: Vec::new(),
+            made,
         })
     }
 
@@ -77,8 +87,45 @@ impl Runs {
             .first()
             .is_some_and(|sample| sample.simulated)
     }
+
+    /// The part of the budget that measuring them took.
+    pub fn took(&self) -> Duration {
+        let seconds = self.made.as_ref().map_or(0.0, |made| made.seconds);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
+    /// Whether a signal has ended the measuring.
+    pub fn interrupted(&self) -> bool {
+        self.made.as_ref().is_some_and(|made| made.interrupted)
+    }
+
+    /// What the user should know of how they were made.
+    pub fn notes(&self) -> Vec<String> {
+        let Some(made) = &self.made else {
+            return Vec::new();
+        };
+        let mut notes = made.notes.clone();
+        if made.rows.left > 0 {
+            let why = match made.interrupted {
+                true => "the interruption",
+                false => "the budget",
+            };
+            notes.push(format!(
+                "{why} left out {} runs; the same command goes on with them",
+                made.rows.left
+            ));
+        }
+        if let Some(why) = made.failed.first() {
+            notes.push(format!(
+                "{} runs failed; the first: {why}",
+                made.failed.len()
+            ));
+        }
+        notes
+    }
 }
 
+/// All runs of a file.
 fn of_file(args: &Args, path: &Path) -> Result<Runs, Failure> {
     let wanted = &args.wanted;
     let mut dataset = dataset::read(path).map_err(Failure::of)?;
@@ -99,94 +146,29 @@ fn of_file(args: &Args, path: &Path) -> Result<Runs, Failure> {
             ));
         }
     }
-    let name = dataset
-        .samples
-        .first()
-        .map(|sample| sample.machine.as_str());
-    let machine = machine_file(
-        wanted
-            .session
-            .machine
-            .as_deref()
-            .or(name)
-            .unwrap_or_default(),
-    )?;
+    let first = dataset.samples.first();
+    let name = first.map(|sample| sample.machine.as_str());
+    let named = wanted.session.machine.as_deref().or(name);
+    let machine = machine_file(named.unwrap_or_default())?;
     Ok(Runs {
         machine,
         path: path.to_owned(),
         dataset,
-        measured_now: 0,
-        took: Duration::ZERO,
-        interrupted: false,
+        made: None,
         codelet: None,
         kinds: Vec::new(),
-        notes: Vec::new(),
     })
 }
 
-fn measured_before(args: &Args) -> Result<Runs, Failure> {
-    let wanted = &args.wanted;
-    let machine = match &wanted.session.machine {
-        Some(name) => machine_file(name)?,
-        None => this_machine()?,
-    };
-    let path = match &wanted.session.out {
-        Some(path) => path.clone(),
-        None => DatasetStore::of_user()
-            .path(&machine.name)
-            .map_err(Failure::of)?,
-    };
-    if !path.exists() {
-        return Err(Failure::failed(
-            format!(
-                "nothing was measured on {}: there is no {}",
-                machine.name,
-                path.display()
-            ),
-            "leave out --no-profile, or name a file with --dataset",
-        ));
-    }
-    Runs::asked(args, machine, path)
-}
-
-fn profiled(args: &Args, stop: &AtomicBool) -> Result<Runs, Failure> {
+/// Makes runs, in the part of the budget that fitting leaves.
+fn profiled(args: &Args, stop: &AtomicBool) -> Result<ProfileReport, Failure> {
     let mut wanted = args.wanted.clone();
-    wanted.session.fitting = wanted
-        .session
-        .budget
-        .0
-        .mul_f64(FITTING)
-        .min(LONGEST_FITTING);
-    let report = match args.workload() {
-        Workload::Stencil => wanted.carry_out(args.format, stop)?,
-        Workload::Spmv => ProductProfileOptions::of(&wanted).carry_out(args.format, stop)?,
-    };
-    let machine = machine_file(wanted.session.machine.as_ref().unwrap_or(&report.machine))?;
-    let path = PathBuf::from(&report.dataset);
-    let mut notes = report.notes;
-    if report.rows.left > 0 {
-        let why = match report.interrupted {
-            true => "the interruption",
-            false => "the budget",
-        };
-        notes.push(format!(
-            "{why} left out {} runs; the same command goes on with them",
-            report.rows.left
-        ));
+    let fitting = wanted.session.budget.0.mul_f64(FITTING);
+    wanted.session.fitting = fitting.min(LONGEST_FITTING);
+    match args.workload() {
+        Workload::Stencil => wanted.carry_out(args.format, stop),
+        Workload::Spmv => ProductProfileOptions::of(&wanted).carry_out(args.format, stop),
     }
-    if let Some(why) = report.failed.first() {
-        notes.push(format!(
-            "{} runs failed; the first: {why}",
-            report.failed.len()
-        ));
-    }
-    Ok(Runs {
-        measured_now: report.rows.measured,
-        took: Duration::try_from_secs_f64(report.seconds).unwrap_or_default(),
-        interrupted: report.interrupted,
-        notes,
-        ..Runs::asked(args, machine, path)?
-    })
 }
 
 fn asked_codelet(args: &Args) -> &'static str {

@@ -5,18 +5,14 @@
 //! already adjusts to another machine. Calibration runs give the rest. See
 //! [`pdawl_profiler::adapt`].
 
-use pdawl_profiler::Fitted;
 use pdawl_profiler::adapt::{self, AdaptError, Calibration, Residual, Terms};
-use pdawl_profiler::bundle::{Adapted, Bundle, BundleError, CodeletModel};
-use pdawl_profiler::dataset::Provenance;
+use pdawl_profiler::bundle::CodeletModel;
 use thiserror::Error;
 
 use super::case::Case;
 use super::command;
 use super::descriptors::Descriptors;
 use super::features::{self, Facts};
-use crate::machine::MachineFile;
-
 /// What a correction depends on: the parts of a step's time that each resource
 /// takes.
 const TERMS: [&str; 4] = [
@@ -28,13 +24,6 @@ const TERMS: [&str; 4] = [
 
 /// The least relative variation of a run that is assumed.
 const LEAST_NOISE: f64 = 0.01;
-
-/// A calibration run, planned or made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Probe {
-    pub case: Case,
-    pub descriptors: Descriptors,
-}
 
 /// The errors of an adaptation.
 #[derive(Debug, Error)]
@@ -56,108 +45,18 @@ pub enum AdaptationError {
         codelet: String,
         source: AdaptError,
     },
-
-    #[error(transparent)]
-    Bundle(#[from] BundleError),
-
-    #[error("the machine's description cannot be kept in a model: {0}")]
-    Machine(#[from] serde_json::Error),
 }
 
-/// The probes to run, by their places; one may be chosen several times.
+/// A run that may calibrate the entry of a model, before it is made: its seconds are 0.
 ///
 /// # Errors
 /// An input of the model that is not known of the machine.
-pub fn choose(
+pub fn candidate(
     entry: &CodeletModel,
-    probes: &[Probe],
-    runs: usize,
-) -> Result<Vec<usize>, AdaptationError> {
-    let terms = Terms::of(&entry.fitted, &TERMS);
-    let candidates = (probes.iter())
-        .map(|probe| Ok(terms.values(&calibration(entry, probe, 0.0)?.terms)))
-        .collect::<Result<Vec<_>, AdaptationError>>()?;
-    let deviations = terms.deviations();
-    Ok(adapt::choose(&candidates, runs, noise(entry), &deviations))
-}
-
-/// The entry corrected by runs, each with its seconds of a step, and the errors of the
-/// runs before and after.
-///
-/// # Errors
-/// As [`choose`]; no runs, and impossible times.
-pub fn correct(
-    entry: &CodeletModel,
-    runs: &[(Probe, f64)],
-) -> Result<(CodeletModel, Vec<Residual>), AdaptationError> {
-    let calibrations = (runs.iter())
-        .map(|(probe, seconds)| calibration(entry, probe, *seconds))
-        .collect::<Result<Vec<_>, AdaptationError>>()?;
-    let adapted =
-        adapt::fit(&entry.fitted, &TERMS, &calibrations, noise(entry)).map_err(|source| {
-            AdaptationError::Fit {
-                kind: entry.kind.clone(),
-                codelet: entry.codelet.clone(),
-                source,
-            }
-        })?;
-    let entry = CodeletModel {
-        fitted: adapted.fitted,
-        // Counters of another machine's cores explain nothing here.
-        explaining: None,
-        ..entry.clone()
-    };
-    Ok((entry, adapted.residuals))
-}
-
-/// The description of an adapted model.
-#[derive(Clone, Debug)]
-pub struct Target<'a> {
-    pub name: &'a str,
-    pub machine: &'a MachineFile,
-    pub simulated: bool,
-    /// Seconds since 1970 in UTC.
-    pub adapted_at: u64,
-    /// Where the calibration runs come from.
-    pub provenance: Provenance,
-}
-
-/// The content of the adapted model's file, of entries that [`correct`] gave by `runs`
-/// runs in all.
-///
-/// # Errors
-/// A foreign model or a machine that cannot be written as JSON.
-pub fn bundle(
-    foreign: &Bundle,
-    entries: Vec<CodeletModel>,
-    runs: usize,
-    target: Target,
-) -> Result<Bundle, AdaptationError> {
-    Ok(Bundle {
-        name: target.name.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: target.machine.name.clone(),
-        simulated: target.simulated,
-        fingerprint: target.machine.fingerprint.clone(),
-        trained_at: target.adapted_at,
-        provenance: target.provenance,
-        adapted: Some(Adapted {
-            machine: foreign.machine.clone(),
-            checksum: foreign.checksum()?,
-            runs,
-        }),
-        machine_file: serde_json::to_value(target.machine)?,
-        models: entries,
-    })
-}
-
-/// A run as an input of the correction.
-fn calibration(
-    entry: &CodeletModel,
-    probe: &Probe,
-    seconds: f64,
+    case: &Case,
+    descriptors: &Descriptors,
 ) -> Result<Calibration, AdaptationError> {
-    let mut facts = Facts::of(&probe.case, &probe.descriptors);
+    let mut facts = Facts::of(case, descriptors);
     let prior = facts.prior_seconds();
     let mut figure = |name: &str| {
         (features::index(name).map(|index| facts.value(index)))
@@ -168,18 +67,48 @@ fn calibration(
                 feature: name.to_owned(),
             })
     };
-    let plain: Fitted = entry.fitted.clone().without_correction();
+    let plain = &entry.fitted.inputs[..entry.fitted.regressor.inputs()];
     Ok(Calibration {
-        values: (plain.inputs.iter())
+        values: (plain.iter())
             .map(|input| figure(&input.name))
             .collect::<Result<_, _>>()?,
-        terms: TERMS
-            .iter()
+        terms: (TERMS.iter())
             .map(|name| figure(name))
             .collect::<Result<_, _>>()?,
         prior,
-        seconds,
+        seconds: 0.0,
     })
+}
+
+/// The candidates to run, by their places; one may be chosen several times.
+pub fn choose(entry: &CodeletModel, candidates: &[Calibration], runs: usize) -> Vec<usize> {
+    let terms = Terms::of(&entry.fitted, &TERMS);
+    let candidates = candidates.iter().map(|run| terms.values(&run.terms));
+    let candidates: Vec<Vec<f64>> = candidates.collect();
+    adapt::choose(&candidates, runs, noise(entry), &terms.deviations())
+}
+
+/// The entry corrected by runs, each with its seconds of a step, and the errors of the
+/// runs before and after.
+///
+/// # Errors
+/// No runs, and impossible times.
+pub fn correct(
+    entry: &CodeletModel,
+    runs: &[Calibration],
+) -> Result<(CodeletModel, Vec<Residual>), AdaptationError> {
+    let adapted = adapt::fit(&entry.fitted, &TERMS, runs, noise(entry));
+    let adapted = adapted.map_err(|source| AdaptationError::Fit {
+        kind: entry.kind.clone(),
+        codelet: entry.codelet.clone(),
+        source,
+    })?;
+    let entry = CodeletModel {
+        fitted: adapted.fitted,
+        explaining: None,
+        ..entry.clone()
+    };
+    Ok((entry, adapted.residuals))
 }
 
 fn noise(entry: &CodeletModel) -> f64 {
@@ -190,11 +119,16 @@ fn noise(entry: &CodeletModel) -> f64 {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
+    use pdawl_profiler::Sample;
+    use pdawl_profiler::bundle::{Adapted, Bundle};
+    use pdawl_profiler::dataset::Provenance;
+
     use super::*;
     use crate::codelet::stencil::Precision;
+    use crate::machine::MachineFile;
     use crate::model::Predictor;
     use crate::model::training::fixtures::{CODELET, machine, recipe};
-    use crate::model::training::{ModelDescription, TrainingRequest, bundle as trained, fit_all};
+    use crate::model::training::{ModelDescription, TrainingRequest, fit_all};
     use crate::profile::design::DesignRequest;
     use crate::profile::{
         Configuration, ModelKind, ProfileRun, ProfiledMachine, Settings, Space, design, stencil,
@@ -220,7 +154,7 @@ mod tests {
         machine: &MachineFile,
         file: &MachineFile,
         configurations: &[Configuration],
-    ) -> Vec<(Probe, pdawl_profiler::Sample)> {
+    ) -> Vec<(Case, Descriptors, Sample)> {
         let mut profiled = ProfiledMachine::simulated(machine.clone(), 0.02);
         let described = ProfiledMachine::simulated(file.clone(), 0.02);
         let settings = Settings::default();
@@ -234,21 +168,17 @@ mod tests {
                 let prepared = stencil::prepare(&described, &run, settings).unwrap();
                 let real = stencil::prepare(&profiled, &run, settings).unwrap();
                 let sample = real.measure(&mut profiled, 0, &stop).unwrap().unwrap();
-                let probe = Probe {
-                    case: prepared.case,
-                    descriptors: prepared.descriptors,
-                };
-                (probe, sample)
+                (prepared.case, prepared.descriptors, sample)
             })
             .collect()
     }
 
     fn foreign() -> Bundle {
         let machine = machine("k20-32");
-        let samples: Vec<pdawl_profiler::Sample> = [ModelKind::Cpu, ModelKind::Gpu]
+        let samples: Vec<Sample> = [ModelKind::Cpu, ModelKind::Gpu]
             .into_iter()
             .flat_map(|kind| runs(&machine, &machine, &configurations(&machine, kind, 0)))
-            .map(|(_, sample)| sample)
+            .map(|(_, _, sample)| sample)
             .collect();
         let request = TrainingRequest {
             machine: &machine.name,
@@ -264,15 +194,16 @@ mod tests {
             simulated: true,
             trained_at: 0,
             provenance: Provenance::default(),
+            adapted: None,
         };
-        trained(&models.groups, about).unwrap()
+        about.bundle(models.entries()).unwrap()
     }
 
     /// Mean absolute error of a bundle on runs of a machine.
-    fn error(bundle: &Bundle, runs: &[(Probe, pdawl_profiler::Sample)]) -> f64 {
-        let off = runs.iter().map(|(probe, sample)| {
-            let predictor = Predictor::new(bundle, CODELET, probe.descriptors).unwrap();
-            let predicted = predictor.step_seconds(&probe.case);
+    fn error(bundle: &Bundle, runs: &[(Case, Descriptors, Sample)]) -> f64 {
+        let off = runs.iter().map(|(case, descriptors, sample)| {
+            let predictor = Predictor::new(bundle, CODELET, *descriptors).unwrap();
+            let predicted = predictor.step_seconds(case);
             (predicted / sample.step_seconds() - 1.0).abs()
         });
         off.sum::<f64>() / runs.len() as f64
@@ -296,26 +227,33 @@ mod tests {
         for kind in [ModelKind::Cpu, ModelKind::Gpu] {
             let entry = foreign.find(&kind.to_string(), CODELET).unwrap();
             let candidates = configurations(&file, kind, 0);
-            let probes: Vec<Probe> = (runs(&file, &file, &candidates).into_iter())
-                .map(|(probe, _)| probe)
-                .collect();
-            let chosen: Vec<Configuration> = (choose(entry, &probes, 4).unwrap().iter())
+            let of = |(case, descriptors, sample): (Case, Descriptors, Sample)| Calibration {
+                seconds: sample.step_seconds(),
+                ..candidate(entry, &case, &descriptors).unwrap()
+            };
+            let possible = runs(&file, &file, &candidates).into_iter().map(of);
+            let possible: Vec<Calibration> = possible.collect();
+            let chosen: Vec<Configuration> = (choose(entry, &possible, 4).iter())
                 .map(|place| candidates[*place].clone())
                 .collect();
-            let made: Vec<(Probe, f64)> = (runs(&truth, &file, &chosen).into_iter())
-                .map(|(probe, sample)| (probe, sample.step_seconds()))
-                .collect();
+            let made = runs(&truth, &file, &chosen).into_iter().map(of);
+            let made: Vec<Calibration> = made.collect();
             entries.push(correct(entry, &made).unwrap().0);
             held.push(runs(&truth, &file, &configurations(&file, kind, 40)));
         }
-        let target = Target {
+        let about = ModelDescription {
             name: "k40-from-k20-32",
             machine: &file,
             simulated: true,
-            adapted_at: 0,
+            trained_at: 0,
             provenance: Provenance::default(),
+            adapted: Some(Adapted {
+                machine: foreign.machine.clone(),
+                checksum: foreign.checksum().unwrap(),
+                runs: 8,
+            }),
         };
-        let adapted = bundle(&foreign, entries, 8, target).unwrap();
+        let adapted = about.bundle(entries).unwrap();
         let text = adapted.to_text().unwrap();
         assert_eq!(Bundle::parse(&text, "adapted").unwrap(), adapted);
         for (held, least, most) in [(&held[0], 0.15, 0.02), (&held[1], 0.1, 0.05)] {

@@ -13,7 +13,7 @@
 //! * a [`StepTime`] predicts the seconds of a step: a [`Predictor`] is a trained
 //!   model bound to a machine, and [`Physics`] the prior alone; [`planner`]
 //!   makes plans of them, and [`serving`] finds the model of open devices with its plan.
-//! * [`datasets`] is where measured runs are kept, [`training`] makes models of
+//! * [`store`] is where models and measured runs are kept, [`training`] makes models of
 //!   them, [`evaluate`](mod@evaluate) says how good these are, and [`store`] is where
 //!   they are kept. [`command`] is how users are sent to train one.
 //!
@@ -24,14 +24,12 @@ pub mod adapt;
 pub mod baseline;
 pub mod case;
 pub mod command;
-pub mod datasets;
 mod derived;
 pub mod descriptors;
 pub mod evaluate;
 pub mod features;
 #[cfg(test)]
 mod fixtures;
-mod footprint;
 pub mod matrix;
 pub mod planner;
 pub mod predictor;
@@ -43,7 +41,6 @@ pub mod store;
 pub mod training;
 
 pub use case::{Case, DevicePart, StepWork};
-pub use datasets::DatasetStore;
 pub use descriptors::Descriptors;
 pub use matrix::MatrixFigures;
 pub use predictor::{Predictor, PredictorError};

@@ -14,7 +14,7 @@ use super::descriptors::Descriptors;
 use super::features::{self, Facts};
 use super::matrix::MatrixFigures;
 use super::prior;
-use super::step_time::{INTERVAL, Outside, StepTime};
+use super::step_time::{Outside, StepTime};
 
 /// Features that follow from the length of a unit, as `known.unit_bytes` does.
 const SAYS_UNIT_BYTES: [&str; 3] = [
@@ -60,16 +60,6 @@ pub struct Predictor {
     inputs: Vec<usize>,
     /// The training ranges of the inputs and of what was run.
     ranges: Vec<(usize, Range)>,
-}
-
-/// The prediction of a case, and how reliable it is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
-    pub seconds: f64,
-    /// Where 95 % of runs should lie, by the model's spread in validation.
-    pub low: f64,
-    pub high: f64,
-    pub outside: Vec<Outside>,
 }
 
 impl Predictor {
@@ -129,18 +119,6 @@ impl Predictor {
         }
         self.fitted
             .predict(&inputs[..self.inputs.len()], facts.prior_seconds())
-    }
-
-    /// The prediction with an interval, and the inputs outside the training ranges.
-    pub fn explain(&self, case: &Case) -> Explained {
-        let seconds = self.step_seconds(case);
-        let around = (INTERVAL * self.fitted.spread).exp();
-        Explained {
-            seconds,
-            low: seconds / around,
-            high: seconds * around,
-            outside: self.outside(case),
-        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The store of models: the user's directory, then the models that ship with the
-//! program.
+//! program; and where the runs are kept that models learn from.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -210,6 +210,34 @@ pub fn fits(bundle: &Bundle, wanted: ModelQuery) -> bool {
         (Some(of_model), Some(of_machine)) => words(of_model) == words(of_machine),
         _ => bundle.machine == wanted.machine,
     }
+}
+
+static DATASETS: StoreKind = StoreKind {
+    what: "dataset",
+    variable: "PDAWL_DATASETS",
+    folder: "datasets",
+    ending: "csv",
+    shipped: &[],
+    remedy: "Make one with `pdawl profile`",
+    instead: "--out FILE, or ",
+};
+
+/// Where the user's runs of a machine are kept, whether there are any or not: in
+/// `$PDAWL_DATASETS`, else `$XDG_CONFIG_HOME/pdawl/datasets`, else
+/// `~/.config/pdawl/datasets`.
+///
+/// # Errors
+/// A name that no file can have; no directory.
+pub fn dataset(machine: &str) -> Result<PathBuf, StoreError> {
+    FileStore::of_user(&DATASETS).path(machine)
+}
+
+/// As [`dataset`], and makes the directory.
+///
+/// # Errors
+/// As [`dataset`], and a directory that cannot be made.
+pub fn dataset_to_write(machine: &str) -> Result<PathBuf, StoreError> {
+    FileStore::of_user(&DATASETS).path_to_write(machine)
 }
 
 #[cfg(test)]

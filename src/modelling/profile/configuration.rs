@@ -206,6 +206,7 @@ impl fmt::Display for Setting {
 /// The device of a run, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceUse {
+    pub kind: ModelKind,
     /// `host`, or the name of the machine's device.
     pub device: String,
     pub setting: Setting,
@@ -228,37 +229,39 @@ impl DeviceUse {
     }
 }
 
-/// The configuration of one run.
+/// The configuration of one run of a stencil.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Configuration {
-    /// `host`, or the name of the machine's device.
-    pub device: String,
-    pub kind: ModelKind,
     pub grid: Grid,
-    pub setting: Setting,
+    pub device_use: DeviceUse,
 }
 
 impl Configuration {
-    /// The device or sub-device as a selection says it: `host:4@spread`.
-    pub fn selection(&self) -> String {
-        self.device_use().selection()
-    }
-
-    /// The device, and how it is used.
-    pub fn device_use(&self) -> DeviceUse {
-        DeviceUse {
-            device: self.device.clone(),
-            setting: self.setting,
-            fp64: self.grid.precision == Precision::F64,
+    /// A grid on a device, `host` or the machine's of this name.
+    pub fn new(grid: Grid, kind: ModelKind, device: &str, setting: Setting) -> Self {
+        Self {
+            device_use: DeviceUse {
+                kind,
+                device: device.to_owned(),
+                setting,
+                fp64: grid.precision == Precision::F64,
+            },
+            grid,
         }
+    }
+}
+
+/// Everything but what is computed, as the end of a configuration's name.
+impl fmt::Display for DeviceUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.selection(), self.setting)
     }
 }
 
 /// The name has everything that was asked for, so that equal names mean equal runs.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (grid, device) = (&self.grid, self.selection());
-        write!(f, "{grid}; {device}; {}", self.setting)
+        write!(f, "{}; {}", self.grid, self.device_use)
     }
 }
 
@@ -275,31 +278,29 @@ mod tests {
 
     #[test]
     fn names_say_all_that_is_asked_for() {
-        let mut configuration = Configuration {
-            device: "host".into(),
-            kind: ModelKind::Cpu,
-            grid: GRID,
-            setting: Setting::Host {
-                workers: 4,
-                sockets: 2,
-                placement: Some(Placement::Spread),
-                chunk: 25,
-            },
+        let setting = Setting::Host {
+            workers: 4,
+            sockets: 2,
+            placement: Some(Placement::Spread),
+            chunk: 25,
         };
+        let configuration = Configuration::new(GRID, ModelKind::Cpu, "host", setting);
         assert_eq!(
             configuration.to_string(),
             "101x50 f64; host:4@spread; chunk 25"
         );
-        configuration.device = "gpu0".into();
-        configuration.kind = ModelKind::Gpu;
-        configuration.grid.nz = Some(9);
-        configuration.setting = Setting::Discrete {
+        let setting = Setting::Discrete {
             memory: 4096,
             held: 7,
             chunk: 2,
             queues: 3,
             ahead: false,
         };
+        let grid = Grid {
+            nz: Some(9),
+            ..GRID
+        };
+        let configuration = Configuration::new(grid, ModelKind::Gpu, "gpu0", setting);
         assert_eq!(
             configuration.to_string(),
             "101x50x9 f64; gpu0; memory 4096; held 7; chunk 2; queues 3"

@@ -4,12 +4,12 @@
 //! * [`configuration`] is one thing to run: a grid, a device and its setting.
 //! * [`design`](mod@design) chooses configurations that span a machine's sizes, workers,
 //!   chunks and memory limits, the most informative first; pure.
-//! * [`schedule`](mod@schedule) orders their repeats; pure.
+//! * [`schedule`] orders their repeats; pure.
 //! * [`machine`] is the machine under profile: this one, or a simulated one.
-//! * [`run`] measures one run; [`mod@sums`] and `instruments` turn its trace, counters
-//!   and sensors into features.
-//! * [`session`] measures a list of runs within a time budget, and [`expectation`]
-//!   estimates how long they take. [`stencil`] and [`product`] prepare the runs.
+//! * [`run`] measures one run; `instruments` turns its trace, counters and sensors into
+//!   features.
+//! * [`session`] measures a list of runs within a time budget, which it estimates.
+//!   [`stencil`] and [`product`] say what they compute.
 //! * [`kernels`] keeps the times of single kernels from run to run, as MultiCL does. It is
 //!   all that is here without the crate's feature `models`.
 
@@ -20,8 +20,6 @@ pub mod design;
 #[cfg(feature = "models")]
 mod error;
 #[cfg(feature = "models")]
-pub mod expectation;
-#[cfg(feature = "models")]
 mod instruments;
 pub mod kernels;
 #[cfg(feature = "models")]
@@ -31,13 +29,9 @@ pub mod product;
 #[cfg(feature = "models")]
 pub mod run;
 #[cfg(feature = "models")]
-pub mod schedule;
-#[cfg(feature = "models")]
 pub mod session;
 #[cfg(feature = "models")]
 pub mod stencil;
-#[cfg(feature = "models")]
-pub mod sums;
 
 #[cfg(all(test, feature = "models"))]
 mod tests;
@@ -53,6 +47,6 @@ pub use machine::ProfiledMachine;
 #[cfg(feature = "models")]
 pub use run::{PreparedRun, Settings};
 #[cfg(feature = "models")]
-pub use schedule::{ProfileRun, schedule};
-#[cfg(feature = "models")]
 pub use session::{Budget, ProfilingSession, RowStore, SessionProgress, SessionSummary};
+#[cfg(feature = "models")]
+pub use stencil::{ProfileRun, schedule};

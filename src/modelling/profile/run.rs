@@ -7,14 +7,13 @@ use std::sync::atomic::AtomicBool;
 use pdawl_profiler::Sample;
 use pdawl_profiler::dataset::Key;
 
-use super::configuration::{DeviceUse, ModelKind};
+use super::configuration::DeviceUse;
 use super::error::ProfileError;
-use super::instruments::RunInstruments;
+use super::instruments::{RunInstruments, sums};
 use super::machine::ProfiledMachine;
-use super::sums::sums;
 use crate::balance::{Planned, Setup, StepPlan};
 use crate::engine::corun::{Control, Corun, Options, Tracing};
-use crate::model::{Case, Descriptors, DevicePart, prior, record};
+use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 use crate::workload::{Divisible, Supersteps};
 
 /// Steps of a simulated run: its noise is drawn anew for every command.
@@ -33,9 +32,19 @@ pub struct Settings {
     pub seed: u64,
 }
 
+/// What runs compute.
+#[derive(Clone)]
+pub(super) struct Subject {
+    /// What users call it: the begin of a configuration's name.
+    pub name: String,
+    pub workload: Arc<dyn Divisible>,
+    pub work: StepWork,
+    /// Seconds that the steps of a run on a real device should take together.
+    pub lasting: f64,
+}
+
 /// A workload on one device, ready to be measured.
 pub struct PreparedRun {
-    pub kind: ModelKind,
     pub device_use: DeviceUse,
     /// Everything that was asked for, so that equal names mean equal runs.
     pub configuration: String,
@@ -44,35 +53,51 @@ pub struct PreparedRun {
     pub case: Case,
     pub descriptors: Descriptors,
     pub steps: u32,
-    pub(super) workload: Arc<dyn Divisible>,
-}
-
-/// What a machine file says of the device, and the steps of a run: as asked for, or
-/// on a real device as many as take about `seconds` together.
-pub(super) fn expected(
-    profiled: &ProfiledMachine,
-    workload: &dyn Divisible,
-    case: &Case,
-    device: &str,
-    (steps, seconds): (Option<u32>, f64),
-) -> (Descriptors, u32) {
-    let descriptors = Descriptors::of(
-        profiled.machine(),
-        profiled.spec(device),
-        &workload.codelet().name,
-        workload.fp64(),
-    );
-    let steps = steps.unwrap_or_else(|| match profiled.is_simulated() {
-        true => SIMULATED_STEPS,
-        false => {
-            let step = prior::seconds(case, &descriptors);
-            ((seconds / step) as u32).clamp(FEWEST_STEPS, MOST_STEPS)
-        }
-    });
-    (descriptors, steps)
+    workload: Arc<dyn Divisible>,
 }
 
 impl PreparedRun {
+    /// A run of this part of a step, with as many steps as `settings` say or, on a real
+    /// device, as many as last as long as wanted.
+    pub(super) fn new(
+        profiled: &ProfiledMachine,
+        subject: &Subject,
+        device_use: DeviceUse,
+        part: DevicePart,
+        repeat: u32,
+        settings: Settings,
+    ) -> Self {
+        let workload = &subject.workload;
+        let case = Case {
+            work: subject.work,
+            part,
+        };
+        let descriptors = Descriptors::of(
+            profiled.machine(),
+            profiled.spec(&device_use.device),
+            &workload.codelet().name,
+            workload.fp64(),
+        );
+        let steps = settings
+            .steps
+            .unwrap_or_else(|| match profiled.is_simulated() {
+                true => SIMULATED_STEPS,
+                false => {
+                    let step = prior::seconds(&case, &descriptors);
+                    ((subject.lasting / step) as u32).clamp(FEWEST_STEPS, MOST_STEPS)
+                }
+            });
+        Self {
+            configuration: format!("{}; {device_use}", subject.name),
+            device_use,
+            repeat,
+            case,
+            descriptors,
+            steps,
+            workload: Arc::clone(workload),
+        }
+    }
+
     /// What distinguishes the run from others in a dataset.
     pub fn key(&self, profiled: &ProfiledMachine) -> Key {
         Key {
@@ -144,7 +169,7 @@ impl PreparedRun {
             machine: key.machine,
             simulated: profiled.is_simulated(),
             device: key.device,
-            kind: self.kind.to_string(),
+            kind: self.device_use.kind.to_string(),
             codelet: key.codelet,
             configuration: key.configuration,
             repeat: self.repeat,

@@ -189,16 +189,16 @@ fn a_run_that_fails_is_left_behind_unless_all_do() {
     // No such device.
     let broken = runs
         .iter_mut()
-        .find(|run| run.configuration.kind == ModelKind::Gpu);
-    broken.unwrap().configuration.device = "gpu7".into();
+        .find(|run| run.configuration.device_use.kind == ModelKind::Gpu);
+    broken.unwrap().configuration.device_use.device = "gpu7".into();
     let (rows, summary) = run_session(&mut profiled, &runs, LONG, None);
     let summary = summary.unwrap();
     assert_eq!((rows.len(), summary.failed.len()), (7, 1));
     assert!(summary.failed[0].contains("gpu7"), "{:?}", summary.failed);
 
     for run in &mut runs {
-        run.configuration.device = "gpu7".into();
-        run.configuration.setting = Setting::Shared {
+        run.configuration.device_use.device = "gpu7".into();
+        run.configuration.device_use.setting = Setting::Shared {
             workers: 1,
             chunk: 1,
         };

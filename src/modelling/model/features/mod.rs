@@ -13,7 +13,6 @@
 //! Counters, traces and telemetry are not among them: they are known only after
 //! a run, so they can explain a time but not plan it.
 
-mod figure;
 mod table;
 
 use super::case::{Case, DevicePart, StepWork};
@@ -21,7 +20,6 @@ use super::derived::Derived;
 use super::descriptors::{Descriptors, DeviceFigures, HostFigures, LinkFigures};
 use super::matrix::MatrixFigures;
 use super::prior::{self, GridTerms, ProductTerms, Terms};
-pub(super) use figure::Figure;
 pub(super) use table::FEATURES;
 
 /// Bytes of a cache line.
@@ -33,18 +31,22 @@ const COUNT: usize = table::COUNT;
 pub(super) struct Feature {
     pub name: &'static str,
     source: Source,
+    /// Whether 0 is not written.
+    unless_zero: bool,
 }
 
-/// A field of what is known, if the case has it.
-type Field = fn(&mut Known) -> Option<&mut dyn Figure>;
+/// A field of a part of what is known.
+type Field<T> = fn(&mut T) -> &mut dyn Figure;
 
 /// Where a feature's value comes from.
 enum Source {
-    /// A field. Where `unless_zero`, 0 is not written.
-    Kept {
-        field: Field,
-        unless_zero: bool,
-    },
+    Host(Field<HostFigures>),
+    Device(Field<DeviceFigures>),
+    Link(Field<LinkFigures>),
+    Work(Field<StepWork>),
+    Matrix(Field<MatrixFigures>),
+    Part(fn(&mut DevicePart) -> Option<&mut dyn Figure>),
+    /// A number that follows from these.
     Counted(fn(&Facts) -> Option<f64>),
     /// Seconds of a term of the prior, or of what it leaves out, over its total.
     Bound(fn(&Facts) -> Option<f64>),
@@ -91,22 +93,6 @@ impl Known {
             },
         }
     }
-
-    fn host(&mut self) -> &mut HostFigures {
-        &mut self.machine.host
-    }
-
-    fn device(&mut self) -> Option<&mut DeviceFigures> {
-        self.machine.device.as_mut()
-    }
-
-    fn link(&mut self) -> Option<&mut LinkFigures> {
-        self.device()?.link.as_mut()
-    }
-
-    fn matrix(&mut self) -> Option<&mut MatrixFigures> {
-        self.case.work.matrix.as_mut()
-    }
 }
 
 impl Feature {
@@ -114,14 +100,18 @@ impl Feature {
     /// is complete. `None` for a feature that follows from others, or that the case
     /// does not have.
     pub fn field<'a>(&self, known: &'a mut Known) -> Option<(&'a mut dyn Figure, bool)> {
-        match self.source {
-            Source::Kept { field, unless_zero } => {
-                let figure = field(known)?;
-                let is_optional = unless_zero || figure.is_optional();
-                Some((figure, is_optional))
-            }
-            _ => None,
-        }
+        let Known { case, machine } = known;
+        let figure = match self.source {
+            Source::Host(field) => field(&mut machine.host),
+            Source::Device(field) => field(machine.device.as_mut()?),
+            Source::Link(field) => field(machine.device.as_mut()?.link.as_mut()?),
+            Source::Work(field) => field(&mut case.work),
+            Source::Matrix(field) => field(case.work.matrix.as_mut()?),
+            Source::Part(field) => field(&mut case.part)?,
+            Source::Counted(_) | Source::Bound(_) | Source::Summand(_) => return None,
+        };
+        let is_optional = self.unless_zero || figure.is_optional();
+        Some((figure, is_optional))
     }
 }
 
@@ -153,14 +143,15 @@ impl Facts {
     /// The value of the feature at `index` of [`NAMES`]; NaN if the case does not
     /// have it.
     pub fn value(&mut self, index: usize) -> f64 {
-        let value = match FEATURES[index].source {
-            Source::Kept { field, unless_zero } => field(&mut self.known)
-                .and_then(|figure| figure.get())
-                .filter(|value| !unless_zero || *value != 0.0),
+        let feature = &FEATURES[index];
+        let value = match feature.source {
             Source::Counted(of) => of(self),
             Source::Bound(of) | Source::Summand(of) => {
                 of(self).and_then(|seconds| self.over_prior(seconds))
             }
+            _ => (feature.field(&mut self.known))
+                .and_then(|(figure, _)| figure.get())
+                .filter(|value| !feature.unless_zero || *value != 0.0),
         };
         value.unwrap_or(f64::NAN)
     }
@@ -233,6 +224,95 @@ pub fn is_summand(index: usize) -> bool {
 /// Exact below 2^53.
 fn whole(count: u64) -> f64 {
     count as f64
+}
+
+/// A field that a dataset keeps as a number.
+pub trait Figure {
+    /// The number; `None` where the machine file has none.
+    fn get(&self) -> Option<f64>;
+
+    /// Takes the number from a dataset.
+    ///
+    /// # Errors
+    /// What the number must be, if `value` is not.
+    fn set(&mut self, value: f64) -> Result<(), &'static str>;
+
+    /// Whether a row without the number is complete.
+    fn is_optional(&self) -> bool {
+        false
+    }
+}
+
+impl Figure for f64 {
+    fn get(&self) -> Option<f64> {
+        Some(*self)
+    }
+
+    fn set(&mut self, value: f64) -> Result<(), &'static str> {
+        *self = value;
+        match value.is_finite() && value >= 0.0 {
+            true => Ok(()),
+            false => Err("a number, 0 or more"),
+        }
+    }
+}
+
+impl Figure for u64 {
+    /// Exact below 2^53.
+    fn get(&self) -> Option<f64> {
+        Some(*self as f64)
+    }
+
+    fn set(&mut self, value: f64) -> Result<(), &'static str> {
+        0.0.set(value)?;
+        *self = value as u64;
+        // Every whole number up to 2^53 is exact.
+        match value.fract() == 0.0 && value <= (1u64 << 53) as f64 {
+            true => Ok(()),
+            false => Err("a whole number"),
+        }
+    }
+}
+
+impl Figure for u32 {
+    fn get(&self) -> Option<f64> {
+        Some(f64::from(*self))
+    }
+
+    fn set(&mut self, value: f64) -> Result<(), &'static str> {
+        let mut count = 0u64;
+        count.set(value)?;
+        *self = u32::try_from(count).map_err(|_| "a whole number below 2^32")?;
+        Ok(())
+    }
+}
+
+impl Figure for bool {
+    fn get(&self) -> Option<f64> {
+        Some(f64::from(u8::from(*self)))
+    }
+
+    fn set(&mut self, value: f64) -> Result<(), &'static str> {
+        *self = value == 1.0;
+        match value == 0.0 || value == 1.0 {
+            true => Ok(()),
+            false => Err("0 or 1"),
+        }
+    }
+}
+
+impl<T: Figure + Default> Figure for Option<T> {
+    fn get(&self) -> Option<f64> {
+        self.as_ref()?.get()
+    }
+
+    fn set(&mut self, value: f64) -> Result<(), &'static str> {
+        self.insert(T::default()).set(value)
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

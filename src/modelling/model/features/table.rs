@@ -5,160 +5,110 @@
 //! back. All others follow from the kept ones. The order is that of the columns
 //! that models are fitted to.
 
-use super::{Facts, Feature, Source, whole};
-use crate::model::case::DevicePart;
+use super::{Facts, Feature, Field, Figure, Source, whole};
+use crate::model::case::{DevicePart, StepWork};
+use crate::model::descriptors::{DeviceFigures, HostFigures, LinkFigures};
+use crate::model::matrix::MatrixFigures;
 
 /// How many features there are.
 pub const COUNT: usize = 100;
 
 /// Every feature, by its name.
 pub static FEATURES: [Feature; COUNT] = [
-    kept("machine.cores_count", |k| Some(&mut k.host().cores)),
-    kept("machine.sockets_count", |k| Some(&mut k.host().sockets)),
-    kept("machine.clock_mhz", |k| Some(&mut k.host().clock_mhz)),
-    kept("machine.l2_bytes", |k| Some(&mut k.host().l2)),
-    kept("machine.l3_bytes", |k| Some(&mut k.host().l3)),
-    kept("machine.memory_bytes", |k| Some(&mut k.host().memory)),
-    kept("machine.bandwidth_bytes_per_second", |k| {
-        Some(&mut k.host().bandwidth)
+    host("machine.cores_count", |of| &mut of.cores),
+    host("machine.sockets_count", |of| &mut of.sockets),
+    host("machine.clock_mhz", |of| &mut of.clock_mhz),
+    host("machine.l2_bytes", |of| &mut of.l2),
+    host("machine.l3_bytes", |of| &mut of.l3),
+    host("machine.memory_bytes", |of| &mut of.memory),
+    host("machine.bandwidth_bytes_per_second", |of| &mut of.bandwidth),
+    host("machine.core_bandwidth_bytes_per_second", |of| {
+        &mut of.core_bandwidth
     }),
-    kept("machine.core_bandwidth_bytes_per_second", |k| {
-        Some(&mut k.host().core_bandwidth)
+    host("machine.flops_per_second", |of| &mut of.flops),
+    host("machine.launch_seconds", |of| &mut of.launch_seconds),
+    host("machine.completion_seconds", |of| {
+        &mut of.completion_seconds
     }),
-    kept("machine.flops_per_second", |k| Some(&mut k.host().flops)),
-    kept("machine.launch_seconds", |k| {
-        Some(&mut k.host().launch_seconds)
+    host("machine.efficiency_ratio", |of| &mut of.efficiency),
+    device("machine.device_units_count", |of| &mut of.compute_units),
+    device("machine.device_clock_mhz", |of| &mut of.clock_mhz),
+    device("machine.device_memory_bytes", |of| &mut of.memory),
+    device("machine.device_bandwidth_bytes_per_second", |of| {
+        &mut of.bandwidth
     }),
-    kept("machine.completion_seconds", |k| {
-        Some(&mut k.host().completion_seconds)
+    device("machine.device_flops_per_second", |of| &mut of.flops),
+    device("machine.copy_engines_count", |of| &mut of.copy_engines),
+    device("machine.device_launch_seconds", |of| &mut of.launch_seconds),
+    device("machine.device_enqueue_seconds", |of| {
+        &mut of.enqueue_seconds
     }),
-    kept("machine.efficiency_ratio", |k| {
-        Some(&mut k.host().efficiency)
+    device("machine.device_completion_seconds", |of| {
+        &mut of.completion_seconds
     }),
-    kept("machine.device_units_count", |k| {
-        Some(&mut k.device()?.compute_units)
-    }),
-    kept("machine.device_clock_mhz", |k| {
-        Some(&mut k.device()?.clock_mhz)
-    }),
-    kept("machine.device_memory_bytes", |k| {
-        Some(&mut k.device()?.memory)
-    }),
-    kept("machine.device_bandwidth_bytes_per_second", |k| {
-        Some(&mut k.device()?.bandwidth)
-    }),
-    kept("machine.device_flops_per_second", |k| {
-        Some(&mut k.device()?.flops)
-    }),
-    kept("machine.copy_engines_count", |k| {
-        Some(&mut k.device()?.copy_engines)
-    }),
-    kept("machine.device_launch_seconds", |k| {
-        Some(&mut k.device()?.launch_seconds)
-    }),
-    kept("machine.device_enqueue_seconds", |k| {
-        Some(&mut k.device()?.enqueue_seconds)
-    }),
-    kept("machine.device_completion_seconds", |k| {
-        Some(&mut k.device()?.completion_seconds)
-    }),
-    kept("machine.device_efficiency_ratio", |k| {
-        Some(&mut k.device()?.efficiency)
-    }),
-    kept("machine.h2d_bytes_per_second", |k| Some(&mut k.link()?.h2d)),
-    kept("machine.d2h_bytes_per_second", |k| Some(&mut k.link()?.d2h)),
-    kept("machine.both_ways_bytes_per_second", |k| {
-        Some(&mut k.link()?.both_ways)
-    }),
-    kept("machine.link_latency_seconds", |k| {
-        Some(&mut k.link()?.latency_seconds)
-    }),
-    kept_unless_zero("machine.turns_ratio", |k| Some(&mut k.device()?.turns)),
-    kept_unless_zero("machine.launch_delay_seconds", |k| {
-        Some(&mut k.link()?.launch_delay_seconds)
-    }),
-    kept("known.units_count", |k| Some(&mut k.case.work.units)),
-    kept("known.unit_bytes", |k| Some(&mut k.case.work.unit_bytes)),
-    kept("known.unit_points_count", |k| {
-        Some(&mut k.case.work.unit_points)
-    }),
-    kept("known.element_bytes", |k| {
-        Some(&mut k.case.work.element_bytes)
-    }),
-    kept("known.dimensions_count", |k| {
-        Some(&mut k.case.work.dimensions)
-    }),
-    kept("known.unit_flops", |k| Some(&mut k.case.work.unit_flops)),
-    kept("known.unit_traffic_bytes", |k| {
-        Some(&mut k.case.work.unit_traffic)
-    }),
-    kept("known.chunk_units_count", |k| match &mut k.case.part {
+    device("machine.device_efficiency_ratio", |of| &mut of.efficiency),
+    link("machine.h2d_bytes_per_second", |of| &mut of.h2d),
+    link("machine.d2h_bytes_per_second", |of| &mut of.d2h),
+    link("machine.both_ways_bytes_per_second", |of| &mut of.both_ways),
+    link("machine.link_latency_seconds", |of| &mut of.latency_seconds),
+    unless_zero(device("machine.turns_ratio", |of| &mut of.turns)),
+    unless_zero(link("machine.launch_delay_seconds", |of| {
+        &mut of.launch_delay_seconds
+    })),
+    work("known.units_count", |of| &mut of.units),
+    work("known.unit_bytes", |of| &mut of.unit_bytes),
+    work("known.unit_points_count", |of| &mut of.unit_points),
+    work("known.element_bytes", |of| &mut of.element_bytes),
+    work("known.dimensions_count", |of| &mut of.dimensions),
+    work("known.unit_flops", |of| &mut of.unit_flops),
+    work("known.unit_traffic_bytes", |of| &mut of.unit_traffic),
+    part("known.chunk_units_count", |of| match of {
         DevicePart::Host { chunk, .. } | DevicePart::Discrete { chunk, .. } => Some(chunk),
     }),
-    kept("known.workers_count", |k| match &mut k.case.part {
+    part("known.workers_count", |of| match of {
         DevicePart::Host { workers, .. } => Some(workers),
         DevicePart::Discrete { .. } => None,
     }),
-    kept("known.sockets_count", |k| match &mut k.case.part {
+    part("known.sockets_count", |of| match of {
         DevicePart::Host { sockets, .. } => Some(sockets),
         DevicePart::Discrete { .. } => None,
     }),
-    kept("known.pool_units_count", |k| match &mut k.case.part {
+    part("known.pool_units_count", |of| match of {
         DevicePart::Host { units, .. } => Some(units),
         DevicePart::Discrete { .. } => None,
     }),
-    kept("known.held_units_count", |k| match &mut k.case.part {
+    part("known.held_units_count", |of| match of {
         DevicePart::Discrete { held, .. } => Some(held),
         DevicePart::Host { .. } => None,
     }),
-    kept("known.slots_count", |k| match &mut k.case.part {
+    part("known.slots_count", |of| match of {
         DevicePart::Discrete { slots, .. } => Some(slots),
         DevicePart::Host { .. } => None,
     }),
-    kept("known.streamed_units_count", |k| match &mut k.case.part {
+    part("known.streamed_units_count", |of| match of {
         DevicePart::Discrete { streamed, .. } => Some(streamed),
         DevicePart::Host { .. } => None,
     }),
-    kept("known.queues_count", |k| match &mut k.case.part {
+    part("known.queues_count", |of| match of {
         DevicePart::Discrete { queues, .. } => Some(queues),
         DevicePart::Host { .. } => None,
     }),
-    kept("known.solo_ratio", |k| match &mut k.case.part {
+    part("known.solo_ratio", |of| match of {
         DevicePart::Discrete { solo, .. } => Some(solo),
         DevicePart::Host { .. } => None,
     }),
-    kept("known.matrix_rows_count", |k| Some(&mut k.matrix()?.rows)),
-    kept("known.matrix_columns_count", |k| {
-        Some(&mut k.matrix()?.columns)
-    }),
-    kept("known.matrix_nonzeros_count", |k| {
-        Some(&mut k.matrix()?.nonzeros)
-    }),
-    kept("known.nonzeros_over_rows_ratio", |k| {
-        Some(&mut k.matrix()?.mean)
-    }),
-    kept("known.deviation_over_mean_ratio", |k| {
-        Some(&mut k.matrix()?.variation)
-    }),
-    kept("known.row_most_count", |k| Some(&mut k.matrix()?.most)),
-    kept("known.matrix_bandwidth_count", |k| {
-        Some(&mut k.matrix()?.bandwidth)
-    }),
-    kept("known.irregular_ratio", |k| {
-        Some(&mut k.matrix()?.irregular)
-    }),
-    kept("known.near_lines_ratio", |k| {
-        Some(&mut k.matrix()?.near_lines)
-    }),
-    kept("known.far_lines_ratio", |k| {
-        Some(&mut k.matrix()?.far_lines)
-    }),
-    kept("known.near_jumps_ratio", |k| {
-        Some(&mut k.matrix()?.near_jumps)
-    }),
-    kept("known.far_jumps_ratio", |k| {
-        Some(&mut k.matrix()?.far_jumps)
-    }),
+    matrix("known.matrix_rows_count", |of| &mut of.rows),
+    matrix("known.matrix_columns_count", |of| &mut of.columns),
+    matrix("known.matrix_nonzeros_count", |of| &mut of.nonzeros),
+    matrix("known.nonzeros_over_rows_ratio", |of| &mut of.mean),
+    matrix("known.deviation_over_mean_ratio", |of| &mut of.variation),
+    matrix("known.row_most_count", |of| &mut of.most),
+    matrix("known.matrix_bandwidth_count", |of| &mut of.bandwidth),
+    matrix("known.irregular_ratio", |of| &mut of.irregular),
+    matrix("known.near_lines_ratio", |of| &mut of.near_lines),
+    matrix("known.far_lines_ratio", |of| &mut of.far_lines),
+    matrix("known.near_jumps_ratio", |of| &mut of.near_jumps),
+    matrix("known.far_jumps_ratio", |of| &mut of.far_jumps),
     counted("derived.vector_bytes", |f| {
         let work = &f.known.case.work;
         Some(whole(
@@ -229,42 +179,67 @@ pub static FEATURES: [Feature; COUNT] = [
     counted("prior.total_seconds", |f| Some(f.prior.total)),
 ];
 
-type Field = super::Field;
-type Formula = fn(&Facts) -> Option<f64>;
+/// A figure of the host in a machine file.
+const fn host(name: &'static str, field: Field<HostFigures>) -> Feature {
+    feature(name, Source::Host(field))
+}
 
-/// A field of the case or of the machine.
-const fn kept(name: &'static str, field: Field) -> Feature {
-    let source = Source::Kept {
-        field,
-        unless_zero: false,
-    };
-    Feature { name, source }
+/// A figure of the device, which cases on the host's cores do not have.
+const fn device(name: &'static str, field: Field<DeviceFigures>) -> Feature {
+    feature(name, Source::Device(field))
+}
+
+/// A figure of the device's link.
+const fn link(name: &'static str, field: Field<LinkFigures>) -> Feature {
+    feature(name, Source::Link(field))
+}
+
+/// A figure of the workload.
+const fn work(name: &'static str, field: Field<StepWork>) -> Feature {
+    feature(name, Source::Work(field))
+}
+
+/// A figure of a product's matrix.
+const fn matrix(name: &'static str, field: Field<MatrixFigures>) -> Feature {
+    feature(name, Source::Matrix(field))
+}
+
+/// A figure of the device's part, which other parts do not have.
+const fn part(
+    name: &'static str,
+    field: fn(&mut DevicePart) -> Option<&mut dyn Figure>,
+) -> Feature {
+    feature(name, Source::Part(field))
 }
 
 /// The same; a row without it means 0, so that rows of older programs stay valid.
-const fn kept_unless_zero(name: &'static str, field: Field) -> Feature {
-    let source = Source::Kept {
-        field,
+const fn unless_zero(feature: Feature) -> Feature {
+    Feature {
         unless_zero: true,
-    };
-    Feature { name, source }
+        ..feature
+    }
+}
+
+const fn feature(name: &'static str, source: Source) -> Feature {
+    Feature {
+        name,
+        source,
+        unless_zero: false,
+    }
 }
 
 /// A number that follows from the kept ones.
-const fn counted(name: &'static str, formula: Formula) -> Feature {
-    let source = Source::Counted(formula);
-    Feature { name, source }
+const fn counted(name: &'static str, formula: fn(&Facts) -> Option<f64>) -> Feature {
+    feature(name, Source::Counted(formula))
 }
 
 /// Seconds of a term of the prior, or of what the prior leaves out, as a part of the
 /// prior's total.
-const fn bound(name: &'static str, formula: Formula) -> Feature {
-    let source = Source::Bound(formula);
-    Feature { name, source }
+const fn bound(name: &'static str, formula: fn(&Facts) -> Option<f64>) -> Feature {
+    feature(name, Source::Bound(formula))
 }
 
 /// Seconds of a term of a grid's step on cores, as a part of the prior's total.
-const fn summand(name: &'static str, formula: Formula) -> Feature {
-    let source = Source::Summand(formula);
-    Feature { name, source }
+const fn summand(name: &'static str, formula: fn(&Facts) -> Option<f64>) -> Feature {
+    feature(name, Source::Summand(formula))
 }

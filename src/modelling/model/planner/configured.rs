@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::candidate::{CandidateDevice, MemoryKind};
-use super::contention::Flow;
+use super::step_model::Flow;
 use crate::balance::dawl::granularity::POOL_CHUNKS;
 use crate::balance::fixed::STREAM_CHUNKS;
 use crate::balance::windows::more_launches;

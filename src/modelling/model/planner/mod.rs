@@ -4,16 +4,16 @@
 //! * [`CandidateDevice`] is a device that may take part, [`ModelledMachine`] makes those of a
 //!   machine with a trained model; a [`ConfiguredDevice`] is a candidate under a
 //!   configuration;
-//! * `contention` says how devices share the host's memory; `step_model` what is
-//!   expected of all of them if they follow a plan;
-//! * `curve` and `divide` find the division with which all finish
+//! * `step_model` says how devices share the host's memory, and what is expected of all of
+//!   them if they follow a plan;
+//! * `divide` finds the division with which all finish
 //!   together; [`StepPlanner`] compares that among sets of participants (each
 //!   device alone, several, with and without streams) and is the
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
 //!   when devices turn out slower;
 //! * [`plan_supersteps`] chooses the steps between two barriers;
-//! * `shares` follows strategies whose shares never change;
-//! * [`plan`] also searches what is fixed for a run; [`predict_run`] predicts how long
+//! * [`plan`] also searches what is fixed for a run, and follows strategies whose shares
+//!   never change; [`predict_run`] predicts how long
 //!   a run takes.
 //!
 //! Everything is planned with what is known before a run. Counters explain, and
@@ -21,13 +21,9 @@
 
 mod candidate;
 mod configured;
-mod contention;
-mod curve;
 mod divide;
-mod modelled;
 mod run;
 mod search;
-mod shares;
 mod step;
 mod step_model;
 mod superstep;
@@ -35,12 +31,10 @@ mod superstep;
 #[cfg(test)]
 mod tests;
 
-pub use candidate::{CandidateDevice, MemoryKind};
+pub use candidate::{CandidateDevice, CandidateError, MemoryKind, ModelledMachine, physical};
 pub use configured::ConfiguredDevice;
-pub use modelled::{CandidateError, ModelledMachine, physical};
 pub use run::{PredictedStrategy, RunPrediction, predict_run};
-pub use search::{plan, plan_by, plan_with_all_cores};
-pub use shares::are_fixed;
+pub use search::{are_fixed, plan, plan_by, plan_with_all_cores};
 pub use step::StepPlanner;
 pub use superstep::plan_supersteps;
 

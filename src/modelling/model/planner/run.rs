@@ -1,8 +1,8 @@
 //! Predictions of whole runs, by strategy.
 
+use super::RunPlan;
 use super::candidate::CandidateDevice;
-use super::search::{chunks, configured, plan, queues};
-use super::{RunPlan, shares};
+use super::search::{chunks, configured, divided, plan, queues};
 use crate::balance::{StepPlan, Strategy};
 use crate::engine::corun::Stream;
 use crate::model::case::StepWork;
@@ -64,7 +64,7 @@ fn fixed(strategy: &Strategy, work: &StepWork, candidates: &[CandidateDevice]) -
     let all: Vec<u32> = candidates.iter().map(|m| m.compute_units).collect();
     let stream = Stream::default();
     let workers = configured(work, candidates, &all, stream)?;
-    let (workers, forecast) = shares::divided(strategy, work, candidates, workers).ok()?;
+    let (workers, forecast) = divided(strategy, work, candidates, workers).ok()?;
     Some(RunPlan {
         devices: candidates.iter().map(|m| m.name.clone()).collect(),
         workers: all,

@@ -1,12 +1,13 @@
 //! The search for what is fixed for a run: workers of pools, chunks and queues of
 //! streams.
 
+use super::RunPlan;
 use super::candidate::{CandidateDevice, MemoryKind};
 use super::configured::ConfiguredDevice;
 use super::step::StepPlanner;
-use super::{RunPlan, shares};
-use crate::balance::Strategy;
+use crate::balance::fixed::STREAM_CHUNKS;
 use crate::balance::pdawl::{Forecast, Planner};
+use crate::balance::{DeviceView, Setup, Strategy, StrategyError};
 use crate::engine::corun::Stream;
 use crate::model::case::StepWork;
 
@@ -64,7 +65,7 @@ pub fn plan_by(
     let question = Question {
         work,
         candidates,
-        fixed: Some(strategy).filter(|strategy| shares::are_fixed(strategy)),
+        fixed: Some(strategy).filter(|strategy| are_fixed(strategy)),
     };
     question.planned(|_| false)
 }
@@ -142,7 +143,7 @@ impl ConfigurationForecast {
         } = *question;
         let workers = configured(work, candidates, &choice.workers, choice.stream)?;
         let (workers, forecast) = match fixed {
-            Some(strategy) => shares::divided(strategy, work, candidates, workers).ok()?,
+            Some(strategy) => divided(strategy, work, candidates, workers).ok()?,
             None => {
                 let planner = StepPlanner::new(*work, workers);
                 let forecast = planner.forecast(&vec![1.0; candidates.len()])?;
@@ -214,4 +215,48 @@ pub fn chunks(workers: &[ConfiguredDevice]) -> Vec<u64> {
 pub fn queues(workers: &[ConfiguredDevice]) -> Vec<u32> {
     let queues = |w: &ConfiguredDevice| w.division().map_or(0, |division| division.queues);
     workers.iter().map(queues).collect()
+}
+
+/// Whether the shares of a strategy never change.
+pub fn are_fixed(strategy: &Strategy) -> bool {
+    matches!(strategy, Strategy::Cpu | Strategy::Gpu | Strategy::Fixed(_))
+}
+
+/// The devices with the chunks that a run by such a strategy has, and the forecast of each
+/// of its steps.
+///
+/// # Errors
+/// When a device that the strategy needs is missing.
+pub fn divided(
+    strategy: &Strategy,
+    work: &StepWork,
+    candidates: &[CandidateDevice],
+    workers: Vec<ConfiguredDevice>,
+) -> Result<(Vec<ConfiguredDevice>, Forecast), StrategyError> {
+    let setup = Setup {
+        units: work.units,
+        steps: 1,
+        devices: (candidates.iter().zip(&workers))
+            .map(|(candidate, worker)| DeviceView {
+                kind: candidate.kind,
+                compute_units: candidate.compute_units,
+                capacity: worker.has_own_memory().then(|| worker.capacity()),
+                slots: worker.division().map(|division| division.slots),
+                stream_limit: None,
+                min_chunk: worker.least_chunk(work),
+            })
+            .collect(),
+        direct: None,
+        published: 0.0,
+    };
+    let plan = strategy.build(&setup)?.plan(0);
+    let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))
+        .map(|(worker, pooled)| {
+            let chunk = pooled.div_ceil(STREAM_CHUNKS).max(worker.least_chunk(work));
+            worker.with_chunk(chunk).at_once()
+        })
+        .collect();
+    let planner = StepPlanner::new(*work, workers);
+    let forecast = planner.expect(&plan, &vec![1.0; candidates.len()]);
+    Ok((planner.workers().to_vec(), forecast))
 }

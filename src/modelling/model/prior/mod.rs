@@ -5,7 +5,7 @@
 //!
 //! * `host`: a pool computes at the rate of its cores or at the bandwidth
 //!   that they reach, chunk after chunk;
-//! * `own`: a device with memory of its own computes what it holds, window
+//! * `discrete`: a device with memory of its own computes what it holds, window
 //!   after window, while others flow through it in a `pipeline` of writes,
 //!   kernels and reads over several queues;
 //! * `product`: the same for products, whose matrix is streamed while the vector stays,
@@ -13,18 +13,16 @@
 //!
 //! Some terms are no bounds, and no machine file gives them: a product's entries, rows
 //! and jumps, the growth of bandwidth with cores, caches, and the cost of chunks.
-//! `product_terms` and `grid_terms` have what processors usually need, and a model
+//! [`ProductTerms`] and [`GridTerms`] have what processors usually need, and a model
 //! learns the weight of each.
 //!
 //! The figures are a machine file's, so the prior knows neither caches nor what
 //! a particular driver does; a learned correction multiplies it.
 
 mod discrete;
-mod grid_terms;
 mod host;
 mod pipeline;
 mod product;
-mod product_terms;
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +30,8 @@ mod tests;
 use super::case::{Case, DevicePart};
 use super::descriptors::Descriptors;
 
-pub use grid_terms::GridTerms;
-pub use product_terms::ProductTerms;
+pub use host::GridTerms;
+pub use product::ProductTerms;
 
 /// A step's time and what it is made of, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -8,7 +8,7 @@ use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Family, Recipe};
 
-use super::{ModelDescription, TrainingRequest, bundle, fit_all};
+use super::{ModelDescription, TrainingRequest, fit_all};
 use crate::machine::{MachineFile, MachineStore};
 use crate::model::{Case, Descriptors, DevicePart, StepWork, prior, record};
 
@@ -99,6 +99,7 @@ pub fn model(name: &str, machine: &MachineFile, samples: &[Sample]) -> Bundle {
         simulated: true,
         trained_at: 1_700_000_000,
         provenance: Provenance::default(),
+        adapted: None,
     };
-    bundle(&models.groups, about).unwrap()
+    about.bundle(models.entries()).unwrap()
 }

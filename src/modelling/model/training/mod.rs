@@ -1,34 +1,105 @@
 //! From a machine's samples to the models of a bundle.
 //!
-//! [`groups`](mod@groups) sorts samples by kind of device and codelet; each group gets
+//! [`groups`] sorts samples by kind of device and codelet; each group gets
 //! models of its own. [`tables`] turns a group's samples into the numbers that models
 //! are fitted to: once with the figures known before a run, for the model that plans,
 //! and once with counters, traces and telemetry added, for the model that explains.
-//! [`fit`](mod@fit) fits both, and [`bundle`] puts all groups' models into one file's
-//! content.
+//! [`fit`](mod@fit) fits both, and [`ModelDescription::bundle`] puts all groups' models into
+//! one file's content.
 
-mod error;
 pub mod fit;
 #[cfg(test)]
 pub(super) mod fixtures;
-pub mod groups;
 pub mod tables;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use pdawl_profiler::Sample;
-use pdawl_profiler::bundle::Bundle;
+use pdawl_profiler::bundle::{Adapted, Bundle, CodeletModel};
 use pdawl_profiler::dataset::Provenance;
-use pdawl_profiler::train::Recipe;
+use pdawl_profiler::train::{Recipe, TrainError};
+use thiserror::Error;
 
-pub use error::TrainingError;
 pub use fit::{GroupModel, TrainingProgress, fit};
-pub use groups::{SampleGroup, groups};
 
+use super::RecordError;
+use super::command::profile;
 use crate::machine::MachineFile;
+
+/// Runs of one codelet on one kind of device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleGroup<'a> {
+    /// `cpu` or `gpu`.
+    pub kind: &'a str,
+    pub codelet: &'a str,
+    pub samples: Vec<&'a Sample>,
+}
+
+/// The groups of some samples, sorted by kind and codelet; samples keep their
+/// order.
+pub fn groups(samples: &[Sample]) -> Vec<SampleGroup<'_>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        let key = (sample.kind.as_str(), sample.codelet.as_str());
+        groups.entry(key).or_default().push(sample);
+    }
+    (groups.into_iter())
+        .map(|((kind, codelet), samples)| SampleGroup {
+            kind,
+            codelet,
+            samples,
+        })
+        .collect()
+}
+
+/// An error of training.
+#[derive(Debug, Error)]
+pub enum TrainingError {
+    #[error("there are no runs to learn from; {} makes some", profile(.codelet, .machine))]
+    NoRuns { machine: String, codelet: String },
+
+    #[error(
+        "no run of {codelet} on {kind} is among the {runs} runs; {} makes some",
+        profile(.codelet, .machine)
+    )]
+    NoGroup {
+        kind: String,
+        codelet: String,
+        machine: String,
+        runs: usize,
+    },
+
+    #[error(
+        "a run of `{found}` stands among those of `{machine}`; \
+         a model is of one machine, so give a dataset with runs of that one"
+    )]
+    OtherMachine { machine: String, found: String },
+
+    #[error("{kind}, {codelet}: {source}")]
+    Record {
+        kind: String,
+        codelet: String,
+        source: RecordError,
+    },
+
+    #[error(
+        "no model of {codelet} on {kind}: {source}. {} adds runs",
+        profile(.codelet, .machine)
+    )]
+    Train {
+        kind: String,
+        codelet: String,
+        machine: String,
+        source: Box<TrainError>,
+    },
+
+    #[error("training was interrupted; no model was written")]
+    Interrupted,
+}
 
 /// The samples to learn from, and the groups that must get a model.
 #[derive(Clone, Debug)]
@@ -49,6 +120,13 @@ pub struct TrainedModels {
     pub groups: Vec<GroupModel>,
     /// Groups that got no model, and why.
     pub left_out: Vec<String>,
+}
+
+impl TrainedModels {
+    /// The entries of the model file.
+    pub fn entries(&self) -> Vec<CodeletModel> {
+        self.groups.iter().map(GroupModel::entry).collect()
+    }
 }
 
 /// Fits models of all groups of a machine's samples.
@@ -135,23 +213,27 @@ pub struct ModelDescription<'a> {
     /// Seconds since 1970 in UTC.
     pub trained_at: u64,
     pub provenance: Provenance,
+    /// The model that it was corrected from.
+    pub adapted: Option<Adapted>,
 }
 
-/// The content of a model file.
-///
-/// # Errors
-/// A machine that cannot be written as JSON; every machine that a file describes can.
-pub fn bundle(groups: &[GroupModel], about: ModelDescription) -> Result<Bundle, serde_json::Error> {
-    Ok(Bundle {
-        name: about.name.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: about.machine.name.clone(),
-        simulated: about.simulated,
-        fingerprint: about.machine.fingerprint.clone(),
-        trained_at: about.trained_at,
-        provenance: about.provenance,
-        adapted: None,
-        machine_file: serde_json::to_value(about.machine)?,
-        models: groups.iter().map(GroupModel::entry).collect(),
-    })
+impl ModelDescription<'_> {
+    /// The content of the model's file.
+    ///
+    /// # Errors
+    /// A machine that cannot be written as JSON; every machine that a file describes can.
+    pub fn bundle(self, models: Vec<CodeletModel>) -> Result<Bundle, serde_json::Error> {
+        Ok(Bundle {
+            name: self.name.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: self.machine.name.clone(),
+            simulated: self.simulated,
+            fingerprint: self.machine.fingerprint.clone(),
+            trained_at: self.trained_at,
+            provenance: self.provenance,
+            adapted: self.adapted,
+            machine_file: serde_json::to_value(self.machine)?,
+            models,
+        })
+    }
 }

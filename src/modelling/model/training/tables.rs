@@ -117,7 +117,7 @@ fn after(sample: &Sample) -> BTreeMap<&str, f64> {
             let value = match (feature.group(), feature.unit()) {
                 (group, _) if group.is_known_before() => return None,
                 (Group::Counter | Group::Trace, "count" | "seconds" | "bytes")
-                | (Group::Telemetry, Unit::Joules) => value / steps,
+                | (Group::Telemetry, "joules") => value / steps,
                 _ => *value,
             };
             value.is_finite().then_some((name.as_str(), value))

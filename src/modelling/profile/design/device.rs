@@ -1,6 +1,6 @@
 //! Candidates for devices with memory of their own. Pure.
 
-use super::sizes::SizedGrid;
+use super::space::SizedGrid;
 use super::{Candidate, Gpu};
 use crate::engine::corun::Stream;
 use crate::engine::corun::grid::{GridDivision, HeldRing, WINDOW_FRACTION};
@@ -147,17 +147,15 @@ impl DesiredSetting {
             && division.queues == self.queues
             && division.slots == slots
             && division.capacity >= self.held;
-        as_wished.then(|| Configuration {
-            device: gpu.name.clone(),
-            kind: ModelKind::Gpu,
-            grid: *grid,
-            setting: Setting::Discrete {
+        as_wished.then(|| {
+            let setting = Setting::Discrete {
                 memory,
                 held: self.held,
                 chunk,
                 queues: self.queues,
                 ahead: self.ahead,
-            },
+            };
+            Configuration::new(*grid, ModelKind::Gpu, &gpu.name, setting)
         })
     }
 
@@ -224,16 +222,13 @@ mod tests {
             queues: 2,
             ahead: true,
         };
-        let Some(Configuration {
-            setting:
-                Setting::Discrete {
-                    memory,
-                    held,
-                    chunk,
-                    ..
-                },
+        let configuration = desired.on(&gpu(1 << 30), &grid);
+        let Some(Setting::Discrete {
+            memory,
+            held,
+            chunk,
             ..
-        }) = desired.on(&gpu(1 << 30), &grid)
+        }) = configuration.map(|configuration| configuration.device_use.setting)
         else {
             panic!("1 GiB is enough");
         };

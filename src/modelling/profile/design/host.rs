@@ -1,7 +1,7 @@
 //! Candidates for pools of the host's cores, and for devices that share its
 //! memory. Pure.
 
-use super::sizes::SizedGrid;
+use super::space::SizedGrid;
 use super::{Candidate, Gpu, Space, chunks_of};
 use crate::machine::host::Placement;
 use crate::profile::configuration::{Configuration, ModelKind, Setting};
@@ -27,21 +27,16 @@ pub fn pools(space: &Space, grids: &[SizedGrid]) -> Vec<Candidate> {
     for sized in grids {
         for pool in &pools {
             for (cuts, chunk) in chunks_of(sized.grid.units(), &CUTS) {
-                let configuration = Configuration {
-                    device: "host".to_owned(),
-                    kind: ModelKind::Cpu,
-                    grid: sized.grid,
-                    setting: Setting::Host {
-                        workers: pool.workers,
-                        sockets: pool.sockets,
-                        placement: pool.placement,
-                        chunk,
-                    },
+                let setting = Setting::Host {
+                    workers: pool.workers,
+                    sockets: pool.sockets,
+                    placement: pool.placement,
+                    chunk,
                 };
                 let workers = f64::from(pool.workers).ln() / all.max(2.0).ln();
                 let spread = f64::from(u8::from(pool.placement == Some(Placement::Spread)));
                 candidates.push(Candidate::new(
-                    configuration,
+                    Configuration::new(sized.grid, ModelKind::Cpu, "host", setting),
                     sized,
                     [sized.size, sized.aspect, workers, spread, cuts],
                     WEIGHTS,
@@ -57,18 +52,13 @@ pub fn shared(gpu: &Gpu, grids: &[SizedGrid]) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for sized in grids {
         for (cuts, chunk) in chunks_of(sized.grid.units(), &CUTS) {
-            let configuration = Configuration {
-                device: gpu.name.clone(),
-                kind: ModelKind::Gpu,
-                grid: sized.grid,
-                setting: Setting::Shared {
-                    workers: gpu.compute_units,
-                    chunk,
-                },
+            let setting = Setting::Shared {
+                workers: gpu.compute_units,
+                chunk,
             };
             let [size, aspect, _, _, cut] = WEIGHTS;
             candidates.push(Candidate::new(
-                configuration,
+                Configuration::new(sized.grid, ModelKind::Gpu, &gpu.name, setting),
                 sized,
                 [sized.size, sized.aspect, cuts],
                 [size, aspect, cut],

@@ -1,14 +1,12 @@
 //! The configurations that a model learns most from, the most informative first. Pure.
 //!
-//! A design is a prefix of an order, and every prefix spans the space ([`fill`]). The
-//! space has sizes ([`sizes`]) and the settings of a pool ([`host`]) or a device
+//! A design is a prefix of an order, and every prefix spans the space. The space has sizes
+//! ([`Space`]) and the settings of a pool ([`host`]) or a device
 //! ([`device`]). GPUs stream because little of their memory is used, so that small
 //! grids already show both sides of its limit.
 
 pub mod device;
-pub mod fill;
 pub mod host;
-pub mod sizes;
 mod space;
 
 #[cfg(test)]
@@ -19,7 +17,7 @@ pub use space::{DesignRequest, Gpu, Space, SpaceError};
 use std::collections::HashSet;
 
 use crate::profile::configuration::{Configuration, ModelKind};
-use sizes::SizedGrid;
+use space::SizedGrid;
 
 /// Which of five configurations of a GPU hold the whole grid.
 const RESIDENT: [bool; 5] = [true, false, false, true, false];
@@ -54,7 +52,7 @@ impl Candidate {
 /// At most `count` configurations of a kind, the most informative first; none if the
 /// machine has no such device. A longer design begins with a shorter one.
 pub fn design(space: &Space, kind: ModelKind, count: usize) -> Vec<Configuration> {
-    let grids = sizes::grids(space);
+    let grids = space::grids(space);
     match kind {
         ModelKind::Cpu => filled(host::pools(space, &grids), count),
         ModelKind::Gpu => {
@@ -79,7 +77,7 @@ fn filled(mut candidates: Vec<Candidate>, count: usize) -> Vec<Configuration> {
     let (squares, others) = candidates.into_iter().partition(|c: &Candidate| c.square);
     let ordered = |candidates: Vec<Candidate>| -> Vec<Configuration> {
         let points: Vec<Vec<f64>> = candidates.iter().map(|c| c.at.clone()).collect();
-        fill::farthest_first(&points, count)
+        farthest_first(&points, count)
             .into_iter()
             .map(|index| candidates[index].configuration.clone())
             .collect()
@@ -132,4 +130,36 @@ fn chunks_of(units: u64, cuts: &[u64]) -> Vec<(f64, u64)> {
         }
     }
     chunks
+}
+
+/// Orders points so that every prefix spans their space: each next one is
+/// farthest from all before it. The first is the last of `points`, and of two
+/// equally far the earlier one is taken. Gives the indices of the first `most`.
+///
+/// Points have equal lengths, and coordinates in comparable units.
+fn farthest_first(points: &[Vec<f64>], most: usize) -> Vec<usize> {
+    let mut order = Vec::with_capacity(most.min(points.len()));
+    let mut distance = vec![f64::INFINITY; points.len()];
+    let mut next = points.len().checked_sub(1);
+    while let Some(index) = next.filter(|_| order.len() < most) {
+        order.push(index);
+        // Taken ones are never again the farthest.
+        distance[index] = f64::NEG_INFINITY;
+        for (far, point) in distance.iter_mut().zip(points) {
+            *far = far.min(squared(point, &points[index]));
+        }
+        next = farthest(&distance);
+    }
+    order
+}
+
+fn squared(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum()
+}
+
+/// The first of the largest, of those not yet taken.
+fn farthest(distance: &[f64]) -> Option<usize> {
+    let left = distance.iter().enumerate().filter(|(_, d)| **d >= 0.0);
+    let first = left.reduce(|best, other| if other.1 > best.1 { other } else { best });
+    first.map(|(index, _)| index)
 }

@@ -70,7 +70,7 @@ fn every_configuration_is_possible_and_no_two_are_equal() {
                 let names: HashSet<String> = design.iter().map(ToString::to_string).collect();
                 assert_eq!(names.len(), COUNT, "{name} {kind}");
                 for configuration in &design {
-                    assert_eq!(configuration.kind, kind);
+                    assert_eq!(configuration.device_use.kind, kind);
                     is_possible(configuration, &file);
                 }
             }
@@ -83,7 +83,7 @@ fn is_possible(configuration: &Configuration, file: &MachineFile) {
     grid.stencil(1).unwrap();
     assert!(2 * grid.bytes() <= file.host.memory, "{configuration}");
     let units = grid.units();
-    match configuration.setting {
+    match configuration.device_use.setting {
         Setting::Host {
             workers,
             sockets,
@@ -103,7 +103,7 @@ fn is_possible(configuration: &Configuration, file: &MachineFile) {
             ..
         } => {
             let device = (file.devices.iter())
-                .find(|d| d.name == configuration.device)
+                .find(|d| d.name == configuration.device_use.device)
                 .unwrap();
             let stream = Stream {
                 chunk: Some(chunk),
@@ -139,7 +139,7 @@ fn few_configurations_span_the_space_already() {
         "{least} {most}"
     );
     let pools: Vec<(u32, u32, u64)> = (cpu.iter())
-        .filter_map(|c| match c.setting {
+        .filter_map(|c| match c.device_use.setting {
             Setting::Host {
                 workers,
                 sockets,
@@ -164,7 +164,7 @@ fn few_configurations_span_the_space_already() {
         "{least} {most}"
     );
     let held: Vec<(u64, u64, u32)> = (gpu.iter())
-        .filter_map(|c| match c.setting {
+        .filter_map(|c| match c.device_use.setting {
             Setting::Discrete { held, queues, .. } => Some((held, c.grid.units(), queues)),
             _ => None,
         })
@@ -198,7 +198,7 @@ fn sizes_lie_on_both_sides_of_caches_and_of_the_gpus_memory() {
     assert!(16 * least < 1 << 20, "{least}");
     // Half of the grid's next version does not fit: what little memory is for.
     let some = design(&simulated, ModelKind::Gpu, COUNT);
-    let beyond = some.iter().filter(|c| match c.setting {
+    let beyond = some.iter().filter(|c| match c.device_use.setting {
         Setting::Discrete { memory, .. } => memory < 2 * c.grid.bytes(),
         _ => false,
     });
@@ -266,4 +266,22 @@ fn the_greatest_size_is_what_is_asked_for_or_fits() {
     };
     let space = of(&cube, 16 << 30).unwrap();
     assert_eq!((space.least, space.most), (63, 737));
+}
+
+#[test]
+fn ends_come_first_and_gaps_are_halved() {
+    let points: Vec<Vec<f64>> = (0..=16).map(|x| vec![f64::from(x)]).collect();
+    let order = farthest_first(&points, 99);
+    assert_eq!(order[..5], [16, 0, 8, 4, 12]);
+    let mut all = order.clone();
+    all.sort_unstable();
+    assert_eq!(all, (0..=16).collect::<Vec<_>>());
+    assert_eq!(farthest_first(&points, 3), order[..3]);
+}
+
+#[test]
+fn equal_points_are_all_taken() {
+    assert_eq!(farthest_first(&vec![vec![1.0]; 3], 9), [2, 0, 1]);
+    assert_eq!(farthest_first(&[], 9), [] as [usize; 0]);
+    assert_eq!(farthest_first(&[vec![0.0]], 0), [] as [usize; 0]);
 }

@@ -38,7 +38,7 @@ impl KernelProfiles {
         let name = name(device);
         // By codelet and sizes: the seconds by implementation.
         let mut known: BTreeMap<(&str, Vec<u64>), BTreeMap<&str, f64>> = BTreeMap::new();
-        let of_codelets = (self.profiles.range(CODELET.to_owned()..))
+        let of_codelets = (self.kept.kernels.range(CODELET.to_owned()..))
             .take_while(|(key, _)| key.starts_with(CODELET));
         for (key, devices) in of_codelets {
             if let (Some((codelet, sizes, implementation)), Some(times)) =

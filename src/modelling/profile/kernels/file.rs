@@ -10,10 +10,10 @@ use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::{self, bounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use twox_hash::xxhash3_128::Hasher;
 
-use super::division::EXAMINATION;
-use super::{Divisions, KernelProfilesError, KernelTimes, Profiles};
+use super::{Divisions, KernelTimes, Profiles};
 use crate::file_store::{FileStore, StoreError, StoreKind};
 use crate::machine::Fingerprint;
 
@@ -39,49 +39,43 @@ static KERNELS: StoreKind = StoreKind {
 /// 81120,520,4`. A key of a codelet's implementation on a GPU has the codelet, its sizes, each
 /// rounded up to a power of two, and `own` or the library: `codelet gemm-tile-f32 512x512x512
 /// cublas-130002`.
-#[derive(JsonSchema, Serialize)]
-pub struct KernelsFile<'a> {
-    format: &'a str,
-    fingerprint: &'a str,
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelsFile {
+    format: String,
+    pub(super) fingerprint: String,
     /// The version of the examination that found the divisions.
+    #[serde(default)]
     examination: u32,
-    #[serde(flatten)]
-    kept: &'a Kept,
+    /// By key, and by device: model and driver's platform.
+    pub(super) kernels: Profiles,
+    /// By key, and the scalars that decide which bytes a launch writes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) divisions: Divisions,
+    /// By key: the seconds that launches have taken.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) spent: BTreeMap<String, f64>,
 }
 
+/// What a file of another version has, too.
 #[derive(Deserialize)]
 struct Header {
     format: Option<String>,
     fingerprint: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Contents {
-    #[serde(rename = "format")]
-    _format: String,
-    #[serde(rename = "fingerprint")]
-    _fingerprint: String,
-    kernels: Profiles,
-    #[serde(default)]
-    examination: u32,
-    #[serde(default)]
-    divisions: Divisions,
-    #[serde(default)]
-    spent: BTreeMap<String, f64>,
-}
-
-/// What a file has.
-#[derive(Default, JsonSchema, Serialize)]
-pub(super) struct Kept {
-    /// By key, and by device: model and driver's platform.
-    pub kernels: Profiles,
-    /// By key, and the scalars that decide which bytes a launch writes.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub divisions: Divisions,
-    /// By key: the seconds that launches have taken.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub spent: BTreeMap<String, f64>,
+impl KernelsFile {
+    /// Nothing is known of this machine's kernels.
+    pub(super) fn empty(fingerprint: &str) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            examination: EXAMINATION,
+            kernels: Profiles::new(),
+            divisions: Divisions::new(),
+            spent: BTreeMap::new(),
+        }
+    }
 }
 
 /// The user's file of the machine with this fingerprint, in the directory
@@ -102,11 +96,13 @@ fn name(fingerprint: &Fingerprint) -> String {
 }
 
 /// Reads a file; there is nothing in one that does not exist.
-pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfilesError> {
+pub(super) fn read(path: &Path, fingerprint: &str) -> Result<KernelsFile, KernelProfilesError> {
     let file = path.display().to_string();
     let bytes = match bounded(path, MOST) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(KernelsFile::empty(fingerprint));
+        }
         Err(source) => return Err(KernelProfilesError::Read { file, source }),
     };
     let damaged = |error: serde_json::Error| KernelProfilesError::Damaged {
@@ -130,43 +126,30 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<Kept, KernelProfile
             expected: fingerprint.to_owned(),
         });
     }
-    let contents: Contents = serde_json::from_slice(&bytes).map_err(damaged)?;
-    let kernels = contents.kernels;
-    if let Some((key, _)) = (contents.spent.iter()).find(|(_, s)| !(**s >= 0.0 && s.is_finite())) {
-        let why = format!("the time that kernel `{key}` has taken is impossible");
+    let mut kept: KernelsFile = serde_json::from_slice(&bytes).map_err(damaged)?;
+    let spent = |(key, seconds): (&String, &f64)| {
+        let wrong = !(*seconds >= 0.0 && seconds.is_finite());
+        wrong.then(|| format!("the time that kernel `{key}` has taken is impossible"))
+    };
+    let times = |(key, devices): (&String, &BTreeMap<String, KernelTimes>)| {
+        let wrong = !devices.values().all(KernelTimes::is_valid);
+        wrong.then(|| format!("the times of kernel `{key}` are impossible"))
+    };
+    let wrong = kept.spent.iter().find_map(spent);
+    if let Some(why) = wrong.or_else(|| kept.kernels.iter().find_map(times)) {
         return Err(KernelProfilesError::Damaged { file, why });
     }
-    let wrong = kernels
-        .iter()
-        .find(|(_, devices)| !devices.values().all(KernelTimes::is_valid));
-    if let Some((key, _)) = wrong {
-        let why = format!("the times of kernel `{key}` are impossible");
-        return Err(KernelProfilesError::Damaged { file, why });
+    if kept.examination != EXAMINATION {
+        kept.divisions.clear();
+        kept.examination = EXAMINATION;
     }
-    Ok(Kept {
-        kernels,
-        divisions: match contents.examination {
-            EXAMINATION => contents.divisions,
-            _ => Divisions::new(),
-        },
-        spent: contents.spent,
-    })
+    Ok(kept)
 }
 
 /// Replaces a file.
-pub(super) fn write(
-    path: &Path,
-    fingerprint: &str,
-    kept: &Kept,
-) -> Result<(), KernelProfilesError> {
-    let written = KernelsFile {
-        format: FORMAT,
-        fingerprint,
-        examination: EXAMINATION,
-        kept,
-    };
+pub(super) fn write(path: &Path, kept: &KernelsFile) -> Result<(), KernelProfilesError> {
     let written = atomic_file::write(path, |out| {
-        serde_json::to_writer(&mut *out, &written)?;
+        serde_json::to_writer(&mut *out, kept)?;
         out.write_all(b"\n")
     });
     written.map_err(|source| cannot_write(path, source))
@@ -183,5 +166,78 @@ fn cannot_write(path: &Path, source: io::Error) -> KernelProfilesError {
     KernelProfilesError::Write {
         file: path.display().to_string(),
         source,
+    }
+}
+
+/// The errors of files of kernel profiles.
+#[derive(Debug, Error)]
+pub enum KernelProfilesError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+
+    #[error("{file}: cannot be read: {source}; remove it to begin anew")]
+    Read { file: String, source: io::Error },
+
+    #[error("{file}: it is damaged: {why}; remove it to begin anew")]
+    Damaged { file: String, why: String },
+
+    #[error("{file}: its format is {found}, not `{expected}`; remove it to begin anew")]
+    Format {
+        file: String,
+        found: String,
+        expected: &'static str,
+    },
+
+    #[error(
+        "{file}: it is of another machine, {found}, and this is {expected}; remove it to begin anew"
+    )]
+    Machine {
+        file: String,
+        found: String,
+        expected: String,
+    },
+
+    #[error(
+        "{file}: cannot be written: {source}; set PDAWL_KERNELS to a folder that can be written"
+    )]
+    Write { file: String, source: io::Error },
+}
+
+/// The version of the examination (`opencl-layer/src/divide/examine.rs`) and of what a text
+/// tells before it. What another version found out is not used.
+const EXAMINATION: u32 = 2;
+
+/// Whether and how the launches of a kernel are divided.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "verdict", deny_unknown_fields)]
+pub enum Division {
+    /// They are not.
+    Refused { reason: String },
+    /// Along an axis. Each part writes only its slices of the buffers.
+    Sliced {
+        axis: usize,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        agreeing: Agreeing,
+    },
+    /// Along an axis. The parts' results are merged by the bytes that have changed.
+    Merged {
+        axis: usize,
+        reason: String,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        agreeing: Agreeing,
+    },
+}
+
+/// By device that was compared: whether its results are bit for bit those of the device at
+/// which the kernel was examined.
+pub type Agreeing = BTreeMap<String, bool>;
+
+impl Division {
+    /// The comparison of devices, if launches are divided.
+    pub fn agreeing(&self) -> Option<&Agreeing> {
+        match self {
+            Self::Refused { .. } => None,
+            Self::Sliced { agreeing, .. } | Self::Merged { agreeing, .. } => Some(agreeing),
+        }
     }
 }

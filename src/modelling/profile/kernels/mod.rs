@@ -18,8 +18,6 @@
 //! ([`DeviceRates`](crate::policy::auto_fit::DeviceRates)).
 
 mod comparison;
-mod division;
-mod error;
 mod file;
 mod key;
 mod times;
@@ -30,10 +28,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use division::{Agreeing, Division};
-pub use error::KernelProfilesError;
-use file::Kept;
-pub use file::{FORMAT, KernelsFile, path_of_user};
+pub use file::{Agreeing, Division, FORMAT, KernelProfilesError, KernelsFile, path_of_user};
 pub use key::{KernelKey, Program};
 pub use times::{KernelTimes, Recorded};
 
@@ -55,18 +50,44 @@ type Divisions = BTreeMap<String, Division>;
 #[derive(Debug)]
 pub struct KernelProfiles {
     path: PathBuf,
-    fingerprint: String,
     /// With the records of this process.
-    profiles: Profiles,
-    /// The records that the file does not have yet.
-    unsaved: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
-    /// What is known of dividing launches, and what of it the file does not have yet.
+    kept: KernelsFile,
+    /// What the file does not have yet.
+    unsaved: Unsaved,
+}
+
+/// Records of this process.
+#[derive(Debug, Default, PartialEq)]
+struct Unsaved {
+    /// Seconds by key and device.
+    times: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
     divisions: Divisions,
-    unsaved_divisions: Divisions,
-    /// By key: the seconds that launches have taken, and those that the file does not have
-    /// yet.
+    /// By key: the seconds that launches have taken.
     spent: BTreeMap<String, f64>,
-    unsaved_spent: BTreeMap<String, f64>,
+}
+
+impl KernelsFile {
+    /// Adds records. Of too many kernels those with the fewest are left out.
+    fn add(&mut self, records: &Unsaved) {
+        for (key, devices) in &records.times {
+            let kernel = self.kernels.entry(key.clone()).or_default();
+            for (device, records) in devices {
+                let times = kernel.entry(device.clone()).or_default();
+                for seconds in records {
+                    times.record(*seconds);
+                }
+            }
+        }
+        for (key, seconds) in &records.spent {
+            *self.spent.entry(key.clone()).or_default() += seconds;
+        }
+        self.divisions.append(&mut records.divisions.clone());
+        while self.divisions.len() > MOST {
+            self.divisions.pop_first();
+        }
+        limit(&mut self.kernels, MOST);
+        self.spent.retain(|key, _| self.kernels.contains_key(key));
+    }
 }
 
 impl KernelProfiles {
@@ -81,9 +102,7 @@ impl KernelProfiles {
         fingerprint: &Fingerprint,
     ) -> Result<Self, KernelProfilesError> {
         let mut profiles = Self::empty(path, fingerprint);
-        let kept = file::read(&profiles.path, &profiles.fingerprint)?;
-        (profiles.profiles, profiles.divisions) = (kept.kernels, kept.divisions);
-        profiles.spent = kept.spent;
+        profiles.kept = file::read(&profiles.path, &profiles.kept.fingerprint)?;
         Ok(profiles)
     }
 
@@ -92,13 +111,8 @@ impl KernelProfiles {
     pub fn empty(path: impl Into<PathBuf>, fingerprint: &Fingerprint) -> Self {
         Self {
             path: path.into(),
-            fingerprint: fingerprint.to_string(),
-            profiles: Profiles::new(),
-            unsaved: BTreeMap::new(),
-            divisions: Divisions::new(),
-            unsaved_divisions: Divisions::new(),
-            spent: BTreeMap::new(),
-            unsaved_spent: BTreeMap::new(),
+            kept: KernelsFile::empty(&fingerprint.to_string()),
+            unsaved: Unsaved::default(),
         }
     }
 
@@ -109,23 +123,12 @@ impl KernelProfiles {
 
     /// What is known of a kernel on a device.
     pub fn times(&self, key: &KernelKey, device: &str) -> Option<&KernelTimes> {
-        self.profiles.get(key.as_str())?.get(device)
+        self.kept.kernels.get(key.as_str())?.get(device)
     }
 
     /// The median of a kernel's last seconds on a device.
     pub fn seconds(&self, key: &KernelKey, device: &str) -> Option<f64> {
         self.times(key, device).map(KernelTimes::median)
-    }
-
-    /// The seconds of an epoch on a device: the sum over its kernels, each as often as it is
-    /// launched. `None` if one of them has no profile there.
-    pub fn epoch_seconds<'a>(
-        &self,
-        kernels: impl IntoIterator<Item = &'a KernelKey>,
-        device: &str,
-    ) -> Option<f64> {
-        let mut kernels = kernels.into_iter();
-        kernels.try_fold(0.0, |sum, key| Some(sum + self.seconds(key, device)?))
     }
 
     /// Notes that a kernel took so many seconds on a device, and tells whether its times
@@ -134,9 +137,17 @@ impl KernelProfiles {
         if !(seconds >= 0.0 && seconds.is_finite()) {
             return Recorded::Ignored;
         }
-        let kernel = self.unsaved.entry(key.as_str().to_owned()).or_default();
+        let kernel = self
+            .unsaved
+            .times
+            .entry(key.as_str().to_owned())
+            .or_default();
         kernel.entry(device.to_owned()).or_default().push(seconds);
-        let kernel = self.profiles.entry(key.as_str().to_owned()).or_default();
+        let kernel = self
+            .kept
+            .kernels
+            .entry(key.as_str().to_owned())
+            .or_default();
         let times = kernel.entry(device.to_owned()).or_default();
         times.record(seconds)
     }
@@ -144,19 +155,19 @@ impl KernelProfiles {
     /// What is known of dividing launches with this key: a [`KernelKey`], and what else
     /// decides which bytes they write.
     pub fn division(&self, key: &str) -> Option<&Division> {
-        self.divisions.get(key)
+        self.kept.divisions.get(key)
     }
 
     /// What is known of dividing launches with keys that begin so.
     pub fn divisions<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a Division> {
-        let from = self.divisions.range(begin.to_owned()..);
+        let from = self.kept.divisions.range(begin.to_owned()..);
         from.take_while(move |(key, _)| key.starts_with(begin))
             .map(|(_, division)| division)
     }
 
     /// Notes what was found out about dividing launches.
     pub fn record_division(&mut self, key: &str, division: &Division) {
-        let maps = [&mut self.divisions, &mut self.unsaved_divisions];
+        let maps = [&mut self.kept.divisions, &mut self.unsaved.divisions];
         for map in maps {
             map.insert(key.to_owned(), division.clone());
         }
@@ -164,13 +175,13 @@ impl KernelProfiles {
 
     /// The seconds that all launches of a kernel have taken.
     pub fn spent(&self, key: &KernelKey) -> f64 {
-        self.spent.get(key.as_str()).copied().unwrap_or(0.0)
+        self.kept.spent.get(key.as_str()).copied().unwrap_or(0.0)
     }
 
     /// Notes that launches of a kernel have taken so many seconds.
     pub fn spend(&mut self, key: &KernelKey, seconds: f64) {
         if seconds > 0.0 && seconds.is_finite() {
-            for map in [&mut self.spent, &mut self.unsaved_spent] {
+            for map in [&mut self.kept.spent, &mut self.unsaved.spent] {
                 *map.entry(key.as_str().to_owned()).or_default() += seconds;
             }
         }
@@ -184,42 +195,15 @@ impl KernelProfiles {
     /// As [`Self::open`], and when the file or the lock cannot be written. The records are
     /// kept for the next attempt.
     pub fn save(&mut self) -> Result<(), KernelProfilesError> {
-        let nothing = self.unsaved.is_empty() && self.unsaved_divisions.is_empty();
-        if nothing && self.unsaved_spent.is_empty() {
+        if self.unsaved == Unsaved::default() {
             return Ok(());
         }
         let _lock = file::lock(&self.path)?;
-        let mut kept = file::read(&self.path, &self.fingerprint)?;
-        let (mut merged, mut divisions) = (kept.kernels, kept.divisions);
-        for (key, seconds) in &self.unsaved_spent {
-            *kept.spent.entry(key.clone()).or_default() += seconds;
-        }
-        divisions.append(&mut self.unsaved_divisions.clone());
-        while divisions.len() > MOST {
-            divisions.pop_first();
-        }
-        for (key, devices) in &self.unsaved {
-            let kernel = merged.entry(key.clone()).or_default();
-            for (device, records) in devices {
-                let times = kernel.entry(device.clone()).or_default();
-                for seconds in records {
-                    times.record(*seconds);
-                }
-            }
-        }
-        limit(&mut merged, MOST);
-        kept.spent.retain(|key, _| merged.contains_key(key));
-        let kept = Kept {
-            kernels: merged,
-            divisions,
-            spent: kept.spent,
-        };
-        file::write(&self.path, &self.fingerprint, &kept)?;
-        (self.profiles, self.divisions) = (kept.kernels, kept.divisions);
-        self.spent = kept.spent;
-        self.unsaved_spent.clear();
-        self.unsaved.clear();
-        self.unsaved_divisions.clear();
+        let mut kept = file::read(&self.path, &self.kept.fingerprint)?;
+        kept.add(&self.unsaved);
+        file::write(&self.path, &kept)?;
+        self.kept = kept;
+        self.unsaved = Unsaved::default();
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ pub fn device_uses(
     number: usize,
     topology: &Topology,
     gpus: &[Gpu],
-) -> Vec<(ModelKind, DeviceUse)> {
+) -> Vec<DeviceUse> {
     let units = spmv.units();
     let turn = |of: usize| number % of;
     let pool = |workers: usize, cuts: u64| {
@@ -109,7 +109,7 @@ pub fn device_uses(
             placement: None,
             chunk: units.div_ceil(cuts),
         };
-        (ModelKind::Cpu, device_use("host", setting, spmv))
+        device_use(ModelKind::Cpu, "host", setting, spmv)
     };
     let cores = topology.cores().max(1);
     let fewer = (cores >> (1 + turn(3))).max(1);
@@ -129,9 +129,9 @@ pub fn device_uses(
     distinct
 }
 
-fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(ModelKind, DeviceUse)> {
+fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<DeviceUse> {
     let units = spmv.units();
-    let of = |setting| (ModelKind::Gpu, device_use(&gpu.name, setting, spmv));
+    let of = |setting| device_use(ModelKind::Gpu, &gpu.name, setting, spmv);
     if !gpu.own {
         return vec![of(Setting::Shared {
             workers: gpu.compute_units,
@@ -167,8 +167,9 @@ fn on(gpu: &Gpu, spmv: &Spmv, streamed: (f64, u64, u32)) -> Vec<(ModelKind, Devi
     .collect()
 }
 
-fn device_use(device: &str, setting: Setting, spmv: &Spmv) -> DeviceUse {
+fn device_use(kind: ModelKind, device: &str, setting: Setting, spmv: &Spmv) -> DeviceUse {
     DeviceUse {
+        kind,
         device: device.to_owned(),
         setting,
         fp64: spmv.fp64(),
@@ -206,9 +207,8 @@ mod tests {
             largest: memory,
             own: true,
         };
-        let kinds = |device_uses: &[(ModelKind, DeviceUse)], kind| {
-            device_uses.iter().filter(|s| s.0 == kind).count()
-        };
+        let kinds =
+            |device_uses: &[DeviceUse], kind| device_uses.iter().filter(|s| s.kind == kind).count();
         for number in 0..5 {
             let device_uses = device_uses(&spmv, number, &topology, &[gpu(1 << 30)]);
             assert_eq!(

@@ -12,14 +12,13 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::configuration::{DeviceUse, ModelKind};
+use super::configuration::ModelKind;
 use super::design::Gpu;
 use super::error::ProfileError;
-use super::machine::ProfiledMachine;
-use super::run::{PreparedRun, expected};
+use super::run::{PreparedRun, Subject};
 use super::session::ProfilingSession;
 use crate::matrix::{Control, MatrixError, MatrixSource};
-use crate::model::{Case, DevicePart, StepWork};
+use crate::model::{DevicePart, StepWork};
 use crate::workload::Divisible;
 use crate::workload::spmv::{Options, Spmv};
 use design::device_uses;
@@ -45,10 +44,8 @@ pub struct ProductProfile {
 struct LoadedMatrix {
     /// Its place in the design.
     number: usize,
-    /// The matrix as users write it, with its seed.
-    name: String,
     spmv: Arc<Spmv>,
-    work: StepWork,
+    subject: Subject,
 }
 
 impl ProductProfile {
@@ -120,12 +117,30 @@ impl ProductProfile {
             options.irregular = design::irregular(number);
         }
         match Spmv::new(loaded.name.clone(), Arc::new(loaded.csr), options) {
-            Ok(spmv) => Some(LoadedMatrix {
-                number,
-                name: format!("{} s{}", source.origin, source.seed),
-                work: StepWork::of_product(&spmv),
-                spmv: Arc::new(spmv),
-            }),
+            Ok(spmv) => {
+                let spmv = Arc::new(spmv);
+                let Options {
+                    precision,
+                    irregular,
+                    ..
+                } = options;
+                Some(LoadedMatrix {
+                    number,
+                    subject: Subject {
+                        // The matrix as users write it, with its seed.
+                        name: format!(
+                            "{} s{} {}; irregular {irregular}",
+                            source.origin,
+                            source.seed,
+                            precision.name()
+                        ),
+                        work: StepWork::of_product(&spmv),
+                        workload: Arc::clone(&spmv) as Arc<dyn Divisible>,
+                        lasting: LASTING,
+                    },
+                    spmv,
+                })
+            }
             Err(error) => {
                 summary.failed.push(format!("{}: {error}", loaded.name));
                 None
@@ -143,58 +158,20 @@ impl ProductProfile {
         let profiled = &*session.profiled;
         let uses = device_uses(&matrix.spmv, matrix.number, profiled.topology(), &self.gpus);
         let mut runs: Vec<PreparedRun> = (uses.into_iter())
-            .filter(|(kind, _)| self.kinds.contains(kind))
-            .map(|(kind, device_use)| {
-                let steps = session.settings.steps;
-                matrix.prepare(profiled, kind, device_use, repeat, steps)
+            .filter(|device_use| self.kinds.contains(&device_use.kind))
+            .map(|device_use| {
+                let mut part = device_use.setting.part(matrix.spmv.units(), 0);
+                if let DevicePart::Discrete { held, slots, .. } = &mut part {
+                    *slots = 2 * *held + 3;
+                }
+                let (subject, settings) = (&matrix.subject, session.settings);
+                PreparedRun::new(profiled, subject, device_use, part, repeat, settings)
             })
             .collect();
         let round = u64::from(repeat) << u32::BITS;
         let seed = session.settings.seed ^ matrix.number as u64 ^ round;
         Rng::with_seed(seed).shuffle(&mut runs);
         runs
-    }
-}
-
-impl LoadedMatrix {
-    fn prepare(
-        &self,
-        profiled: &ProfiledMachine,
-        kind: ModelKind,
-        device_use: DeviceUse,
-        repeat: u32,
-        steps: Option<u32>,
-    ) -> PreparedRun {
-        let setting = device_use.setting;
-        let mut part = setting.part(self.spmv.units(), 0);
-        if let DevicePart::Discrete { held, slots, .. } = &mut part {
-            *slots = 2 * *held + 3;
-        }
-        let case = Case {
-            work: self.work,
-            part,
-        };
-        let wanted = (steps, LASTING);
-        let (descriptors, steps) =
-            expected(profiled, &*self.spmv, &case, &device_use.device, wanted);
-        let Options {
-            precision,
-            irregular,
-            ..
-        } = *self.spmv.options();
-        let (name, precision, device) = (&self.name, precision.name(), device_use.selection());
-        PreparedRun {
-            kind,
-            configuration: format!(
-                "{name} {precision}; irregular {irregular}; {device}; {setting}"
-            ),
-            device_use,
-            repeat,
-            case,
-            descriptors,
-            steps,
-            workload: Arc::clone(&self.spmv) as Arc<dyn Divisible>,
-        }
     }
 }
 
@@ -206,7 +183,7 @@ mod tests {
     use super::*;
     use crate::machine::MachineStore;
     use crate::profile::tests::Rows;
-    use crate::profile::{SessionProgress, Settings};
+    use crate::profile::{ProfiledMachine, SessionProgress, Settings};
 
     #[test]
     fn an_interruption_while_a_matrix_is_made_is_noted() {
