@@ -1,4 +1,4 @@
-use ndarray::{Array2, array};
+use ndarray::Array2;
 
 use super::{Correction, Fitted, Input};
 use crate::regress::fixtures::Random;

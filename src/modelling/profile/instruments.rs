@@ -130,8 +130,8 @@ mod tests {
     use crate::engine::StepRecord;
     use crate::engine::corun::{CHUNK, MOVE};
     use crate::runtime::select::{Selection, open_union};
+    use crate::spans::span;
     use crate::trace::Trace;
-    use crate::trace::fixtures::span;
 
     #[test]
     fn every_worker_of_a_pool_is_counted() {
