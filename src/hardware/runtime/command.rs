@@ -412,6 +412,16 @@ impl Completion {
         }
     }
 
+    /// What a driver's thread sends, so that the backend is asked for what has ended: the event
+    /// is nobody's.
+    #[cfg(feature = "opencl")]
+    pub(super) fn wake_up(&self) -> Self {
+        Self {
+            event: EventId::NOBODYS,
+            ..self.clone()
+        }
+    }
+
     /// The same command, which did not run: it ends at `now` with this status.
     pub fn not_run(self, now: Nanos, status: Status) -> Self {
         Self {

@@ -32,6 +32,10 @@ impl QueueId {
 pub struct EventId(u64);
 
 impl EventId {
+    /// An event that no command has. A thread of a driver sends a completion with it where the
+    /// backend is to be polled ([`super::Backend::poll`]).
+    pub const NOBODYS: Self = Self(u64::MAX);
+
     /// An id that no other event in the process has.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -16,8 +16,9 @@
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
 //! * [`implementation`] has what is known of a codelet's implementations, of which a GPU uses
 //!   the faster one.
-//! * `device_clock` and `group_size` are what the backends of GPUs have in common: time
-//!   stamps on the runtime's clock, and local sizes that fit.
+//! * `driven` is what the backends over a driver have in common: the machine of queues,
+//!   commands under way and completions. `device_clock` has time stamps on the runtime's clock,
+//!   and `group_size` local sizes that fit.
 //! * `process` knows the process that has started a driver.
 //! * `tiles` divides a command among the workers of a host pool. The host
 //!   backend, the simulator and the models share it.
@@ -30,6 +31,8 @@ pub mod command_graph;
 pub mod cuda;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 mod device_clock;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+mod driven;
 pub mod error;
 pub mod gpu_identity;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
@@ -413,9 +416,9 @@ pub trait Backend: Devices {
         false
     }
 
-    /// Polls the commands whose driver sends no notification, and sends the
-    /// completions of those that have ended. True while such commands are in
-    /// flight: the caller polls again at once.
+    /// Sends the completions of commands that have ended: those that a driver has told of by a
+    /// completion of [`EventId::NOBODYS`], and those of drivers that tell nothing. True while
+    /// there are such ones in flight: the caller polls again at once.
     fn poll(&mut self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use pdawl::engine::corun::kernel::{Examined, SliceTrials, examine};
 use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use pdawl::expression::{Number, Symbols};
 use pdawl::graph::spec::{Kernel, KernelSpec};
-use pdawl::runtime::opencl::{OpenClBackend, Selected};
+use pdawl::runtime::opencl::{self, Selected};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{Command, DeviceId, Launch, Memory, Runtime, Status};
 use pdawl::workload::Supersteps;
@@ -37,8 +37,8 @@ pub fn open(own: &[bool]) -> Union {
         .collect();
     let (sender, receiver) = crossbeam_channel::unbounded();
     let epoch = Instant::now();
-    let backend = OpenClBackend::open(&selected, sender, epoch).expect("the sub-devices open");
-    Union::new(vec![Box::new(backend)], receiver, epoch)
+    let backend = opencl::open(&selected, sender, epoch).expect("the sub-devices open");
+    Union::new(vec![backend], receiver, epoch)
 }
 
 /// The case's kernel, read from its files.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pdawl::codelet::{Memory, Value};
 use pdawl::machine::RuntimeKind;
-use pdawl::runtime::opencl::{OpenClBackend, Selected};
+use pdawl::runtime::opencl::{self, Selected};
 use pdawl::runtime::{DeviceId, RuntimeError};
 
 use super::harness::{Bench, codelet, contents, launch, read, select, write};
@@ -30,7 +30,7 @@ fn a_device_tells_all_of_itself() {
 
 fn refusal(selection: &[Selected]) -> RuntimeError {
     let (sender, _completions) = crossbeam_channel::unbounded();
-    match OpenClBackend::open(selection, sender, Instant::now()) {
+    match opencl::open(selection, sender, Instant::now()) {
         Ok(_) => panic!("{selection:?} opens"),
         Err(error) => error,
     }

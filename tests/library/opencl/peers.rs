@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use pdawl::runtime::opencl::{OpenClBackend, Selected, discover};
+use pdawl::runtime::opencl::{self, Selected, discover};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::{
     Backend, BufferId, Command, CommandKind, Completion, DeviceId, Devices, HostMemoryId, Location,
@@ -29,8 +29,8 @@ fn united(all: [Selected; 2], backends: usize) -> Union {
     let (sender, receiver) = crossbeam_channel::unbounded();
     let epoch = Instant::now();
     let open = |devices: &[Selected]| -> Box<dyn Backend> {
-        let backend = OpenClBackend::open(devices, sender.clone(), epoch);
-        Box::new(backend.expect("the devices open"))
+        let backend = opencl::open(devices, sender.clone(), epoch);
+        backend.expect("the devices open")
     };
     Union::new(
         all.chunks(2 / backends).map(open).collect(),

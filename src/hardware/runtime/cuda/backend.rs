@@ -1,62 +1,60 @@
-//! [`CudaBackend`]: its state, and the [`Backend`] trait. Commands are enqueued in
-//! `submit`, and their ends found in `polling`.
+//! [`Cuda`], the driver that serves the [`Machine`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use super::copy::{Buffer, Memories};
-use super::device::{OpenDevice, peer_path};
+use super::copy::copy;
+use super::device::{CudaDevice, OpenDevice, peer_path};
 use super::discover::start;
-use super::graph::Graphs;
-use super::handle::Stream;
-use super::launch::Repeats;
+use super::graph::PreparedGraph;
+use super::handle::{Event, Stream};
+use super::launch::{LaunchEnv, Prepared, QueueMemory};
 use super::library::Libraries;
 use super::library::choice::Choices;
-use super::memory::{pin_in_place, pinned};
-use super::polling::{InFlight, finish};
+use super::memory::{Allocation, pin_in_place, pinned};
 use super::program::Programs;
-use super::queue::OpenQueue;
 use super::serve::Measured;
-use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
-use crate::machine::Device;
+use crate::codelet::{Codelet, KernelArgument, Memory, OpenClKernel};
+use crate::runtime::device_clock::Stamps;
+use crate::runtime::driven::{
+    self, Driver, Enqueued, InFlight, Machine, NotAwaited, Repeats, Wanted,
+};
 use crate::runtime::{
-    Backend, Command, Comparison, Completion, DeviceId, Devices, EventId, HostRegion, IdMap, Nanos,
-    PeerPath, QueueId, QueueKind, RuntimeError,
+    Backend, Command, CommandGraph, Comparison, Completion, DeviceId, EventId, HostRegion, IdMap,
+    Launch, Nanos, PeerPath, RuntimeError, Status,
 };
 
-/// GPUs through CUDA's driver, chosen when it was opened.
-pub(super) struct CudaBackend {
-    infos: Vec<Device>,
-    /// Prepared launches, and with them the libraries' handles, are released before the
-    /// streams that these were last given.
-    pub(super) repeats: Repeats,
+/// GPUs through CUDA's driver.
+pub(super) struct Cuda {
+    /// Prepared launches, and with them the libraries' handles.
+    pub(super) repeats: Repeats<Launch, Arc<Prepared>>,
+    pub(super) graphs: Repeats<CommandGraph, Arc<PreparedGraph>>,
     /// CUDA's libraries; `None` if only our kernels are to serve.
     pub(super) libraries: Option<Libraries>,
-    pub(super) queues: IdMap<QueueId, OpenQueue>,
-    /// Freed queues with commands in flight.
-    pub(super) closing: Vec<OpenQueue>,
-    pub(super) memories: Memories,
-    pub(super) graphs: Graphs,
     pub(super) programs: Programs,
     /// Which implementation serves.
     pub(super) choices: Choices,
     /// Launches that are measured.
     pub(super) measured: Vec<Measured>,
-    /// The commands in flight that have an event.
-    pub(super) in_flight: IdMap<EventId, InFlight>,
-    /// The commands that failed. A runtime sees few.
-    pub(super) failed: HashSet<EventId>,
-    pub(super) completions: Sender<Completion>,
-    /// Time spent in driver calls that enqueue.
-    pub(super) driver_time: Duration,
     /// By source and target.
     peers: HashMap<(DeviceId, DeviceId), PeerPath>,
-    /// Released last, as fields are in this order.
-    pub(super) devices: Vec<OpenDevice>,
 }
+
+/// What CUDA has of a queue.
+pub(super) struct CudaQueue {
+    pub stream: Stream,
+    /// Memory of series of kernels and of launches by libraries.
+    pub scratch: QueueMemory,
+    /// Memory that libraries use for themselves.
+    pub room: QueueMemory,
+}
+
+pub(super) type Here<'a> = driven::Here<'a, Cuda>;
+type OpenQueue = driven::OpenQueue<Cuda>;
+type Pending = driven::Pending<Cuda>;
 
 /// Opens these devices, by their numbers; the order is that of their [`DeviceId`]s.
 /// `uses_libraries` says whether CUDA's libraries are searched for and tried beside our
@@ -87,89 +85,84 @@ pub fn open(
             }
         }
     }
-    Ok(Box::new(CudaBackend {
-        infos: devices.iter().map(|device| device.info.clone()).collect(),
-        queues: IdMap::default(),
-        closing: Vec::new(),
-        memories: Memories::default(),
+    let cuda = Cuda {
         repeats: Repeats::default(),
-        graphs: Graphs::default(),
-        programs: Programs::default(),
+        graphs: Repeats::default(),
         libraries,
+        programs: Programs::default(),
         choices: Choices::default(),
         measured: Vec::new(),
-        in_flight: IdMap::default(),
-        failed: HashSet::new(),
-        completions,
-        driver_time: Duration::ZERO,
         peers,
-        devices,
-    }))
+    };
+    Ok(Box::new(Machine::new(cuda, devices, completions)))
 }
 
-impl CudaBackend {
-    fn device(&mut self, id: DeviceId) -> Result<&mut OpenDevice, RuntimeError> {
-        let device = self.devices.get_mut(id.0);
-        device.ok_or(RuntimeError::Unknown { what: "device" })
-    }
-}
-
-impl Devices for CudaBackend {
-    fn devices(&self) -> &[Device] {
-        &self.infos
-    }
-
-    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
-        let open = self.device(device)?;
-        let buffer = Buffer {
-            memory: Arc::new(open.alloc(bytes)?),
-            context: Arc::clone(&open.context),
-            device: device.0,
-            bytes,
+impl Cuda {
+    /// What a launch needs beside its queue, and the queue's memory for series of kernels.
+    pub(super) fn launch_env<'a>(
+        &'a mut self,
+        here: &'a mut Here<'_>,
+    ) -> (&'a mut QueueMemory, LaunchEnv<'a>) {
+        let env = LaunchEnv {
+            index: here.index,
+            device: here.device,
+            programs: &mut self.programs,
+            libraries: self.libraries.as_mut(),
+            memories: here.memories,
         };
-        let id = BufferId::fresh();
-        self.memories.buffers.insert(id, buffer);
-        Ok(id)
+        (&mut here.queue.own.scratch, env)
+    }
+}
+
+impl Driver for Cuda {
+    type Device = CudaDevice;
+    type Queue = CudaQueue;
+    type Event = Event;
+    type Memory = Allocation;
+
+    fn allocate(
+        &mut self,
+        device: &mut OpenDevice,
+        bytes: u64,
+    ) -> Result<Allocation, RuntimeError> {
+        device.create(bytes)
     }
 
-    fn free(&mut self, buffer: BufferId) {
-        self.repeats.forget(Memory::Device(buffer));
-        self.graphs.forget(Memory::Device(buffer));
-        if let Some(buffer) = self.memories.buffers.remove(&buffer) {
-            self.devices[buffer.device].freed(buffer.bytes);
+    fn pinned(&mut self, device: &OpenDevice, bytes: u64) -> Result<HostRegion, RuntimeError> {
+        pinned(&device.context, bytes)
+    }
+
+    fn pin_in_place(&mut self, region: &mut HostRegion, devices: &[OpenDevice]) {
+        if let Some(device) = devices.first() {
+            // Where the driver refuses, copies are those of unpinned memory.
+            let _ = pin_in_place(region, &device.context);
         }
     }
 
-    fn peer_path(&self, from: DeviceId, to: DeviceId) -> Option<PeerPath> {
-        self.peers.get(&(from, to)).copied()
+    fn forget<'q>(&mut self, memory: Memory, _queues: impl Iterator<Item = &'q mut OpenQueue>) {
+        let uses = |launch: &Launch| launch.memories().any(|own| own == memory);
+        self.repeats.forget(uses);
+        self.graphs.forget(|graph| {
+            let mut launches = graph.launches().iter();
+            launches.any(|of| uses(&of.launch))
+        });
     }
 
-    fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError> {
-        let open = self.device(device)?;
-        open.check()?;
-        let stream = Stream::new(&open.context);
-        let stream = stream.map_err(|failure| open.failed(failure))?;
-        let queue = QueueId::fresh();
-        let profiling = kind == QueueKind::Profiled;
-        self.queues
-            .insert(queue, OpenQueue::new(device.0, stream, profiling));
-        Ok(queue)
+    fn open_queue(
+        &mut self,
+        device: &OpenDevice,
+        _profiling: bool,
+    ) -> Result<CudaQueue, RuntimeError> {
+        let stream = Stream::new(&device.context);
+        Ok(CudaQueue {
+            stream: stream.map_err(|failure| device.failed(failure))?,
+            scratch: None,
+            room: None,
+        })
     }
 
-    fn free_queue(&mut self, queue: QueueId) {
-        if let Some(mut open) = self.queues.remove(&queue) {
-            open.finish();
-            if !open.in_flight.is_empty() {
-                self.closing.push(open);
-            }
-        }
-    }
-
-    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let index = self.queues.get(&queue).ok_or(unknown)?.device;
-        let device = &mut self.devices[index];
-        device.check()?;
+    fn load(&mut self, here: &mut Here<'_>, codelet: &Codelet) -> Result<(), RuntimeError> {
+        let device = &mut *here.device;
         if codelet.opencl.is_none() && codelet.library.is_none() {
             return Err(RuntimeError::NoImplementation {
                 device: device.info.name.clone(),
@@ -181,7 +174,7 @@ impl Devices for CudaBackend {
         }
         if let (Some(libraries), Some(of)) = (&mut self.libraries, &codelet.library) {
             // A library that cannot be used is reported when a launch would use it.
-            if libraries.ready(of.library, index, device).is_ok() {
+            if libraries.ready(of.library, here.index, device).is_ok() {
                 for source in &of.kernels {
                     self.programs.kernel(source, device)?;
                 }
@@ -190,104 +183,164 @@ impl Devices for CudaBackend {
         Ok(())
     }
 
+    fn arguments(
+        &mut self,
+        device: &OpenDevice,
+        kernel: &OpenClKernel,
+    ) -> Result<Vec<KernelArgument>, RuntimeError> {
+        self.programs.arguments(&kernel.source, device)
+    }
+
+    fn wait_for(
+        &mut self,
+        here: &mut Here<'_>,
+        others: &[&InFlight<Self>],
+    ) -> Result<Vec<Arc<Event>>, NotAwaited> {
+        let failed = |failure| NotAwaited::Here(here.device.failed(failure));
+        here.device.context.make_current().map_err(failed)?;
+        for other in others {
+            match here.queue.own.stream.wait_for(&other.event) {
+                Ok(()) => {}
+                Err(failure) if other.device != here.index && other.event.has_ended().is_err() => {
+                    let why = format!("{} answered {}", failure.call, failure.describe());
+                    return Err(NotAwaited::There {
+                        device: other.device,
+                        loss: failure.is_loss().then_some(why),
+                    });
+                }
+                Err(failure) => return Err(failed(failure)),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn enqueue(
+        &mut self,
+        here: &mut Here<'_>,
+        command: &Command,
+        wanted: Wanted,
+        _wait: &[Arc<Event>],
+    ) -> Result<Enqueued<Event>, RuntimeError> {
+        let begin = match wanted.begin {
+            true => Some(here.record(true)?),
+            false => None,
+        };
+        let keep_alive = match command {
+            Command::Copy { from, to, rows } => copy(here, (*from, *to, *rows))?,
+            Command::Launch(launch) => self.serve(here, launch, None)?,
+            Command::Repeat(launch) => self.serve(here, launch, Some(launch))?,
+            Command::Graph(graph) => self.launch_graph(here, graph)?,
+            // Refused by the machine.
+            Command::Series(_) => Vec::new(),
+        };
+        let mut enqueued = Enqueued::silently(keep_alive);
+        if wanted.end {
+            let profiling = here.queue.profiling;
+            match here.record(profiling) {
+                Ok(end) => (enqueued.end, enqueued.last) = (Some(Arc::clone(&end)), Some(end)),
+                Err(error) => {
+                    // The command runs.
+                    here.queue.uncovered.keep(enqueued.keep_alive);
+                    return Err(error);
+                }
+            }
+        }
+        enqueued.begin = begin;
+        Ok(enqueued)
+    }
+
+    fn look(&mut self, devices: &mut [OpenDevice], _: &IdMap<EventId, InFlight<Self>>) {
+        self.measure(devices);
+    }
+
+    /// A query of an event takes 0.1 us. A function that the driver calls when a command has
+    /// ended (`cuLaunchHostFunc`) takes more, and what is behind it in its stream waits for it.
+    fn ended(
+        &mut self,
+        device: &mut OpenDevice,
+        pending: &Pending,
+        _asks: bool,
+    ) -> Option<(Status, Nanos)> {
+        let status = match pending.last.has_ended() {
+            Ok(true) => Status::Done,
+            Ok(false) => return None,
+            Err(failure) => {
+                let error = device.failed(failure);
+                match device.loss() {
+                    Some(why) => Status::DeviceLost(why.to_owned()),
+                    None => Status::Failed(error.to_string()),
+                }
+            }
+        };
+        Some((status, device.clock.now()))
+    }
+
+    fn is_polled(&self, _device: &OpenDevice) -> bool {
+        true
+    }
+
+    fn stamps(
+        &mut self,
+        device: &mut OpenDevice,
+        first: &Arc<Event>,
+        last: &Arc<Event>,
+    ) -> Option<Stamps> {
+        let started = device.stamp(first).ok()?;
+        Some(Stamps {
+            submitted: started,
+            started,
+            ended: device.stamp(last).ok()?,
+        })
+    }
+
+    fn retire(&mut self, device: &mut OpenDevice, pending: Pending) {
+        let kernels = pending.kernels.into_iter().flatten();
+        match pending.timed {
+            // The last event is the second of these.
+            Some(timed) => {
+                drop(pending.last);
+                (timed.into_iter().chain(kernels)).for_each(|event| device.reuse(event, true));
+            }
+            None => device.reuse(pending.last, false),
+        }
+    }
+
+    fn rest(&mut self, devices: &[OpenDevice]) {
+        devices.iter().for_each(OpenDevice::release_surplus);
+    }
+
+    fn synchronize(&mut self, queue: &OpenQueue) {
+        // The next call detects a device that fails here.
+        let _ = queue.own.stream.synchronize();
+    }
+
+    fn peer_path(&self, from: DeviceId, to: DeviceId) -> Option<PeerPath> {
+        self.peers.get(&(from, to)).copied()
+    }
+
+    fn copies_directly(&self, from: DeviceId, to: DeviceId, _devices: &[OpenDevice]) -> bool {
+        from == to || self.peers.contains_key(&(from, to))
+    }
+
+    fn runs_graphs(&self, device: &OpenDevice) -> bool {
+        device.runs_graphs
+    }
+
     fn know_implementations(&mut self, known: &[Comparison]) {
         self.choices.know(known);
     }
 
-    fn implementations(&mut self) -> Vec<Comparison> {
-        self.measure();
-        let names: Vec<&str> = self
-            .infos
-            .iter()
-            .map(|device| device.name.as_str())
-            .collect();
-        self.choices.comparisons(&names)
-    }
-
-    fn driver_time(&self) -> Nanos {
-        self.driver_time.as_nanos() as Nanos
-    }
-
-    fn runs_graphs(&self, device: DeviceId) -> bool {
-        let device = self.devices.get(device.0);
-        device.is_some_and(|device| device.runs_graphs)
-    }
-
-    fn arguments(
-        &mut self,
-        device: DeviceId,
-        kernel: &OpenClKernel,
-    ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "device" };
-        let device = self.devices.get(device.0).ok_or(unknown)?;
-        self.programs.arguments(&kernel.source, device)
-    }
-
-    fn submit(
-        &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        event: Option<EventId>,
-    ) -> Result<(), RuntimeError> {
-        self.enqueue(queue, &command, wait, event)
-    }
-
-    fn finish(&mut self, queue: QueueId) {
-        if let Some(open) = self.queues.get_mut(&queue) {
-            open.finish();
-        }
+    fn implementations(&mut self, devices: &mut [OpenDevice]) -> Vec<Comparison> {
+        self.measure(devices);
+        let names = devices.iter().map(|device| device.info.name.as_str());
+        self.choices.comparisons(&names.collect::<Vec<&str>>())
     }
 }
 
-impl Backend for CudaBackend {
-    fn pins_host_memory(&self) -> bool {
-        true
-    }
-
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "device" };
-        let device = self.devices.first().ok_or(unknown)?;
-        let region = pinned(&device.context, bytes)?;
-        self.memories.hosts.insert(region.id, region.clone());
-        Ok(region)
-    }
-
-    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
-        self.memories.hosts.insert(region.id, region);
-        Ok(())
-    }
-
-    fn pin_host(&mut self, memory: HostMemoryId) {
-        let device = self.devices.first();
-        if let Some((region, device)) = self.memories.hosts.get_mut(&memory).zip(device) {
-            // Where the driver refuses, copies are those of unpinned memory.
-            let _ = pin_in_place(region, &device.context);
-        }
-    }
-
-    fn forget_host(&mut self, memory: HostMemoryId) {
-        self.repeats.forget(Memory::Host(memory));
-        self.memories.hosts.remove(&memory);
-    }
-
-    fn copies_directly(&self, from: DeviceId, to: DeviceId) -> bool {
-        from == to || self.peers.contains_key(&(from, to))
-    }
-
-    fn can_omit_events(&self) -> bool {
-        true
-    }
-
-    fn poll(&mut self) -> bool {
-        self.complete()
-    }
-}
-
-impl Drop for CudaBackend {
-    /// Waits for the commands in flight, whose memory is released next.
-    fn drop(&mut self) {
-        finish(self.queues.values_mut().chain(&mut self.closing));
-        self.complete();
+impl Here<'_> {
+    /// An event behind what the queue has.
+    fn record(&mut self, is_timed: bool) -> Result<Arc<Event>, RuntimeError> {
+        let event = self.device.record(&self.queue.own.stream, is_timed);
+        event.map_err(|failure| self.device.failed(failure))
     }
 }

@@ -1,118 +1,54 @@
 //! Copies between host memory and devices, and between devices.
 
-use std::sync::Arc;
-
 use cudarc::driver::sys::{self, CUmemorytype};
 
-use super::device::OpenDevice;
+use super::backend::Here;
 use super::error::{Failure, check};
-use super::handle::{Context, Stream};
-use super::memory::{Allocation, KeepAlive};
-use crate::codelet::{BufferId, HostMemoryId, Memory};
-use crate::runtime::{HostRegion, IdMap, Location, Rows, RuntimeError};
+use super::handle::Stream;
+use super::memory::Allocation;
+use crate::runtime::driven::{self, KeepAlive};
+use crate::runtime::{Location, Rows, RuntimeError};
 
-/// A buffer on a device.
-pub(super) struct Buffer {
-    pub memory: Arc<Allocation>,
-    pub context: Arc<Context>,
-    /// Index of its device.
-    pub device: usize,
-    pub bytes: u64,
-}
-
-/// The memory that commands may name.
-#[derive(Default)]
-pub(super) struct Memories {
-    pub buffers: IdMap<BufferId, Buffer>,
-    pub hosts: IdMap<HostMemoryId, HostRegion>,
-}
-
-impl Memories {
-    pub(super) fn buffer(&self, id: BufferId, device: usize) -> Result<&Buffer, RuntimeError> {
-        let buffer = self.buffers.get(&id).filter(|b| b.device == device);
-        buffer.ok_or(RuntimeError::Unknown {
-            what: "buffer of this device",
-        })
-    }
-}
-
-/// One end of a copy, checked: its address, and its context if it is a device's.
+/// One end of a copy, checked: its address, and its memory if it is a device's.
 struct End<'a> {
     address: u64,
-    buffer: Option<&'a Buffer>,
-    keeper: KeepAlive,
+    buffer: Option<&'a driven::Buffer<Allocation>>,
 }
 
-/// Enqueues a copy on a device's stream; returns what must outlive it.
+impl<'a> End<'a> {
+    fn of(end: &driven::End<'a, Allocation>, offset: u64) -> Self {
+        let (address, buffer) = match end {
+            driven::End::Host(region) => (region.address.as_ptr().addr() as u64, None),
+            driven::End::Buffer(buffer) => (buffer.memory.address(), Some(*buffer)),
+        };
+        Self {
+            address: address + offset,
+            buffer,
+        }
+    }
+}
+
+/// Enqueues a copy; returns what must outlive it.
 pub(super) fn copy(
-    stream: &Stream,
-    (index, device): (usize, &mut OpenDevice),
-    memories: &Memories,
+    here: &Here<'_>,
     (from, to, rows): (Location, Location, Rows),
 ) -> Result<Vec<KeepAlive>, RuntimeError> {
-    let [read, written] = rows.spans();
-    let source = end(from, read, device, memories)?;
-    let target = end(to, written, device, memories)?;
-    let is_own = |end: &End| end.buffer.is_some_and(|buffer| buffer.device == index);
-    if !is_own(&source) && !is_own(&target) {
-        let what = "buffer of this device";
-        return Err(RuntimeError::Unknown { what });
-    }
-    let keep_alive = vec![Arc::clone(&source.keeper), Arc::clone(&target.keeper)];
+    let on = (here.index, &*here.device);
+    let ends = here.memories.ends(on, (from, to, rows))?;
+    let keep_alive = ends.iter().map(driven::End::keeper).collect();
     if rows.total() == 0 {
         return Ok(keep_alive);
     }
+    let [source, target] = [End::of(&ends[0], from.offset), End::of(&ends[1], to.offset)];
+    let stream = &here.queue.own.stream;
     let enqueued = match rows.count {
         1 => bytes(stream, &source, &target, rows.bytes as usize),
         _ => rectangle(stream, &source, &target, rows),
     };
     match enqueued {
         Ok(()) => Ok(keep_alive),
-        Err(failure) => Err(device.failed(failure)),
+        Err(failure) => Err(here.device.failed(failure)),
     }
-}
-
-/// Finds one end of a copy, which must lie within its memory.
-fn end<'a>(
-    Location { memory, offset }: Location,
-    bytes: u64,
-    device: &OpenDevice,
-    memories: &'a Memories,
-) -> Result<End<'a>, RuntimeError> {
-    let (what, length, end) = match memory {
-        Memory::Host(id) => {
-            let region = memories.hosts.get(&id).ok_or(RuntimeError::Unknown {
-                what: "host memory",
-            })?;
-            let end = End {
-                address: region.address.as_ptr().addr() as u64,
-                buffer: None,
-                keeper: Arc::clone(&region.keeper) as KeepAlive,
-            };
-            ("host memory", region.bytes, end)
-        }
-        Memory::Device(id) => {
-            let buffer = memories.buffers.get(&id);
-            let buffer = buffer.ok_or(RuntimeError::Unknown { what: "buffer" })?;
-            let end = End {
-                address: buffer.memory.address(),
-                buffer: Some(buffer),
-                keeper: Arc::clone(&buffer.memory) as KeepAlive,
-            };
-            ("buffer", buffer.bytes, end)
-        }
-    };
-    if offset.checked_add(bytes).is_none_or(|end| end > length) {
-        return Err(RuntimeError::Call {
-            device: device.info.name.clone(),
-            call: "a copy",
-            why: format!("{bytes} bytes at {offset} do not lie within a {what} of {length} bytes"),
-        });
-    }
-    Ok(End {
-        address: end.address + offset,
-        ..end
-    })
 }
 
 /// Copies bytes that follow one another.
@@ -139,9 +75,9 @@ fn bytes(stream: &Stream, from: &End, to: &End, bytes: usize) -> Result<(), Fail
             (Some(source), Some(target)) => {
                 let code = sys::cuMemcpyPeerAsync(
                     to.address,
-                    target.context.raw(),
+                    target.memory.context.raw(),
                     from.address,
-                    source.context.raw(),
+                    source.memory.context.raw(),
                     bytes,
                     stream,
                 );

@@ -12,10 +12,9 @@ use super::graph::FIRST_WITH_GRAPHS;
 use super::handle::{Context, DeviceMemory, Event, Stream};
 use super::memory::{Allocation, Unused};
 use super::program::{LoadedKernel, LoadedProgram, ProgramKey};
-use super::timeline::Timeline;
 use crate::codelet::KernelSource;
-use crate::machine::Device;
 use crate::runtime::device_clock::{Clock, Stamps};
+use crate::runtime::driven;
 use crate::runtime::gpu_identity::GpuIdentity;
 use crate::runtime::{Nanos, PeerPath, RuntimeError};
 
@@ -25,6 +24,12 @@ const CALIBRATION_SAMPLES: usize = 16;
 /// Bytes of the copy that measures how fast a GPU copies to another one.
 const PROBE: usize = 64 << 20;
 
+/// After so many nanoseconds later times are counted from a later event.
+const RENEWAL: f64 = 0.5e9;
+
+/// The time of the first event, so that events shortly before it have times, too.
+const BEGIN: f64 = 1e9;
+
 /// The most work-groups of a launch and work-items of a group, along each dimension.
 pub(super) struct Limits {
     pub groups: [usize; 3],
@@ -32,8 +37,10 @@ pub(super) struct Limits {
 }
 
 /// An open device.
-pub(super) struct OpenDevice {
-    pub info: Device,
+pub(super) type OpenDevice = driven::OpenDevice<CudaDevice>;
+
+/// What CUDA has of a device.
+pub(super) struct CudaDevice {
     pub identity: GpuIdentity,
     /// Ten times its compute capability.
     pub capability: u32,
@@ -43,32 +50,26 @@ pub(super) struct OpenDevice {
     pub limits: Limits,
     /// Whether the driver has all calls that make graphs.
     pub runs_graphs: bool,
-    pub clock: Clock,
     timeline: Timeline,
     /// Events that nothing waits for: without and with a time stamp.
     spare: [Vec<Arc<Event>>; 2],
     pub unused: Arc<Unused>,
     pub programs: HashMap<ProgramKey, Arc<LoadedProgram>>,
     pub kernels: HashMap<KernelSource, Arc<LoadedKernel>>,
-    /// Bytes allocated here, and the most that were at once.
-    allocated: u64,
-    most_allocated: u64,
-    /// Why it is lost.
-    lost: Option<String>,
 }
 
 impl OpenDevice {
     /// Opens a device and calibrates its clock.
     pub(super) fn open(number: usize, epoch: Instant) -> Result<Self, RuntimeError> {
-        let name = format!("cuda{number}");
         let version = start().map_err(RuntimeError::Selection)?;
-        Self::try_open(number, version, epoch).map_err(|failure| failure.on(&name))
+        let opened = Self::try_open(number, version, epoch);
+        opened.map_err(|failure| failure.on(&format!("cuda{number}")))
     }
 
     fn try_open(number: usize, version: i32, epoch: Instant) -> Result<Self, Failure> {
         use CUdevice_attribute::*;
         let raw = handle(number)?;
-        let found = found(i32::try_from(number).unwrap_or(i32::MAX), version)?;
+        let found = found(number, version)?;
         let limit = |what| attribute(raw, what).map(|value| usize::try_from(value).unwrap_or(0));
         let limits = Limits {
             groups: [
@@ -87,24 +88,20 @@ impl OpenDevice {
         let first = Arc::new(Event::new(&context, true)?);
         first.record(&stream)?;
         stream.synchronize()?;
-        let mut device = Self {
-            info: found.info,
+        let own = CudaDevice {
             identity: found.identity,
             capability: capability(raw)?,
             driver: version,
             limits,
             runs_graphs: version >= FIRST_WITH_GRAPHS,
-            clock: Clock::new(epoch),
             timeline: Timeline::new(first),
             spare: [Vec::new(), Vec::new()],
             unused: Arc::default(),
             programs: HashMap::new(),
             kernels: HashMap::new(),
-            allocated: 0,
-            most_allocated: 0,
-            lost: None,
             context,
         };
+        let mut device = Self::new(found.info, Clock::new(epoch), own);
         device.calibrate(&stream)?;
         Ok(device)
     }
@@ -129,43 +126,6 @@ impl OpenDevice {
         Ok(())
     }
 
-    /// Refuses a lost device.
-    pub(super) fn check(&self) -> Result<(), RuntimeError> {
-        match &self.lost {
-            None => Ok(()),
-            Some(why) => Err(RuntimeError::DeviceLost {
-                device: self.info.name.clone(),
-                why: why.clone(),
-            }),
-        }
-    }
-
-    /// The error of a failed call; records a loss.
-    pub(super) fn failed(&mut self, failure: Failure) -> RuntimeError {
-        let error = failure.on(&self.info.name);
-        if let RuntimeError::DeviceLost { why, .. } = &error {
-            self.lost.get_or_insert_with(|| why.clone());
-        }
-        error
-    }
-
-    /// Why it is lost; the first reason.
-    pub(super) fn loss(&self) -> Option<&str> {
-        self.lost.as_deref()
-    }
-
-    /// Allocates memory, and charges it to what the device has.
-    pub(super) fn alloc(&mut self, bytes: u64) -> Result<Allocation, RuntimeError> {
-        let free = self.info.memory.saturating_sub(self.allocated);
-        if bytes > free {
-            return Err(self.out_of_memory(bytes, "more than the device has left"));
-        }
-        let memory = self.create(bytes)?;
-        self.allocated += bytes;
-        self.most_allocated = self.most_allocated.max(self.allocated);
-        Ok(memory)
-    }
-
     /// Allocates memory that is not counted.
     pub(super) fn create(&mut self, bytes: u64) -> Result<Allocation, RuntimeError> {
         self.check()?;
@@ -182,35 +142,14 @@ impl OpenDevice {
         };
         match made {
             Ok(memory) => Ok(Allocation::new(memory, size, &self.unused)),
-            Err(failure) if failure.is_out_of_memory() => {
-                Err(self.out_of_memory(bytes, &failure.describe()))
-            }
-            Err(failure) => Err(self.failed(failure)),
+            Err(failure) => Err(self.no_memory(bytes, failure)),
         }
-    }
-
-    /// Records that so many bytes were freed.
-    pub(super) fn freed(&mut self, bytes: u64) {
-        self.allocated = self.allocated.saturating_sub(bytes);
     }
 
     /// Returns memory to the driver of which the device, which is idle, has more than it
     /// ever used.
     pub(super) fn release_surplus(&self) {
-        let most = self.most_allocated.saturating_sub(self.allocated);
-        self.unused.release_beyond(most);
-    }
-
-    fn out_of_memory(&self, requested: u64, why: &str) -> RuntimeError {
-        RuntimeError::OutOfMemory {
-            device: self.info.name.clone(),
-            requested,
-            why: format!(
-                "{why}; of its {} bytes {} are allocated here; choose a smaller size or limit \
-                 the memory that is used",
-                self.info.memory, self.allocated
-            ),
-        }
+        self.unused.release_beyond(self.below_most());
     }
 
     /// An event that nothing waits for, recorded behind what a stream has.
@@ -291,4 +230,33 @@ fn probe(from: &OpenDevice, to: &OpenDevice) -> Result<f64, Failure> {
         stream.synchronize()?;
     }
     Ok(PROBE as f64 * 1e9 / ended.since(&begun)?)
+}
+
+/// Events' times on one clock of their device.
+///
+/// CUDA only tells the milliseconds between two events, as an `f32`. Over a second that is exact
+/// to 60 ns, over an hour to 0.25 ms. So the event from which times are counted is renewed.
+struct Timeline {
+    /// An event that has ended, and its time.
+    from: (Arc<Event>, f64),
+}
+
+impl Timeline {
+    /// Counts from this event, which has ended.
+    fn new(first: Arc<Event>) -> Self {
+        Self {
+            from: (first, BEGIN),
+        }
+    }
+
+    /// An ended event's nanoseconds.
+    fn stamp(&mut self, event: &Arc<Event>) -> Result<u64, Failure> {
+        let (from, time) = &self.from;
+        let since = event.since(from)?;
+        let at = time + since;
+        if since > RENEWAL {
+            self.from = (Arc::clone(event), at);
+        }
+        Ok(at.max(0.0) as u64)
+    }
 }

@@ -88,6 +88,7 @@ fn list() -> Result<Vec<FoundGpu>, String> {
     // SAFETY: the driver writes a number.
     let code = unsafe { sys::cuDeviceGetCount(&mut count) };
     check("cuDeviceGetCount", code).map_err(broken)?;
+    let count = usize::try_from(count).unwrap_or(0);
     let found = (0..count).map(|number| found(number, version).map_err(broken));
     found.collect()
 }
@@ -110,9 +111,8 @@ pub(super) fn attribute(device: CUdevice, what: CUdevice_attribute) -> Result<i3
 }
 
 /// A device's properties.
-pub(super) fn found(number: i32, version: i32) -> Result<FoundGpu, Failure> {
+pub(super) fn found(number: usize, version: i32) -> Result<FoundGpu, Failure> {
     use CUdevice_attribute::*;
-    let number = usize::try_from(number).unwrap_or(0);
     let device = handle(number)?;
     let positive = |what| attribute(device, what).map(|value| u32::try_from(value).unwrap_or(0));
     let mut memory = 0;

@@ -1,17 +1,13 @@
 //! The meaning of CUDA's error codes.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 use cudarc::driver::sys::{self, CUresult};
 
-use crate::runtime::RuntimeError;
+use crate::runtime::driven::{self, Code};
 
 /// A call that failed, and the driver's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub call: &'static str,
-    pub code: CUresult,
-}
+pub(super) type Failure = driven::Failure<CUresult>;
 
 /// Turns a call's code into a result.
 pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), Failure> {
@@ -21,13 +17,13 @@ pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), Failure> {
     }
 }
 
-impl Failure {
+impl Code for CUresult {
     /// Whether the device, or all that its context holds, is lost. These errors stay: every
     /// later call of the context returns them again.
-    pub(super) fn is_loss(self) -> bool {
+    fn is_loss(self) -> bool {
         use CUresult::*;
         matches!(
-            self.code,
+            self,
             CUDA_ERROR_DEINITIALIZED
                 | CUDA_ERROR_DEVICE_UNAVAILABLE
                 | CUDA_ERROR_NO_DEVICE
@@ -54,15 +50,13 @@ impl Failure {
         )
     }
 
-    /// Whether memory ran out.
-    pub(super) fn is_out_of_memory(self) -> bool {
-        self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY
+    fn is_out_of_memory(self) -> bool {
+        self == CUresult::CUDA_ERROR_OUT_OF_MEMORY
     }
 
-    /// What the driver says.
-    pub(super) fn describe(self) -> String {
-        let number = self.code as u32;
-        let meaning = match self.code {
+    fn describe(self) -> String {
+        let number = self as u32;
+        let meaning = match self {
             CUresult::CUDA_ERROR_ILLEGAL_ADDRESS => {
                 "; a kernel reached outside of its memory, and CUDA then ends the whole context"
             }
@@ -70,44 +64,25 @@ impl Failure {
             CUresult::CUDA_ERROR_SYSTEM_NOT_READY => "; is nvidia-fabricmanager running?",
             _ => "",
         };
-        match (name_of(self.code), text_of(self.code)) {
+        match (
+            text_of(self, sys::cuGetErrorName),
+            text_of(self, sys::cuGetErrorString),
+        ) {
             (Some(name), Some(text)) => format!("{name} ({number}): {text}{meaning}"),
             (Some(name), None) => format!("{name} ({number}){meaning}"),
             _ => format!("error {number}{meaning}"),
         }
     }
-
-    /// The error of a device.
-    pub(super) fn on(self, device: &str) -> RuntimeError {
-        match self.is_loss() {
-            true => RuntimeError::DeviceLost {
-                device: device.to_owned(),
-                why: format!("{} answered {}", self.call, self.describe()),
-            },
-            false => RuntimeError::Call {
-                device: device.to_owned(),
-                call: self.call,
-                why: self.describe(),
-            },
-        }
-    }
 }
 
-fn name_of(code: CUresult) -> Option<String> {
+/// A text of the driver's about a code, where it knows one.
+fn text_of(
+    code: CUresult,
+    ask: unsafe fn(CUresult, *mut *const c_char) -> CUresult,
+) -> Option<String> {
     let mut text = std::ptr::null();
     // SAFETY: the driver writes the address of a constant text, or null.
-    let known = unsafe { sys::cuGetErrorName(code, &mut text) };
-    constant(known, text)
-}
-
-fn text_of(code: CUresult) -> Option<String> {
-    let mut text = std::ptr::null();
-    // SAFETY: the driver writes the address of a constant text, or null.
-    let known = unsafe { sys::cuGetErrorString(code, &mut text) };
-    constant(known, text)
-}
-
-fn constant(known: CUresult, text: *const std::ffi::c_char) -> Option<String> {
+    let known = unsafe { ask(code, &mut text) };
     if known != CUresult::CUDA_SUCCESS || text.is_null() {
         return None;
     }

@@ -5,49 +5,18 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUgraphNode;
 
-use super::backend::CudaBackend;
+use super::backend::{Cuda, Here};
 use super::error::Failure;
 use super::handle::{Graph, GraphExec, Stream};
 use super::launch::{LaunchEnv, LaunchPart, Prepared, Stopped, prepare};
 use super::library::{Room, prepare_library};
-use super::memory::{Allocation, KeepAlive};
+use super::memory::Allocation;
 use super::serve::Served;
-use crate::codelet::Memory;
-use crate::runtime::{CommandGraph, IdMap, QueueId, RuntimeError};
+use crate::runtime::driven::KeepAlive;
+use crate::runtime::{CommandGraph, RuntimeError};
 
 /// The first driver that has all calls that make graphs, as CUDA counts versions.
 pub(super) const FIRST_WITH_GRAPHS: i32 = 12000;
-
-/// Prepared graphs, by device and address of the graph, which is held so that its address
-/// stays unique.
-#[derive(Default)]
-pub(super) struct Graphs(IdMap<(usize, usize), (Arc<CommandGraph>, Arc<PreparedGraph>)>);
-
-impl Graphs {
-    /// Drops the graphs that use memory about to be freed, and those that nobody else holds
-    /// any more.
-    pub(super) fn forget(&mut self, memory: Memory) {
-        let uses = |graph: &CommandGraph| {
-            let mut launches = graph.launches().iter();
-            launches.any(|of| of.launch.memories().any(|own| own == memory))
-        };
-        self.0
-            .retain(|_, (graph, _)| Arc::strong_count(graph) > 1 && !uses(graph));
-    }
-
-    /// The prepared graph, if it was prepared before.
-    fn known(&self, device: usize, graph: &Arc<CommandGraph>) -> Option<Arc<PreparedGraph>> {
-        let known = self.0.get(&(device, Arc::as_ptr(graph).addr()));
-        known.map(|(_, prepared)| Arc::clone(prepared))
-    }
-
-    /// Keeps a prepared graph.
-    fn keep(&mut self, device: usize, graph: &Arc<CommandGraph>, prepared: &Arc<PreparedGraph>) {
-        let key = (device, Arc::as_ptr(graph).addr());
-        let known = (Arc::clone(graph), Arc::clone(prepared));
-        self.0.insert(key, known);
-    }
-}
 
 /// A command graph that can be launched as often as one likes. It must outlive its commands.
 pub(super) struct PreparedGraph {
@@ -69,13 +38,9 @@ impl PreparedGraph {
         env: &mut LaunchEnv<'_>,
     ) -> Result<Self, RuntimeError> {
         if !env.device.runs_graphs {
-            return Err(RuntimeError::Call {
-                device: env.device.info.name.clone(),
-                call: "cuGraphLaunch",
-                why: "the driver is older than CUDA 12, which graphs need; enqueue the \
-                      launches one by one"
-                    .to_owned(),
-            });
+            let why = "the driver is older than CUDA 12, which graphs need; enqueue the launches \
+                       one by one";
+            return Err(env.device.refused("cuGraphLaunch", why.to_owned()));
         }
         if served.iter().any(Option::is_some)
             && let Some(made) = Self::with_libraries(graph, served, env)?
@@ -160,43 +125,35 @@ impl PreparedGraph {
     }
 }
 
-impl CudaBackend {
+impl Cuda {
     /// Enqueues a command graph; returns what must outlive it. While libraries are tried for
     /// its launches, these are enqueued one by one.
     pub(super) fn launch_graph(
         &mut self,
-        id: QueueId,
+        here: &mut Here<'_>,
         graph: &Arc<CommandGraph>,
     ) -> Result<Vec<KeepAlive>, RuntimeError> {
-        let unknown = || RuntimeError::Unknown { what: "queue" };
-        let index = self.queues.get(&id).ok_or_else(unknown)?.device;
-        let prepared = match self.graphs.known(index, graph) {
-            Some(prepared) => prepared,
+        let index = here.index;
+        let prepared = match self.graphs.kept(index, graph, ()) {
+            Some(prepared) => Arc::clone(prepared),
             None => {
                 let launches = graph.launches().iter();
                 let served = launches.map(|of| self.settled(index, &of.launch));
                 let Some(served) = served.collect::<Option<Vec<Served<'_>>>>() else {
                     let mut keep_alive = Vec::new();
                     for of in graph.launches() {
-                        keep_alive.extend(self.serve(id, &of.launch, None)?);
+                        keep_alive.extend(self.serve(here, &of.launch, None)?);
                     }
                     return Ok(keep_alive);
                 };
-                let mut env = LaunchEnv {
-                    index,
-                    device: &mut self.devices[index],
-                    programs: &mut self.programs,
-                    libraries: self.libraries.as_mut(),
-                    memories: &self.memories,
-                };
+                let (_, mut env) = self.launch_env(here);
                 let prepared = Arc::new(PreparedGraph::new(graph, &served, &mut env)?);
-                self.graphs.keep(index, graph, &prepared);
+                self.graphs.keep(index, graph, (), Arc::clone(&prepared));
                 prepared
             }
         };
-        let queue = self.queues.get(&id).ok_or_else(unknown)?;
-        let enqueued = prepared.enqueue(&queue.stream);
-        enqueued.map_err(|failure| self.devices[index].failed(failure))?;
+        let enqueued = prepared.enqueue(&here.queue.own.stream);
+        enqueued.map_err(|failure| here.device.failed(failure))?;
         Ok(vec![prepared as KeepAlive])
     }
 }

@@ -238,6 +238,10 @@ impl Event {
 }
 
 impl DeviceMemory {
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// At least one byte.
     pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
         context.make_current()?;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUDA_KERNEL_NODE_PARAMS, CUgraphNode};
 
-use super::copy::Memories;
 use super::device::{Limits, OpenDevice};
 use super::error::{Failure, check};
 use super::handle::{Graph, Stream};
 use super::library::{Call, Libraries, Room};
-use super::memory::{Allocation, KeepAlive};
+use super::memory::Allocation;
 use super::program::{LoadedKernel, Programs};
 use super::ptx::{LOCAL_ALIGNMENT, Parameter, Register};
 use crate::codelet::{KernelSource, LocalSize, Memory, NdRange, Value};
+use crate::runtime::driven::{KeepAlive, Memories};
 use crate::runtime::group_size::{fit, refusal};
-use crate::runtime::{IdMap, Launch, RuntimeError};
+use crate::runtime::{Launch, RuntimeError};
 
 /// Group sizes where the driver is to choose: 256 work-items, long along the first axis,
 /// along which neighbours read neighbouring memory.
@@ -68,41 +68,6 @@ pub(super) struct Ready {
     arguments: Vec<Vec<u8>>,
 }
 
-/// Prepared launches, by device and address of the launch, which is held so that its
-/// address stays unique.
-#[derive(Default)]
-pub(super) struct Repeats(IdMap<(usize, usize), (Arc<Launch>, Arc<Prepared>)>);
-
-impl Repeats {
-    /// Drops the launches that use memory about to be freed, and those that nobody else
-    /// holds any more.
-    pub(super) fn forget(&mut self, memory: Memory) {
-        self.0.retain(|_, (launch, _)| {
-            Arc::strong_count(launch) > 1 && !launch.memories().any(|own| own == memory)
-        });
-    }
-
-    /// The prepared launch of a device, if it is kept.
-    pub(super) fn kept(&self, device: usize, launch: &Arc<Launch>) -> Option<Arc<Prepared>> {
-        let known = self.0.get(&(device, Arc::as_ptr(launch).addr()));
-        known.map(|(_, prepared)| Arc::clone(prepared))
-    }
-
-    /// Drops a prepared launch.
-    pub(super) fn drop_kept(&mut self, device: usize, launch: &Arc<Launch>) {
-        self.0.remove(&(device, Arc::as_ptr(launch).addr()));
-    }
-
-    /// Keeps a prepared launch, unless it is for one queue alone.
-    pub(super) fn keep(&mut self, device: usize, launch: &Arc<Launch>, prepared: &Arc<Prepared>) {
-        if !prepared.is_of_queue {
-            let key = (device, Arc::as_ptr(launch).addr());
-            let known = (Arc::clone(launch), Arc::clone(prepared));
-            self.0.insert(key, known);
-        }
-    }
-}
-
 /// The state of the backend that a launch needs beside its queue.
 pub(super) struct LaunchEnv<'a> {
     /// The device, and its index.
@@ -110,7 +75,7 @@ pub(super) struct LaunchEnv<'a> {
     pub device: &'a mut OpenDevice,
     pub programs: &'a mut Programs,
     pub libraries: Option<&'a mut Libraries>,
-    pub memories: &'a Memories,
+    pub memories: &'a Memories<Allocation>,
 }
 
 /// Memory of a queue that what follows on it uses in turn, and its bytes.
@@ -309,13 +274,9 @@ pub(super) fn value(
             Argument::Memory(buffer.memory.address())
         }
         Value::Memory(Memory::Host(_)) | Value::ReadOnly(Memory::Host(_)) => {
-            return Err(RuntimeError::Call {
-                device: env.device.info.name.clone(),
-                call: "cuLaunchKernel",
-                why: "it has memory of its own and does not compute in host memory; write the \
-                      data into a buffer of the device first"
-                    .to_owned(),
-            });
+            let why = "it has memory of its own and does not compute in host memory; write the \
+                       data into a buffer of the device first";
+            return Err(env.device.refused("cuLaunchKernel", why.to_owned()));
         }
         Value::U32(n) => Argument::Plain(n.to_ne_bytes().to_vec()),
         Value::U64(n) => Argument::Plain(n.to_ne_bytes().to_vec()),
@@ -336,10 +297,9 @@ fn divide(
     device: &OpenDevice,
     to: &mut Vec<LaunchPart>,
 ) -> Result<(), RuntimeError> {
-    let refuse = |why: String| RuntimeError::Call {
-        device: device.info.name.clone(),
-        call: "cuLaunchKernel",
-        why: format!("kernel `{}` ({}): {why}", source.entry(), source.file()),
+    let refuse = |why: String| {
+        let why = format!("kernel `{}` ({}): {why}", source.entry(), source.file());
+        device.refused("cuLaunchKernel", why)
     };
     let (arguments, local) = arguments(loaded, values).map_err(refuse)?;
     let items = group_of(sizes, loaded, &device.limits).map_err(refuse)?;

@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::error::Failure;
 use super::handle::{Context, DeviceMemory, PinnedMemory, Registration};
 use crate::codelet::HostMemoryId;
+use crate::runtime::driven::KeepAlive;
 use crate::runtime::host::map_memory;
 use crate::runtime::{HostRegion, RuntimeError};
 use pdawl_base::parallel;
-
-/// What must outlive a command.
-pub(super) type KeepAlive = Arc<dyn Send + Sync>;
 
 /// Memory of a device that nobody uses any more, with its bytes, the oldest first. To return
 /// it, the driver waits for all that the device does, so it is kept until the device needs
@@ -59,6 +57,7 @@ pub(super) struct Allocation {
     memory: Option<DeviceMemory>,
     address: u64,
     bytes: usize,
+    pub context: Arc<Context>,
     unused: Arc<Unused>,
 }
 
@@ -66,6 +65,7 @@ impl Allocation {
     pub(super) fn new(memory: DeviceMemory, bytes: usize, unused: &Arc<Unused>) -> Self {
         Self {
             address: memory.raw(),
+            context: Arc::clone(memory.context()),
             memory: Some(memory),
             bytes,
             unused: Arc::clone(unused),

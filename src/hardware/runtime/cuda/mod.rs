@@ -5,15 +5,14 @@
 //! carried and what stays with OpenCL.
 //!
 //! * [`discover()`] lists devices, or says why there are none (`discover`).
-//! * `backend` implements the trait: `device` holds an open device, `queue` a stream,
-//!   `copy` and `launch` enqueue commands, `graph` many launches at once, `submit` arranges
-//!   for their completions, which `polling` finds and sends.
+//! * `backend` serves the machine of queues and completions ([`super::driven`]): `device` holds
+//!   an open device, `copy` and `launch` enqueue commands, `graph` many launches at once.
 //! * `serve` enqueues a launch by our kernels or by CUDA's libraries (`library`), whichever
 //!   was faster.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
-//! * `handle` owns CUDA objects, `error` explains error codes, `timeline` reads events'
-//!   times, `memory` has host memory, `toolkit` finds folders of CUDA's toolkits.
+//! * `handle` owns CUDA objects, `error` explains error codes, `memory` has host memory,
+//!   `toolkit` finds folders of CUDA's toolkits.
 //!
 //! Without the crate's feature `cuda` only [`ptx`] and the answer that there is no CUDA
 //! exist (`absent`).
@@ -48,18 +47,10 @@ mod memory;
 #[cfg(feature = "cuda")]
 mod nvrtc;
 #[cfg(feature = "cuda")]
-mod polling;
-#[cfg(feature = "cuda")]
 mod program;
 pub mod ptx;
 #[cfg(feature = "cuda")]
-mod queue;
-#[cfg(feature = "cuda")]
 mod serve;
-#[cfg(feature = "cuda")]
-mod submit;
-#[cfg(feature = "cuda")]
-mod timeline;
 #[cfg(feature = "cuda")]
 mod toolkit;
 

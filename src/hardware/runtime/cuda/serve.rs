@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::backend::CudaBackend;
+use super::backend::{Cuda, Here};
+use super::device::OpenDevice;
 use super::gate::Gate;
 use super::handle::Event;
-use super::launch::{LaunchEnv, Prepared, Stopped, lend, prepare};
+use super::launch::{Prepared, Stopped, lend, prepare};
 use super::library::choice::{Key, Turn};
 use super::library::prepare_library;
-use super::memory::KeepAlive;
-use super::queue::OpenQueue;
 use crate::codelet::LibraryKernel;
 use crate::codelet::library::LibraryLaunch;
-use crate::runtime::{Implementation, Launch, QueueId, RuntimeError};
+use crate::runtime::driven::KeepAlive;
+use crate::runtime::{Implementation, Launch, RuntimeError};
 
 /// A launch that is measured.
 pub(super) struct Measured {
@@ -44,41 +44,41 @@ fn described(index: usize, launch: &Launch) -> Option<(&LibraryKernel, LibraryLa
     Some((kernel, described, key))
 }
 
-impl CudaBackend {
+impl Cuda {
     /// Enqueues a launch, whose preparation is kept if it is repeated; returns what must
     /// outlive it.
     pub(super) fn serve(
         &mut self,
-        id: QueueId,
+        here: &mut Here<'_>,
         launch: &Launch,
         repeated: Option<&Arc<Launch>>,
     ) -> Result<Vec<KeepAlive>, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let index = self.queues.get(&id).ok_or(unknown)?.device;
-        if let Some(kept) = repeated.and_then(|launch| self.repeats.kept(index, launch)) {
-            return match self.run(id, &kept, None)? {
+        let index = here.index;
+        if let Some(kept) = repeated.and_then(|launch| self.repeats.kept(index, launch, ())) {
+            let kept = Arc::clone(kept);
+            return match self.run(here, &kept, None)? {
                 Ok(keep_alive) => Ok(keep_alive),
-                Err(why) if launch.codelet.opencl.is_none() => Err(self.refused(index, why)),
+                Err(why) if launch.codelet.opencl.is_none() => Err(refused(here, why)),
                 Err(why) => {
                     if let Some(launch) = repeated {
-                        self.repeats.drop_kept(index, launch);
+                        self.repeats.drop_kept(index, launch, ());
                     }
-                    if let Some(candidate) = self.candidate(index, launch) {
+                    if let Some(candidate) = self.candidate((index, &*here.device), launch) {
                         self.choices.refuse(&candidate.key, why);
                     }
-                    Ok(self.serve_own(id, launch, None)?.1)
+                    Ok(self.serve_own(here, launch, None)?.1)
                 }
             };
         }
-        let candidate = self.candidate(index, launch);
+        let candidate = self.candidate((index, &*here.device), launch);
         let turn = candidate
             .as_ref()
             .map_or(Turn::OWN, |candidate| candidate.turn);
         let served = match &candidate {
             Some(candidate) if turn.implementation == Implementation::Library => {
-                let by_library = match self.prepared(id, launch, Some(candidate))? {
+                let by_library = match self.prepared(here, launch, Some(candidate))? {
                     Ok(prepared) => {
-                        let done = self.run(id, &prepared, Some(candidate))?;
+                        let done = self.run(here, &prepared, Some(candidate))?;
                         done.map(|keep_alive| (prepared, keep_alive))
                     }
                     Err(why) => Err(why),
@@ -86,19 +86,21 @@ impl CudaBackend {
                 match by_library {
                     Ok(served) => served,
                     Err(why) if launch.codelet.opencl.is_none() => {
-                        return Err(self.refused(index, why));
+                        return Err(refused(here, why));
                     }
                     Err(why) => {
                         self.choices.refuse(&candidate.key, why);
-                        self.serve_own(id, launch, None)?
+                        self.serve_own(here, launch, None)?
                     }
                 }
             }
-            own => self.serve_own(id, launch, own.as_ref())?,
+            own => self.serve_own(here, launch, own.as_ref())?,
         };
         let (prepared, keep_alive) = served;
-        if let Some(launch) = repeated.filter(|_| turn.is_settled) {
-            self.repeats.keep(index, launch, &prepared);
+        // What uses its queue's own memory is for that queue alone.
+        let keeps = turn.is_settled && !prepared.is_of_queue;
+        if let Some(launch) = repeated.filter(|_| keeps) {
+            self.repeats.keep(index, launch, (), prepared);
         }
         Ok(keep_alive)
     }
@@ -106,30 +108,30 @@ impl CudaBackend {
     /// Prepares and enqueues a launch by our kernels.
     fn serve_own(
         &mut self,
-        id: QueueId,
+        here: &mut Here<'_>,
         launch: &Launch,
         measured: Option<&Candidate<'_>>,
     ) -> Result<(Arc<Prepared>, Vec<KeepAlive>), RuntimeError> {
-        let own = self.prepared(id, launch, None)?;
+        let own = self.prepared(here, launch, None)?;
         let done = match own {
             Ok(prepared) => {
                 debug_assert!(prepared.has_only_kernels());
-                let done = self.run(id, &prepared, measured)?;
+                let done = self.run(here, &prepared, measured)?;
                 done.map(|keep_alive| (prepared, keep_alive))
             }
             Err(why) => Err(why),
         };
-        done.map_err(|why| {
-            let index = self.queues.get(&id).map_or(0, |queue| queue.device);
-            self.refused(index, why)
-        })
+        done.map_err(|why| refused(here, why))
     }
 
     /// How a library would serve a launch, and whether it does.
-    fn candidate<'a>(&mut self, index: usize, launch: &'a Launch) -> Option<Candidate<'a>> {
+    fn candidate<'a>(
+        &mut self,
+        (index, device): (usize, &OpenDevice),
+        launch: &'a Launch,
+    ) -> Option<Candidate<'a>> {
         let libraries = self.libraries.as_mut()?;
         let (kernel, described, key) = described(index, launch)?;
-        let device = &self.devices[index];
         let work = match launch.cost.flops > 0.0 {
             true => launch.cost.flops,
             false => launch.cost.bytes,
@@ -167,24 +169,11 @@ impl CudaBackend {
     /// A launch prepared by our kernels or a library, which may refuse it.
     fn prepared(
         &mut self,
-        id: QueueId,
+        here: &mut Here<'_>,
         launch: &Launch,
         candidate: Option<&Candidate<'_>>,
     ) -> Result<Result<Arc<Prepared>, String>, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let queue = self.queues.get_mut(&id).ok_or(unknown)?;
-        let OpenQueue {
-            device: index,
-            scratch,
-            ..
-        } = queue;
-        let mut env = LaunchEnv {
-            index: *index,
-            device: &mut self.devices[*index],
-            programs: &mut self.programs,
-            libraries: self.libraries.as_mut(),
-            memories: &self.memories,
-        };
+        let (scratch, mut env) = self.launch_env(here);
         let prepared = match candidate {
             None => Ok(prepare(launch, scratch, &mut env)?),
             Some(Candidate {
@@ -198,18 +187,15 @@ impl CudaBackend {
     /// The inner error says why a library refuses it, after which ours can serve.
     fn run(
         &mut self,
-        id: QueueId,
+        here: &mut Here<'_>,
         prepared: &Arc<Prepared>,
         candidate: Option<&Candidate<'_>>,
     ) -> Result<Result<Vec<KeepAlive>, String>, RuntimeError> {
-        let unknown = RuntimeError::Unknown { what: "queue" };
-        let queue = self.queues.get_mut(&id).ok_or(unknown)?;
-        let index = queue.device;
-        let device = &mut self.devices[index];
+        let (device, queue) = (&mut *here.device, &mut *here.queue);
         let mut keep_alive = vec![Arc::clone(&prepared.keep_alive)];
         let mut room = (0, 0);
         if prepared.room > 0 {
-            match lend(&mut queue.room, prepared.room, device) {
+            match lend(&mut queue.own.room, prepared.room, device) {
                 Ok(memory) => {
                     room = (memory.address(), prepared.room);
                     keep_alive.push(memory as KeepAlive);
@@ -219,30 +205,29 @@ impl CudaBackend {
             }
         }
         let measured = candidate.filter(|candidate| candidate.turn.is_measured);
-        let gate = measured.map(|_| Gate::close(&queue.stream)).transpose();
+        let gate = measured.map(|_| Gate::close(&queue.own.stream)).transpose();
         let gate = gate.map_err(|failure| device.failed(failure))?;
-        let begin = measured.map(|_| device.record(&queue.stream, true));
+        let begin = measured.map(|_| device.record(&queue.own.stream, true));
         let begin = begin
             .transpose()
             .map_err(|failure| device.failed(failure))?;
-        match prepared.enqueue(&queue.stream, room) {
+        match prepared.enqueue(&queue.own.stream, room) {
             Ok(()) => {}
             Err(Stopped::Driver(failure)) => return Err(device.failed(failure)),
             Err(Stopped::Library { why, is_harmless }) => {
                 // What was enqueued before runs.
-                queue.uncovered.keep_alive.append(&mut keep_alive);
-                queue.uncovered.any = true;
+                queue.uncovered.keep(keep_alive);
                 if is_harmless {
                     return Ok(Err(why));
                 }
                 if let Some(candidate) = candidate {
                     self.choices.refuse(&candidate.key, why.clone());
                 }
-                return Err(self.refused(index, why));
+                return Err(refused(here, why));
             }
         }
         if let (Some(begin), Some(candidate)) = (begin, measured) {
-            let end = device.record(&queue.stream, true);
+            let end = device.record(&queue.own.stream, true);
             let end = end.map_err(|failure| device.failed(failure))?;
             drop(gate);
             self.measured.push(Measured {
@@ -256,16 +241,8 @@ impl CudaBackend {
         Ok(Ok(keep_alive))
     }
 
-    fn refused(&self, index: usize, why: String) -> RuntimeError {
-        RuntimeError::Call {
-            device: self.devices[index].info.name.clone(),
-            call: "a library's call",
-            why: format!("{why}; our kernels serve with --libraries off"),
-        }
-    }
-
     /// Takes the times of measured launches that have ended.
-    pub(super) fn measure(&mut self) {
+    pub(super) fn measure(&mut self, devices: &mut [OpenDevice]) {
         for one in std::mem::take(&mut self.measured) {
             let seconds = match one.end.has_ended() {
                 Ok(false) => {
@@ -277,9 +254,15 @@ impl CudaBackend {
             };
             let choices = &mut self.choices;
             choices.measured(&one.key, one.implementation, seconds, one.work);
-            let device = &mut self.devices[one.key.device];
+            let device = &mut devices[one.key.device];
             device.reuse(one.begin, true);
             device.reuse(one.end, true);
         }
     }
+}
+
+/// The error of a launch that a library refuses, and that nothing else serves.
+fn refused(here: &Here<'_>, why: String) -> RuntimeError {
+    let why = format!("{why}; our kernels serve with --libraries off");
+    here.device.refused("a library's call", why)
 }

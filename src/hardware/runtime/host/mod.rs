@@ -28,7 +28,7 @@ mod run_queue;
 mod worker_threads;
 
 pub use backend::{HostBackend, PoolSpec};
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 pub(super) use region::map as map_memory;
 pub use worker_threads::SPIN;
 

@@ -1,377 +1,310 @@
-//! [`OpenClBackend`]: its state, and the [`Backend`] trait. Commands are enqueued in
-//! `submit`.
+//! [`OpenCl`], the driver that serves the [`Machine`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cl3::command_queue::finish;
+use cl3::error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+use cl3::types::{cl_event, cl_int};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::Selected;
-use super::batch::Batch;
-use super::completion::{Channels, Ended};
-use super::device::{OpenDevice, new_queue};
-use super::failure::Failures;
+use super::device::{ClDevice, OpenDevice, new_queue};
+use super::events::{Teller, Told, bridge, ended_with, release, stamps};
+use super::failure::status_of;
 use super::handle::{Event, Queue, RELEASE_TIMEOUT, wait_for_release};
-use super::in_flight::InFlight;
 use super::launch::{LaunchEnv, implementation};
-use super::memory::{pageable, pin_in_place, pinned};
+use super::memory::{ClMemory, pin_in_place, pinned};
 use super::open::open_devices;
-use super::polling::Polling;
 use super::program::Programs;
-use super::queue::{Buffer, Memories, OpenQueue};
-use super::repeat::Repeats;
-use crate::codelet::{BufferId, Codelet, HostMemoryId, KernelArgument, Memory, OpenClKernel};
-use crate::machine::Device;
+use super::queue::ClQueue;
+use super::repeat::Repeat;
+use crate::codelet::{Codelet, KernelArgument, Memory, OpenClKernel};
+use crate::runtime::device_clock::Stamps;
+use crate::runtime::driven::{
+    self, Driver, Enqueued, InFlight, Machine, NotAwaited, Repeats, Wanted,
+};
 use crate::runtime::{
-    Backend, Command, Completion, DeviceId, Devices, EventId, HostRegion, IdMap, Nanos, Notice,
-    QueueId, QueueKind, RuntimeError,
+    Backend, Command, Completion, DeviceId, EventId, HostRegion, IdMap, Launch, Nanos,
+    RuntimeError, Status,
 };
 
-/// How long a backend that is dropped waits for the last callbacks.
-const LAST_CALLBACKS: Duration = Duration::from_millis(200);
-
-/// OpenCL devices, chosen when it was opened.
-pub struct OpenClBackend {
-    pub(super) infos: Vec<Device>,
-    pub(super) queues: IdMap<QueueId, OpenQueue>,
-    pub(super) memories: Memories,
-    pub(super) repeats: Repeats,
-    /// The commands in flight.
-    pub(super) in_flight: IdMap<EventId, InFlight>,
-    /// Freed queues and their last events, which a driver's thread may still read,
-    /// and since when.
-    pub(super) closing: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
-    /// The commands of devices that are polled.
-    pub(super) polling: Polling,
-    pub(super) ended: Receiver<Ended>,
-    pub(super) channels: Channels,
-    /// The queues that are not flushed yet.
-    pub(super) batch: Batch,
-    /// Time spent in driver calls that enqueue.
-    pub(super) driver_time: Duration,
+/// OpenCL devices.
+pub(super) struct OpenCl {
+    pub(super) repeats: Repeats<Launch, Repeat, u32>,
     /// One for each platform in use.
     pub(super) contexts: Vec<Programs>,
-    /// Released last, as fields are in this order: PoCL reads the device of a queue or an
-    /// event that it releases, and a context alone does not keep a sub-device that long.
-    pub(super) devices: Vec<OpenDevice>,
+    /// By device: the index of its context.
+    pub(super) context_of: Vec<usize>,
+    /// The user events that stand for commands in other contexts.
+    bridges: Vec<(EventId, Arc<Event>)>,
+    /// Freed queues and their last events, which a driver's thread may still read,
+    /// and since when.
+    closing: VecDeque<(Instant, Arc<Queue>, Option<Arc<Event>>)>,
+    /// What the driver's threads have told, and by what they do so.
+    told: Receiver<Told>,
+    tellers: Sender<Told>,
+    completions: Sender<Completion>,
+    epoch: Instant,
+    /// How and when commands ended that are still to be reported.
+    ended: IdMap<EventId, (cl_int, Nanos)>,
 }
 
-/// Opens these devices; see [`OpenClBackend::open`].
+type Here<'a> = driven::Here<'a, OpenCl>;
+type OpenQueue = driven::OpenQueue<OpenCl>;
+type Pending = driven::Pending<OpenCl>;
+pub(super) type OpenClMachine = Machine<OpenCl>;
+
+/// Opens these devices; the order is that of their [`DeviceId`]s. Completions go to
+/// `completions`, with times counted from `epoch`.
 ///
 /// # Errors
-/// Those of [`OpenClBackend::open`].
+/// When there is no OpenCL, no such device, or a device cannot be divided
+/// as is asked; when two selections of one device would share compute
+/// units; and when a driver refuses.
 pub fn open(
     selection: &[Selected],
     completions: Sender<Completion>,
     epoch: Instant,
 ) -> Result<Box<dyn Backend>, RuntimeError> {
-    Ok(Box::new(OpenClBackend::open(
-        selection,
-        completions,
-        epoch,
-    )?))
+    Ok(Box::new(open_machine(selection, completions, epoch)?))
 }
 
-impl OpenClBackend {
-    /// Opens these devices; the order is that of their [`DeviceId`]s.
-    /// Completions go to `completions`, with times counted from `epoch`.
-    ///
-    /// # Errors
-    /// When there is no OpenCL, no such device, or a device cannot be divided
-    /// as is asked; when two selections of one device would share compute
-    /// units; and when a driver refuses.
-    pub fn open(
-        selection: &[Selected],
-        completions: Sender<Completion>,
-        epoch: Instant,
-    ) -> Result<Self, RuntimeError> {
-        let (devices, contexts) = open_devices(selection, epoch)?;
-        let (sender, ended) = unbounded();
-        Ok(Self {
-            infos: devices.iter().map(|d| d.info.clone()).collect(),
-            devices,
-            contexts: contexts.into_iter().map(Programs::new).collect(),
-            queues: IdMap::default(),
-            memories: Memories::default(),
-            repeats: Repeats::default(),
-            in_flight: IdMap::default(),
-            closing: VecDeque::new(),
-            polling: Polling::default(),
-            ended,
-            channels: Channels {
-                completions,
-                ended: sender,
-                failures: Arc::new(Failures::default()),
-            },
-            batch: Batch::default(),
-            driver_time: Duration::ZERO,
+/// As [`open`], with the concrete type.
+pub(super) fn open_machine(
+    selection: &[Selected],
+    completions: Sender<Completion>,
+    epoch: Instant,
+) -> Result<OpenClMachine, RuntimeError> {
+    let (devices, contexts) = open_devices(selection, epoch)?;
+    let (tellers, told) = unbounded();
+    let opencl = OpenCl {
+        repeats: Repeats::default(),
+        contexts,
+        context_of: devices.iter().map(|device| device.context).collect(),
+        bridges: Vec::new(),
+        closing: VecDeque::new(),
+        told,
+        tellers,
+        completions: completions.clone(),
+        epoch,
+        ended: IdMap::default(),
+    };
+    Ok(Machine::new(opencl, devices, completions))
+}
+
+impl Driver for OpenCl {
+    type Device = ClDevice;
+    type Queue = ClQueue;
+    type Event = Event;
+    type Memory = ClMemory;
+
+    fn allocate(&mut self, device: &mut OpenDevice, bytes: u64) -> Result<ClMemory, RuntimeError> {
+        Ok(ClMemory {
+            mem: device.alloc(&self.contexts[device.context].context, bytes)?,
+            context: device.context,
         })
     }
 
-    fn device(&mut self, id: DeviceId) -> Result<&mut OpenDevice, RuntimeError> {
-        self.devices
-            .get_mut(id.0)
-            .ok_or(RuntimeError::Unknown { what: "device" })
+    fn pinned(&mut self, device: &OpenDevice, bytes: u64) -> Result<HostRegion, RuntimeError> {
+        pinned(device, &self.contexts[device.context].context, bytes)
     }
 
-    /// The index of a queue's device.
-    pub(super) fn device_of(&self, queue: QueueId) -> Result<usize, RuntimeError> {
-        let device = self.queues.get(&queue).map(|open| open.device);
-        device.ok_or(RuntimeError::Unknown { what: "queue" })
+    fn pin_in_place(&mut self, region: &mut HostRegion, devices: &[OpenDevice]) {
+        // Of each context once: its devices share what is pinned.
+        let wanting = self.contexts.iter().enumerate().filter(|(index, _)| {
+            let mut devices = devices.iter();
+            devices.any(|d| d.context == *index && !d.info.shares_host_memory)
+        });
+        pin_in_place(region, wanting.map(|(_, programs)| &*programs.context));
     }
 
-    /// Releases the resources of ended commands. An event that is not in flight has
-    /// ended, so no command needs to wait for it.
-    fn retire(&mut self) {
-        for ended in self.ended.try_iter() {
-            let command = self.in_flight.remove(&ended.event);
-            // The last command of a freed queue releases the queue.
-            if let Some(command) = command.filter(|f| Arc::strong_count(&f.queue) == 1) {
-                let (queue, event) = (command.queue, command.event);
-                self.closing.push_back((Instant::now(), queue, Some(event)));
+    fn forget<'q>(&mut self, memory: Memory, queues: impl Iterator<Item = &'q mut OpenQueue>) {
+        self.repeats
+            .forget(|launch| launch.memories().any(|own| own == memory));
+        if let Memory::Host(id) = memory {
+            for queue in queues {
+                queue.own.views.remove(&id);
             }
         }
-        while let Some((since, ..)) = self.closing.front() {
-            if since.elapsed() < RELEASE_TIMEOUT {
-                break;
-            }
-            self.closing.pop_front();
-        }
-    }
-}
-
-impl Devices for OpenClBackend {
-    fn devices(&self) -> &[Device] {
-        &self.infos
     }
 
-    fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
-        self.retire();
-        let context = self.device(device)?.context;
-        let raw = Arc::clone(&self.contexts[context].context);
-        let mem = self.device(device)?.alloc(&raw, bytes)?;
-        let id = BufferId::fresh();
-        let buffer = Buffer {
-            mem: Arc::new(mem),
-            device: device.0,
-            context,
-            bytes,
-        };
-        self.memories.buffers.insert(id, buffer);
-        Ok(id)
+    fn open_queue(
+        &mut self,
+        device: &OpenDevice,
+        profiling: bool,
+    ) -> Result<ClQueue, RuntimeError> {
+        let context = &self.contexts[device.context].context;
+        let queue = new_queue(context, device.id, profiling);
+        queue
+            .map(ClQueue::new)
+            .map_err(|failure| device.failed(failure))
     }
 
-    fn free(&mut self, buffer: BufferId) {
-        self.retire();
-        self.repeats.forget(Memory::Device(buffer));
-        if let Some(buffer) = self.memories.buffers.remove(&buffer) {
-            self.devices[buffer.device].freed(buffer.bytes);
-        }
-    }
-
-    fn open_queue(&mut self, device: DeviceId, kind: QueueKind) -> Result<QueueId, RuntimeError> {
-        let open = self.device(device)?;
-        open.shared.check()?;
-        let (id, shared, context) = (open.id, Arc::clone(&open.shared), open.context);
-        let profiling = kind == QueueKind::Profiled && open.has_stamps;
-        let raw = new_queue(&self.contexts[context].context, id, &shared, profiling)?;
-        let queue = QueueId::fresh();
-        self.queues
-            .insert(queue, OpenQueue::new(device.0, raw, profiling));
-        Ok(queue)
-    }
-
-    fn load(&mut self, queue: QueueId, codelet: &Codelet) -> Result<(), RuntimeError> {
-        let device = &self.devices[self.device_of(queue)?];
-        device.shared.check()?;
-        let kernel = implementation(codelet, device)?;
-        let mut env = LaunchEnv {
-            device,
-            devices: &self.devices,
-            programs: &mut self.contexts[device.context],
-            memories: &self.memories,
-        };
-        let Some(open) = self.queues.get_mut(&queue) else {
-            return Ok(());
-        };
-        open.load(kernel, &mut env).map(|_| ())
-    }
-
-    fn driver_time(&self) -> Nanos {
-        self.driver_time.as_nanos() as Nanos
+    fn load(&mut self, here: &mut Here<'_>, codelet: &Codelet) -> Result<(), RuntimeError> {
+        let kernel = implementation(codelet, here.device)?;
+        let (queue, mut env) = LaunchEnv::of(here, &mut self.contexts);
+        queue.load(kernel, &mut env).map(|_| ())
     }
 
     fn arguments(
         &mut self,
-        device: DeviceId,
+        device: &OpenDevice,
         kernel: &OpenClKernel,
     ) -> Result<Vec<KernelArgument>, RuntimeError> {
-        let context = self.device(device)?.context;
-        self.contexts[context].arguments(kernel, &self.devices[device.0])
+        self.contexts[device.context].arguments(kernel, device)
     }
 
-    /// The commands on it keep the driver's queue alive.
-    fn free_queue(&mut self, queue: QueueId) {
-        self.retire();
-        if let Some(mut open) = self.queues.remove(&queue) {
-            open.finish(&self.devices[open.device].shared);
-            self.polling.close(&open.raw);
-            self.closing
-                .push_back((Instant::now(), open.raw, open.last));
-        }
-    }
-
-    fn submit(
+    fn wait_for(
         &mut self,
-        queue: QueueId,
-        command: Command,
-        wait: &[EventId],
-        event: Option<EventId>,
-    ) -> Result<(), RuntimeError> {
-        if event.is_some() {
-            self.retire();
-        }
-        self.enqueue(queue, command, wait, event)
-    }
-
-    fn finish(&mut self, queue: QueueId) {
-        if let Some(open) = self.queues.get_mut(&queue) {
-            open.finish(&self.devices[open.device].shared);
-        }
-    }
-
-    fn notify(&mut self, notice: Notice) {
-        match notice {
-            Notice::BatchBegins => self.batch.begin(),
-            Notice::BatchEnds => {
-                let begun = Instant::now();
-                for (queue, device) in self.batch.end() {
-                    self.devices[device].flush(&queue);
-                }
-                self.driver_time += begun.elapsed();
+        here: &mut Here<'_>,
+        others: &[&InFlight<Self>],
+    ) -> Result<Vec<Arc<Event>>, NotAwaited> {
+        let context = here.device.context;
+        let mut events = Vec::with_capacity(others.len());
+        for other in others {
+            if self.context_of[other.device] == context {
+                events.push(Arc::clone(&other.event));
+                continue;
             }
-            Notice::PhaseBegins(_) | Notice::DrivingBegins | Notice::DrivingEnds => {}
+            let user = bridge(&other.event, &self.contexts[context].context).map_err(|code| {
+                NotAwaited::Here(here.device.failed_at("clCreateUserEvent", code))
+            })?;
+            self.bridges.push((other.id, Arc::clone(&user)));
+            events.push(user);
         }
-    }
-}
-
-impl Backend for OpenClBackend {
-    fn pins_host_memory(&self) -> bool {
-        self.infos.iter().any(|info| !info.shares_host_memory)
+        Ok(events)
     }
 
-    fn alloc_host(&mut self, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        let discrete = self.devices.iter().find(|d| !d.info.shares_host_memory);
-        let region = match discrete {
-            Some(device) => pinned(device, &self.contexts[device.context].context, bytes),
-            None => pageable(bytes),
+    fn enqueue(
+        &mut self,
+        here: &mut Here<'_>,
+        command: &Command,
+        wanted: Wanted,
+        wait: &[Arc<Event>],
+    ) -> Result<Enqueued<Event>, RuntimeError> {
+        let wait: Vec<cl_event> = wait.iter().map(|event| event.raw()).collect();
+        let (queue, mut env) = LaunchEnv::of(here, &mut self.contexts);
+        let enqueued = match command {
+            Command::Copy { from, to, rows } => {
+                queue.copy(&env, (*from, *to, *rows), wanted.begin || wanted.end, &wait)
+            }
+            Command::Launch(launch) => queue.launch(launch, wanted, &mut env, &wait),
+            Command::Repeat(launch) => {
+                queue.repeat(launch, wanted, &mut self.repeats, &mut env, &wait)
+            }
+            Command::Series(_) | Command::Graph(_) => {
+                let why = "OpenCL has no command graphs; enqueue its launches one by one";
+                Err(env.device.refused("clEnqueueNDRangeKernel", why.to_owned()))
+            }
         }?;
-        self.memories.hosts.insert(region.id, region.clone());
-        Ok(region)
-    }
-
-    fn adopt_host(&mut self, region: HostRegion) -> Result<(), RuntimeError> {
-        self.memories.hosts.insert(region.id, region);
-        Ok(())
-    }
-
-    fn pin_host(&mut self, memory: HostMemoryId) {
-        let Some(region) = self.memories.hosts.get_mut(&memory) else {
-            return;
-        };
-        // Of each context once: its devices share what is pinned.
-        let wanting = self.contexts.iter().enumerate().filter(|(index, _)| {
-            let mut devices = self.devices.iter();
-            devices.any(|d| d.context == *index && !d.info.shares_host_memory)
-        });
-        let contexts = wanting.map(|(_, programs)| &*programs.context);
-        pin_in_place(region, contexts);
-    }
-
-    fn forget_host(&mut self, memory: HostMemoryId) {
-        self.retire();
-        self.repeats.forget(Memory::Host(memory));
-        for queue in self.queues.values_mut() {
-            queue.views.remove(&memory);
+        if let Some(last) = &enqueued.last {
+            queue.last = Some(Arc::clone(last));
         }
-        self.memories.hosts.remove(&memory);
+        Ok(enqueued)
     }
 
-    fn copies_directly(&self, from: DeviceId, to: DeviceId) -> bool {
-        self.devices[from.0].context == self.devices[to.0].context
+    fn flush(&mut self, device: &OpenDevice, queue: &OpenQueue) {
+        device.flush(&queue.own.raw);
     }
 
-    fn can_omit_events(&self) -> bool {
-        true
-    }
-
-    fn poll(&mut self) -> bool {
-        self.polling.poll(&self.devices)
-    }
-
-    fn inspect(&mut self) {
-        self.retire();
-        let mut commands: Vec<_> = self.in_flight.iter().collect();
-        // In the order of submission, in which a queue's commands end.
-        commands.sort_by_key(|(event, _)| **event);
-        for device in &self.devices {
-            device.probe();
-        }
-        let mut ended = Vec::new();
-        for (_, command) in commands {
-            if let Some(code) = command.code(&self.devices[command.device]) {
-                command.cell.deliver(code);
-                ended.push(command);
-            }
-        }
-        // Only now, since the commands that this releases may complete at once.
-        for command in ended {
-            command.release_bridges();
-        }
-    }
-}
-
-impl Drop for OpenClBackend {
-    /// Waits for the commands in flight, so that no driver thread works while the
-    /// process ends, or with released objects.
-    fn drop(&mut self) {
-        self.retire();
-        self.finish_all();
-        if self.in_flight.is_empty() {
-            // Buffers may keep their last events.
-            self.memories = Memories::default();
-            self.repeats = Repeats::default();
-            let open = self.queues.values().map(|queue| &queue.last);
-            let closing = self.closing.iter().map(|(_, _, last)| last);
-            wait_for_release(open.chain(closing).filter_map(|last| last.as_deref()));
-        }
-    }
-}
-
-impl OpenClBackend {
-    /// Waits a while for the commands in flight.
-    fn finish_all(&mut self) {
-        for open in self.queues.values_mut() {
-            open.finish(&self.devices[open.device].shared);
-        }
-        if self.in_flight.is_empty() {
-            return;
-        }
-        for command in self.in_flight.values() {
-            if self.devices[command.device].shared.check().is_ok() {
-                let _ = finish(command.queue.raw());
-            }
-        }
-        self.poll();
-        let deadline = Instant::now() + LAST_CALLBACKS;
-        while !self.in_flight.is_empty() {
-            let Ok(ended) = self.ended.recv_deadline(deadline) else {
-                return;
+    fn watch(&mut self, device: &OpenDevice, pending: &Pending) {
+        if !device.polled {
+            let teller = Teller {
+                event: pending.completion.event,
+                epoch: self.epoch,
+                told: self.tellers.clone(),
+                completions: self.completions.clone(),
+                wake_up: pending.completion.wake_up(),
             };
-            self.in_flight.remove(&ended.event);
+            teller.watch(&pending.last);
         }
+    }
+
+    fn look(&mut self, _: &mut [OpenDevice], in_flight: &IdMap<EventId, InFlight<Self>>) {
+        for Told { event, code, at } in self.told.try_iter() {
+            // Others were reported when the driver was asked.
+            if in_flight.contains_key(&event) {
+                self.ended.insert(event, (code, at));
+            }
+        }
+        while let Some((since, ..)) = self.closing.front()
+            && since.elapsed() >= RELEASE_TIMEOUT
+        {
+            self.closing.pop_front();
+        }
+    }
+
+    fn ended(
+        &mut self,
+        device: &mut OpenDevice,
+        pending: &Pending,
+        asks: bool,
+    ) -> Option<(Status, Nanos)> {
+        let told = self.ended.get(&pending.completion.event).copied();
+        let (code, at) = match told {
+            Some(told) => told,
+            None if asks || device.polled => {
+                (ended_with(&pending.last, device)?, device.clock.now())
+            }
+            None => return None,
+        };
+        let waited = !pending.waits.is_empty();
+        let status = match code {
+            // What it waited for says why, perhaps on another device.
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST if waited => Status::Skipped,
+            code if code < 0 => status_of(code),
+            _ => Status::Done,
+        };
+        Some((status, at))
+    }
+
+    fn is_polled(&self, device: &OpenDevice) -> bool {
+        device.polled
+    }
+
+    fn stamps(
+        &mut self,
+        _device: &mut OpenDevice,
+        first: &Arc<Event>,
+        last: &Arc<Event>,
+    ) -> Option<Stamps> {
+        stamps(first, last)
+    }
+
+    fn retire(&mut self, _device: &mut OpenDevice, pending: Pending) {
+        let event = pending.completion.event;
+        self.ended.remove(&event);
+        // A driver that forgets a callback must not keep what waits in other contexts.
+        for (_, user) in self.bridges.extract_if(.., |(of, _)| *of == event) {
+            release(&user);
+        }
+    }
+
+    fn probe(&mut self, device: &OpenDevice) {
+        device.probe();
+    }
+
+    fn synchronize(&mut self, queue: &OpenQueue) {
+        let _ = finish(queue.own.raw.raw());
+    }
+
+    fn close(&mut self, queue: OpenQueue) {
+        let ClQueue { raw, last, .. } = queue.own;
+        self.closing.push_back((Instant::now(), raw, last));
+    }
+
+    fn leave<'q>(&mut self, queues: impl Iterator<Item = &'q OpenQueue>) {
+        // Buffers may keep their last events.
+        self.repeats = Repeats::default();
+        let open = queues.map(|queue| &queue.own.last);
+        let closing = self.closing.iter().map(|(_, _, last)| last);
+        wait_for_release(open.chain(closing).filter_map(|last| last.as_deref()));
+    }
+
+    fn copies_directly(&self, from: DeviceId, to: DeviceId, _devices: &[OpenDevice]) -> bool {
+        self.context_of[from.0] == self.context_of[to.0]
     }
 }
 

@@ -1,7 +1,7 @@
 //! An open device: its identity, its limits and its memory.
 
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use cl3::command_queue::{
     CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_write_buffer, flush,
@@ -9,132 +9,104 @@ use cl3::command_queue::{
 use cl3::event::wait_for_events;
 use cl3::memory::{CL_MEM_READ_WRITE, create_buffer};
 use cl3::types::{CL_TRUE, cl_int};
-use opencl3::device::Device as ClDevice;
+use opencl3::device::Device as ClId;
 
-use super::failure::{call_error, describe, is_out_of_memory};
+use super::events::stamps;
+use super::failure::{Failure, silently};
 use super::handle::{Context, Event, Mem, Queue};
 use super::partition::Division;
 use super::pocl_cache::is_pocl;
-use super::polling::needs_polling;
-use super::stamps;
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
 use crate::runtime::device_clock::Clock;
+use crate::runtime::driven;
 
 /// Tiny writes that calibrate a device's clock.
 const CALIBRATION_SAMPLES: usize = 16;
 
-/// The state of a device that its commands share with the driver's threads.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub name: String,
-    pub clock: Clock,
-    lost: OnceLock<String>,
-}
+/// An open device. It has no stamps where its driver stamps all commands alike, as Mesa's rusticl
+/// (22.3) does.
+pub(super) type OpenDevice = driven::OpenDevice<ClDevice>;
 
-impl Shared {
-    pub(super) fn new(name: String, clock: Clock) -> Self {
-        Self {
-            name,
-            clock,
-            lost: OnceLock::new(),
-        }
-    }
-
-    /// Records that the device is lost; the first reason is kept, and returned.
-    pub(super) fn mark_lost(&self, why: &str) -> &str {
-        self.lost.get_or_init(|| why.to_owned())
-    }
-
-    /// Refuses a lost device.
-    pub(super) fn check(&self) -> Result<(), RuntimeError> {
-        match self.lost.get() {
-            None => Ok(()),
-            Some(why) => Err(RuntimeError::DeviceLost {
-                device: self.name.clone(),
-                why: why.clone(),
-            }),
-        }
-    }
-
-    /// The error of a failed call; records a loss.
-    pub(super) fn failed(&self, call: &'static str, code: cl_int) -> RuntimeError {
-        let error = call_error(&self.name, call, code);
-        if let RuntimeError::DeviceLost { why, .. } = &error {
-            self.mark_lost(why);
-        }
-        error
-    }
-}
-
-/// An open device.
-pub(super) struct OpenDevice {
-    pub shared: Arc<Shared>,
-    pub info: Device,
-    pub id: ClDevice,
+/// What OpenCL has of a device.
+pub(super) struct ClDevice {
+    pub id: ClId,
     /// Index of its context.
     pub context: usize,
-    /// Whether its driver stamps commands with their times. Mesa's rusticl (22.3) offers it,
-    /// and stamps all of them alike.
-    pub has_stamps: bool,
     /// Most work-items a group, along each dimension.
     pub group_limits: Vec<usize>,
-    /// Whether its commands' events are polled; see [`super::polling`].
+    /// Whether its commands' events are polled; see [`needs_polling`].
     pub polled: bool,
     /// Whether every queue needs its own program; see [`super::queue_program`].
     pub program_per_queue: bool,
     /// A queue for the backend's own commands.
     pub service: Arc<Queue>,
-    /// Bytes allocated here.
-    allocated: u64,
     /// The division that a sub-device is of, in use until the queues are released.
     _division: Option<Arc<Division>>,
+}
+
+/// Whether a driver's callbacks are better avoided, and its events polled.
+///
+/// NVIDIA's driver calls back from a thread that spins on one core all the time (580.159 on an
+/// H200), and notifies 53 us late. Where the system preempts only at timer ticks (100 a second
+/// there), a thread that wakes on that core waits for the next tick: steps of 3 ms took 10 or 20.
+fn needs_polling(driver: &str) -> bool {
+    driver.starts_with("NVIDIA")
 }
 
 /// An in-order queue, with or without profiling.
 pub(super) fn new_queue(
     context: &Context,
-    device: ClDevice,
-    shared: &Shared,
+    device: ClId,
     profiling: bool,
-) -> Result<Queue, RuntimeError> {
-    let properties = if profiling {
-        CL_QUEUE_PROFILING_ENABLE
-    } else {
-        0
+) -> Result<Queue, Failure> {
+    let properties = match profiling {
+        true => CL_QUEUE_PROFILING_ENABLE,
+        false => 0,
     };
+    let call = "clCreateCommandQueue";
     // SAFETY: context and device are alive; the properties are plain bits.
     let raw = unsafe { create_command_queue(context.raw(), device.id(), properties) };
-    raw.map(Queue::new)
-        .map_err(|code| shared.failed("clCreateCommandQueue", code))
+    raw.map(Queue::new).map_err(|code| Failure { call, code })
 }
 
 impl OpenDevice {
     /// Opens a device of a context and calibrates its clock.
     pub(super) fn open(
         info: Device,
-        id: ClDevice,
+        id: ClId,
         division: Option<Arc<Division>>,
-        context: (usize, &Context),
+        (index, context): (usize, &Context),
         clock: Clock,
     ) -> Result<Self, RuntimeError> {
-        let shared = Arc::new(Shared::new(info.name.clone(), clock));
-        let service = Arc::new(new_queue(context.1, id, &shared, true)?);
-        let mut device = Self {
-            shared,
-            has_stamps: true,
+        let service = new_queue(context, id, true).map_err(|failure| failure.on(&info.name))?;
+        let own = ClDevice {
+            id,
+            context: index,
+            group_limits: id.max_work_item_sizes().unwrap_or_default(),
             polled: needs_polling(&info.driver),
             program_per_queue: is_pocl(&info.driver),
-            info,
-            id,
-            context: context.0,
-            group_limits: id.max_work_item_sizes().unwrap_or_default(),
-            service,
-            allocated: 0,
+            service: Arc::new(service),
             _division: division,
         };
-        device.has_stamps = device.calibrate(context.1)?;
+        let mut device = Self::new(info, clock, own);
+        device.has_stamps = device.calibrate(context)?;
         Ok(device)
+    }
+
+    /// The error of a call that failed with this code; records a loss.
+    pub(super) fn failed_at(&self, call: &'static str, code: cl_int) -> RuntimeError {
+        self.failed(Failure { call, code })
+    }
+
+    /// Queries the device; one that does not answer is lost.
+    pub(super) fn probe(&self) {
+        if let Ok(false) = self.id.available() {
+            self.mark_lost("its driver no longer offers it");
+        }
+        if let Err(code) = flush(self.service.raw()) {
+            self.mark_lost(&silently("clFlush", code));
+        }
     }
 
     /// Calibrates its clock. `false` if that stands still.
@@ -142,32 +114,26 @@ impl OpenDevice {
         let scratch = self.create(context, 64)?;
         let mut samples = Vec::with_capacity(CALIBRATION_SAMPLES);
         for _ in 0..CALIBRATION_SAMPLES {
-            let before = self.shared.clock.now();
+            let before = self.clock.now();
             let event = self.touch(&scratch)?;
-            let after = self.shared.clock.now();
-            if let Some(stamped) = stamps::of(&event) {
+            let after = self.clock.now();
+            if let Some(stamped) = stamps(&event, &event) {
                 samples.push((before, stamped, after));
             }
         }
-        self.shared.clock.calibrate(&samples);
+        self.clock.calibrate(&samples);
         let begins = samples.iter().map(|(_, stamped, _)| stamped.started);
         Ok(begins.clone().min() < begins.max())
     }
 
     /// Allocates a buffer, and touches it, since drivers may defer the allocation
     /// until the first use.
-    pub(super) fn alloc(&mut self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
-        self.shared.check()?;
-        let free = self.info.memory.saturating_sub(self.allocated);
-        if bytes > free {
-            return Err(self.out_of_memory(bytes, "more than the device has left"));
-        }
+    pub(super) fn alloc(&self, context: &Context, bytes: u64) -> Result<Mem, RuntimeError> {
         let mem = self.create(context, bytes)?;
         self.touch(&mem).map_err(|error| match error {
             RuntimeError::Call { why, .. } => self.out_of_memory(bytes, &why),
             other => other,
         })?;
-        self.allocated += bytes;
         Ok(mem)
     }
 
@@ -175,13 +141,8 @@ impl OpenDevice {
     /// so.
     pub(super) fn flush(&self, queue: &Queue) {
         if let Err(code) = flush(queue.raw()) {
-            let _ = self.shared.failed("clFlush", code);
+            let _ = self.failed_at("clFlush", code);
         }
-    }
-
-    /// Records that so many bytes were freed.
-    pub(super) fn freed(&mut self, bytes: u64) {
-        self.allocated = self.allocated.saturating_sub(bytes);
     }
 
     /// A buffer that is not touched.
@@ -197,11 +158,8 @@ impl OpenDevice {
 
     /// The error of a buffer of `bytes` bytes that could not be created.
     pub(super) fn no_buffer(&self, bytes: u64, code: cl_int) -> RuntimeError {
-        if is_out_of_memory(code) {
-            self.out_of_memory(bytes, &describe(code))
-        } else {
-            self.shared.failed("clCreateBuffer", code)
-        }
+        let call = "clCreateBuffer";
+        self.no_memory(bytes, Failure { call, code })
     }
 
     /// Writes a buffer's first byte and waits for that.
@@ -223,23 +181,10 @@ impl OpenDevice {
         };
         let event = raw
             .map(Event::new)
-            .map_err(|code| self.shared.failed("clEnqueueWriteBuffer", code))?;
+            .map_err(|code| self.failed_at("clEnqueueWriteBuffer", code))?;
         // Some drivers return before the event is marked complete, and its
         // times can be read only then.
-        wait_for_events(&[event.raw()])
-            .map_err(|code| self.shared.failed("clWaitForEvents", code))?;
+        wait_for_events(&[event.raw()]).map_err(|code| self.failed_at("clWaitForEvents", code))?;
         Ok(event)
-    }
-
-    fn out_of_memory(&self, requested: u64, why: &str) -> RuntimeError {
-        RuntimeError::OutOfMemory {
-            device: self.info.name.clone(),
-            requested,
-            why: format!(
-                "{why}; of its {} bytes {} are allocated here, and one allocation may have \
-                 {}; choose a smaller size or limit the memory that is used",
-                self.info.memory, self.allocated, self.info.max_allocation
-            ),
-        }
     }
 }

@@ -10,7 +10,6 @@ use opencl3::device::{
 use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError};
 use opencl3::platform::{Platform, get_platforms};
 
-use super::identity::identity;
 use super::{Discovery, FoundDevice, drivers, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
 use crate::runtime::gpu_identity::GpuIdentity;
@@ -163,5 +162,15 @@ fn sub_device_support(id: ClDevice) -> SubDeviceSupport {
         by_counts: ways.contains(&CL_DEVICE_PARTITION_BY_COUNTS),
         by_affinity: ways.contains(&CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN)
             && domains & CL_DEVICE_AFFINITY_DOMAIN_NUMA != 0,
+    }
+}
+
+/// A device's identity; nothing where its driver does not say.
+fn identity(device: ClDevice) -> GpuIdentity {
+    // NVIDIA has the number of the device on its bus in the upper five of eight bits.
+    let slot = device.pci_slot_id_nv().ok().map(|slot| slot >> 3);
+    GpuIdentity {
+        uuid: device.uuid_khr().ok().filter(|uuid| *uuid != [0; 16]),
+        pci: device.pci_bus_id_nv().ok().zip(slot),
     }
 }

@@ -34,7 +34,7 @@ impl KernelLimits {
         let ask = |what| get_kernel_work_group_info(kernel.raw(), device.id.id(), what);
         let group = ask(CL_KERNEL_WORK_GROUP_SIZE)
             .map(usize::from)
-            .map_err(|code| device.shared.failed("clGetKernelWorkGroupInfo", code))?;
+            .map_err(|code| device.failed_at("clGetKernelWorkGroupInfo", code))?;
         // Zeros where the kernel requires no size.
         let required = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE).map(Vec::<usize>::from);
         let required: usize = required.unwrap_or_default().iter().product();

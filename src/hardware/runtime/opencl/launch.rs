@@ -10,19 +10,20 @@ use cl3::error_codes::CL_INVALID_VALUE;
 use cl3::kernel::set_kernel_arg;
 use cl3::types::{cl_event, cl_int, cl_kernel, cl_mem};
 
-use super::completion::KeepAlive;
+use super::backend::OpenCl;
 use super::device::OpenDevice;
+use super::events::{enqueue, list};
 use super::handle::{Event, Kernel, Mem};
 use super::kernel_limits::KernelLimits;
-use super::memory::{View, map};
+use super::memory::{ClMemory, View, map};
 use super::program::Programs;
-use super::queue::{Enqueued, Events, Memories, OpenQueue, list};
+use super::queue::ClQueue;
 use super::queue_program::ProgramNumber;
-use super::without_event::enqueue;
 use crate::codelet::{
     Codelet, HostMemoryId, KernelSource, Memory, NdRange, OpenClKernel, Step, Value,
 };
 use crate::machine::DeviceKind;
+use crate::runtime::driven::{Enqueued, Here, KeepAlive, Memories, Uncovered, Wanted};
 use crate::runtime::{Launch, RuntimeError};
 
 /// A queue's kernel objects: one for each kernel, because a kernel's arguments
@@ -39,6 +40,9 @@ pub(super) struct Loaded {
     pub number: Option<Arc<ProgramNumber>>,
 }
 
+/// A kernel's own event, and the last one that is enqueued with it.
+pub(super) type Events = (Arc<Event>, Arc<Event>);
+
 /// A kernel whose arguments are set.
 pub(super) struct Ready<'a> {
     pub kernel: cl_kernel,
@@ -49,24 +53,43 @@ pub(super) struct Ready<'a> {
     pub hosts: &'a [HostMemoryId],
 }
 
-/// The state of the backend that a launch needs beside its queue.
+/// What a command needs beside its queue.
 pub(super) struct LaunchEnv<'a> {
+    /// The device, and its index.
+    pub index: usize,
     pub device: &'a OpenDevice,
-    /// All devices that are open.
-    pub devices: &'a [OpenDevice],
     pub programs: &'a mut Programs,
-    pub memories: &'a Memories,
+    pub memories: &'a Memories<ClMemory>,
+    /// What keeps the resources of kernels that run before a refused one.
+    uncovered: &'a mut Uncovered,
 }
 
-impl OpenQueue {
+impl<'a> LaunchEnv<'a> {
+    /// A queue, and what its next command needs beside it.
+    pub(super) fn of(
+        here: &'a mut Here<'_, OpenCl>,
+        contexts: &'a mut [Programs],
+    ) -> (&'a mut ClQueue, Self) {
+        let env = Self {
+            index: here.index,
+            programs: &mut contexts[here.device.context],
+            device: here.device,
+            memories: here.memories,
+            uncovered: &mut here.queue.uncovered,
+        };
+        (&mut here.queue.own, env)
+    }
+}
+
+impl ClQueue {
     /// Enqueues the kernels of a launch.
     pub(super) fn launch(
         &mut self,
         launch: &Launch,
-        with_event: bool,
+        wanted: Wanted,
         env: &mut LaunchEnv<'_>,
         wait: &[cl_event],
-    ) -> Result<Enqueued, RuntimeError> {
+    ) -> Result<Enqueued<Event>, RuntimeError> {
         let device = env.device;
         let kernel = self.load(implementation(&launch.codelet, device)?, env)?;
         let steps = steps(kernel, launch);
@@ -86,28 +109,29 @@ impl OpenQueue {
             DeviceKind::Cpu => Vec::new(),
             _ => hosts,
         };
-        let mut began = None;
-        let mut last_events = None;
+        let mut all = Enqueued::silently(keep_alive);
         for (i, (source, sizes)) in steps.iter().enumerate() {
-            let is_timed = with_event && (i == 0 || i == end);
+            let has_event = wanted.begin && i == 0 || wanted.end && i == end;
             let wait = if i == 0 { wait } else { &[] };
-            let events = self.step(source, sizes, &hosts, (device, is_timed, wait));
-            let Some(Events { last, timed, .. }) = self.or_cover(events, &mut keep_alive)? else {
+            let events = match self.step(source, sizes, &hosts, (device, has_event, wait)) {
+                Ok(events) => events,
+                Err(error) => {
+                    env.uncovered.keep(all.keep_alive);
+                    return Err(error);
+                }
+            };
+            let Some((own, last)) = events else {
                 continue;
             };
-            let [start, ended] = timed;
-            let began = Arc::clone(began.get_or_insert(start));
+            if i == 0 {
+                all.begin = Some(Arc::clone(&own));
+            }
             match i == end {
-                true => last_events = Some((last, [began, ended])),
-                false => keep_alive.push(last),
+                true => (all.end, all.last) = (Some(own), Some(last)),
+                false => all.keep_alive.push(last),
             }
         }
-        let events = last_events.map(|(last, timed)| Events {
-            last,
-            timed,
-            kernels: None,
-        });
-        Ok(Enqueued { events, keep_alive })
+        Ok(all)
     }
 
     /// Enqueues one kernel of a launch, whose arguments are set.
@@ -116,7 +140,7 @@ impl OpenQueue {
         source: &KernelSource,
         sizes: &NdRange,
         hosts: &[HostMemoryId],
-        (device, with_event, wait): (&OpenDevice, bool, &[cl_event]),
+        (device, has_event, wait): (&OpenDevice, bool, &[cl_event]),
     ) -> Result<Option<Events>, RuntimeError> {
         let loaded = &self.kernels[source];
         let local = loaded.limits.local_size(sizes, source, device)?;
@@ -126,7 +150,7 @@ impl OpenQueue {
             local: local.as_deref(),
             hosts,
         };
-        self.enqueue(&ready, device, with_event, wait)
+        self.enqueue(&ready, device, has_event, wait)
     }
 
     /// Memory for the kernels of one launch, which those of the next one use again: the
@@ -175,7 +199,7 @@ impl OpenQueue {
             let number = own.then(|| Arc::new(ProgramNumber::take(source)));
             let program = number.as_ref().map_or(0, |number| number.number());
             let programs = &mut env.programs;
-            let kernel = programs.kernel((source, code.fp64), program, device, env.devices)?;
+            let kernel = programs.kernel((source, code.fp64), program, device)?;
             let loaded = Loaded {
                 limits: KernelLimits::of(&kernel, source, device)?,
                 kernel,
@@ -208,13 +232,9 @@ impl OpenQueue {
             }
             let region = env.memories.host(id)?;
             if !env.device.info.shares_host_memory {
-                return Err(RuntimeError::Call {
-                    device: env.device.info.name.clone(),
-                    call: "clSetKernelArg",
-                    why: "it has memory of its own and cannot compute in host memory; write \
-                          the data into a buffer of the device first"
-                        .to_owned(),
-                });
+                let why = "it has memory of its own and cannot compute in host memory; write the \
+                           data into a buffer of the device first";
+                return Err(env.device.refused("clSetKernelArg", why.to_owned()));
             }
             let view = View::over(&env.programs.context, region)
                 .map_err(|code| env.device.no_buffer(region.bytes, code))?;
@@ -242,9 +262,9 @@ impl OpenQueue {
         for (index, (arg, last)) in args.iter().zip(&mut loaded.args).enumerate() {
             let mem = match arg.memory() {
                 Some(Memory::Device(id)) => {
-                    let buffer = env.memories.buffer(id, self.device)?;
-                    keep_alive.push(Arc::clone(&buffer.mem) as KeepAlive);
-                    buffer.mem.raw()
+                    let buffer = env.memories.buffer(id, env.index)?;
+                    keep_alive.push(Arc::clone(&buffer.memory) as KeepAlive);
+                    buffer.memory.mem.raw()
                 }
                 Some(Memory::Host(id)) => {
                     let view = &self.views[&id];
@@ -271,7 +291,7 @@ impl OpenQueue {
             )
             .map_err(|code| {
                 let call = "clSetKernelArg";
-                env.device.shared.failed(call, code)
+                env.device.failed_at(call, code)
             })?;
         }
         Ok(keep_alive)
@@ -282,7 +302,7 @@ impl OpenQueue {
         &mut self,
         ready: &Ready<'_>,
         device: &OpenDevice,
-        with_event: bool,
+        has_event: bool,
         wait: &[cl_event],
     ) -> Result<Option<Events>, RuntimeError> {
         let Ready {
@@ -291,7 +311,7 @@ impl OpenQueue {
             local,
             hosts,
         } = *ready;
-        let failed = |call| move |code| device.shared.failed(call, code);
+        let failed = |call| move |code| device.failed_at(call, code);
         // A queue has the views of all its launches, so only this launch's are looked at.
         for id in hosts {
             let view = self.views.get_mut(id);
@@ -320,7 +340,7 @@ impl OpenQueue {
         let queue = self.raw.raw();
         // The arguments are set, the sizes have as many dimensions as is said, and
         // the resources that the arguments name outlive the command.
-        let event = enqueue(with_event || !hosts.is_empty(), |library, event| {
+        let event = enqueue(has_event || !hosts.is_empty(), |library, event| {
             library.clEnqueueNDRangeKernel(
                 queue,
                 kernel,
@@ -336,7 +356,6 @@ impl OpenQueue {
         let Some(timed) = event.map_err(failed("clEnqueueNDRangeKernel"))? else {
             return Ok(None);
         };
-        let timed = Arc::new(timed);
         let mut last = Arc::clone(&timed);
         for id in hosts {
             if let Some(view) = self.views.get_mut(id) {
@@ -350,11 +369,7 @@ impl OpenQueue {
                 last = Arc::new(event);
             }
         }
-        Ok(Some(Events {
-            last,
-            timed: [Arc::clone(&timed), timed],
-            kernels: None,
-        }))
+        Ok(Some((timed, last)))
     }
 }
 
@@ -411,7 +426,7 @@ pub(super) fn set_value(
         }
     };
     set(kernel, index, bytes, value).map_err(|code| {
-        match device.shared.failed("clSetKernelArg", code) {
+        match device.failed_at("clSetKernelArg", code) {
             RuntimeError::Call { device, call, why } => RuntimeError::Call {
                 device,
                 call,

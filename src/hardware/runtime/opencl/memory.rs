@@ -1,4 +1,4 @@
-//! Host memory: pinned for transfers, or mapped for kernels that compute in it.
+//! Memory of devices; host memory, pinned for transfers, or mapped for kernels that compute in it.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -11,17 +11,22 @@ use cl3::memory::{
     create_buffer,
 };
 use cl3::types::{CL_FALSE, CL_TRUE};
-use memmap2::MmapMut;
 
-use super::completion::KeepAlive;
 use super::device::OpenDevice;
-use super::failure::describe;
 use super::handle::{Context, Event, Mem, Queue, wait_for_release};
 use crate::codelet::HostMemoryId;
+use crate::runtime::driven::{Code, KeepAlive};
 use crate::runtime::{HostRegion, RuntimeError};
 
 /// Alignment of host memory in bytes.
 const PAGE: usize = 4096;
+
+/// Memory of a device.
+pub(super) struct ClMemory {
+    pub mem: Mem,
+    /// Index of its context.
+    pub context: usize,
+}
 
 /// A buffer of host memory that the driver pinned, mapped for its whole life.
 struct Pinned {
@@ -94,14 +99,14 @@ pub(super) fn pinned(
         refuse(if bytes > most {
             format!(
                 "{}, and one allocation may have {most} bytes",
-                describe(code)
+                code.describe()
             )
         } else {
-            describe(code)
+            code.describe()
         })
     })?;
     let (mapped, event) =
-        map(&device.service, &mem, size, true).map_err(|code| refuse(describe(code)))?;
+        map(&device.service, &mem, size, true).map_err(|code| refuse(code.describe()))?;
     drop(event);
     let mapped = NonNull::new(mapped).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
     let keeper = Pinned {
@@ -120,25 +125,6 @@ pub(super) fn pinned(
         address,
         bytes,
         keeper: Arc::new(keeper),
-    })
-}
-
-/// Host memory where no device wants it pinned.
-pub(super) fn pageable(bytes: u64) -> Result<HostRegion, RuntimeError> {
-    let refuse = |why: String| RuntimeError::OutOfMemory {
-        device: "host".to_owned(),
-        requested: bytes,
-        why,
-    };
-    let size = usize::try_from(bytes.max(1)).map_err(|error| refuse(error.to_string()))?;
-    let mut map = MmapMut::map_anon(size).map_err(|error| refuse(error.to_string()))?;
-    let address =
-        NonNull::new(map.as_mut_ptr()).ok_or_else(|| refuse("it maps to nothing".to_owned()))?;
-    Ok(HostRegion {
-        id: HostMemoryId::fresh(),
-        address,
-        bytes,
-        keeper: Arc::new(map),
     })
 }
 

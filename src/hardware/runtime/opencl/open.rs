@@ -13,6 +13,7 @@ use super::discover::{Handles, find};
 use super::failure::call_error;
 use super::handle::Context;
 use super::partition::{Division, divide, partition};
+use super::program::Programs;
 use super::{FoundDevice, OWN, Selected};
 use crate::machine::Device;
 use crate::runtime::RuntimeError;
@@ -30,7 +31,7 @@ struct Chosen {
 pub(super) fn open_devices(
     selection: &[Selected],
     epoch: Instant,
-) -> Result<(Vec<OpenDevice>, Vec<Context>), RuntimeError> {
+) -> Result<(Vec<OpenDevice>, Vec<Programs>), RuntimeError> {
     let (found, complaints) = find();
     if found.is_empty() && !selection.is_empty() {
         return Err(RuntimeError::NoOpenCl(complaints.join("; ")));
@@ -61,8 +62,14 @@ pub(super) fn open_devices(
                 Clock::new(epoch),
             )
         })
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok((devices, contexts))
+        .collect::<Result<Vec<OpenDevice>, _>>()?;
+    let programs = contexts.into_iter().enumerate().map(|(index, context)| {
+        let own = devices.iter().filter(|device| device.context == index);
+        let able = own.map(|device| (device.id.id(), device.info.fp64));
+        Programs::new(context, able.collect())
+    });
+    let programs = programs.collect();
+    Ok((devices, programs))
 }
 
 /// Finds and divides the selected devices; in the order of the selection.

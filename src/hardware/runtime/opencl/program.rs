@@ -5,24 +5,28 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
-use cl3::kernel::create_kernel;
+use cl3::ext::{
+    CL_KERNEL_ARG_ADDRESS_CONSTANT, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL,
+    CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST,
+    CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_NUM_ARGS,
+};
+use cl3::kernel::{create_kernel, get_kernel_arg_info, get_kernel_info};
 use cl3::program::{
     CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_data,
 };
-use cl3::types::{cl_device_id, cl_int};
+use cl3::types::{cl_device_id, cl_int, cl_uint, cl_ulong};
 use opencl3::device::Device;
 use opencl3::error_codes::{
     CL_BUILD_PROGRAM_FAILURE, CL_INVALID_BUILD_OPTIONS, CL_INVALID_KERNEL_NAME,
 };
 
 use super::device::OpenDevice;
-use super::failure::describe;
 use super::handle::{Context, Kernel, Program};
-use super::inspect::arguments;
 use super::pocl_cache::{self, is_pocl};
 use super::queue_program::option;
-use crate::codelet::{KernelArgument, KernelSource, OpenClKernel};
+use crate::codelet::{AddressSpace, KernelArgument, KernelSource, OpenClKernel};
 use crate::runtime::RuntimeError;
+use crate::runtime::driven::Code;
 
 /// Source and options, and the number of a queue's program.
 type Key = ((Cow<'static, str>, Cow<'static, str>), u32);
@@ -30,36 +34,37 @@ type Key = ((Cow<'static, str>, Cow<'static, str>), u32);
 /// A context and the programs built in it.
 pub(super) struct Programs {
     pub context: Arc<Context>,
+    /// Its devices, and whether they compute in double precision.
+    devices: Vec<(cl_device_id, bool)>,
     built: HashMap<Key, Program>,
 }
 
 impl Programs {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: Context, devices: Vec<(cl_device_id, bool)>) -> Self {
         Self {
             context: Arc::new(context),
+            devices,
             built: HashMap::new(),
         }
     }
 
-    /// A new kernel object for `device`, in double precision if the second part says so; builds its program of this number (see
-    /// [`super::queue_program`]) for all of `devices` that are of this context, the first
-    /// time.
+    /// A new kernel object for `device`, in double precision if the second part says so; builds
+    /// its program of this number (see [`super::queue_program`]) for all devices of this context
+    /// that can run it, the first time.
     pub(super) fn kernel(
         &mut self,
         (source, fp64): (&KernelSource, bool),
         number: u32,
         device: &OpenDevice,
-        devices: &[OpenDevice],
     ) -> Result<Kernel, RuntimeError> {
         check_precision((source, fp64), device)?;
         let key = (source.program(), number);
         if !self.built.contains_key(&key) {
-            let able: Vec<cl_device_id> = devices
+            let able = self
+                .devices
                 .iter()
-                .filter(|d| d.context == device.context)
-                .filter(|d| d.info.fp64 || !fp64)
-                .map(|d| d.id.id())
-                .collect();
+                .filter(|(_, has_fp64)| *has_fp64 || !fp64);
+            let able: Vec<cl_device_id> = able.map(|(id, _)| *id).collect();
             let program = build(&self.context, source, &option(number), &able)
                 .map_err(|error| error.on(device, source))?;
             self.built.insert(key.clone(), program);
@@ -79,7 +84,7 @@ impl Programs {
         let options = " -cl-kernel-arg-info";
         let program = build(&self.context, source, options, &[device.id.id()]);
         let compiled = entry(&program.map_err(not_built)?, source).map_err(not_built)?;
-        arguments(&compiled).map_err(|code| device.shared.failed("clGetKernelArgInfo", code))
+        arguments(&compiled).map_err(|code| device.failed_at("clGetKernelArgInfo", code))
     }
 }
 
@@ -96,7 +101,7 @@ impl NotBuilt {
     fn on(self, device: &OpenDevice, source: &KernelSource) -> RuntimeError {
         match self {
             Self::Refused(log) => refused(source, device, log),
-            Self::Failed(call, code) => device.shared.failed(call, code),
+            Self::Failed(call, code) => device.failed_at(call, code),
         }
     }
 }
@@ -121,7 +126,7 @@ pub(super) fn build(
                 .iter()
                 .filter_map(|id| log_of(&program, *id))
                 .next()
-                .unwrap_or_else(|| format!("nothing; the driver answers {}", describe(code)));
+                .unwrap_or_else(|| format!("nothing; the driver answers {}", code.describe()));
             Err(NotBuilt::Refused(log))
         }
         Err(code) => Err(NotBuilt::Failed("clBuildProgram", code)),
@@ -188,4 +193,36 @@ fn log_of(program: &Program, device: cl_device_id) -> Option<String> {
     let log = String::from_utf8_lossy(&bytes);
     let log = log.trim_matches(|c: char| c == '\0' || c.is_whitespace());
     (!log.is_empty()).then(|| log.to_owned())
+}
+
+/// The arguments of a kernel that was compiled with `-cl-kernel-arg-info`.
+///
+/// # Errors
+/// The driver's code.
+pub(super) fn arguments(kernel: &Kernel) -> Result<Vec<KernelArgument>, cl_int> {
+    let count: cl_uint = get_kernel_info(kernel.raw(), CL_KERNEL_NUM_ARGS)?.into();
+    (0..count).map(|index| argument(kernel, index)).collect()
+}
+
+fn argument(kernel: &Kernel, index: cl_uint) -> Result<KernelArgument, cl_int> {
+    let ask = |what| get_kernel_arg_info(kernel.raw(), index, what);
+    let address: cl_uint = ask(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?.into();
+    let qualifiers: cl_ulong = ask(CL_KERNEL_ARG_TYPE_QUALIFIER)?.into();
+    let address = match address {
+        CL_KERNEL_ARG_ADDRESS_GLOBAL => AddressSpace::Global,
+        CL_KERNEL_ARG_ADDRESS_CONSTANT => AddressSpace::Constant,
+        CL_KERNEL_ARG_ADDRESS_LOCAL => AddressSpace::Local,
+        _ => AddressSpace::Private,
+    };
+    let text = |info: cl3::info_type::InfoType| {
+        let text: String = info.into();
+        text.trim_end_matches('\0').to_owned()
+    };
+    Ok(KernelArgument {
+        name: text(ask(CL_KERNEL_ARG_NAME)?),
+        address,
+        type_name: text(ask(CL_KERNEL_ARG_TYPE_NAME)?),
+        read_only: address == AddressSpace::Constant
+            || qualifiers & cl_ulong::from(CL_KERNEL_ARG_TYPE_CONST) != 0,
+    })
 }

@@ -5,13 +5,13 @@ use cl3::program::{CL_PROGRAM_BINARIES, get_program_info};
 use opencl3::device::Device;
 
 use super::discover::find;
-use super::failure::{call_error, describe};
+use super::failure::call_error;
 use super::handle::Context;
-use super::inspect::arguments;
 use super::open::new_context;
-use super::program::{NotBuilt, build, entry};
+use super::program::{NotBuilt, arguments, build, entry};
 use crate::codelet::{KernelArgument, KernelSource};
 use crate::runtime::RuntimeError;
+use crate::runtime::driven::Code;
 use crate::runtime::gpu_identity::GpuIdentity;
 
 /// The compiler for one GPU.
@@ -87,7 +87,7 @@ impl PtxCompiler {
             NotBuilt::Failed(call, code) => RuntimeError::Call {
                 device: self.name.clone(),
                 call,
-                why: describe(code),
+                why: code.describe(),
             },
         }
     }

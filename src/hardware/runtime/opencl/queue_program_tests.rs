@@ -9,8 +9,8 @@ use super::*;
 use crate::codelet::Memory;
 
 /// The driver's program of the one kernel that a queue has.
-fn program(backend: &OpenClBackend, queue: QueueId) -> isize {
-    let kernels = &backend.queues[&queue].kernels;
+fn program(backend: &OpenClMachine, queue: QueueId) -> isize {
+    let kernels = &backend.queues[&queue].own.kernels;
     assert_eq!(kernels.len(), 1);
     let kernel = kernels.values().next().expect("a kernel").kernel.raw();
     get_kernel_info(kernel, CL_KERNEL_PROGRAM)
@@ -21,7 +21,10 @@ fn program(backend: &OpenClBackend, queue: QueueId) -> isize {
 #[test]
 fn queues_whose_launches_may_overlap_share_no_program() {
     let (mut backend, completions) = cpu();
-    assert!(is_pocl(&backend.infos[0].driver), "this test is of PoCL");
+    assert!(
+        is_pocl(&backend.devices()[0].driver),
+        "this test is of PoCL"
+    );
     let device = DeviceId(0);
     let memory = Memory::Device(backend.alloc(device, 256).expect("a buffer"));
     let first = backend.queue(device).expect("a queue");
@@ -45,5 +48,5 @@ fn queues_whose_launches_may_overlap_share_no_program() {
     assert_ne!(program(&backend, third), program(&backend, second));
 
     set_user_event_status(closed.raw(), CL_COMPLETE).expect("set");
-    while next(&completions).event != waiting {}
+    while next(&mut backend, &completions).event != waiting {}
 }

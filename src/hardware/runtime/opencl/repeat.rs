@@ -1,22 +1,19 @@
-//! Repeated launches. Each has its own kernel object, whose arguments are set once,
-//! so that only the enqueueing is left.
+//! Repeated launches.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use cl3::types::cl_event;
 
-use super::completion::KeepAlive;
-use super::handle::Kernel;
+use super::handle::{Event, Kernel};
 use super::launch::{LaunchEnv, Ready, implementation, set_value, steps};
-use super::queue::{Enqueued, OpenQueue};
+use super::queue::ClQueue;
 use crate::codelet::{Memory, NdRange};
-use crate::runtime::{IdMap, Launch, RuntimeError};
+use crate::runtime::driven::{Enqueued, KeepAlive, Repeats, Wanted};
+use crate::runtime::{Launch, RuntimeError};
 
-/// A prepared launch.
-struct Repeat {
-    /// Held so that its address stays unique.
-    launch: Arc<Launch>,
+/// A repeated launch that was prepared: its own kernel object, whose arguments are set once, so
+/// that only the enqueueing is left.
+pub(super) struct Repeat {
     kernel: Kernel,
     sizes: NdRange,
     local: Option<Vec<usize>>,
@@ -24,40 +21,25 @@ struct Repeat {
     uses: KeepAlive,
 }
 
-/// Prepared launches by device, address of the launch, and number of the program
-/// (see [`super::queue_program`]).
-#[derive(Default)]
-pub(super) struct Repeats(IdMap<(usize, usize, u32), Repeat>);
-
-impl Repeats {
-    /// Drops the launches that use memory about to be freed, and those that nobody
-    /// else holds any more.
-    pub(super) fn forget(&mut self, memory: Memory) {
-        self.0.retain(|_, repeat| {
-            let launch = &repeat.launch;
-            Arc::strong_count(launch) > 1 && !launch.memories().any(|own| own == memory)
-        });
-    }
-}
-
-impl OpenQueue {
+impl ClQueue {
     /// Enqueues a repeated launch.
     pub(super) fn repeat(
         &mut self,
         launch: &Arc<Launch>,
-        with_event: bool,
-        repeats: &mut Repeats,
+        wanted: Wanted,
+        repeats: &mut Repeats<Launch, Repeat, u32>,
         env: &mut LaunchEnv<'_>,
         wait: &[cl_event],
-    ) -> Result<Enqueued, RuntimeError> {
+    ) -> Result<Enqueued<Event>, RuntimeError> {
         let number = self.number(launch, env)?;
-        let key = (self.device, Arc::as_ptr(launch).addr(), number);
-        let repeat = match repeats.0.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => match self.prepare(launch, number, env)? {
-                Some(repeat) => place.insert(repeat),
-                None => return self.launch(launch, with_event, env, wait),
-            },
+        if repeats.kept(env.index, launch, number).is_none() {
+            match self.prepare(launch, number, env)? {
+                Some(repeat) => repeats.keep(env.index, launch, number, repeat),
+                None => return self.launch(launch, wanted, env, wait),
+            }
+        }
+        let Some(repeat) = repeats.kept(env.index, launch, number) else {
+            return self.launch(launch, wanted, env, wait);
         };
         let ready = Ready {
             kernel: repeat.kernel.raw(),
@@ -65,10 +47,14 @@ impl OpenQueue {
             local: repeat.local.as_deref(),
             hosts: &[],
         };
-        Ok(Enqueued {
-            events: self.enqueue(&ready, env.device, with_event, wait)?,
-            keep_alive: vec![Arc::clone(&repeat.uses)],
-        })
+        let has_event = wanted.begin || wanted.end;
+        let events = self.enqueue(&ready, env.device, has_event, wait)?;
+        let mut enqueued = Enqueued::silently(vec![Arc::clone(&repeat.uses)]);
+        if let Some((own, last)) = events {
+            (enqueued.begin, enqueued.end) = (Some(Arc::clone(&own)), Some(own));
+            enqueued.last = Some(last);
+        }
+        Ok(enqueued)
     }
 
     /// The number of this queue's program of a kernel.
@@ -86,7 +72,7 @@ impl OpenQueue {
     /// queue's own views, and for a series of kernels, which use the queue's own memory.
     fn prepare(
         &mut self,
-        launch: &Arc<Launch>,
+        launch: &Launch,
         number: u32,
         env: &mut LaunchEnv<'_>,
     ) -> Result<Option<Repeat>, RuntimeError> {
@@ -102,21 +88,19 @@ impl OpenQueue {
             return Ok(None);
         }
         let loaded = &self.kernels[source];
-        let programs = &mut env.programs;
-        let own = programs.kernel((source, kernel.fp64), number, device, env.devices)?;
+        let own = (env.programs).kernel((source, kernel.fp64), number, device)?;
         let mut uses: Vec<KeepAlive> = Vec::new();
         uses.extend(loaded.number.iter().map(|n| Arc::clone(n) as KeepAlive));
         for (index, arg) in launch.args.iter().enumerate() {
             let mut mem = std::ptr::null_mut();
             if let Some(Memory::Device(id)) = arg.memory() {
-                let buffer = env.memories.buffer(id, self.device)?;
-                uses.push(Arc::clone(&buffer.mem) as KeepAlive);
-                mem = buffer.mem.raw();
+                let buffer = env.memories.buffer(id, env.index)?;
+                uses.push(Arc::clone(&buffer.memory) as KeepAlive);
+                mem = buffer.memory.mem.raw();
             }
             set_value(&own, (index, arg), mem, source, device)?;
         }
         Ok(Some(Repeat {
-            launch: Arc::clone(launch),
             kernel: own,
             local: loaded.limits.local_size(&sizes, source, device)?,
             sizes,

@@ -8,7 +8,7 @@ use crate::codelet::library::{LibraryLaunch, LibraryStep};
 use crate::runtime::cuda::launch::{
     Argument, LaunchEnv, LaunchPart, Prepared, QueueMemory, lend, step, value,
 };
-use crate::runtime::cuda::memory::KeepAlive;
+use crate::runtime::driven::KeepAlive;
 use crate::runtime::{Launch, RuntimeError};
 
 /// Prepares a launch by calls of a library.
