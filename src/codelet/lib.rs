@@ -23,15 +23,12 @@ pub mod library;
 pub mod lu;
 pub mod memory;
 pub mod mix;
-mod name;
 mod number_format;
-mod precision;
 pub mod rows;
 pub mod softmax;
 pub mod sort;
 pub mod spmv;
 pub mod stencil;
-mod stored;
 pub mod tile;
 pub mod transpose;
 pub mod zeros;
@@ -42,14 +39,12 @@ use std::sync::Arc;
 
 pub use host::{Level, Stores, for_each_piece};
 pub use kernel::{
-    AddressSpace, KernelArgument, KernelSeries, KernelSource, LEAST_GROUP, LocalSize, NdRange,
-    OpenClKernel, Shape, ShapeFn, Step, StepsFn,
+    AddressSpace, KernelArgument, KernelSeries, KernelSource, LEAST_GROUP, LocalSize, Name,
+    NdRange, OpenClKernel, Shape, ShapeFn, Step, StepsFn,
 };
 pub use library::LibraryKernel;
 pub use memory::{BufferId, HostMemoryId, HostValue, Memory, RawValue, Value};
-pub use name::Name;
-pub use number_format::{Element, NumberFormat, ProductPrecision};
-pub use precision::Precision;
+pub use number_format::{Element, NumberFormat, Precision, ProductPrecision};
 
 /// Operations and memory traffic of a launch, as the roofline counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -19,10 +19,13 @@
 //! | 7 | `columns` | u32 | |
 //!
 //! A unit is a line: a row, or a column.
+//!
+//! Transforms on OpenCL devices.
 
 #[cfg(feature = "dense")]
 mod host;
-mod opencl;
+
+use crate::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
 
 use super::library::{Library, LibraryCall, Lines, MOST, are_sizes, u32_at, u64_at};
 use super::{Codelet, Cost, HostCode, LibraryKernel, Value};
@@ -96,7 +99,7 @@ impl Fft {
         Codelet {
             name: name.into(),
             host: host(self.along),
-            opencl: fits.then(|| opencl::kernel(length, self.along)),
+            opencl: fits.then(|| opencl_kernel(length, self.along)),
             library: Some(library(self.along)),
         }
     }
@@ -149,4 +152,43 @@ fn library(along: Along) -> LibraryKernel {
         let sizes = vec![length.into(), lines.into(), 1 + u64::from(in_place)];
         are_sizes(&[length, lines]).then_some((call, sizes))
     })
+}
+
+/// Most work-items of a line.
+const ITEMS: usize = 256;
+
+/// The opencl_kernel for lines of this length, a power of two.
+fn opencl_kernel(length: u32, along: Along) -> OpenClKernel {
+    let of_items = |most: usize| in_groups(most.min(length as usize / 2), length, along);
+    of_items(ITEMS).or(of_items(LEAST_GROUP))
+}
+
+fn in_groups(items: usize, length: u32, along: Along) -> OpenClKernel {
+    OpenClKernel {
+        source: KernelSource::new(
+            include_str!("../../../kernels/fft.cl"),
+            "kernels/fft.cl",
+            "fft",
+            format!(
+                "-DLENGTH={length} -DITEMS={items} -DCOLUMNS={}",
+                u8::from(along == Along::Columns)
+            ),
+        ),
+        fp64: false,
+        shape: Shape::with(move |units, _| NdRange::exact_group_per_unit(units, items)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_work_group() {
+        let sizes = opencl_kernel(64, Along::Rows)
+            .steps(&(3..5), &[])
+            .remove(0)
+            .1;
+        assert_eq!((sizes.global, sizes.offset), (vec![64], Some(vec![96])));
+    }
 }

@@ -1,6 +1,6 @@
 //! Vectors of AVX2. Its shuffles stay within halves of 128 bits: the half that
 //! straddles the two vectors is put together first. A maximum of numbers loses NaN, one of
-//! their bits does not (see [`super::magnitude`]).
+//! their bits does not (see [`super::exp`]).
 
 use std::arch::x86_64::*;
 

@@ -3,7 +3,7 @@
 use std::ops::{Add, Mul, Sub};
 
 use super::arguments::FromValue;
-use super::magnitude::Magnitude;
+use super::exp::Magnitude;
 
 /// A point's type: `f64` or `f32`.
 pub(crate) trait Real:

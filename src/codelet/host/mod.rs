@@ -11,33 +11,26 @@
 //! instruction set of the processor.
 
 mod arguments;
-mod exp;
-mod lanes;
-mod level;
-mod magnitude;
-mod pieces;
-mod stores;
-
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod exp;
+mod lanes;
+mod level;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-pub(crate) use arguments::{Arguments, FromValue};
-pub(crate) use exp::exp;
+pub use arguments::for_each_piece;
+#[cfg(test)]
+pub(crate) use arguments::run_on_threads;
+pub(crate) use arguments::{Arguments, FromValue, map_pieces, piece};
+pub(crate) use exp::{Magnitude, exp};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::Lanes;
 pub(crate) use lanes::Real;
-pub use level::Level;
+pub use level::{Level, Stores};
 pub(crate) use level::{Vectorised, vectorised};
-pub(crate) use magnitude::Magnitude;
-pub use pieces::for_each_piece;
-#[cfg(test)]
-pub(crate) use pieces::run_on_threads;
-pub(crate) use pieces::{map_pieces, piece};
-pub use stores::Stores;
 
 /// Bytes of a cache line: streaming stores fill whole ones.
 #[cfg(target_arch = "x86_64")]

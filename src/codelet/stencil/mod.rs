@@ -70,15 +70,14 @@
 mod changes;
 pub mod host;
 pub mod opencl;
-mod superstep;
 
-pub use changes::{
-    FOLDED_CELLS, change_cells, changes, fold_args, fold_changes, fold_cost, largest_change,
-};
-pub use superstep::{superstep, superstep_changes, superstep_flops, superstep_named};
+use crate::{Codelet, HostCode};
 
 pub use crate::Precision;
-use crate::{Codelet, HostCode};
+pub use changes::{
+    FOLDED_CELLS, change_cells, changes, fold_args, fold_changes, fold_cost, largest_change,
+    superstep, superstep_changes, superstep_flops, superstep_named,
+};
 
 /// Number of grid dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -16,7 +16,6 @@
 //! of at most 32 rows are computed otherwise.
 //! `opencl` has the kernels of other devices.
 
-pub(super) mod factor;
 pub(super) mod gemm;
 pub(super) mod matrix;
 mod opencl;

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::function::partition_round;
+use super::value::partition_round;
 use super::*;
 
 fn symbols(pairs: &[(&str, i64)]) -> Symbols {

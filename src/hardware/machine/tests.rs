@@ -1,5 +1,4 @@
 //! Machine files: the shipped ones, wrong ones, and the way to disk and back.
-
 use super::*;
 
 const K40: &str = include_str!("../../../datasets/machines/k40.toml");

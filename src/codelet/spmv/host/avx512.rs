@@ -3,8 +3,8 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+use super::Product;
 use super::dot::{Gather, Number};
-use super::product::Product;
 
 /// # Safety
 /// The processor has AVX-512F; otherwise as for `walk`.

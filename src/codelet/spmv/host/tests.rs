@@ -1,5 +1,4 @@
 //! Sums of rows at every level of the processor.
-
 use super::*;
 
 /// A row's sum with the vectors of a level.

@@ -14,10 +14,11 @@
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ops::Range;
 
+use crate::host::{LINE, Lanes, Stores};
+
+use super::super::host;
 use super::grid::Row;
 use super::rule::{Around, Rule, VectorRule};
-use super::scalar;
-use crate::host::{LINE, Lanes, Stores};
 
 /// How far ahead of the block its rows are prefetched. Measured as the number
 /// of rows was (AVX2, AVX-512): 1 KiB 0.79 and 0.82, 2 KiB 0.95 and 0.90, 3 KiB
@@ -38,7 +39,7 @@ const AHEAD_BYTES: usize = 2048;
 /// read is prefetched as the block comes to its end.
 ///
 /// # Safety
-/// Those of [`scalar::points`] for every row, and the processor has `V`.
+/// Those of [`host::points`] for every row, and the processor has `V`.
 #[inline(always)]
 pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
     first: &Row<V::Scalar, INPUTS>,
@@ -75,10 +76,10 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
             let row = first.further(h * nx);
             if at.start == 1 {
                 row.keep(0);
-                scalar::points(&row, 1..start, rule);
+                host::points(&row, 1..start, rule);
             }
             if is_tail {
-                scalar::points(&row, start + vectors * V::POINTS..at.end, rule);
+                host::points(&row, start + vectors * V::POINTS..at.end, rule);
                 row.keep(at.end);
             }
         }

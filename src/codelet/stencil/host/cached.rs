@@ -6,10 +6,12 @@
 
 use std::ops::Range;
 
+use crate::host::{Lanes, Stores};
+
+use super::super::host;
+use super::block;
 use super::grid::Row;
 use super::rule::{Around, Rule, VectorRule};
-use super::{block, scalar};
-use crate::host::{Lanes, Stores};
 
 /// Computes the points `at` of rows each of which lies south of the one before it: each
 /// is the south of that one, which is its north. Otherwise as [`block::compute`].
@@ -38,10 +40,10 @@ pub(super) unsafe fn compute<V: Lanes, const INPUTS: usize, const ROWS: usize>(
         for row in rows {
             if at.start == 1 {
                 row.keep(0);
-                scalar::points(row, 1..start, rule);
+                host::points(row, 1..start, rule);
             }
             if is_tail {
-                scalar::points(row, start + vectors * V::POINTS..at.end, rule);
+                host::points(row, start + vectors * V::POINTS..at.end, rule);
                 row.keep(at.end);
             }
         }

@@ -12,16 +12,17 @@ use std::ops::Range;
 use memmap2::Advice;
 use memmap2::MmapMut;
 
-use super::grid::{Grid, Row};
-use super::rule::{FromArguments, Mean, Rule, Weighted};
-use super::tiles::{Tiles, Work};
-use super::watched::Largest;
-use super::wavefront::{Rows, Wavefront};
-use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, scalar, slots, split_changes, stencil};
 use crate::host::{Arguments, Level, Real, Stores, for_each_piece, piece};
 #[cfg(target_arch = "x86_64")]
 use crate::host::{Lanes, fence};
 use crate::{HostValue, SharedKernel};
+
+use super::super::host;
+use super::grid::{self, Grid, Row};
+use super::rule::{FromArguments, Largest, Mean, Rule, Weighted};
+use super::tiles::{Tiles, Work};
+use super::wavefront::{Rows, Wavefront};
+use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, split_changes, stencil};
 
 /// The native kernel of a stencil's superstep.
 pub fn superstep(
@@ -111,10 +112,10 @@ pub(super) fn work<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>>(
     assert!(steps > 0, "a superstep has one step at least");
     Work {
         units: units.start.max(1) as usize..units.end.min(grid.units.saturating_sub(1)) as usize,
-        rows: scalar::inner_rows::<INPUTS>(grid.ny),
+        rows: host::inner_rows::<INPUTS>(grid.ny),
         columns: 1..grid.nx - 1,
         point: size_of::<T>(),
-        block: slots::block(INPUTS),
+        block: grid::block(INPUTS),
         steps,
         threads,
     }
@@ -263,9 +264,9 @@ impl<T: Real, const INPUTS: usize, R: Rule<T, INPUTS>> Rows<T, INPUTS> for Plain
         // SAFETY: the caller's contract.
         unsafe {
             if R::WATCHES && !is_last {
-                scalar::row(row, nx, at, self.0.unwatched());
+                host::row(row, nx, at, self.0.unwatched());
             } else {
-                scalar::row(row, nx, at, self.0);
+                host::row(row, nx, at, self.0);
             }
         }
     }

@@ -7,10 +7,12 @@
 
 use std::ops::Range;
 
+use crate::host::{Lanes, Real, Stores, fence};
+
+use super::super::host;
+use super::block;
 use super::grid::Grid;
 use super::rule::Rule;
-use super::{block, scalar};
-use crate::host::{Lanes, Real, Stores, fence};
 
 /// Rows of a block. Measured in 2-D, 8192 x 8192 doubles on one Zen 5 core,
 /// best of 30 runs, as a part of the copy's bandwidth:
@@ -158,7 +160,7 @@ fn row_bands<T: Real, const INPUTS: usize, R>(
     let columns = grid.nx.min(column_band::<T, INPUTS>());
     let rows = PLANES_BYTES / 3 / (columns * size_of::<T>());
     bands(
-        scalar::inner_rows::<INPUTS>(grid.ny),
+        host::inner_rows::<INPUTS>(grid.ny),
         rows.next_multiple_of(ROWS),
     )
 }

@@ -7,8 +7,9 @@
 
 use std::ops::Range;
 
-use super::slots;
 use crate::host::piece;
+
+use super::grid;
 
 /// Scratch that stays in a second-level cache of a megabyte.
 const OWN_CACHE_BYTES: usize = 768 << 10;
@@ -133,7 +134,7 @@ impl Work {
 
     /// Bytes of a tile's scratch, whose first step computes so many rows and columns.
     fn scratch_bytes(&self, rows: usize, columns: usize) -> usize {
-        slots::count(self.block, self.steps) * rows * columns * self.point
+        grid::count(self.block, self.steps) * rows * columns * self.point
     }
 
     /// One of the tiles, of which there are [`Tiles::count`].
@@ -184,7 +185,7 @@ mod tests {
             rows: 0..1,
             columns: 1..n - 1,
             point: 8,
-            block: slots::block(super::super::FIVE),
+            block: grid::block(super::super::FIVE),
             steps,
             threads,
         }
@@ -193,7 +194,7 @@ mod tests {
     fn solid(n: usize, steps: usize, threads: usize) -> Work {
         Work {
             rows: 1..n - 1,
-            block: slots::block(super::super::SEVEN),
+            block: grid::block(super::super::SEVEN),
             ..flat(n, steps, threads)
         }
     }

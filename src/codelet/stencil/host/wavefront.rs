@@ -9,11 +9,11 @@
 
 use std::ops::Range;
 
-use super::grid::{Grid, Row};
-use super::scalar::inner_rows;
-use super::slots;
-use super::tiles::{Tile, line};
 use crate::host::{Real, Stores};
+
+use super::grid::{self, Grid, Row};
+use super::inner_rows;
+use super::tiles::{Tile, line};
 
 /// Rows that are computed together. In 3-D, where more rows need more addresses than there
 /// are registers, 4 were a tenth slower than 2; in 2-D 2 were a tenth slower than 4.
@@ -66,7 +66,7 @@ pub(super) struct Wavefront<'a, T, const INPUTS: usize, R> {
 }
 
 impl<'a, T: Real, const INPUTS: usize, R> Wavefront<'a, T, INPUTS, R> {
-    const BLOCK: usize = slots::block(INPUTS);
+    const BLOCK: usize = grid::block(INPUTS);
     const LINE: usize = line(size_of::<T>());
 
     /// A tile of inner points of the grid.
@@ -95,7 +95,7 @@ impl<'a, T: Real, const INPUTS: usize, R> Wavefront<'a, T, INPUTS, R> {
 
     /// Points of scratch.
     pub(super) fn scratch_points(&self) -> usize {
-        slots::count(Self::BLOCK, self.steps) * self.unit_points
+        grid::count(Self::BLOCK, self.steps) * self.unit_points
     }
 
     /// Units whose version after `step` steps is computed.
@@ -281,7 +281,7 @@ impl<'a, T: Real, const INPUTS: usize, R> Wavefront<'a, T, INPUTS, R> {
     /// That of [`Self::run`]; the row is one of scratch.
     #[inline(always)]
     unsafe fn kept(&self, scratch: *mut T, step: usize, unit: usize, y: usize) -> *mut T {
-        let slot = slots::slot(Self::BLOCK, step, unit + step - self.begin);
+        let slot = grid::slot(Self::BLOCK, step, unit + step - self.begin);
         // SAFETY: scratch has the slot.
         unsafe { scratch.add(slot * self.unit_points + (y - self.top) * self.stride) }
     }

@@ -8,11 +8,12 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::{SpecError, read};
+use crate::codelet::AddressSpace;
+
 use super::fields::TO_FILL;
 use super::scalar::{ElementType, is_object};
 use super::source::{Access, KernelInfo, Parameter, kernels};
-use crate::codelet::AddressSpace;
+use super::{SpecError, read};
 
 /// A kernel file with `?` for unknown values.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]

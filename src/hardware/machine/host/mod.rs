@@ -3,18 +3,17 @@
 //! [`Host::detect`] reads the kernel's files; `parse` understands their formats,
 //! `memory` the available memory, and `topology` the position of cores in sockets.
 //! What cannot be determined is `None` or 0, never a guess.
+//!
+//! The host's memory: how much is installed, and how much is available.
 
-mod memory;
-mod parse;
 mod topology;
 
-use std::fs;
+use std::{fmt, fs};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 
-pub use memory::Memory;
 pub use topology::{CoreLocation, Placement, Topology};
 
 /// One instance of a cache.
@@ -50,7 +49,7 @@ impl Host {
     /// Asks the kernel.
     pub fn detect() -> Self {
         let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
-        let text = |key| parse::cpuinfo(&cpuinfo, key);
+        let text = |key| topology::cpuinfo(&cpuinfo, key);
         let cores = allowed_cores(None);
         let online = listed("/sys/devices/system/cpu/online").unwrap_or_else(|| cores.clone());
         let first = cores.first().copied().unwrap_or(0);
@@ -129,7 +128,7 @@ fn read(path: &str) -> Option<String> {
 }
 
 fn listed(path: &str) -> Option<Vec<usize>> {
-    parse::list(&read(path)?)
+    topology::list(&read(path)?)
 }
 
 fn count(n: usize) -> u32 {
@@ -161,13 +160,13 @@ fn cache(core: usize, level: u32) -> Option<Cache> {
         if file("level")?.trim() != level.to_string() {
             return None;
         }
-        parse::cache(&file("type")?, &file("size")?, &file("shared_cpu_list")?)
+        topology::cache(&file("type")?, &file("size")?, &file("shared_cpu_list")?)
     })
 }
 
 /// The least value that `limit` finds in the control groups around the process.
 fn cgroup_least<T: PartialOrd>(controller: &str, limit: impl Fn(&str) -> Option<T>) -> Option<T> {
-    parse::cgroup_directories(&read("/proc/self/cgroup")?, controller)
+    topology::cgroup_directories(&read("/proc/self/cgroup")?, controller)
         .iter()
         .filter_map(|directory| limit(&format!("/sys/fs/cgroup/{directory}")))
         .reduce(|least, other| if other < least { other } else { least })
@@ -177,10 +176,100 @@ fn cpu_quota() -> Option<f64> {
     cgroup_least("cpu", |directory| {
         let file = |name: &str| read(&format!("{directory}/{name}"));
         match file("cpu.max") {
-            Some(text) => parse::cpu_max(&text),
-            None => parse::cpu_quota(&file("cpu.cfs_quota_us")?, &file("cpu.cfs_period_us")?),
+            Some(text) => topology::cpu_max(&text),
+            None => topology::cpu_quota(&file("cpu.cfs_quota_us")?, &file("cpu.cfs_period_us")?),
         }
     })
+}
+
+/// The host's memory in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    pub installed: u64,
+    /// What the kernel believes can be had without swapping.
+    pub available: u64,
+    pub swap_free: u64,
+    /// The control group's limit, where there is one.
+    pub limit: Option<u64>,
+    /// What limits of the process leave, of its address space (`ulimit -v`) and of its data
+    /// (`ulimit -d`), where there are some.
+    #[serde(default)]
+    pub process: Option<u64>,
+}
+
+impl Memory {
+    /// Reads `/proc/meminfo` and the control group; `None` where there is no
+    /// such file.
+    pub fn read() -> Option<Self> {
+        let mut memory = Self::parse(&read("/proc/meminfo")?)?;
+        let by_name = |name: &'static str| {
+            move |directory: &str| topology::memory_limit(&read(&format!("{directory}/{name}"))?)
+        };
+        let (two, one) = (by_name("memory.max"), by_name("memory.limit_in_bytes"));
+        memory.limit = cgroup_least("memory", |directory| {
+            two(directory).or_else(|| one(directory))
+        });
+        memory.process = left(&read("/proc/self/status")?);
+        Some(memory)
+    }
+
+    /// The figures of `/proc/meminfo`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(Self {
+            installed: topology::meminfo(text, "MemTotal")?,
+            available: topology::meminfo(text, "MemAvailable")?,
+            swap_free: topology::meminfo(text, "SwapFree").unwrap_or(0),
+            limit: None,
+            process: None,
+        })
+    }
+
+    /// The most that the process can ever have.
+    pub fn total(&self) -> u64 {
+        self.limit
+            .map_or(self.installed, |limit| limit.min(self.installed))
+    }
+
+    /// The most that a process can have altogether, of which it has already
+    /// touched `touched` bytes.
+    pub fn obtainable(&self, touched: u64) -> u64 {
+        let free = self.available.saturating_add(self.swap_free);
+        let process = self.process.map(|left| left.saturating_add(touched));
+        let limits = [self.limit, process].into_iter().flatten();
+        limits.fold(free.saturating_add(touched), u64::min)
+    }
+
+    /// Bytes of anonymous memory that this process has touched.
+    pub fn resident() -> Option<u64> {
+        topology::meminfo(&read("/proc/self/status")?, "RssAnon")
+    }
+}
+
+/// What the limits of this process leave, whose status this is.
+fn left(status: &str) -> Option<u64> {
+    let limits = [(Resource::As, "VmSize"), (Resource::Data, "VmData")];
+    let left = limits.into_iter().filter_map(|(resource, used)| {
+        let limit = getrlimit(resource).current?;
+        Some(limit.saturating_sub(topology::meminfo(status, used)?))
+    });
+    left.min()
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes of {} are available",
+            self.available, self.installed
+        )?;
+        if let Some(limit) = self.limit {
+            write!(f, ", and the control group allows {limit}")?;
+        }
+        if let Some(left) = self.process {
+            write!(f, ", and limits of the process leave {left}")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -211,5 +300,38 @@ mod tests {
         host.cpu_quota = None;
         host.memory.limit = None;
         assert_eq!(host.warnings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn touched_memory_counts_as_resident() {
+        let before = Memory::resident().unwrap();
+        let touched = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(Memory::resident().unwrap() > before);
+        drop(touched);
+    }
+
+    #[test]
+    fn the_least_of_what_limits_counts() {
+        let text = "MemTotal: 100 kB\nMemAvailable: 60 kB\nSwapFree: 10 kB\n";
+        let mut memory = Memory::parse(text).unwrap();
+        assert_eq!(memory.total(), 100 << 10);
+        assert_eq!(memory.obtainable(0), 70 << 10);
+        assert_eq!(memory.obtainable(5 << 10), 75 << 10);
+        memory.limit = Some(50 << 10);
+        assert_eq!(memory.total(), 50 << 10);
+        assert_eq!(memory.obtainable(5 << 10), 50 << 10);
+        assert_eq!(
+            memory.to_string(),
+            "61440 bytes of 102400 are available, and the control group allows 51200"
+        );
+        memory.process = Some(30 << 10);
+        assert_eq!(memory.obtainable(0), 30 << 10);
+        assert_eq!(memory.obtainable(5 << 10), 35 << 10);
+        assert!(
+            memory
+                .to_string()
+                .ends_with("limits of the process leave 30720")
+        );
+        assert_eq!(Memory::parse("MemTotal: 1 kB"), None);
     }
 }

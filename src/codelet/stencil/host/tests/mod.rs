@@ -3,20 +3,20 @@
 //! [`case`] lays a launch out in poisoned memory, runs it and compares every
 //! byte of that memory. [`launches`] are of the kernels, without and with the largest change,
 //! which is compared, too. Here are the cases.
+use std::ops::Range;
+
+use case::{Case, Point};
+use launches::{check, check_dispatched};
+use proptest::prelude::*;
+
+use crate::host::{Level, Stores};
+
+use super::{FIVE, SEVEN};
 
 mod case;
 mod changes;
 mod launches;
 mod superstep;
-
-use std::ops::Range;
-
-use proptest::prelude::*;
-
-use super::{FIVE, SEVEN};
-use crate::host::{Level, Stores};
-use case::{Case, Point};
-use launches::{check, check_dispatched};
 
 const ROW_LENGTHS: [usize; 17] = [
     3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 97, 1000, 4099,

@@ -1,10 +1,107 @@
+//! Convolution of a block of an image with a square filter, in single precision:
+//! `out(y, x) = sum over i, j of filter(i, j) in(y + i - r, x + j - r)` for each channel,
+//! where the filter has `2 r + 1` rows. What is outside of the image counts as 0.
+//!
+//! Source: the image convolution of Unicorn (Beri, Bansal and Kumar, section V), whose
+//! blocks overlap their neighbours' by the filter's radius.
+//!
+//! Pixels are stored by rows, the channels of a pixel side by side. The input block has
+//! the output block's pixels, and around them up to `r` more on each side, fewer at the
+//! image's borders.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `in` | memory | f32, the input block |
+//! | 1 | `filter` | memory | f32, the filter by rows |
+//! | 2 | `out` | memory | f32, the output block; overlaps neither |
+//! | 3, 4 | `in_first`, `in_stride` | u64, u32 | numbers before the input block, and from one row of it to the next |
+//! | 5, 6 | `out_first`, `out_stride` | u64, u32 | those of the output block |
+//! | 7 | `in_rows` | u32 | rows of the input block |
+//! | 8 | `in_columns` | u32 | pixels of its rows |
+//! | 9 | `above` | u32 | its rows before the first output row, at most `r` |
+//! | 10 | `left` | u32 | its pixels left of the first output pixel, at most `r` |
+//! | 11 | `rows` | u32 | rows of the output block |
+//! | 12 | `columns` | u32 | pixels of its rows |
+//! | 13 | `size` | u32 | rows of the filter, an odd number |
+//! | 14 | `channels` | u32 | numbers of a pixel |
+//!
+//! A unit is a row of the output block. An OpenCL launch computes all of them.
+//!
 //! Convolution on the host: strips of a row are summed up in registers, compiled once for
 //! each level of the processor.
+//!
+//! Convolution on OpenCL devices.
 
 use std::ops::Range;
 
-use crate::HostValue;
 use crate::host::{Arguments, Level};
+use crate::{HostValue, KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
+
+use super::{Codelet, Cost, HostCode, Value};
+
+/// A block's convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Convolution {
+    /// Rows and pixels a row of the output block.
+    pub rows: u32,
+    pub columns: u32,
+    /// Rows and pixels a row of the input block.
+    pub in_rows: u32,
+    pub in_columns: u32,
+    /// The input block's rows above and pixels left of the output block.
+    pub above: u32,
+    pub left: u32,
+    /// Rows of the filter, an odd number.
+    pub size: u32,
+    /// Numbers of a pixel.
+    pub channels: u32,
+}
+
+impl Convolution {
+    /// Rows of the output block.
+    pub fn units(&self) -> u64 {
+        u64::from(self.rows)
+    }
+
+    /// Two operations for each number and number of the filter; input and output once.
+    pub fn cost(&self) -> Cost {
+        let numbers = |rows: u32, columns: u32| {
+            f64::from(rows) * f64::from(columns) * f64::from(self.channels)
+        };
+        let out = numbers(self.rows, self.columns);
+        Cost {
+            flops: 2.0 * out * f64::from(self.size) * f64::from(self.size),
+            bytes: 4.0 * (out + numbers(self.in_rows, self.in_columns)),
+        }
+    }
+
+    /// The arguments after the places of the blocks.
+    pub fn sizes(&self) -> [Value; 8] {
+        [
+            self.in_rows,
+            self.in_columns,
+            self.above,
+            self.left,
+            self.rows,
+            self.columns,
+            self.size,
+            self.channels,
+        ]
+        .map(Value::U32)
+    }
+}
+
+/// The codelet for filters of this many rows on pixels of so many channels.
+pub fn codelet(size: u32, channels: u32) -> Codelet {
+    Codelet {
+        name: "convolution-f32".into(),
+        host: Some(HostCode::Kernel(on_host)),
+        opencl: Some(opencl_kernel(size, channels)),
+        library: None,
+    }
+}
 
 /// Numbers of a strip: four vectors of AVX-512, eight of AVX2. Fewer would leave units
 /// for multiplication idle, more do not fit in the registers.
@@ -41,7 +138,7 @@ impl Job<'_> {
 
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
+unsafe fn on_host(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
         codelet: "convolution",
         values: args,
@@ -174,6 +271,58 @@ fn padded<'a>(line: &[f32], from: usize, reach: usize, border: &'a mut [f32]) ->
     border
 }
 
+/// Work-items of a group, and output rows that each computes.
+const ITEMS: [usize; 2] = [32, 8];
+const ROWS: usize = 4;
+
+/// Local memory that a tile may take. Every GPU has 32 KiB.
+const LOCAL: usize = 32 << 10;
+
+fn opencl_kernel(size: u32, channels: u32) -> OpenClKernel {
+    in_groups(ITEMS, size, channels).or(in_groups([LEAST_GROUP, 1], size, channels))
+}
+
+fn in_groups(items: [usize; 2], size: u32, channels: u32) -> OpenClKernel {
+    let halo = (size as usize).saturating_sub(1);
+    let [across, down] = tile(items, halo, channels as usize);
+    let tiled = 4 * across * down <= LOCAL;
+    OpenClKernel {
+        source: KernelSource::new(
+            include_str!("../../kernels/convolution.cl"),
+            "kernels/convolution.cl",
+            "convolution",
+            format!(
+                "-DITEMS_X={} -DITEMS_Y={} -DROWS={ROWS} -DACROSS={across} -DDOWN={down} \
+                 -DTILED={} -DSIZE={size} -DCHANNELS={channels}",
+                items[0],
+                items[1],
+                u8::from(tiled)
+            ),
+        ),
+        fp64: false,
+        shape: Shape::with(move |_, args| groups(items, args)),
+    }
+}
+
+/// Numbers and rows of input that a group reads.
+fn tile(items: [usize; 2], halo: usize, channels: usize) -> [usize; 2] {
+    [items[0] + halo * channels, items[1] * ROWS + halo]
+}
+
+/// A work-item for each number of a row, and for each [`ROWS`] rows.
+fn groups(items: [usize; 2], args: &[Value]) -> NdRange {
+    let number = |index: usize| match args.get(index) {
+        Some(Value::U32(number)) => *number as usize,
+        _ => 0,
+    };
+    let (rows, numbers) = (number(11), number(12) * number(14));
+    NdRange::new(vec![
+        numbers.next_multiple_of(items[0]),
+        rows.div_ceil(ROWS).next_multiple_of(items[1]),
+    ])
+    .exactly(items.to_vec())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,5 +401,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn work_items_cover_the_block() {
+        let mut args = vec![Value::U32(0); 15];
+        (args[11], args[12], args[14]) = (Value::U32(33), Value::U32(11), Value::U32(3));
+        let expected = NdRange::new(vec![64, 16]).exactly(vec![32, 8]);
+        assert_eq!(groups(ITEMS, &args), expected);
     }
 }

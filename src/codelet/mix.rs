@@ -24,9 +24,16 @@
 //! A digest begins with the number and takes in the bytes that are read and updated
 //! (FNV-1a, after each memory its length). Byte `i` of result `r` is a hash of the
 //! digest, `r` and `i`; results are the updated memories and then the written ones.
+//!
+//! The checking codelet's native implementation.
+//!
+//! The checking codelet's OpenCL implementation: a kernel for each number of memories.
 
-mod host;
-mod opencl;
+use std::fmt::Write;
+use std::ops::Range;
+
+use crate::host::Arguments;
+use crate::{HostValue, KernelSource, NdRange, OpenClKernel, Shape};
 
 use super::{Codelet, HostCode, Value};
 
@@ -57,8 +64,8 @@ impl Mix {
     pub fn codelet(&self) -> Codelet {
         Codelet {
             name: "mix".into(),
-            host: Some(HostCode::Kernel(host::run)),
-            opencl: Some(opencl::kernel(self)),
+            host: Some(HostCode::Kernel(on_host)),
+            opencl: Some(opencl_kernel(self)),
             library: None,
         }
     }
@@ -95,6 +102,80 @@ impl Digest {
     }
 }
 
+/// # Safety
+/// That of `HostKernel`.
+unsafe fn on_host(args: &[HostValue], _first: u64, units: Range<u64>) {
+    if units.is_empty() {
+        return;
+    }
+    let args = Arguments {
+        codelet: "mix",
+        values: args,
+    };
+    let (reads, updates) = (args.u32(1), args.u32(2));
+    let memories = (args.values.len() - 3) / 2;
+    let memory = |index: usize| (args.memory::<u8>(3 + 2 * index), args.u64(4 + 2 * index));
+    let mut digest = Digest::new(args.u64(0) as u64);
+    for index in 0..reads + updates {
+        let (address, bytes) = memory(index);
+        // SAFETY: the memory has so many bytes, and nobody writes them now.
+        digest = digest.take(unsafe { std::slice::from_raw_parts(address, bytes) });
+    }
+    for (number, index) in (0..).zip(reads..memories) {
+        let (address, bytes) = memory(index);
+        // The bytes of a new memory may be uninitialised until here.
+        // SAFETY: the memory has so many bytes, which nobody else uses now.
+        let bytes = unsafe {
+            address.write_bytes(0, bytes);
+            std::slice::from_raw_parts_mut(address, bytes)
+        };
+        digest.give(number, bytes);
+    }
+}
+
+/// The opencl_kernel's name; OpenCL C has a function `mix`.
+const ENTRY: &str = "mix_bytes";
+
+fn opencl_kernel(mix: &Mix) -> OpenClKernel {
+    OpenClKernel {
+        source: KernelSource::new(source(mix), "kernels/mix.cl", ENTRY, ""),
+        fp64: false,
+        shape: Shape::Of(|_, _| NdRange::new(vec![1])),
+    }
+}
+
+/// The text of `kernels/mix.cl` and the opencl_kernel.
+fn source(mix: &Mix) -> String {
+    let inputs = mix.reads + mix.updates;
+    let (mut parameters, mut takes, mut gives) = (String::new(), String::new(), String::new());
+    for memory in 0..inputs + mix.writes {
+        let constant = if memory < mix.reads { "const " } else { "" };
+        // Writing to a string never fails.
+        let _ = write!(
+            parameters,
+            ", __global {constant}uchar *m{memory}, ulong bytes{memory}"
+        );
+        if memory < inputs {
+            let _ = writeln!(
+                takes,
+                "    digest = take(digest, m{memory}, bytes{memory});"
+            );
+        }
+        if memory >= mix.reads {
+            let result = memory - mix.reads;
+            let _ = writeln!(
+                gives,
+                "    give(digest, {result}, m{memory}, bytes{memory});"
+            );
+        }
+    }
+    format!(
+        "{}\n__kernel void {ENTRY}(ulong number, uint reads, uint updates{parameters})\n{{\n    \
+         ulong digest = number * {FACTOR}UL;\n{takes}{gives}}}\n",
+        include_str!("../../kernels/mix.cl")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +204,28 @@ mod tests {
         let mut second = [0; 40];
         digest.give(2, &mut second);
         assert_ne!(second, written(digest));
+    }
+
+    #[test]
+    fn the_kernel_takes_what_it_reads_and_gives_what_it_writes() {
+        let text = source(&Mix {
+            reads: 1,
+            updates: 1,
+            writes: 1,
+        });
+        let opencl_kernel = text.split("__kernel").nth(1).unwrap();
+        let lines: Vec<&str> = opencl_kernel.lines().map(str::trim).collect();
+        assert_eq!(
+            lines[3..7],
+            [
+                "digest = take(digest, m0, bytes0);",
+                "digest = take(digest, m1, bytes1);",
+                "give(digest, 0, m1, bytes1);",
+                "give(digest, 1, m2, bytes2);",
+            ]
+        );
+        assert!(
+            opencl_kernel.contains("__global const uchar *m0, ulong bytes0, __global uchar *m1")
+        );
     }
 }

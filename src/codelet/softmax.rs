@@ -1,18 +1,93 @@
+//! Softmax of every row, `y_ij = exp(factor x_ij) / sum_k exp(factor x_ik)`, in
+//! single precision, of which y is rounded once to the format of the numbers. The row's greatest value is subtracted first, so that no
+//! power overflows whatever x is.
+//!
+//! Source: the PySchedCL paper's `Softmax(A)` (section 5); the factor
+//! `1 / sqrt(width)` of attention is from Vaswani et al., "Attention is all you
+//! need", equation 1.
+//!
+//! ## Arguments
+//!
+//! | # | argument | type | meaning |
+//! |---|---|---|---|
+//! | 0 | `x` | memory | the rows, without gaps |
+//! | 1 | `y` | memory | likewise; does not overlap `x` |
+//! | 2 | `width` | u32 | numbers of a row, at least 1 |
+//! | 3 | `factor` | f32 | of every number, above 0 |
+//!
+//! A unit is a row.
+//!
 //! Softmax on the host: loops over groups of numbers that the compiler makes
 //! vectors of, compiled once for each level of the processor.
+//!
+//! Softmax on OpenCL devices: a work-group a row.
 
 use std::ops::Range;
 
-use crate::HostValue;
+use half::{bf16, f16};
+
 use crate::host::{Arguments, Level, exp};
-use crate::stored::Stored;
+use crate::number_format::Stored;
+use crate::{HostValue, KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
+
+use super::{Codelet, Cost, HostCode, NumberFormat, Value};
+
+/// Operations that a number costs: a comparison, a power, a sum and a product.
+const FLOPS: f64 = 12.0;
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Softmax {
+    /// Of all numbers.
+    pub format: NumberFormat,
+    /// Rows, of all matrices.
+    pub rows: u64,
+    pub width: u32,
+    /// Of every number, above 0.
+    pub factor: f32,
+}
+
+impl Softmax {
+    /// Rows.
+    pub fn units(&self) -> u64 {
+        self.rows
+    }
+
+    /// Every number read once and written once.
+    pub fn cost(&self) -> Cost {
+        let numbers = self.rows as f64 * f64::from(self.width);
+        Cost {
+            flops: FLOPS * numbers,
+            bytes: 2.0 * self.format.element().bytes() as f64 * numbers,
+        }
+    }
+
+    /// The arguments after the two memories.
+    pub fn sizes(&self) -> [Value; 2] {
+        [Value::U32(self.width), Value::F32(self.factor)]
+    }
+}
+
+/// The codelet for numbers of a format.
+pub fn codelet(format: NumberFormat) -> Codelet {
+    Codelet {
+        name: format!("softmax-{}", format.unmultiplied().name()).into(),
+        host: Some(HostCode::Kernel(match format {
+            NumberFormat::F16 => run_stored::<f16>,
+            NumberFormat::Bf16 => run_stored::<bf16>,
+            NumberFormat::Tf32 | NumberFormat::F32 => on_host,
+        })),
+        opencl: Some(opencl_kernel(format)),
+        library: None,
+    }
+}
 
 /// Numbers that go side by side: a vector of AVX-512, several of others.
 const LANES: usize = 16;
 
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
+unsafe fn on_host(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
         codelet: "softmax",
         values: args,
@@ -31,11 +106,11 @@ pub(super) unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>) {
     unsafe { rows_at(Level::best(), x, y, width, factor) }
 }
 
-/// As [`run`], of numbers that are converted row by row.
+/// As [`on_host`], of numbers that are converted row by row.
 ///
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn run_stored<S: Stored>(args: &[HostValue], _first: u64, units: Range<u64>) {
+unsafe fn run_stored<S: Stored>(args: &[HostValue], _first: u64, units: Range<u64>) {
     let args = Arguments {
         codelet: "softmax",
         values: args,
@@ -59,7 +134,7 @@ pub(super) unsafe fn run_stored<S: Stored>(args: &[HostValue], _first: u64, unit
 
 /// # Safety
 /// The processor has the level.
-pub(super) unsafe fn rows_at(level: Level, x: &[f32], y: &mut [f32], width: usize, factor: f32) {
+unsafe fn rows_at(level: Level, x: &[f32], y: &mut [f32], width: usize, factor: f32) {
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's contract.
@@ -124,6 +199,30 @@ fn row(x: &[f32], y: &mut [f32], factor: f32) {
     }
 }
 
+/// Work-items of a row.
+const GROUP: usize = 64;
+
+/// The opencl_kernel for numbers of a format.
+fn opencl_kernel(format: NumberFormat) -> OpenClKernel {
+    in_groups(GROUP, format).or(in_groups(LEAST_GROUP, format))
+}
+
+fn in_groups(lanes: usize, format: NumberFormat) -> OpenClKernel {
+    OpenClKernel {
+        source: KernelSource::new(
+            concat!(
+                include_str!("../../kernels/stored.h"),
+                include_str!("../../kernels/softmax.cl")
+            ),
+            "kernels/softmax.cl",
+            "softmax",
+            format!("{} -DLANES={lanes}", format.unmultiplied().option()),
+        ),
+        fp64: false,
+        shape: Shape::with(move |units, _| NdRange::exact_group_per_unit(units, lanes)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +253,25 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_row_is_a_work_group() {
+        let opencl_kernel = opencl_kernel(NumberFormat::F32);
+        for (opencl_kernel, lanes) in [
+            (&opencl_kernel, 64),
+            (opencl_kernel.source.smaller().unwrap(), 32),
+        ] {
+            let expected = NdRange::new(vec![3 * lanes])
+                .exactly(vec![lanes])
+                .starting_at(vec![10 * lanes]);
+            assert_eq!(opencl_kernel.steps(&(10..13), &[]).remove(0).1, expected);
+            let option = format!("-DLANES={lanes}");
+            assert!(
+                opencl_kernel.source.options().ends_with(&option),
+                "{opencl_kernel:?}"
+            );
         }
     }
 }
