@@ -9,8 +9,7 @@ use cl3::event::{CL_COMPLETE, create_user_event, set_user_event_status};
 
 use super::*;
 use crate::codelet::{
-    BufferId, Codelet, Cost, HostMemoryId, KernelSource, Memory, NdRange, OpenClKernel, Shape,
-    Value,
+    BufferId, Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, Shape, Value,
 };
 use crate::machine::DeviceKind;
 use crate::runtime::opencl::discover;

@@ -7,6 +7,7 @@ use super::super::pocl_cache::is_pocl;
 use super::tests::{add, cpu, gate, launched, next, submit};
 use super::*;
 use crate::codelet::Memory;
+use crate::runtime::{Devices, QueueId};
 
 /// The driver's program of the one kernel that a queue has.
 fn program(backend: &OpenClMachine, queue: QueueId) -> isize {
