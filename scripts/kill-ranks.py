@@ -37,7 +37,7 @@ WORKLOADS = [
 # Needs an OpenCL driver for the CPU. Each rank examines the kernel before the first task.
 KERNEL = os.path.join(os.path.dirname(__file__), "..", "kernels", "examples", "matmul.json")
 KERNELS = [f"kernel {os.path.realpath(KERNEL)} -D n=256 --steps 20"]
-SPREADS = ["together", "together", "oblivious", "static", "central", "steal"]
+SPREADS = ["together", "together", "oblivious", "static", "steal"]
 
 # Seconds for the end after a fault.
 LIMIT = 10

@@ -263,7 +263,7 @@ def main():
     Program.add_arguments(parser)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--kills", type=int, default=20, help="runs that lose a rank")
-    parser.add_argument("--policies", default="together,static,central,steal")
+    parser.add_argument("--policies", default="together,static,steal")
     parser.add_argument("--size", type=int, help="rows and columns of the image")
     arguments = parser.parse_args()
     measures = [speeds, losses, pipeline, simulated, overhead]

@@ -23,7 +23,7 @@ const PREFETCH: u32 = 1;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Nodes")]
 pub struct SpreadOptions {
-    /// How subtasks are spread over nodes: together, oblivious, static, central or steal
+    /// How subtasks are spread over nodes: together, oblivious, static or steal
     /// [default: together]
     #[arg(long, value_name = "NAME")]
     spread: Option<NamedSpread>,

@@ -5,7 +5,6 @@
 //! one computed at a second node. It knows no messages and reads no clock. In a node,
 //! devices take subtasks from the node's queue ([`crate::cluster::protocol`]).
 
-mod central;
 mod data;
 pub mod kinds;
 mod ledger;
@@ -24,7 +23,6 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use central::Central;
 pub use ledger::{BrokenRule, Completion, Ledger};
 pub use named::{NamedSpread, SpreadNameError};
 pub use runs::Runs;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{Central, Spread, StaticShares, Steal, Together};
+use super::{Spread, StaticShares, Steal, Together};
 
 /// A policy between nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,24 +17,21 @@ pub enum NamedSpread {
     Oblivious,
     /// [`StaticShares`].
     Static,
-    /// [`Central`].
-    Central,
     /// [`Steal`].
     Steal,
 }
 
-const NAMES: [(&str, NamedSpread); 5] = [
+const NAMES: [(&str, NamedSpread); 4] = [
     ("together", NamedSpread::Together),
     ("oblivious", NamedSpread::Oblivious),
     ("static", NamedSpread::Static),
-    ("central", NamedSpread::Central),
     ("steal", NamedSpread::Steal),
 ];
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is not a policy between nodes; known are together, oblivious, static, central and steal"
+    "`{0}` is not a policy between nodes; known are together, oblivious, static and steal"
 )]
 pub struct SpreadNameError(String);
 
@@ -68,7 +65,6 @@ impl NamedSpread {
             Self::Together => Box::new(Together::new(true)),
             Self::Oblivious => Box::new(Together::new(false)),
             Self::Static => Box::new(StaticShares),
-            Self::Central => Box::new(Central::default()),
             Self::Steal => Box::new(Steal::new(seed)),
         }
     }
