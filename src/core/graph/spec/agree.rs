@@ -1,13 +1,12 @@
 //! Comparing a kernel file with its kernel, argument by argument: with the source as
 //! it is read here, or with what a compiler reports.
 
-use crate::codelet::{AddressSpace, KernelArgument};
-
-use super::SpecError;
+use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
 use super::resolve::{Kernel, check_required};
 use super::scalar::{ElementType, UnknownType, is_object};
 use super::source::{self, KernelInfo};
+use crate::codelet::{AddressSpace, KernelArgument};
 
 /// An argument, by a source or a compiler.
 struct Actual<'a> {

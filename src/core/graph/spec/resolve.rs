@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::codelet::RawValue;
-use crate::expression::{Expression, Number, Symbols};
-
-use super::SpecError;
+use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 use super::scalar::ElementType;
+use crate::codelet::RawValue;
+use crate::expression::{Expression, Number, Symbols};
 
 /// A bound of work-items: more than any device computes in a year.
 const MOST_ITEMS: u64 = 1 << 48;

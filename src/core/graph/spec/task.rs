@@ -5,18 +5,18 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::dag::DagSpec;
+use super::error::SpecError;
+use super::fill;
+use super::kernel::Direction;
+use super::resolve::{Argument as Given, Kernel as Resolved};
+use super::source::KernelInfo;
 use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value};
 use crate::graph::datum::Filler;
 use crate::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, GraphError, Kernel, KernelId,
     TaskGraph,
 };
-
-use super::dag::DagSpec;
-use super::kernel::Direction;
-use super::resolve::{Argument as Given, Kernel as Resolved};
-use super::source::KernelInfo;
-use super::{SpecError, fill};
 
 /// A task graph, and which data are the results.
 #[derive(Clone, Debug)]

@@ -7,13 +7,14 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::expression::Symbols;
-use crate::graph::spec::SpecError;
-use crate::graph::spec::fields::{Amount, Count, RawKernel};
-use crate::graph::spec::kernel::{KernelSpec, parse, unknown_fields};
-use crate::machine::DeviceKind;
-
 use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, list, unknown_symbols};
+use crate::expression::Symbols;
+use crate::graph::spec::arguments::unknown_fields;
+use crate::graph::spec::error::SpecError;
+use crate::graph::spec::fields::{Amount, Count};
+use crate::graph::spec::kernel::{KernelSpec, parse};
+use crate::graph::spec::raw::RawKernel;
+use crate::machine::DeviceKind;
 
 #[derive(Deserialize)]
 struct RawFigure {

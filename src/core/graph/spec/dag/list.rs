@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::expression::Symbols;
-use crate::graph::spec::SpecError;
-use crate::graph::spec::fields::RawKernel;
-use crate::graph::spec::kernel::{ArgumentKind, KernelSpec, parse};
-
 use super::{DagSpec, Edge, Ids, Location, Node, device};
+use crate::expression::Symbols;
+use crate::graph::spec::error::SpecError;
+use crate::graph::spec::kernel::{ArgumentKind, KernelSpec, parse};
+use crate::graph::spec::raw::RawKernel;
 
 pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     let raw: Vec<RawKernel> = parse(file, text)?;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, unknown_symbols};
 use crate::expression::Symbols;
-use crate::graph::spec::SpecError;
+use crate::graph::spec::error::SpecError;
 use crate::graph::spec::fields::Amount;
 use crate::graph::spec::kernel::KernelSpec;
-
-use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, unknown_symbols};
 
 const END: &str = "---";
 

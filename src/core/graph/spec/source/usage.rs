@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::brackets::Nesting;
 use super::function::Function;
-use super::token::{Nesting, Token, is_name};
+use super::token::{Token, is_name};
 
 /// How memory behind a pointer is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

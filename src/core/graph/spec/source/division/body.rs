@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use super::Indivisible;
+use super::flow::{Flow, Node};
+use super::place::{after, before, is_global_word, is_loaded, is_variable, outside_of_subscripts};
+use super::statements::{Body, Statement, read};
 use crate::codelet::AddressSpace;
 use crate::graph::spec::source::function::{Function, close, parts};
 use crate::graph::spec::source::token::{Token, is_name};
 use crate::graph::spec::source::usage::{ASSIGNMENTS, Known, is_operand};
-
-use super::statements::{
-    Body, Statement, after, before, is_global_word, is_loaded, is_variable, outside_of_subscripts,
-    read,
-};
-use super::{Flow, Indivisible, Node};
 
 /// Functions of the language that write through pointers to private or local memory.
 const WRITERS: [&str; 6] = ["fract", "frexp", "modf", "sincos", "lgamma_r", "remquo"];

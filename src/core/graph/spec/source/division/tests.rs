@@ -1,10 +1,7 @@
 use std::collections::BTreeMap;
 
-use Indivisible::*;
-
-use crate::graph::spec::source::Source;
-
 use super::*;
+use crate::graph::spec::source::Source;
 
 /// What a text tells of the kernel `k`.
 fn divisible(text: &str) -> Result<Divisible, Indivisible> {
@@ -173,6 +170,7 @@ fn types_stand_behind_their_names() {
 
 #[test]
 fn kernels_whose_groups_talk_are_refused() {
+    use Indivisible::*;
     let k = || "k".to_owned();
     for (parameters, body, why) in [
         ("global int *o", "atomic_inc(o);", Atomics(k())),
