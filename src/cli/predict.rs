@@ -122,7 +122,7 @@ pub fn of_host(machine: &MachineFile) -> MemoryBudget {
 }
 
 fn stencil(grid: &Grid) -> Asked<'_> {
-    Box::new(|budget| WorkloadRequest::Stencil(grid).prepare(budget))
+    Box::new(|budget| WorkloadRequest::Stencil(grid.clone()).prepare(budget))
 }
 
 fn loaded(product: &Product, format: Format) -> Result<Matrix, Failure> {
@@ -130,7 +130,7 @@ fn loaded(product: &Product, format: Format) -> Result<Matrix, Failure> {
 }
 
 fn product(product: &Product, matrix: Matrix) -> Asked<'_> {
-    Box::new(|budget| WorkloadRequest::Spmv(product, matrix).prepare(budget))
+    Box::new(|budget| WorkloadRequest::Spmv(product.clone(), matrix).prepare(budget))
 }
 
 fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Failure> {

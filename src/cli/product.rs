@@ -125,10 +125,10 @@ impl Product {
     }
 
     /// The same, whose result is kept if it is `wanted`.
-    pub fn keeping(self, wanted: bool) -> Self {
+    pub fn keeping(&self, wanted: bool) -> Self {
         Self {
             result: wanted.then(KeptArray::default),
-            ..self
+            ..self.clone()
         }
     }
 

@@ -5,12 +5,14 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
+use pdawl::codelet::Precision;
 use pdawl::engine::Outcome;
+use pdawl::matrix::npy::ElementType;
 use pdawl::report::Report;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::cluster::sparse::Ranking;
-use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultFile};
+use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultArray, ResultFile};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
 use super::grid::{Grid, MemoryBudget, Until, array_shape};
@@ -36,9 +38,11 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Workload {
     /// A Jacobi stencil: 2-D 5-point or 3-D 7-point
-    Stencil(Box<Stencil>),
+    #[command(after_help = STENCIL_EXAMPLES)]
+    Stencil(Box<Divided<Stencil>>),
     /// Sparse matrix times vector, or its power iteration
-    Spmv(Box<Spmv>),
+    #[command(after_help = SPMV_EXAMPLES)]
+    Spmv(Box<Divided<Spmv>>),
     /// Your own kernel in OpenCL C, from its specification
     Kernel(Box<Kernel>),
     /// A graph of your own kernels, from its specification
@@ -60,20 +64,22 @@ enum Workload {
     /// Numbers in ascending order, over the nodes of a cluster
     Sort(Box<cluster::sort::Args>),
     /// The page ranks of a graph
-    Pagerank(Box<Pagerank>),
+    #[command(after_help = PAGERANK_EXAMPLES)]
+    Pagerank(Box<Divided<Pagerank>>),
     /// Tasks that share data, in memories that are too small for all
     Tasks(Box<tasks::Args>),
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
+const STENCIL_EXAMPLES: &str = "Examples:\n  pdawl run stencil --adaptive\n  \
                   pdawl run stencil --size 16384 --gpu-memory 2GiB --gantt run.html\n  \
                   pdawl run stencil --strategy fixed:0.3 --verify --format json\n  \
                   pdawl run stencil --input plate.npy --steps 1000 --output later.npy \\\n      \
                   --coefficients 0.2,0.2,0.2,0.2,0.2 --verify\n  \
                   pdawl run stencil --steps 100000 --until 1e-6 --check-every 50 --superstep 10\n  \
                   pdawl run stencil --machine k40 --fault gpu0:slow:2@10\n  \
-                  pdawl run stencil --size 32768 --cluster four --nodes 8")]
+                  pdawl run stencil --size 32768 --cluster four --nodes 8";
+
+#[derive(Debug, clap::Args)]
 struct Stencil {
     #[command(flatten)]
     grid: Grid,
@@ -91,27 +97,17 @@ struct Stencil {
     /// Write the last version to this file, an array in NPY format, unless it was found wrong
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-
-    #[command(flatten)]
-    sharing: Sharing,
-
-    #[command(flatten)]
-    options: Options,
-
-    #[command(flatten)]
-    nodes: NodeOptions,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  pdawl run spmv --matrix memplus.mtx.gz --adaptive\n  \
+const SPMV_EXAMPLES: &str = "Examples:\n  pdawl run spmv --matrix memplus.mtx.gz --adaptive\n  \
                   pdawl run spmv --matrix like:FullChip@0.1 --strategy fixed:0.3 --verify\n  \
                   pdawl run spmv --matrix rmat:20,16 --iterate --steps 100 --format json\n  \
                   pdawl run spmv --matrix banded:1000000,8 --machine k40 --gpu-memory 512MiB\n  \
                   pdawl run spmv --matrix a.mtx --vector x.npy --output y.npy --steps 1\n  \
                   mpirun -n 4 pdawl run spmv --matrix rmat:22,16 --iterate --verify\n  \
-                  pdawl run spmv --matrix rmat:20,16 --iterate --cluster four --nodes 16"
-)]
+                  pdawl run spmv --matrix rmat:20,16 --iterate --cluster four --nodes 16";
+
+#[derive(Debug, clap::Args)]
 struct Spmv {
     #[command(flatten)]
     product: Product,
@@ -128,15 +124,6 @@ struct Spmv {
     /// It is A x; with --iterate it is A x / |x|, whose length estimates the greatest eigenvalue.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-
-    #[command(flatten)]
-    sharing: Sharing,
-
-    #[command(flatten)]
-    options: Options,
-
-    #[command(flatten)]
-    nodes: NodeOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -161,15 +148,14 @@ struct Kernel {
     nodes: NodeOptions,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
+const PAGERANK_EXAMPLES: &str = "Examples:\n  pdawl run pagerank --matrix web.mtx.gz --verify\n  \
                   pdawl run pagerank --matrix web.mtx.gz --tolerance 1e-8 --steps 200\n  \
                   pdawl run pagerank --matrix rmat:20,16 --machine k40 --strategy fixed:0.2\n  \
                   pdawl run pagerank --matrix like:eu-2005@0.1 --damping 0.9 --output ranks.npy\n  \
                   mpirun -n 4 pdawl run pagerank --matrix rmat:22,16 --steps 50\n  \
-                  pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16"
-)]
+                  pdawl run pagerank --matrix rmat:20,16 --cluster four --nodes 16";
+
+#[derive(Debug, clap::Args)]
 struct Pagerank {
     #[command(flatten)]
     ranking: Ranking,
@@ -186,6 +172,13 @@ struct Pagerank {
     /// Write the ranks to this file, an array in NPY format
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
+}
+
+/// A workload whose steps are divided, how they are, and where it runs.
+#[derive(Debug, clap::Args)]
+struct Divided<W: clap::Args> {
+    #[command(flatten)]
+    workload: W,
 
     #[command(flatten)]
     sharing: Sharing,
@@ -273,143 +266,129 @@ struct Options {
     files: TraceFiles,
 }
 
-impl Stencil {
-    /// Runs it, on one node or over several.
-    fn run(&self) -> Result<(), Failure> {
-        match self.options.on_one_node(&self.nodes)? {
-            Some(options) => self.alone(&options),
-            None if self.nodes.several() => self.over_nodes(),
-            None => self.alone(&self.options),
+/// What every workload of divided steps has.
+struct Given<'a> {
+    /// Of what is generated, and of a simulation's noise.
+    seed: u64,
+    /// The files that it reads.
+    inputs: [Option<&'a Path>; 2],
+    /// The file of its result.
+    output: Option<&'a Path>,
+}
+
+/// A workload over nodes, with the shape and the type of its result.
+type OverNodes = (cluster::PreparedWorkload, Vec<u64>, Precision);
+
+impl<W: clap::Args> Divided<W> {
+    /// Runs it, on one node or over several. Of two functions, one loads it for the devices of
+    /// one machine, and the other for nodes.
+    fn run(
+        &self,
+        given: Given,
+        on_devices: impl FnOnce(&Options, &AtomicBool) -> Result<WorkloadRequest, Failure>,
+        over_nodes: impl FnOnce() -> Result<OverNodes, Failure>,
+    ) -> Result<(), Failure> {
+        let on_one_node = self.options.on_one_node(&self.nodes)?;
+        if on_one_node.is_none() && self.nodes.several() {
+            return self.over_nodes(given, over_nodes);
         }
-    }
-
-    /// The grid's arguments, with when its steps end.
-    fn grid(&self) -> Grid {
-        let until = self.until.map(|change| Until {
-            change,
-            every: self.check_every,
-        });
-        self.grid.keeping(self.output.is_some()).ending(until)
-    }
-
-    /// Runs it on one machine.
-    fn alone(&self, options: &Options) -> Result<(), Failure> {
-        let grid = self.grid();
-        grid.check()?;
+        let options = on_one_node.as_ref().unwrap_or(&self.options);
         let choice = self.sharing.choice()?;
-        let mut paths = options.reading(&[self.sharing.model.path(), grid.input.as_deref()]);
-        let output = self.output.as_deref();
-        let output = output.map(|path| paths.output(path)).transpose()?;
+        let [first, second] = given.inputs;
+        let mut paths = options.reading(&[self.sharing.model.path(), first, second]);
+        let output = given.output.map(|path| paths.output(path)).transpose()?;
         let saves = output.map(|output| Saves(vec![(0, output)]));
         let stop = interrupt::listen()?;
-        let request = || Ok(WorkloadRequest::Stencil(&grid));
+        let request = || on_devices(options, stop);
         options.run(choice, paths, stop, saves, request)
     }
 
-    /// Runs it over several nodes.
-    fn over_nodes(&self) -> Result<(), Failure> {
-        let grid = self.grid();
-        grid.check()?;
+    fn over_nodes(
+        &self,
+        given: Given,
+        prepare: impl FnOnce() -> Result<OverNodes, Failure>,
+    ) -> Result<(), Failure> {
         let options = &self.options;
-        options.run_over_nodes(&self.nodes, self.grid.seed, || {
+        options.run_over_nodes(&self.nodes, given.seed, || {
+            let (prepared, shape, precision) = prepare()?;
+            let mut paths = options.reading(&given.inputs);
+            let array = ResultArray {
+                space: prepared.workload.result(),
+                shape: &shape,
+                element: ElementType::Real(precision),
+            };
+            let result = ResultFile::prepare(given.output, &mut paths, &array)?;
+            Ok(Prepared::new(prepared, result, paths))
+        })
+    }
+
+    /// The same of a product.
+    fn run_product(&self, given: Given, product: &Product) -> Result<(), Failure> {
+        let keeps = given.output.is_some();
+        let load = |options: &Options, stop: &AtomicBool| {
+            let memory = options.machine.host_memory.map(|size| size.0);
+            let matrix = product.load(memory, options.format, stop)?;
+            Ok(WorkloadRequest::Spmv(product.keeping(keeps), matrix))
+        };
+        let over_nodes = || cluster::sparse::prepare(product, self.options.format);
+        self.run(given, load, over_nodes)
+    }
+}
+
+impl Divided<Stencil> {
+    fn run_stencil(&self) -> Result<(), Failure> {
+        let Stencil { grid, output, .. } = &self.workload;
+        let until = self.workload.until.map(|change| Until {
+            change,
+            every: self.workload.check_every,
+        });
+        let grid = grid.keeping(output.is_some()).ending(until);
+        grid.check()?;
+        let given = Given {
+            seed: grid.seed,
+            inputs: [grid.input.as_deref(), None],
+            output: output.as_deref(),
+        };
+        let on_devices = |_: &Options, _: &AtomicBool| Ok(WorkloadRequest::Stencil(grid.clone()));
+        self.run(given, on_devices, || {
             // All nodes must choose the same size, whatever memory they have.
-            let stencil = self.grid.stencil(MemoryBudget {
+            let stencil = self.workload.grid.stencil(MemoryBudget {
                 memory: ByteSize(u64::MAX),
                 grids: 2,
             })?;
             let (shape, precision) = (array_shape(&stencil), stencil.precision());
-            let workload = cluster::stencil::prepare(stencil, grid.supersteps(), self.until);
-            let mut paths = options.reading(&[self.grid.input.as_deref()]);
-            let (output, array) = (self.output.as_deref(), (&shape[..], precision));
-            let result = cluster::stencil::result_file(output, &mut paths, &workload, array)?;
-            Ok(Prepared::new(workload, result, paths))
+            let until = self.workload.until;
+            let workload = cluster::stencil::prepare(stencil, grid.supersteps(), until);
+            Ok((workload, shape, precision))
         })
     }
 }
 
-impl Spmv {
-    /// Runs it, on one node or over several.
-    fn run(&self) -> Result<(), Failure> {
-        let product = self.product.clone().with_vector(self.vector.clone());
-        let product = product.keeping(self.output.is_some());
-        match self.options.on_one_node(&self.nodes)? {
-            Some(options) => self.alone(product, &options),
-            None if self.nodes.several() => self.over_nodes(product),
-            None => self.alone(product, &self.options),
-        }
-    }
-
-    /// Runs it on one machine.
-    fn alone(&self, product: Product, options: &Options) -> Result<(), Failure> {
-        let choice = self.sharing.choice()?;
-        let read = [
-            self.sharing.model.path(),
-            product.path(),
-            self.vector.as_deref(),
-        ];
-        let mut paths = options.reading(&read);
-        let output = self.output.as_deref();
-        let output = output.map(|path| paths.output(path)).transpose()?;
-        let saves = output.map(|output| Saves(vec![(0, output)]));
-        let stop = interrupt::listen()?;
-        options.run(choice, paths, stop, saves, || {
-            let memory = options.machine.host_memory.map(|size| size.0);
-            let matrix = product.load(memory, options.format, stop)?;
-            Ok(WorkloadRequest::Spmv(&product, matrix))
-        })
-    }
-
-    /// Runs it over several nodes.
-    fn over_nodes(&self, product: Product) -> Result<(), Failure> {
-        let options = &self.options;
-        options.run_over_nodes(&self.nodes, product.seed, || {
-            let workload = cluster::sparse::prepare(&product, options.format)?;
-            let mut paths = options.reading(&[product.path(), self.vector.as_deref()]);
-            let output = self.output.as_deref();
-            let result = cluster::sparse::result_file(output, &mut paths, &workload, &product)?;
-            Ok(Prepared::new(workload, result, paths))
-        })
+impl Divided<Spmv> {
+    fn run_spmv(&self) -> Result<(), Failure> {
+        let Spmv {
+            product,
+            vector,
+            output,
+        } = &self.workload;
+        let given = Given {
+            seed: product.seed,
+            inputs: [product.path(), vector.as_deref()],
+            output: output.as_deref(),
+        };
+        self.run_product(given, &product.clone().with_vector(vector.clone()))
     }
 }
 
-impl Pagerank {
-    /// Runs it, on one node or over several.
-    fn run(&self) -> Result<(), Failure> {
-        match self.options.on_one_node(&self.nodes)? {
-            Some(options) => self.alone(&options),
-            None if self.nodes.several() => self.over_nodes(),
-            None => self.alone(&self.options),
-        }
-    }
-
-    /// Runs it on one machine.
-    fn alone(&self, options: &Options) -> Result<(), Failure> {
-        let ranking = &self.ranking;
-        let choice = self.sharing.choice()?;
-        let mut paths = options.reading(&[self.sharing.model.path(), ranking.path()]);
-        let output = self.output.as_deref();
-        let output = output.map(|path| paths.output(path)).transpose()?;
-        let stop = interrupt::listen()?;
-        let product = ranking.product(self.tolerance, self.seed, output.is_some());
-        let saves = output.map(|output| Saves(vec![(0, output)]));
-        options.run(choice, paths, stop, saves, || {
-            let memory = options.machine.host_memory.map(|size| size.0);
-            let matrix = product.load(memory, options.format, stop)?;
-            Ok(WorkloadRequest::Spmv(&product, matrix))
-        })
-    }
-
-    /// Runs it over several nodes.
-    fn over_nodes(&self) -> Result<(), Failure> {
-        let (nodes, options) = (&self.nodes, &self.options);
-        options.run_over_nodes(nodes, self.seed, || {
-            let product = self.ranking.product(self.tolerance, self.seed, false);
-            let workload = cluster::sparse::prepare(&product, options.format)?;
-            let mut paths = options.reading(&[self.ranking.path()]);
-            let output = self.output.as_deref();
-            let result = cluster::sparse::result_file(output, &mut paths, &workload, &product)?;
-            Ok(Prepared::new(workload, result, paths))
-        })
+impl Divided<Pagerank> {
+    fn run_pagerank(&self) -> Result<(), Failure> {
+        let of = &self.workload;
+        let given = Given {
+            seed: of.seed,
+            inputs: [of.ranking.path(), None],
+            output: of.output.as_deref(),
+        };
+        self.run_product(given, &of.ranking.product(of.tolerance, of.seed))
     }
 }
 
@@ -467,7 +446,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     interrupt::listen()?;
     place::check()?;
     match &args.workload {
-        Workload::Stencil(args) => args.run(),
+        Workload::Stencil(args) => args.run_stencil(),
         Workload::Transformer(args) => transformer::run(args),
         Workload::Matmul(args) => dense::matmul::run(args),
         Workload::Cholesky(args) => dense::cholesky::run(args),
@@ -475,9 +454,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Lu(args) => cluster::lu::run(args),
         Workload::Fft(args) => cluster::fft::run(args),
         Workload::Sort(args) => cluster::sort::run(args),
-        Workload::Pagerank(args) => args.run(),
+        Workload::Pagerank(args) => args.run_pagerank(),
         Workload::Tasks(args) => tasks::run(args),
-        Workload::Spmv(args) => args.run(),
+        Workload::Spmv(args) => args.run_spmv(),
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => args.run(),
     }
@@ -539,13 +518,13 @@ impl Options {
 
     /// Runs a workload and reports. `request` loads what the workload needs, after
     /// everything else has been checked.
-    fn run<'a>(
+    fn run(
         &self,
         choice: StrategyChoice,
         mut paths: Paths,
         stop: &AtomicBool,
         saves: Option<Saves>,
-        request: impl FnOnce() -> Result<WorkloadRequest<'a>, Failure>,
+        request: impl FnOnce() -> Result<WorkloadRequest, Failure>,
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
         let (model, asked) = (choice.model, choice.strategy);

@@ -15,10 +15,10 @@ use super::saves::SavedResult;
 use super::spec::kernel::KernelTask;
 
 /// A workload as the user describes it.
-pub enum WorkloadRequest<'a> {
-    Stencil(&'a Grid),
+pub enum WorkloadRequest {
+    Stencil(Grid),
     /// A product and its loaded matrix.
-    Spmv(&'a Product, Matrix),
+    Spmv(Product, Matrix),
     /// A user's kernel and its data, which were checked.
     Kernel(Box<KernelTask>),
 }
@@ -30,20 +30,20 @@ pub enum PreparedWorkload {
     Kernel(Box<KernelTask>),
 }
 
-impl WorkloadRequest<'_> {
+impl WorkloadRequest {
     /// The workload, within a budget of memory.
     ///
     /// # Errors
     /// When the arguments contradict each other, or the workload does not fit.
     pub fn prepare(self, budget: MemoryBudget) -> Result<PreparedWorkload, Failure> {
         match self {
-            Self::Stencil(grid) => Ok(PreparedWorkload::Stencil(
-                grid.clone(),
-                grid.stencil(budget)?,
-            )),
+            Self::Stencil(grid) => {
+                let stencil = grid.stencil(budget)?;
+                Ok(PreparedWorkload::Stencil(grid, stencil))
+            }
             Self::Spmv(product, matrix) => {
                 let spmv = product.spmv(matrix, budget)?;
-                Ok(PreparedWorkload::Spmv(product.clone(), Box::new(spmv)))
+                Ok(PreparedWorkload::Spmv(product, Box::new(spmv)))
             }
             Self::Kernel(kernel) => {
                 kernel.fits(budget)?;

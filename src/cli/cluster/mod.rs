@@ -18,7 +18,8 @@ pub mod sparse;
 pub mod stencil;
 
 pub use asked::asked;
-pub use files::ResultFile;
+pub use files::{ResultArray, ResultFile};
 pub use joined::JoinOptions;
 pub use options::{NodeOptions, is_first, lone_machine};
+pub use prepared::PreparedWorkload;
 pub use run::{ClusterJob, Prepared, run_job};

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use pdawl::matrix::npy::ElementType;
+use pdawl::codelet::Precision;
 use pdawl::matrix::{MatrixSource, Origin};
 use pdawl::report::run::nodes::Tolerance;
 use pdawl::workload::cluster::BandsWorkload;
 use pdawl::workload::spmv::Form;
 
-use super::files::{ResultArray, ResultFile};
 use super::options::is_first;
 use super::prepared::PreparedWorkload;
 use crate::args::Format;
@@ -17,15 +16,18 @@ use crate::grid::{MemoryBudget, PrecisionArg};
 use crate::integer::integer;
 use crate::interrupt;
 use crate::matrix::load;
-use crate::paths::Paths;
 use crate::product::{Product, Ranks};
 use crate::size::ByteSize;
 
-/// A product or page ranks. Every node reads or generates the matrix.
+/// A product or page ranks, with the shape and the type of its last vector. Every node reads or
+/// generates the matrix.
 ///
 /// # Errors
 /// When there is no such matrix, or it cannot be iterated.
-pub fn prepare(product: &Product, format: Format) -> Result<PreparedWorkload, Failure> {
+pub fn prepare(
+    product: &Product,
+    format: Format,
+) -> Result<(PreparedWorkload, Vec<u64>, Precision), Failure> {
     let stop = interrupt::listen()?;
     // All nodes must make the same product, whatever memory they have.
     let budget = MemoryBudget {
@@ -56,8 +58,9 @@ pub fn prepare(product: &Product, format: Format) -> Result<PreparedWorkload, Fa
         product.precision().name(),
         product.seed
     );
+    let rows = csr.rows().into();
     let workload = BandsWorkload::product(spmv, steps, tolerance);
-    Ok(PreparedWorkload {
+    let prepared = PreparedWorkload {
         tolerance: tolerance.map(|tolerance| Tolerance {
             tolerance,
             steps: steps.into(),
@@ -65,26 +68,8 @@ pub fn prepare(product: &Product, format: Format) -> Result<PreparedWorkload, Fa
         }),
         notes,
         ..PreparedWorkload::of_bands(workload, size)
-    })
-}
-
-/// The file of the last vector.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn result_file(
-    output: Option<&Path>,
-    paths: &mut Paths,
-    workload: &PreparedWorkload,
-    product: &Product,
-) -> Result<Option<ResultFile>, Failure> {
-    let space = workload.workload.result();
-    let array = ResultArray {
-        space,
-        shape: &[workload.workload.spaces()[space].extent.rows],
-        element: ElementType::Real(product.precision()),
     };
-    ResultFile::prepare(output, paths, &array)
+    Ok((prepared, vec![rows], product.precision()))
 }
 
 /// A graph, and how its vertices are ranked.
@@ -145,14 +130,13 @@ impl Ranking {
     }
 
     /// The ranks as a product on one machine.
-    pub fn product(&self, tolerance: Option<f64>, seed: u64, keeps: bool) -> Product {
+    pub fn product(&self, tolerance: Option<f64>, seed: u64) -> Product {
         let ranks = Ranks {
             damping: self.damping,
             tolerance,
         };
         let matrix = (self.matrix.clone(), self.no_cache);
-        let product = Product::of_ranks(ranks, matrix, (self.steps, self.precision), seed);
-        product.keeping(keeps)
+        Product::of_ranks(ranks, matrix, (self.steps, self.precision), seed)
     }
 }
 

@@ -1,18 +1,11 @@
 //! A stencil over several nodes.
 
-use std::path::Path;
-
-use pdawl::codelet::Precision;
-use pdawl::matrix::npy::ElementType;
 use pdawl::report::run::nodes::Tolerance;
 use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::BandsWorkload;
 use pdawl::workload::stencil::{FirstVersion, Stencil};
 
-use super::files::{ResultArray, ResultFile};
 use super::prepared::PreparedWorkload;
-use crate::failure::Failure;
-use crate::paths::Paths;
 
 /// So many steps of a stencil, or until one changes no more than the tolerance.
 pub fn prepare(
@@ -49,22 +42,4 @@ pub fn prepare(
         }),
         ..PreparedWorkload::of_bands(workload, size)
     }
-}
-
-/// The file of the last version, an array of this shape.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn result_file(
-    output: Option<&Path>,
-    paths: &mut Paths,
-    workload: &PreparedWorkload,
-    (shape, precision): (&[u64], Precision),
-) -> Result<Option<ResultFile>, Failure> {
-    let array = ResultArray {
-        space: workload.workload.result(),
-        shape,
-        element: ElementType::Real(precision),
-    };
-    ResultFile::prepare(output, paths, &array)
 }

@@ -30,9 +30,7 @@ const NAMES: [(&str, NamedSpread); 4] = [
 
 /// Why a text is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "`{0}` is not a policy between nodes; known are together, oblivious, static and steal"
-)]
+#[error("`{0}` is not a policy between nodes; known are together, oblivious, static and steal")]
 pub struct SpreadNameError(String);
 
 impl FromStr for NamedSpread {
