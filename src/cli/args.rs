@@ -85,20 +85,6 @@ impl MachineArgs {
         }
     }
 
-    /// Refuses a limit of the host's memory, and says why it means nothing.
-    ///
-    /// # Errors
-    /// When there is one.
-    pub fn refuse_host_memory(&self, why: &str) -> Result<(), Failure> {
-        match self.host_memory {
-            None => Ok(()),
-            Some(_) => Err(Failure::usage(
-                format!("--host-memory is for workloads that are streamed; {why}"),
-                "it without --host-memory",
-            )),
-        }
-    }
-
     /// The path of the machine file, if one is given.
     pub fn machine_path(&self) -> Option<&Path> {
         let path = Path::new(self.machine.as_deref()?);

@@ -61,46 +61,18 @@ pub fn inject(
 /// the memory of `--host-memory`.
 ///
 /// # Errors
-/// When there is no such machine, and for options of simulated machines with a real one.
+/// When there is no such machine.
 pub fn named(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
-    let named = named_or_lost(args)?;
-    match named.as_ref().is_some_and(NamedMachine::is_simulated) || args.fault.is_empty() {
-        true => Ok(named),
-        false => Err(only_simulated("--fault is", "run is")),
-    }
-}
-
-/// As [`named`], for commands that may lose real devices on purpose.
-///
-/// # Errors
-/// As [`named`], but faults of real devices are none.
-pub fn named_or_lost(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
-    let mut named = match &args.node {
-        Some(file) => Some(NamedMachine::node((**file).clone())),
-        None => args
-            .machine
-            .as_deref()
-            .map(NamedMachine::find)
-            .transpose()?,
+    let mut named = match (&args.node, args.machine.as_deref()) {
+        (Some(file), _) => Some(NamedMachine::node((**file).clone())),
+        (None, name) => name.map(NamedMachine::find).transpose()?,
     };
-    match named.as_mut().filter(|named| named.is_simulated()) {
-        Some(named) => {
-            if let Some(limit) = args.host_memory {
-                named.file.host.memory = named.file.host.memory.min(limit.0);
-            }
-        }
-        None if args.noise.is_some() => return Err(only_simulated("--noise is", "run is")),
-        None => {}
+    if let Some(named) = named.as_mut().filter(|named| named.is_simulated())
+        && let Some(limit) = args.host_memory
+    {
+        named.file.host.memory = named.file.host.memory.min(limit.0);
     }
     Ok(named)
-}
-
-/// The failure of options for simulated machines on this machine.
-pub fn only_simulated(options: &str, command: &str) -> Failure {
-    Failure::usage(
-        format!("{options} for simulated machines, and this {command} on real devices"),
-        "--machine NAME of another machine; `pdawl machine list` shows them",
-    )
 }
 
 /// The machine file of a name, or of a path: what has a separator or ends in

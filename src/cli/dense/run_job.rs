@@ -146,7 +146,7 @@ fn open_machine(
     };
     machine_session::open(
         &options.machine,
-        machine_session::named_or_lost(&options.machine)?,
+        machine_session::named(&options.machine)?,
         needs,
     )
 }

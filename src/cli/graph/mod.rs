@@ -53,10 +53,8 @@ pub struct GraphArgs {
 /// of a simulation may happen.
 ///
 /// # Errors
-/// When there is no such machine or device, and for a limit of the host's memory, which
-/// graphs do not support.
+/// When there is no such machine or device.
 pub fn open_machine(args: &MachineArgs, needs: Needs, levels: u32) -> Result<OpenDevices, Failure> {
-    args.refuse_host_memory("a graph takes the host memory that its data need")?;
     let mut machine = machine_session::open(args, machine_session::named(args)?, needs)?;
     machine_session::inject(&mut machine, &args.fault, (levels, "--layers"))?;
     Ok(machine)

@@ -174,7 +174,7 @@ const RULES: &[Rule] = &[
         ..ANY
     },
     Rule {
-        options: &["strategy", "adaptive", "model", "no-model"],
+        options: &["strategy", "adaptive", "model"],
         at: SEVERAL,
         purpose: "a run on one node",
         remedy: "--spread for the policy between nodes, or the run on one node",

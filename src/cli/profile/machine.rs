@@ -8,7 +8,6 @@ use pdawl::runtime::select;
 
 use super::SessionOptions;
 use crate::failure::{Failure, refused};
-use crate::machine_session::only_simulated;
 use crate::size::ByteSize;
 use crate::{terminal, this_machine};
 use pdawl::session::NamedMachine;
@@ -38,7 +37,10 @@ pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), 
         return Ok((ProfiledMachine::simulated(machine.file, noise), notes));
     }
     if options.noise.is_some() {
-        return Err(only_simulated("--noise is", "profile is"));
+        return Err(Failure::usage(
+            "--noise is for simulated machines, and this profile is on real devices",
+            "--machine NAME of another machine; `pdawl machine list` shows them",
+        ));
     }
     let devices = select::driver_devices().map_err(refused)?.into_iter();
     let devices = devices.filter(|device| device.kind != DeviceKind::Cpu);
