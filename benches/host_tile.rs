@@ -40,6 +40,7 @@ fn works(precision: Precision) -> Vec<Work> {
         depth: rows,
         alpha: -1.0,
         beta: 1.0,
+        aligned: true,
     };
     let trsm = TrsmTile {
         precision,

@@ -135,7 +135,7 @@ pub fn figure() {
         placement: Placement::Rows,
         matrix: generated(extent, 1),
     };
-    let (seconds, _) = median(&lu, tile);
+    let (seconds, _) = median(&lu.program(), tile);
     println!("lu {size} x {size}, blocks of {tile}: {seconds:.3} s");
 
     let steps = 300;

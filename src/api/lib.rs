@@ -1,5 +1,5 @@
 //! The interface for programs: a [`session`] owns devices and runs work on them, a [`report`] says
-//! what a run was, an [`experiment`] compares runs. The other modules are those of the parts below.
+//! what a run was. The other modules are those of the parts below.
 
 pub use pdawl_base::{installed, quantity, time};
 pub use pdawl_codelet as codelet;
@@ -14,7 +14,6 @@ pub use pdawl_modelling::profile;
 
 use pdawl_base::parallel;
 
-pub mod experiment;
 pub mod report;
 pub mod session;
 

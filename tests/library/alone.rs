@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
 use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control};
+use pdawl::engine::graph::Repetition;
 use pdawl::engine::graph::kernel_seconds::KernelSeconds;
 use pdawl::graph::TaskGraph;
 use pdawl::machine::MachineStore;
@@ -17,9 +18,10 @@ use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::verify::Checked;
 use pdawl::workload::cluster::graph::WorkloadGraph;
+use pdawl::workload::cluster::program::Program;
 use pdawl::workload::cluster::{
-    ClusterWorkload, ConvolutionWorkload, FftWorkload, LuWorkload, Placement, SortAlone, generated,
-    generated_as,
+    ClusterWorkload, ConvolutionWorkload, FftWorkload, LuWorkload, Placement, generated,
+    generated_as, sort_alone,
 };
 use proptest::prelude::*;
 
@@ -35,54 +37,55 @@ const POLICIES: [&str; 6] = [
     "auto-fit",
 ];
 
-fn lu(size: u64, tile: u64, precision: Precision) -> LuWorkload {
+fn lu(size: u64, tile: u64, precision: Precision) -> Program {
     let extent = Extent {
         rows: size,
         columns: size,
         element: precision.bytes(),
     };
-    LuWorkload {
+    let lu = LuWorkload {
         size,
         tile,
         precision,
         placement: Placement::Rows,
         by_columns: true,
         matrix: generated_as(precision, extent, size),
-    }
+    };
+    lu.program()
 }
 
-fn fft(rows: u64, columns: u64, tile: u64) -> FftWorkload {
+fn fft(rows: u64, columns: u64, tile: u64) -> Program {
     let extent = Extent {
         rows,
         columns,
         element: 8,
     };
-    FftWorkload {
+    let fft = FftWorkload {
         rows,
         columns,
-        tile,
         placement: Placement::Rows,
         matrix: generated(extent, rows),
-    }
+    };
+    fft.program(tile)
 }
 
-fn convolution(rows: u64, columns: u64, channels: u32, tile: u64) -> ConvolutionWorkload {
+fn convolution(rows: u64, columns: u64, channels: u32, tile: u64) -> Program {
     let size = (2 * tile.min(3) + 1) as u32;
     let extent = |rows, columns, element| Extent {
         rows,
         columns,
         element,
     };
-    ConvolutionWorkload {
+    let convolution = ConvolutionWorkload {
         rows,
         columns,
         channels,
         size,
-        tile,
         placement: Placement::Rows,
         image: generated(extent(rows, columns, 4 * u64::from(channels)), rows),
         filter: generated(extent(size.into(), size.into(), 4), columns),
-    }
+    };
+    convolution.program(tile)
 }
 
 /// Bytes that the largest kernel of a graph needs at once.
@@ -103,7 +106,7 @@ fn run(
     (policy, memory): (&str, Option<u64>),
 ) -> Result<Checked, ClusterError> {
     let alone = Alone::new(workload, [], &AtomicBool::new(false))?;
-    let graph = WorkloadGraph::new(workload, &[], &AtomicBool::new(false))?.graph;
+    let graph = WorkloadGraph::new(workload, &[], None, &AtomicBool::new(false))?.graph;
     let options = AloneOptions {
         policy: policy.parse::<NamedPolicy>().expect("a policy"),
         seed: 1,
@@ -112,6 +115,7 @@ fn run(
         name: "the test",
         traces: false,
         has_data: true,
+        repeats: Repetition::ONCE,
     };
     let stop = AtomicBool::new(false);
     let mut control = Control {
@@ -121,7 +125,9 @@ fn run(
         progress: &mut |_| {},
     };
     let seconds = KernelSeconds::default();
-    let (outcome, _) = alone.run(runtime, &seconds, &options, &mut control, &stop)?;
+    let outcome = alone
+        .run(runtime, &seconds, &options, &mut control, &stop)?
+        .outcome;
     let subtasks: u64 = outcome.nodes[0].devices.iter().map(|d| d.subtasks).sum();
     assert_eq!(subtasks, alone.subtasks() as u64);
     Ok(outcome.checked().expect("a comparison"))
@@ -252,10 +258,7 @@ fn numbers_are_sorted_by_one_of_the_devices() {
         columns: numbers,
         element: 4,
     };
-    let sort = SortAlone {
-        numbers,
-        keys: generated(extent, 3),
-    };
+    let sort = sort_alone(numbers, &generated(extent, 3));
     for devices in ["host:2", "host:1,cpu:1=own"] {
         let mut runtime = pocl::open(devices);
         let checked = run(&mut runtime, &sort, ("locality", None)).expect("a result");
@@ -267,7 +270,7 @@ fn numbers_are_sorted_by_one_of_the_devices() {
 }
 
 /// Rows that do not begin at multiples of 16 bytes in the whole matrix.
-fn lu_of_odd_rows() -> LuWorkload {
+fn lu_of_odd_rows() -> Program {
     lu(131, 32, Precision::F32)
 }
 
@@ -283,7 +286,7 @@ fn what_takes_blocks_without_gaps_is_no_task_graph() {
     );
     let sort = pdawl::workload::cluster::SortWorkload::new(100, 10, Arc::clone(&keys));
     let sort = sort.expect("samples");
-    let refused = WorkloadGraph::new(&sort, &[], &AtomicBool::new(false))
+    let refused = WorkloadGraph::new(&sort, &[], None, &AtomicBool::new(false))
         .err()
         .expect("an error");
     assert!(

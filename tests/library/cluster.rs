@@ -22,7 +22,7 @@ use pdawl::trace::{Span, nodes};
 use pdawl::workload::Supersteps;
 use pdawl::workload::cluster::{
     BandsWorkload, Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, FillError,
-    LuWorkload, MatmulWorkload, Placement, generated,
+    LuWorkload, Placement, Product, generated,
 };
 use pdawl::workload::spmv::{self, Form, Spmv};
 use pdawl::workload::stencil::Stencil;
@@ -105,7 +105,7 @@ impl Case {
         assert_eq!(bytes.len() as u64, extent.bytes(&extent.whole()));
         let checked = match workload.check() {
             Check::Blocks(check) => check(&extent.whole(), &bytes, self.seed),
-            Check::Whole(spaces, check) if spaces == [result] => check(&[bytes], self.seed),
+            Check::Whole(spaces, check) if spaces == [result] => check(&[&bytes], self.seed),
             Check::Whole(..) => return,
         };
         assert_eq!(checked.wrong, 0, "{}: {checked:?}", workload.name());
@@ -216,49 +216,58 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
     let deep = deep.with_coefficients(&by).expect("seven of them");
     let dense: Vec<(Arc<dyn ClusterWorkload>, u64)> = vec![
         (
-            Arc::new(ConvolutionWorkload {
-                rows: 37,
-                columns: 41,
-                channels: 3,
-                size: 5,
-                tile: 10,
-                placement,
-                image: singles(37, 41, 12, seed),
-                filter: singles(5, 5, 4, seed + 1),
-            }),
+            Arc::new(
+                ConvolutionWorkload {
+                    rows: 37,
+                    columns: 41,
+                    channels: 3,
+                    size: 5,
+                    placement,
+                    image: singles(37, 41, 12, seed),
+                    filter: singles(5, 5, 4, seed + 1),
+                }
+                .program(10),
+            ),
             10,
         ),
         (
-            Arc::new(MatmulWorkload {
-                rows: 50,
-                columns: 33,
-                depth: 29,
-                tile: 16,
-                placement,
-                a: singles(50, 29, 4, seed),
-                b: singles(29, 33, 4, seed + 1),
-            }),
+            Arc::new(
+                Product {
+                    rows: 50,
+                    columns: 33,
+                    depth: 29,
+                    precision: Precision::F32.into(),
+                    a: singles(50, 29, 4, seed),
+                    b: singles(29, 33, 4, seed + 1),
+                }
+                .in_blocks(16, placement),
+            ),
             16,
         ),
         (
-            Arc::new(LuWorkload {
-                size: 45,
-                tile: 12,
-                precision: Precision::F32,
-                by_columns: false,
-                placement,
-                matrix: singles(45, 45, 4, seed),
-            }),
+            Arc::new(
+                LuWorkload {
+                    size: 45,
+                    tile: 12,
+                    precision: Precision::F32,
+                    by_columns: false,
+                    placement,
+                    matrix: singles(45, 45, 4, seed),
+                }
+                .program(),
+            ),
             12,
         ),
         (
-            Arc::new(FftWorkload {
-                rows: 16,
-                columns: 32,
-                tile: 5,
-                placement,
-                matrix: singles(16, 32, 8, seed),
-            }),
+            Arc::new(
+                FftWorkload {
+                    rows: 16,
+                    columns: 32,
+                    placement,
+                    matrix: singles(16, 32, 8, seed),
+                }
+                .program(5),
+            ),
             5,
         ),
         (
@@ -394,7 +403,8 @@ fn wrong_results_are_seen() {
                 }
                 Check::Whole(which, check) => {
                     let spaces = which.iter().map(|space| of_bytes(&extents[*space], byte));
-                    check(&spaces.collect::<Vec<_>>(), 5)
+                    let spaces: Vec<Vec<u8>> = spaces.collect();
+                    check(&spaces.iter().map(Vec::as_slice).collect::<Vec<_>>(), 5)
                 }
             };
             assert!(checked.numbers > 0, "{name}");
@@ -451,15 +461,17 @@ fn an_input_that_cannot_be_read_ends_the_run() {
         },
     );
     let case = Case {
-        workload: Arc::new(MatmulWorkload {
-            rows: 40,
-            columns: 30,
-            depth: 9,
-            tile: 8,
-            placement: Placement::Rows,
-            a,
-            b: singles(9, 30, 4, 2),
-        }),
+        workload: Arc::new(
+            Product {
+                rows: 40,
+                columns: 30,
+                depth: 9,
+                precision: Precision::F32.into(),
+                a,
+                b: singles(9, 30, 4, 2),
+            }
+            .in_blocks(8, Placement::Rows),
+        ),
         tile: 8,
         spread: NamedSpread::default(),
         prefetch: 2,

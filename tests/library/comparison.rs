@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::problem::KernelTimes;
 use pdawl::engine::graph::search::{self, SearchResult};
-use pdawl::engine::graph::{Control, GraphOutcome, Options, times};
-use pdawl::experiment::Division;
+use pdawl::engine::graph::{Control, Division, GraphOutcome, Options, times};
 use pdawl::graph::Components;
 use pdawl::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
 use pdawl::runtime::Runtime;

@@ -1,113 +1,22 @@
-//! Products and factorisations of odd sizes against sequential references, and checks that
-//! find broken results.
+//! Products and factorisations of odd sizes in tiles, against plain loops, and checks that find
+//! broken results.
 
-use std::convert::Infallible;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::{NumberFormat, Precision, ProductPrecision};
-use pdawl::engine::graph::host_bytes;
-use pdawl::engine::graph::reference::reference;
-use pdawl::graph::{Components, DatumId};
-use pdawl::machine::{Device, MachineStore};
+use pdawl::cluster::space::{Block, Extent};
+use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision};
+use pdawl::engine::cluster::{Alone, AloneOptions, Control};
+use pdawl::engine::graph::Repetition;
+use pdawl::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl::machine::MachineStore;
 use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::verify::product::Verification;
-use pdawl::verify::{Rounding, numbers};
-use pdawl::workload::dense::*;
-use pdawl::workload::task_set::{Matrix, Order, Tile, TiledGraph};
-
-/// A task on tiles of 16.
-fn task(operation: Operation, precision: impl Into<ProductPrecision>) -> DenseTask {
-    DenseTask {
-        operation,
-        tile: 16,
-        precision: precision.into(),
-        order: Order::Random,
-        seed: 7,
-    }
-}
-
-fn product((rows, columns, depth): (u32, u32, u32)) -> Operation {
-    Operation::Product {
-        rows,
-        columns,
-        depth,
-    }
-}
-
-/// A graph, and the numbers of each datum after its tasks ran one by one.
-struct Computed {
-    task: DenseTask,
-    tiled: TiledGraph,
-    data: Vec<Vec<f64>>,
-}
-
-impl Computed {
-    fn new(task: DenseTask) -> Self {
-        let inputs = Arc::new(Inputs::generated(task.operation, task.seed));
-        let tiled = task
-            .tiled(&inputs, &AtomicBool::new(false))
-            .expect("a graph");
-        let machine = MachineStore::at("/nonexistent").find("k40");
-        let options = SimOptions {
-            data: true,
-            ..SimOptions::default()
-        };
-        let mut sim = Sim::new(&machine.expect("a machine"), options).expect("a simulator");
-        let stop = AtomicBool::new(false);
-        let data = reference(&mut sim, &tiled.graph, 0, &stop);
-        let data = data.expect("results").expect("all of them");
-        let element = |datum: usize| {
-            let mut tiles = tiled.tiles.iter();
-            // Versions of a result are no tiles.
-            let tile = tiles.find(|(_, of)| of.0 == datum);
-            let matrix = tile.map_or(Matrix::C, |(tile, _)| tile.matrix);
-            matrix.element(task.precision)
-        };
-        let data = data.iter().enumerate();
-        let data = data.map(|(datum, bytes)| numbers(bytes, element(datum)));
-        Self {
-            data: data.collect(),
-            task,
-            tiled,
-        }
-    }
-
-    /// The rows of a matrix; zeros where it has no tiles.
-    fn whole(&self, matrix: Matrix, (rows, columns): (u32, u32)) -> Vec<Vec<f64>> {
-        let mut whole = vec![vec![0.0; columns as usize]; rows as usize];
-        for (tile, datum) in self.tiled.of(matrix) {
-            let width = (tile.columns.end - tile.columns.start) as usize;
-            let rows = tile.rows.clone().zip(self.data[datum.0].chunks(width));
-            for (row, numbers) in rows {
-                whole[row as usize][tile.columns.start as usize..][..width]
-                    .copy_from_slice(numbers);
-            }
-        }
-        whole
-    }
-
-    fn verify(&self) -> Verification {
-        let stop = AtomicBool::new(false);
-        let read = |datum: DatumId, _| Ok::<_, Infallible>(self.data[datum.0].clone());
-        let verified = self.task.verify(&self.tiled, read, &stop);
-        verified.expect("numbers").expect("a verification")
-    }
-
-    /// The datum of a tile.
-    fn datum(&self, matrix: Matrix, place: (u32, u32)) -> usize {
-        let mut tiles = self.tiled.of(matrix);
-        let (_, datum) = tiles.find(|(tile, _)| tile.place == place).expect("a tile");
-        datum.0
-    }
-}
-
-const PRECISIONS: [(Precision, f64); 2] = [
-    (Precision::F32, f32::EPSILON as f64),
-    (Precision::F64, f64::EPSILON),
-];
+use pdawl::verify::{Checked, Rounding, numbers};
+use pdawl::workload::cluster::{
+    Check, Cholesky, Fill, Fit, Lone, Operation, Place, Placed, Placement, Product, definite,
+    generated_as,
+};
 
 const PRODUCTS: [ProductPrecision; 5] = [
     ProductPrecision::Single(NumberFormat::F16),
@@ -117,294 +26,326 @@ const PRODUCTS: [ProductPrecision; 5] = [
     ProductPrecision::Double,
 ];
 
+const PRECISIONS: [(Precision, f64); 2] = [
+    (Precision::F32, f32::EPSILON as f64),
+    (Precision::F64, f64::EPSILON),
+];
+
+fn uniform(element: Element, [rows, columns]: [u64; 2], seed: u64) -> Fill {
+    let extent = Extent {
+        rows,
+        columns,
+        element: element.bytes(),
+    };
+    generated_as(element, extent, seed)
+}
+
+fn product([rows, columns, depth]: [u64; 3], precision: impl Into<ProductPrecision>) -> Product {
+    let precision = precision.into();
+    Product {
+        rows,
+        columns,
+        depth,
+        precision,
+        a: uniform(precision.factors(), [rows, depth], 7),
+        b: uniform(precision.factors(), [depth, columns], 8),
+    }
+}
+
+fn factorisation(size: u64, precision: Precision) -> Cholesky {
+    Cholesky {
+        size,
+        precision,
+        matrix: definite(precision, size, 7),
+    }
+}
+
+/// The rows of a matrix.
+fn whole(fill: &Fill, [rows, columns]: [u64; 2], element: Element) -> Vec<Vec<f64>> {
+    let mut bytes = vec![0; (rows * columns * element.bytes()) as usize];
+    fill(&Block::new(0..rows, 0..columns), &mut bytes).expect("contents");
+    rows_of(&bytes, columns, element)
+}
+
+fn rows_of(bytes: &[u8], columns: u64, element: Element) -> Vec<Vec<f64>> {
+    let all = numbers(bytes, element);
+    all.chunks(columns as usize).map(<[f64]>::to_vec).collect()
+}
+
+/// A simulated device with data.
+fn sim(device: SimDevice) -> Sim {
+    let machine = MachineStore::at("/nonexistent").find("k40");
+    let options = SimOptions {
+        data: true,
+        devices: Some(vec![device]),
+        ..SimOptions::default()
+    };
+    Sim::new(&machine.expect("a machine"), options).expect("a simulator")
+}
+
+/// The operation in tiles of 16 on a host.
+fn placed(operation: &Operation) -> Placed {
+    let place = Place::Alone(Lone::on(sim(devices()[0].clone()).devices(), None));
+    operation.at(place, Some(16)).expect("a workload")
+}
+
+/// The result in tiles of 16, which the workload's own check finds right.
+fn computed(operation: &Operation, device: SimDevice) -> Vec<u8> {
+    let mut runtime = sim(device);
+    let place = Place::Alone(Lone::on(runtime.devices(), None));
+    let placed = operation.at(place, Some(16)).expect("a workload");
+    let stop = AtomicBool::new(false);
+    let shuffled = Some(5);
+    let alone = Alone::in_order(&*placed.workload, [operation.outputs[0]], shuffled, &stop);
+    let alone = alone.expect("a graph");
+    let taken = u128::from(alone.host_bytes(runtime.devices()));
+    assert_eq!(taken, operation.bytes, "{}", operation.title);
+    let options = AloneOptions {
+        policy: "eager".parse().expect("a policy"),
+        seed: 1,
+        window: None,
+        memory: None,
+        name: "the test",
+        traces: false,
+        has_data: true,
+        repeats: Repetition::ONCE,
+    };
+    let mut result = Vec::new();
+    let mut control = Control {
+        tile: 16,
+        verify: Some(3),
+        outputs: vec![(operation.outputs[0], &mut result)],
+        progress: &mut |_| {},
+    };
+    let seconds = KernelSeconds::default();
+    let ran = alone.run(&mut runtime, &seconds, &options, &mut control, &stop);
+    let checked = ran.expect("a run").outcome.checked().expect("a check");
+    assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");
+    result
+}
+
+fn devices() -> [SimDevice; 2] {
+    [
+        SimDevice::Host { cores: None },
+        SimDevice::Named("gpu0".into()),
+    ]
+}
+
 #[test]
 fn products_of_odd_sizes_equal_the_reference() {
     for size in [
-        (1, 1, 1),
-        (33, 17, 40),
-        (16, 32, 48),
-        (5, 70, 3),
-        (50, 1, 31),
+        [1, 1, 1],
+        [33, 17, 40],
+        [16, 32, 48],
+        [5, 70, 3],
+        [50, 1, 31],
     ] {
         for precision in PRODUCTS {
             let rounding = Rounding::from(precision);
-            let (rows, columns, depth) = size;
-            let computed = Computed::new(task(product(size), precision));
-            let a = computed.whole(Matrix::A, (rows, depth));
-            let b = computed.whole(Matrix::B, (depth, columns));
-            let c = computed.whole(Matrix::C, (rows, columns));
-            for (a, c) in a.iter().zip(&c) {
-                for (column, found) in c.iter().enumerate() {
-                    let right: f64 = a.iter().zip(&b).map(|(a, b)| a * b[column]).sum();
-                    // Numbers are at most 1.
-                    let of_term = 4.0 * rounding.unit + rounding.product;
-                    assert!(
-                        (found - right).abs() <= of_term * f64::from(depth),
-                        "{size:?}: {found} {right}"
-                    );
+            let [rows, columns, depth] = size;
+            let of = product(size, precision);
+            let a = whole(&of.a, [rows, depth], precision.factors());
+            let b = whole(&of.b, [depth, columns], precision.factors());
+            let operation = of.operation(Placement::Rows);
+            for device in devices() {
+                let c = computed(&operation, device);
+                let c = rows_of(&c, columns, precision.sums().into());
+                for (a, c) in a.iter().zip(&c) {
+                    for (column, found) in c.iter().enumerate() {
+                        let right: f64 = a.iter().zip(&b).map(|(a, b)| a * b[column]).sum();
+                        // Numbers are at most 1.
+                        let of_term = 4.0 * rounding.unit + rounding.product;
+                        assert!(
+                            (found - right).abs() <= of_term * depth as f64,
+                            "{size:?}: {found} {right}"
+                        );
+                    }
                 }
             }
-            let verification = computed.verify();
-            assert!(verification.right(), "{size:?} {verification:?}");
         }
     }
 }
 
 #[test]
 fn factors_of_odd_sizes_equal_the_matrix() {
-    for rows in [1, 16, 45, 70] {
+    for size in [1, 16, 45, 70] {
         for (precision, epsilon) in PRECISIONS {
-            let operation = Operation::Factorisation { rows };
-            let computed = Computed::new(task(operation, precision));
-            let a = computed.whole(Matrix::A, (rows, rows));
-            let l = computed.whole(Matrix::L, (rows, rows));
-            for i in 0..rows as usize {
-                for j in 0..=i {
-                    let found: f64 = (0..=j).map(|k| l[i][k] * l[j][k]).sum();
-                    let allowed = 8.0 * epsilon * f64::from(rows);
-                    assert!(
-                        (found - a[i][j]).abs() <= allowed,
-                        "{rows}: {i}, {j}: {found}"
-                    );
+            let of = factorisation(size, precision);
+            let a = whole(&of.matrix, [size, size], precision.into());
+            let operation = of.operation();
+            for device in devices() {
+                let l = computed(&operation, device);
+                let l = rows_of(&l, size, precision.into());
+                for i in 0..size as usize {
+                    for j in 0..=i {
+                        let found: f64 = (0..=j).map(|k| l[i][k] * l[j][k]).sum();
+                        let allowed = 8.0 * epsilon * size as f64;
+                        assert!(
+                            (found - a[i][j]).abs() <= allowed,
+                            "{size}: {i}, {j}: {found}"
+                        );
+                    }
+                    assert!(l[i][i + 1..].iter().all(|number| *number == 0.0));
                 }
             }
-            let verification = computed.verify();
-            assert!(verification.right(), "{rows} {verification:?}");
-            let read = |datum: DatumId| {
-                let bytes = computed.data[datum.0].iter();
-                let bytes = bytes.flat_map(|number| match precision {
-                    Precision::F32 => (*number as f32).to_ne_bytes().to_vec(),
-                    Precision::F64 => number.to_ne_bytes().to_vec(),
-                });
-                Ok::<Vec<u8>, Infallible>(bytes.collect())
-            };
-            let bad = pivot::first_bad(&computed.tiled, precision, read);
-            assert_eq!(bad, Ok(None));
         }
     }
 }
 
-/// A device of a simulated machine.
-fn devices(name: &str) -> Vec<Device> {
-    let machine = MachineStore::at("/nonexistent").find("k40");
-    let device = match name {
-        "host" => SimDevice::Host { cores: None },
-        name => SimDevice::Named(name.into()),
-    };
-    let options = SimOptions {
-        devices: Some(vec![device]),
-        ..SimOptions::default()
-    };
-    let sim = Sim::new(&machine.expect("a machine"), options).expect("a simulator");
-    sim.devices().to_vec()
+#[test]
+fn a_definite_matrix_is_symmetric_and_does_not_depend_on_blocks() {
+    let fill = definite(Precision::F64, 40, 3);
+    let all = whole(&fill, [40, 40], Element::F64);
+    let mut part = vec![0; 8 * 3 * 5];
+    fill(&Block::new(7..10, 20..25), &mut part).expect("contents");
+    for (row, part) in (7..).zip(rows_of(&part, 5, Element::F64)) {
+        assert_eq!(part, all[row][20..25]);
+        assert!((20..25).all(|column| all[row][column] == all[column][row]));
+    }
 }
 
-#[test]
-fn host_memory_is_that_of_the_tiles() {
-    for (operation, precision) in [
-        (product((33, 17, 40)), ProductPrecision::Double),
-        (product((33, 17, 40)), NumberFormat::F16.into()),
-        (
-            Operation::Factorisation { rows: 70 },
-            ProductPrecision::Double,
-        ),
-        (
-            Operation::Factorisation { rows: 48 },
-            ProductPrecision::Double,
-        ),
-        (
-            Operation::Factorisation { rows: 9 },
-            ProductPrecision::Double,
-        ),
-    ] {
-        let task = task(operation, precision);
-        let inputs = Arc::new(Inputs::generated(operation, 1));
-        let tiled = task
-            .tiled(&inputs, &AtomicBool::new(false))
-            .expect("a graph");
-        let tiles = tiled.tiles.iter();
-        let bytes: u64 = tiles
-            .map(|(_, datum)| tiled.graph.datum(*datum).bytes)
-            .sum();
-        assert_eq!(
-            operation.matrix_bytes(16, task.precision),
-            bytes,
-            "{operation:?}"
-        );
-        // Updates in place share the memory of a tile. What is copied there fills pages.
-        let components = Components::single_kernels(&tiled.graph);
-        for device in ["host", "gpu0"] {
-            let devices = devices(device);
-            let taken = host_bytes(&tiled.graph, &components, &devices);
-            let pages = 4096 * tiled.tiles.len() as u64;
-            assert!(
-                (bytes..=bytes.max(pages)).contains(&taken),
-                "{operation:?} on {device}: {taken}, {bytes}"
-            );
-            if let Operation::Product { .. } = operation {
-                assert_eq!(taken, bytes, "{operation:?} on {device}");
-            }
-        }
-    }
-    let huge = Operation::Factorisation { rows: u32::MAX };
-    assert_eq!(
-        product((2, 3, 4)).matrix_bytes(1, NumberFormat::Bf16.into()),
-        2 * 20 + 4 * 6
-    );
-    assert_eq!(huge.matrix_bytes(1, ProductPrecision::Double), u64::MAX);
+/// A product of 60 x 70 x 50, and its numbers.
+fn right(precision: impl Into<ProductPrecision>) -> (Product, Vec<f64>) {
+    let of = product([60, 50, 70], precision);
+    let c = computed(&of.clone().operation(Placement::Rows), devices()[0].clone());
+    let c = numbers(&c, of.precision.sums());
+    (of, c)
 }
 
-#[test]
-fn generated_matrices_do_not_depend_on_tiles() {
-    let factorisation = Operation::Factorisation { rows: 40 };
-    for operation in [product((40, 40, 40)), factorisation] {
-        let numbers = |tile| {
-            let task = DenseTask {
-                tile,
-                ..task(operation, Precision::F64)
-            };
-            let mut whole = Computed::new(task).whole(Matrix::A, (40, 40));
-            if operation == factorisation {
-                let rows = whole.iter_mut().enumerate();
-                rows.for_each(|(row, numbers)| numbers[row + 1..].fill(0.0));
-            }
-            whole
-        };
-        assert_eq!(numbers(16), numbers(40));
-        assert_eq!(numbers(16), numbers(7));
-    }
+fn compare(of: &Product, c: &[f64]) -> Checked {
+    let element = Element::from(of.precision.sums());
+    let mut bytes = vec![0; c.len() * element.bytes() as usize];
+    element.store(c.iter().copied(), &mut bytes);
+    let placed = placed(&of.clone().operation(Placement::Rows));
+    let Check::Whole(spaces, check) = placed.workload.check() else {
+        panic!("a product in tiles is compared as a whole");
+    };
+    assert_eq!(spaces, [Product::RESULT]);
+    check(&[&bytes], 3)
 }
 
 #[test]
 fn a_broken_product_is_found() {
-    let mut computed = Computed::new(task(product((60, 50, 70)), Precision::F32));
-    let tolerance = computed.verify().tolerance;
-    let c = computed.datum(Matrix::C, (2, 1));
-    let right = computed.data[c].clone();
+    let (of, right) = right(Precision::F32);
+    assert_eq!(compare(&of, &right).wrong, 0);
 
     // One number that is a little wrong.
-    computed.data[c][16 * 3 + 5] += 0.01;
-    let wrong = computed.verify();
-    assert!(!wrong.right() && wrong.tolerance == tolerance, "{wrong:?}");
-    assert_eq!((wrong.row, wrong.columns), (35, 16..32));
+    let mut c = right.clone();
+    c[35 * 50 + 16] += 0.01;
+    let wrong = compare(&of, &c);
+    assert!(wrong.wrong > 0);
+    assert_eq!(wrong.at, Some([35, 14, 21]));
 
     // A number that is none.
-    computed.data[c] = right.clone();
-    computed.data[c][0] = f64::NAN;
-    assert_eq!(computed.verify().error, f64::INFINITY);
+    let mut c = right.clone();
+    c[0] = f64::NAN;
+    assert_eq!(compare(&of, &c).worst, f64::MAX);
 
-    // Without what the last tiles of A and B contribute.
+    // Without what the last of the depth contributes.
     let (a, b) = (
-        computed.datum(Matrix::A, (2, 4)),
-        computed.datum(Matrix::B, (4, 1)),
+        whole(&of.a, [60, 70], Element::F32),
+        whole(&of.b, [70, 50], Element::F32),
     );
-    computed.data[c] = right;
-    let depth = computed.data[a].len() / 16;
-    for row in 0..16 {
-        for column in 0..16 {
-            for k in 0..depth {
-                let part = computed.data[a][row * depth + k] * computed.data[b][k * 16 + column];
-                computed.data[c][row * 16 + column] -= part;
-            }
+    let mut c = right;
+    for row in 32..48 {
+        for column in 16..32 {
+            let last = (64..70).map(|k| a[row][k] * b[k][column]);
+            c[row * 50 + column] -= last.sum::<f64>();
         }
     }
-    assert!(!computed.verify().right());
+    assert!(compare(&of, &c).wrong > 0);
 }
 
 #[test]
 fn one_number_that_is_wrong_by_a_percent_is_found() {
     for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::F32] {
-        let mut computed = Computed::new(task(product((60, 50, 70)), format));
-        assert!(computed.verify().right());
-        let c = computed.datum(Matrix::C, (1, 2));
-        let numbers = &mut computed.data[c];
-        let typical = numbers.iter().position(|number| number.abs() > 1.0);
-        numbers[typical.expect("a number near the root mean square, 2.8")] *= 1.01;
-        let wrong = computed.verify();
-        assert!(!wrong.right(), "{format:?}: {wrong:?}");
+        let (of, mut c) = right(format);
+        let typical = c.iter().position(|number| number.abs() > 1.0);
+        c[typical.expect("a number near the root mean square, 2.8")] *= 1.01;
+        assert!(compare(&of, &c).wrong > 0, "{format:?}");
     }
 }
 
 #[test]
 fn a_wrong_number_is_found_in_every_precision() {
     for precision in PRODUCTS {
-        let mut computed = Computed::new(task(product((60, 50, 70)), precision));
-        let c = computed.datum(Matrix::C, (1, 2));
-        computed.data[c][5] += 2.0;
-        assert!(!computed.verify().right(), "{precision:?}");
+        let (of, mut c) = right(precision);
+        c[16 * 50 + 37] += 2.0;
+        assert!(compare(&of, &c).wrong > 0, "{precision:?}");
     }
 }
 
-#[test]
-fn factorisations_refuse_other_formats() {
-    let operation = Operation::Factorisation { rows: 40 };
-    for format in [NumberFormat::F16, NumberFormat::Bf16, NumberFormat::Tf32] {
-        let task = task(operation, format);
-        let refused = task.tiled(
-            &Arc::new(Inputs::generated(operation, 1)),
-            &AtomicBool::new(false),
-        );
-        let message = refused.unwrap_err().to_string();
-        let name = format.name();
-        assert_eq!(
-            message,
-            format!("factorisations have no precision {name}; take f32 or f64")
-        );
-    }
+/// The program of a factorisation of 70 rows, and the bytes of its factor.
+fn factored() -> (Placed, Vec<u8>) {
+    let operation = factorisation(70, Precision::F32).operation();
+    (
+        placed(&operation),
+        computed(&operation, devices()[0].clone()),
+    )
+}
+
+fn with(l: &[u8], [row, column]: [usize; 2], change: impl Fn(f32) -> f32) -> Vec<u8> {
+    let mut numbers: Vec<f32> = bytemuck::pod_collect_to_vec(l);
+    let number = &mut numbers[row * 70 + column];
+    *number = change(*number);
+    bytemuck::cast_slice(&numbers).to_vec()
 }
 
 #[test]
 fn a_broken_factor_is_found() {
-    let operation = Operation::Factorisation { rows: 70 };
-    for place in [(0, 0), (4, 4), (3, 1)] {
-        let mut computed = Computed::new(task(operation, Precision::F32));
-        let tile = computed.datum(Matrix::L, place);
-        computed.data[tile][0] *= 1.003;
-        let wrong = computed.verify();
-        assert!(!wrong.right(), "{place:?} {wrong:?}");
+    let (placed, l) = factored();
+    let Check::Whole(spaces, check) = placed.workload.check() else {
+        panic!("a factor is compared as a whole");
+    };
+    assert_eq!(spaces, [0]);
+    for place in [[0, 0], [64, 64], [48, 16]] {
+        let wrong = with(&l, place, |number| number * 1.003);
+        assert!(check(&[&wrong], 3).wrong > 0, "{place:?}");
     }
     // What is above the diagonal has no meaning.
-    let mut computed = Computed::new(task(operation, Precision::F32));
-    let tile = computed.datum(Matrix::L, (1, 1));
-    computed.data[tile][5] = f64::NAN;
-    assert!(computed.verify().right());
+    let other = with(&l, [16, 21], |_| f32::NAN);
+    assert_eq!(check(&[&other], 3).wrong, 0);
 }
 
 #[test]
 fn the_first_pivot_that_is_not_positive_is_named() {
-    let operation = Operation::Factorisation { rows: 40 };
-    let task = task(operation, Precision::F64);
-    let inputs = Arc::new(Inputs::generated(operation, 1));
-    let tiled = task
-        .tiled(&inputs, &AtomicBool::new(false))
-        .expect("a graph");
-    let find = |wrong: Range<u64>, number: f64| {
-        let read = |datum: DatumId| {
-            let tiles: Vec<&(Tile, DatumId)> = tiled.of(Matrix::L).collect();
-            let (tile, _) = tiles.iter().find(|(_, of)| *of == datum).expect("a tile");
-            let mut bytes = Vec::new();
-            for row in tile.rows.clone() {
-                for column in tile.columns.clone() {
-                    let is_wrong = row == column && wrong.contains(&row);
-                    let number = if is_wrong { number } else { 1.0 };
-                    bytes.extend(number.to_ne_bytes());
-                }
-            }
-            Ok::<_, Infallible>(bytes)
-        };
-        pivot::first_bad(&tiled, Precision::F64, read).expect("numbers")
-    };
-    assert_eq!(find(0..0, 0.0), None);
-    assert_eq!(find(18..40, f64::NAN), Some(18));
-    assert_eq!(find(39..40, 0.0), Some(39));
-    assert_eq!(find(0..1, f64::INFINITY), Some(0));
+    let (placed, l) = factored();
+    let refusal = placed.workload.refusal().expect("one");
+    assert_eq!((refusal.of)(&l), None);
+    for (row, number) in [(18, f32::NAN), (69, 0.0), (0, f32::INFINITY)] {
+        let why = (refusal.of)(&with(&l, [row, row], |_| number)).expect("a reason");
+        assert!(why.contains(&format!("the pivot of row {row} ")), "{why}");
+    }
 }
 
 #[test]
-fn a_check_ends_on_request() {
-    let computed = Computed::new(task(product((5, 5, 5)), Precision::F32));
-    let stop = AtomicBool::new(true);
-    let read = |datum: DatumId, _| Ok::<_, Infallible>(computed.data[datum.0].clone());
-    let verified = computed.task.verify(&computed.tiled, read, &stop);
-    assert_eq!(verified, Ok(None));
+fn what_a_place_cannot_compute_is_refused() {
+    let nodes = Place::Nodes(Fit::new(&[], pdawl::spread::Network::default()));
+    let operation = product([4, 4, 4], Precision::F64).operation(Placement::Rows);
+    let why = operation
+        .at(nodes, None)
+        .err()
+        .expect("an error")
+        .to_string();
+    assert!(
+        why.contains("f64, and products over nodes are of f32"),
+        "{why}"
+    );
+    let unused: Fill = Arc::new(|_, _| panic!("nothing is made"));
+    let many = Cholesky {
+        size: 4_000_000,
+        precision: Precision::F32,
+        matrix: unused,
+    };
+    let lone = Lone {
+        devices: 1,
+        is_pool: true,
+        memory: None,
+    };
+    let why = many.operation().at(Place::Alone(lone), None);
+    let why = why.err().expect("an error").to_string();
+    assert!(
+        why.contains("with tiles of 1024") && why.contains("too many"),
+        "{why}"
+    );
 }

@@ -105,6 +105,7 @@ fn syrk<T: Real>() {
             depth,
             alpha,
             beta,
+            aligned: true,
         }));
     }
 }
@@ -140,6 +141,7 @@ fn on_threads<T: Real>() {
         depth: 157,
         alpha: -1.0,
         beta: 1.0,
+        aligned: true,
     }));
     check_on_threads::<T, T>(&Case::trsm(TrsmTile {
         precision,
@@ -245,6 +247,7 @@ fn operations_are_counted_as_lapack_counts_them() {
             depth: n,
             alpha: -1.0,
             beta: 1.0,
+            aligned: true,
         }
         .cost()
         .flops;

@@ -15,7 +15,7 @@ use pdawl::machine::MachineStore;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::runtime::{Devices, Runtime};
 use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::{ClusterWorkload, Fill, LuWorkload, Placement};
+use pdawl::workload::cluster::{Fill, LuWorkload, Placement};
 
 use crate::pocl;
 
@@ -104,17 +104,15 @@ fn rank(
     let spread = is_first.then(|| NamedSpread::default().spread(1));
     let node = Node::join(Box::new(wire), runtime, options, spread, &stop)?;
     let (mut factors, mut pivots) = (Vec::new(), Vec::new());
-    let outputs: Vec<(usize, &mut dyn Sink)> = vec![
-        (workload.result(), &mut factors),
-        (LuWorkload::PIVOTS, &mut pivots),
-    ];
+    let outputs: Vec<(usize, &mut dyn Sink)> =
+        vec![(0, &mut factors), (LuWorkload::PIVOTS, &mut pivots)];
     let control = Control {
         tile: workload.tile,
         verify: Some(3),
         outputs,
         progress: &mut |_| {},
     };
-    let outcome = node.run_workload(workload, control)?;
+    let outcome = node.run_workload(&workload.program(), control)?;
     Ok(outcome.map(|outcome| (factors, pivots, outcome)))
 }
 

@@ -389,7 +389,7 @@ fn wrong_usage_is_reported() {
         (
             "matmul --size 30000 --tile 100",
             2,
-            "27000000 tasks; take sizes",
+            "27000000 tasks are too many",
         ),
         (
             "matmul --size 5 --policy fifo",

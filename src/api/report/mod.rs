@@ -48,7 +48,7 @@ use serde::Serialize;
 
 #[cfg(feature = "text")]
 pub use bench::{Bench, BenchRun};
-pub use run::{Context, HostInfo, Machine, Parameters, Report, Throughput, Workload};
+pub use run::{Context, DenseAsked, HostInfo, Machine, Parameters, Report, Throughput, Workload};
 
 /// A report with a schema.
 pub trait Schematic: JsonSchema + Serialize {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::{Error, Run, Session};
+use crate::engine::graph::Division;
 use crate::engine::graph::problem::KernelTimes;
 use crate::engine::graph::{Control, GraphOutcome, Options, times};
-use crate::experiment::Division;
 use crate::graph::{Components, DatumId, KernelId, TaskGraph};
 use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem};
 use crate::report::run::graph::{Measured, report};

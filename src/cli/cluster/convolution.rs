@@ -4,15 +4,12 @@ use std::path::{Path, PathBuf};
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{
-    ClusterWorkload, ConvolutionWorkload, Fit, Placement, generated, of_file,
-};
+use pdawl::workload::cluster::{ConvolutionWorkload, Placement, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::OperationJob;
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::failure::Failure;
 use crate::integer::integer;
@@ -94,80 +91,37 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn given(args: &Args) -> Result<Prepared, Failure> {
     let options = &args.options;
     let files = [&args.image, &args.filter_file].map(Option::as_deref);
-    let workload = workload(
-        &args.sizes,
-        files,
-        options.placement(Placement::Grid),
-        options.seed,
-    )?;
+    let placement = options.placement(Placement::Grid);
+    let (workload, alone) = workload(&args.sizes, files, placement, options.seed)?;
     let ConvolutionWorkload {
         rows,
         columns,
         channels,
         ..
     } = workload;
+    let operation = workload.operation(alone);
     let shape = [rows, columns, channels.into()];
     let array = ResultArray {
-        space: workload.result(),
+        space: operation.outputs[0],
         // An image of one channel is a matrix.
         shape: if channels == 1 { &shape[..2] } else { &shape },
         element: ElementType::Real(Precision::F32),
     };
     let inputs: Vec<&Path> = files.into_iter().flatten().collect();
-    let workload = prepared(workload, args.sizes.tile, &inputs, options.seed);
+    let operation = OperationJob::new(operation, args.sizes.tile, &inputs, options.seed);
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    Ok(Prepared::new(workload, result, paths))
+    Ok(Prepared::new(operation, result, paths))
 }
 
-/// The convolution, of blocks that fit the nodes unless `given` says how large they are. On
-/// one machine they are as in `workload`.
-fn prepared(
-    workload: ConvolutionWorkload,
-    given: Option<u64>,
-    inputs: &[&Path],
-    seed: u64,
-) -> PreparedWorkload {
-    let name = files::named(inputs);
-    let sizes = move |of: &ConvolutionWorkload| {
-        let (rows, columns, channels, size) = (of.rows, of.columns, of.channels, of.size);
-        let tile = of.tile;
-        format!(
-            "{name}{rows} x {columns} x {channels} with {size} x {size}, blocks of {tile}, \
-             seed {seed}"
-        )
-    };
-    let lone = (workload.clone(), sizes(&workload));
-    let fits = move |fit: Fit| {
-        let reach = u64::from(workload.size / 2);
-        let tile = given.unwrap_or_else(|| fit.image(workload.rows, workload.columns, reach));
-        let workload = ConvolutionWorkload {
-            tile,
-            ..workload.clone()
-        };
-        FittedWorkload {
-            size: sizes(&workload),
-            workload: Box::new(workload),
-            tile,
-        }
-    };
-    let alone = LonePart {
-        on: Box::new(move |_| LoneWorkload {
-            workload: Box::new(lone.0.clone()),
-            size: lone.1.clone(),
-        }),
-        fp64: false,
-    };
-    PreparedWorkload::fitted(Computing::All, Box::new(fits), Some(alone))
-}
-
-/// The convolution of an image with a filter. What no file has is generated.
+/// The convolution of an image with a filter, and the rows of its blocks on one machine. What no
+/// file has is generated.
 fn workload(
     args: &Sizes,
     [image, filter]: [Option<&Path>; 2],
     placement: Placement,
     seed: u64,
-) -> Result<ConvolutionWorkload, Failure> {
+) -> Result<(ConvolutionWorkload, u64), Failure> {
     let extent = |rows, columns, element| Extent {
         rows,
         columns,
@@ -216,16 +170,16 @@ fn workload(
             format!("--tile {reach} or more, or a smaller --filter"),
         ));
     }
-    Ok(ConvolutionWorkload {
+    let workload = ConvolutionWorkload {
         rows,
         columns,
         channels,
         size,
-        tile,
         placement,
         image,
         filter,
-    })
+    };
+    Ok((workload, tile))
 }
 
 /// A size of a file that has a limit.

@@ -1,16 +1,14 @@
 //! `pdawl run fft`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
-use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file};
+use pdawl::workload::cluster::{FftWorkload, Fill, Operation, Placement, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::OperationJob;
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::failure::Failure;
 use crate::integer::integer;
@@ -75,16 +73,22 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
         ));
     }
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
-    let given = (shape, matrix, files::named(&inputs));
-    let workload = prepared(&args.sizes, given, options.placement(Placement::Rows), seed);
+    let transform = FftWorkload {
+        rows,
+        columns,
+        placement: options.placement(Placement::Rows),
+        matrix,
+    };
+    let operation = transform.operation();
     let array = ResultArray {
-        space: workload.workload.result(),
+        space: operation.outputs[0],
         shape: &shape,
         element: ElementType::Complex,
     };
-    let mut paths = Paths::reading(inputs);
+    let mut paths = Paths::reading(inputs.iter().copied());
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    Ok(Prepared::new(workload, result, paths))
+    let operation = OperationJob::new(operation, args.sizes.tile, &inputs, seed);
+    Ok(Prepared::new(operation, result, paths))
 }
 
 /// A generated matrix, with its rows and columns.
@@ -96,43 +100,4 @@ fn random(args: &Sizes, seed: u64) -> ([u64; 2], Fill) {
         element: 8,
     };
     ([size; 2], generated(extent, seed))
-}
-
-/// The transform of a matrix, whose file is `name` if it has one.
-fn prepared(
-    args: &Sizes,
-    ([rows, columns], matrix, name): ([u64; 2], Fill, String),
-    placement: Placement,
-    seed: u64,
-) -> PreparedWorkload {
-    let longest = rows.max(columns);
-    let size = move |tile| format!("{name}{rows} x {columns}, {tile} lines a subtask, seed {seed}");
-    let of = move |tile| FftWorkload {
-        rows,
-        columns,
-        tile,
-        placement,
-        matrix: Arc::clone(&matrix),
-    };
-    let own = (args.tile).unwrap_or_else(|| FftWorkload::lines_alone(rows, columns));
-    let given = args.tile;
-    let lone = (of.clone(), size.clone());
-    PreparedWorkload::fitted(
-        Computing::All,
-        Box::new(move |fit| {
-            let tile = given.unwrap_or_else(|| fit.lines(longest, 8 * rows.min(columns)));
-            FittedWorkload {
-                workload: Box::new(of(tile)),
-                size: size(tile),
-                tile,
-            }
-        }),
-        Some(LonePart {
-            on: Box::new(move |_| LoneWorkload {
-                workload: Box::new((lone.0)(own)),
-                size: (lone.1)(own),
-            }),
-            fp64: false,
-        }),
-    )
 }

@@ -70,12 +70,6 @@ pub fn square(matrix: NpyMatrix) -> Result<NpyMatrix, Failure> {
     }
 }
 
-/// The names of given files, for descriptions: all nodes must be given the same ones.
-pub fn named(files: &[&Path]) -> String {
-    let names = files.iter().map(|path| format!("{}, ", path.display()));
-    names.collect()
-}
-
 /// A result that the first node writes: a space of the workload, to a file.
 pub struct ResultFile {
     pub space: usize,

@@ -1,5 +1,7 @@
 //! A user's kernel over several nodes.
 
+use std::sync::Arc;
+
 use pdawl::engine::cluster::DEPTH;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::engine::corun::kernel::SliceTrials;
@@ -81,11 +83,10 @@ fn examined(mut task: KernelTask, is_compared: bool) -> Result<PreparedKernel, F
                 task.seed()
             ),
             tile: NO_TILE,
-            workload: Box::new(workload),
+            workload: Arc::new(workload),
             tolerance: None,
             notes: task.notes,
-            fits: None,
-            alone: None,
+            operation: None,
         },
     })
 }

@@ -1,18 +1,15 @@
 //! `pdawl run lu`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::engine::cluster::simulate::Computing;
-use pdawl::machine::is_pool;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file, panel_width};
+use pdawl::workload::cluster::{Fill, LuWorkload, Placement, generated_as, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::OperationJob;
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::dense;
 use crate::failure::Failure;
@@ -71,15 +68,6 @@ pub struct Args {
     options: ClusterOptions,
 }
 
-/// A matrix.
-struct Given {
-    size: u64,
-    precision: Precision,
-    fill: Fill,
-    /// Of its file, if it has one.
-    name: String,
-}
-
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     run_job(&ClusterJob::new(&args.options), || given(args))
@@ -89,34 +77,25 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
     let options = &args.options;
     let seed = options.seed;
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
-    let given = match &args.input {
+    let (size, precision, matrix) = match &args.input {
         Some(path) => {
             let matrix = files::square(files::open_real(path, NpyMatrix::open)?)?;
-            Given {
-                size: matrix.rows(),
-                precision: dense::precision(&[&matrix], args.sizes.precision.map(Precision::from))?
-                    .sums(),
-                fill: of_file(matrix),
-                name: files::named(&inputs),
-            }
+            let asked = args.sizes.precision.map(Precision::from);
+            let precision = dense::precision(&[&matrix], asked)?.sums();
+            (matrix.rows(), precision, of_file(matrix))
         }
         None => uniform(&args.sizes, seed),
     };
-    let (size, precision) = (given.size, given.precision);
     if size > MOST {
         return Err(Failure::failed(
             format!("a matrix of {size} rows"),
             format!("at most {MOST}"),
         ));
     }
-    let workload = prepared(
-        &args.sizes,
-        given,
-        options.placement(Placement::ColumnCyclic),
-        seed,
-    );
+    let placement = options.placement(Placement::ColumnCyclic);
+    let operation = LuWorkload::operation(size, precision, placement, matrix);
     let factors = ResultArray {
-        space: workload.workload.result(),
+        space: operation.outputs[0],
         shape: &[size, size],
         element: ElementType::Real(precision),
     };
@@ -125,60 +104,17 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
         shape: &[size],
         element: ElementType::I32,
     };
-    let mut paths = Paths::reading(inputs);
+    let mut paths = Paths::reading(inputs.iter().copied());
     let files = [
         ResultFile::prepare(options.output.as_deref(), &mut paths, &factors)?,
         ResultFile::prepare(args.pivots.as_deref(), &mut paths, &pivots)?,
     ];
-    Ok(Prepared::new(workload, files.into_iter().flatten(), paths))
+    let operation = OperationJob::new(operation, args.sizes.tile, &inputs, seed);
+    Ok(Prepared::new(operation, files.into_iter().flatten(), paths))
 }
 
-fn prepared(args: &Sizes, given: Given, placement: Placement, seed: u64) -> PreparedWorkload {
-    let Given {
-        size,
-        precision,
-        fill,
-        name,
-    } = given;
-    let of = move |tile, by_columns| LuWorkload {
-        size,
-        tile,
-        precision,
-        placement,
-        by_columns,
-        matrix: Arc::clone(&fill),
-    };
-    let sizes = move |what, tile| {
-        let precision = precision.name();
-        format!("{name}{size} x {size} {precision}, {what} of {tile}, seed {seed}")
-    };
-    let given = args.tile;
-    let lone = (of.clone(), sizes.clone());
-    PreparedWorkload::fitted(
-        Computing::All,
-        Box::new(move |fit| {
-            let tile = given.unwrap_or_else(|| fit.factors(size));
-            FittedWorkload {
-                workload: Box::new(of(tile, false)),
-                size: sizes("blocks", tile),
-                tile,
-            }
-        }),
-        Some(LonePart {
-            on: Box::new(move |devices| {
-                let tile = given.unwrap_or_else(|| panel_width(size, is_pool(devices)));
-                LoneWorkload {
-                    workload: Box::new((lone.0)(tile, true)),
-                    size: (lone.1)("columns", tile),
-                }
-            }),
-            fp64: precision == Precision::F64,
-        }),
-    )
-}
-
-/// A generated matrix.
-fn uniform(args: &Sizes, seed: u64) -> Given {
+/// A generated matrix: its rows, its precision and its contents.
+fn uniform(args: &Sizes, seed: u64) -> (u64, Precision, Fill) {
     let size = args.size.unwrap_or(SIZE);
     let precision = args.precision.map_or(Precision::F32, Precision::from);
     let extent = Extent {
@@ -186,10 +122,5 @@ fn uniform(args: &Sizes, seed: u64) -> Given {
         columns: size,
         element: precision.bytes(),
     };
-    Given {
-        size,
-        precision,
-        fill: generated_as(precision, extent, seed),
-        name: String::new(),
-    }
+    (size, precision, generated_as(precision, extent, seed))
 }

@@ -1,6 +1,6 @@
 //! Workloads over the nodes of a cluster, real and simulated.
 
-mod alone;
+pub mod alone;
 mod asked;
 pub mod convolution;
 pub mod fft;
@@ -8,7 +8,6 @@ mod files;
 mod joined;
 pub mod kernel;
 pub mod lu;
-pub mod matmul;
 mod options;
 mod prepared;
 mod run;
@@ -17,9 +16,10 @@ pub mod sort;
 pub mod sparse;
 pub mod stencil;
 
+pub use alone::LoneJob;
 pub use asked::asked;
 pub use files::{ResultArray, ResultFile};
 pub use joined::JoinOptions;
 pub use options::{NodeOptions, is_first, lone_machine};
-pub use prepared::PreparedWorkload;
+pub use prepared::{OperationJob, PreparedWorkload};
 pub use run::{ClusterJob, Prepared, run_job};

@@ -1,21 +1,45 @@
 //! A workload that was made from the command line.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use pdawl::balance::Strategy;
 use pdawl::engine::cluster::simulate::Computing;
-use pdawl::machine::Device;
 use pdawl::report::Workload;
 use pdawl::report::run::nodes::Tolerance;
 use pdawl::spread::Network;
-use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload, Fit, demand};
+use pdawl::workload::cluster::{
+    BandsWorkload, ClusterWorkload, Fit, Operation, OperationError, Place, Placed, demand,
+};
 
 use super::options::SpreadOptions;
+use crate::failure::Failure;
 
 /// Blocks of a co-run have no common height and width.
 const NO_TILE: u64 = 1;
 
+/// What is computed.
+pub enum Work {
+    /// A workload that several nodes compute.
+    Fixed(Box<PreparedWorkload>),
+    /// One that is made for the place where it runs.
+    Operation(OperationJob),
+}
+
+/// An operation as it is asked for.
+#[derive(Clone)]
+pub struct OperationJob {
+    pub operation: Arc<Operation>,
+    /// Rows and columns of its parts, if the user says so.
+    pub tile: Option<u64>,
+    /// The given files, for its description.
+    pub inputs: Vec<String>,
+    seed: u64,
+}
+
 /// A workload over nodes.
 pub struct PreparedWorkload {
-    pub workload: Box<dyn ClusterWorkload>,
+    pub workload: Arc<dyn ClusterWorkload>,
     /// Its sizes, in words.
     pub size: String,
     /// Rows and columns of blocks.
@@ -26,73 +50,105 @@ pub struct PreparedWorkload {
     pub notes: Vec<String>,
     /// Which devices of a simulated node compute it.
     pub computing: Computing,
-    /// How one machine computes it by itself.
-    pub alone: Option<LonePart>,
-    /// Makes it for the nodes of a run; none if its sizes do not depend on them.
-    pub fits: Option<Fits>,
+    /// What makes it for other nodes; none if its sizes do not depend on them.
+    pub operation: Option<OperationJob>,
 }
 
-/// Makes a workload whose subtasks fit nodes.
-pub type Fits = Box<dyn Fn(Fit) -> FittedWorkload>;
-
-/// A workload as the nodes of a run compute it.
-pub struct FittedWorkload {
-    pub workload: Box<dyn ClusterWorkload>,
-    /// Its sizes, in words.
-    pub size: String,
-    /// Rows and columns of blocks.
-    pub tile: u64,
-}
-
-/// Makes a workload for the devices of one machine.
-pub type OnDevices = Box<dyn Fn(&[Device]) -> LoneWorkload>;
-
-/// How one machine computes a workload by itself.
-pub struct LonePart {
-    /// The workload for its devices.
-    pub on: OnDevices,
-    /// Whether it computes with doubles.
-    pub fp64: bool,
-}
-
-/// A workload as the devices of one machine compute it.
-pub struct LoneWorkload {
-    pub workload: Box<dyn ClusterWorkload>,
-    /// Its sizes, in words.
-    pub size: String,
-}
-
-impl PreparedWorkload {
-    /// A workload whose subtasks fit nodes; until these are known, one node with a device.
-    pub fn fitted(computing: Computing, fits: Fits, alone: Option<LonePart>) -> Self {
-        let FittedWorkload {
-            workload,
-            size,
-            tile,
-        } = fits(Fit::new(&[], Network::default()));
+impl OperationJob {
+    /// An operation on generated data, or on those of these files.
+    pub fn new(operation: Operation, tile: Option<u64>, inputs: &[&Path], seed: u64) -> Self {
         Self {
-            workload,
-            size,
+            operation: Arc::new(operation),
             tile,
-            tolerance: None,
-            notes: Vec::new(),
-            computing,
-            alone,
-            fits: Some(fits),
+            inputs: inputs
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
+            seed,
         }
     }
 
+    /// The workload for a place, and its sizes in words.
+    ///
+    /// # Errors
+    /// Data that cannot be read, and too many tasks.
+    pub fn at(&self, place: Place) -> Result<(Placed, String), Failure> {
+        let placed = self.operation.at(place, self.tile);
+        let placed = placed.map_err(|error| match error {
+            OperationError::Input(_) => Failure::failed(error, "a file that does not change"),
+            OperationError::Tasks { .. } => Failure::usage(error, "a larger --tile"),
+            OperationError::Singles(_) => Failure::failed(
+                error,
+                "the run without mpirun; matrix.astype(\"float32\") rounds float64 to 7 digits",
+            ),
+        })?;
+        let named = self.inputs.iter().map(|file| format!("{file}, "));
+        let (named, size) = (named.collect::<String>(), self.operation.size(&placed));
+        Ok((placed, format!("{named}{size}, seed {}", self.seed)))
+    }
+
+    /// Which devices of a simulated node compute it.
+    pub fn computing(&self) -> Computing {
+        match self.operation.hosts_only {
+            true => Computing::Host,
+            false => Computing::All,
+        }
+    }
+
+    /// The workload over nodes; until these are known, of one with a device.
+    ///
+    /// # Errors
+    /// As [`Self::at`].
+    pub fn over_nodes(self) -> Result<PreparedWorkload, Failure> {
+        let (placed, size) = self.at(Place::Nodes(Fit::new(&[], Network::default())))?;
+        Ok(PreparedWorkload {
+            workload: placed.workload,
+            size,
+            tile: placed.tile,
+            tolerance: None,
+            notes: Vec::new(),
+            computing: self.computing(),
+            operation: Some(self),
+        })
+    }
+}
+
+impl Work {
+    /// The workload over nodes.
+    ///
+    /// # Errors
+    /// As [`OperationJob::at`].
+    pub fn over_nodes(self) -> Result<PreparedWorkload, Failure> {
+        match self {
+            Self::Fixed(workload) => Ok(*workload),
+            Self::Operation(operation) => operation.over_nodes(),
+        }
+    }
+}
+
+impl From<PreparedWorkload> for Work {
+    fn from(workload: PreparedWorkload) -> Self {
+        Self::Fixed(Box::new(workload))
+    }
+}
+
+impl From<OperationJob> for Work {
+    fn from(operation: OperationJob) -> Self {
+        Self::Operation(operation)
+    }
+}
+
+impl PreparedWorkload {
     /// A co-run over nodes.
     pub fn of_bands(workload: BandsWorkload, size: String) -> Self {
         Self {
-            workload: Box::new(workload),
+            workload: Arc::new(workload),
             size,
             tile: NO_TILE,
             tolerance: None,
             notes: Vec::new(),
             computing: Computing::All,
-            alone: None,
-            fits: None,
+            operation: None,
         }
     }
 
@@ -105,20 +161,20 @@ impl PreparedWorkload {
     }
 
     /// Gives its subtasks sizes that fit the nodes which compute it.
-    pub fn fit(&mut self, fit: Fit) {
-        if let Some(fits) = &self.fits {
-            let FittedWorkload {
-                workload,
-                size,
-                tile,
-            } = fits(fit);
-            (self.workload, self.size, self.tile) = (workload, size, tile);
+    ///
+    /// # Errors
+    /// As [`OperationJob::at`].
+    pub fn fit(&mut self, fit: Fit) -> Result<(), Failure> {
+        if let Some(operation) = &self.operation {
+            let (placed, size) = operation.at(Place::Nodes(fit))?;
+            (self.workload, self.size, self.tile) = (placed.workload, size, placed.tile);
         }
+        Ok(())
     }
 
     /// The rows and columns of blocks that fit the nodes; none if these depend on no nodes.
     pub fn fitted_tile(&self) -> Option<u64> {
-        self.fits.as_ref().map(|_| self.tile)
+        self.operation.as_ref().map(|_| self.tile)
     }
 
     /// Bytes of all spaces.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::record::ClusterOutcome;
 use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::engine::cluster::simulate::Computing;
 use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, heard};
 use pdawl::machine::host::Host;
 use pdawl::report::run::nodes::{Asked, report};
@@ -14,13 +13,14 @@ use pdawl::runtime::Runtime;
 use pdawl::session::{DeviceOptions, OpenDevices};
 use pdawl::trace::nodes;
 use pdawl::workload::cluster::{Check, Fit};
+use pdawl::workload::task_set::Order;
 
-use super::alone;
+use super::alone::{self, LoneJob};
 use super::asked::asked;
 use super::files::ResultFile;
 use super::joined::give_up;
 use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
-use super::prepared::{LonePart, PreparedWorkload};
+use super::prepared::{OperationJob, PreparedWorkload, Work};
 use super::simulated;
 use crate::args::Format;
 use crate::failure::{Failure, refused};
@@ -35,8 +35,8 @@ pub struct ClusterJob<'a> {
     pub nodes: &'a NodeOptions,
     /// Of simulated times.
     pub noise: Option<f64>,
-    /// The options of workloads that one machine may compute by itself.
-    pub alone: Option<&'a ClusterOptions>,
+    /// How one machine computes it by itself, if it may.
+    pub alone: Option<LoneJob<'a>>,
     pub seed: u64,
     pub verify: bool,
     pub format: Format,
@@ -45,7 +45,7 @@ pub struct ClusterJob<'a> {
 
 /// What is to be computed, and where the results go.
 pub struct Prepared {
-    pub workload: PreparedWorkload,
+    pub work: Work,
     pub results: Vec<ResultFile>,
     /// The files of the inputs and of the results.
     pub paths: Paths,
@@ -54,12 +54,12 @@ pub struct Prepared {
 
 impl Prepared {
     pub fn new(
-        workload: PreparedWorkload,
+        work: impl Into<Work>,
         results: impl IntoIterator<Item = ResultFile>,
         paths: Paths,
     ) -> Self {
         Self {
-            workload,
+            work: work.into(),
             results: results.into_iter().collect(),
             paths,
             devices: None,
@@ -71,7 +71,17 @@ impl<'a> ClusterJob<'a> {
     /// A job with the options that several workloads share.
     pub fn new(options: &'a ClusterOptions) -> Self {
         Self {
-            alone: Some(options),
+            alone: Some(LoneJob {
+                machine: &options.machine,
+                policy: options.policy,
+                window: None,
+                repeats: None,
+                order: Order::Natural,
+                seed: options.seed,
+                verify: options.verify,
+                format: options.format,
+                files: &options.files,
+            }),
             devices: options.machine.devices.as_deref(),
             nodes: &options.nodes,
             noise: options.machine.noise,
@@ -107,21 +117,21 @@ pub fn run_job(
 ) -> Result<(), Failure> {
     if let Some(cluster) = &job.nodes.cluster {
         let mut prepared = prepare()?;
-        if let Some(options) = job.alone
-            && let Some(mut machine) = options.machine.on_one_node(job.nodes)?
-            && let Some(lone) = prepared.workload.alone.take()
+        if let Some(lone) = &job.alone
+            && let Some(mut machine) = lone.machine.on_one_node(job.nodes)?
+            && let Work::Operation(operation) = &prepared.work
         {
-            if prepared.workload.computing == Computing::Host {
+            if operation.operation.hosts_only {
                 machine.devices = Some("host".to_owned());
             }
-            let options = ClusterOptions {
-                machine,
-                ..options.clone()
+            let lone = LoneJob {
+                machine: &machine,
+                ..*lone
             };
-            return alone::run(job, &options, prepared, &lone);
+            return alone::run(&lone, operation, prepared.results, prepared.paths);
         }
         let files = job.files.prepare(&mut prepared.paths)?;
-        return simulated::run_job(job, &mut prepared.workload, cluster, files);
+        return simulated::run_job(job, &mut prepared.work.over_nodes()?, cluster, files);
     }
     let stop = interrupt::listen()?;
     let asked = asked(Some((&job.nodes.spread, job.seed)));
@@ -130,12 +140,12 @@ pub fn run_job(
         wire.watch(Some(stop)).map_err(Failure::of)?;
     }
     let nodes = joined.as_ref().map_or(1, Wire::size);
-    let opened = prepare().and_then(|mut prepared| {
-        let lone = prepared.workload.alone.take().filter(|_| nodes == 1);
-        match (lone, job.alone) {
-            (Some(lone), Some(options)) => Ok(Ready::Alone(Box::new(prepared), lone, options)),
-            _ => Ok(Ready::Node(Box::new(open(job, prepared, nodes)?))),
+    let opened = prepare().and_then(|prepared| match (&prepared.work, job.alone) {
+        (Work::Operation(operation), Some(lone)) if nodes == 1 => {
+            let operation = operation.clone();
+            Ok(Ready::Alone(Box::new(prepared), operation, lone))
         }
+        _ => Ok(Ready::Node(Box::new(open(job, prepared, nodes)?))),
     });
     let mut wire: Box<dyn Wire> = match joined {
         Some(mut wire) => {
@@ -148,8 +158,8 @@ pub fn run_job(
     let rank = wire.rank();
     let opened = match opened.map_err(at_rank) {
         Ok(Ready::Node(opened)) => *opened,
-        Ok(Ready::Alone(prepared, lone, options)) => {
-            let ran = alone::run(job, options, *prepared, &lone);
+        Ok(Ready::Alone(prepared, operation, lone)) => {
+            let ran = alone::run(&lone, &operation, prepared.results, prepared.paths);
             return ran.and(wire.finish().map_err(Failure::of));
         }
         // Another node has ended while this one prepared its part.
@@ -186,7 +196,8 @@ pub fn run_job(
                 true => Ok(()),
                 false => results.into_iter().try_for_each(ResultFile::finish),
             };
-            let printed = print(job, &report);
+            let printed = terminal::print_report(job.format, &report, Report::render);
+            let printed = printed.and(verdict(&report));
             // The others have waited for what is written.
             let finished = wire.finish().map_err(Failure::of);
             printed.and(written).and(traced).and(finished)
@@ -204,7 +215,7 @@ pub fn run_job(
 /// What a process does.
 enum Ready<'a> {
     /// It computes by itself.
-    Alone(Box<Prepared>, LonePart, &'a ClusterOptions),
+    Alone(Box<Prepared>, OperationJob, LoneJob<'a>),
     /// It is a node.
     Node(Box<Opened>),
 }
@@ -212,11 +223,12 @@ enum Ready<'a> {
 /// Opens the devices, and tries the paths of what the first node writes.
 fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Failure> {
     let Prepared {
-        workload,
+        work,
         results,
         mut paths,
         devices,
     } = prepared;
+    let workload = work.over_nodes()?;
     let inputs = paths.fingerprints();
     let files = is_first()
         .then(|| job.files.prepare(&mut paths))
@@ -306,7 +318,8 @@ impl JobOf<'_> {
         let devices = runtime.devices().to_vec();
         let node = Node::join(wire, runtime, options, spread, stop)?;
         // All nodes know what all of them are, and make the same workload.
-        (self.workload).fit(Fit::new(node.nodes(), settings.network));
+        let fitted = (self.workload).fit(Fit::new(node.nodes(), settings.network));
+        fitted.map_err(|failure| ClusterError::Refused(failure.in_words()))?;
         let PreparedWorkload { workload, tile, .. } = &self.workload;
         let tasks = workload.tasks();
         let format = if is_first { job.format } else { Format::Json };
@@ -355,13 +368,19 @@ impl JobOf<'_> {
     }
 }
 
-pub(super) fn print(job: &ClusterJob, report: &Report) -> Result<(), Failure> {
-    terminal::print_report(job.format, report, Report::render)?;
+/// The failure of a wrong result.
+pub(super) fn verdict(report: &Report) -> Result<(), Failure> {
     match &report.verification {
         Some(verification) if !verification.right => Err(Failure::failed(
             format!(
-                "{} numbers of the result are wrong",
-                verification.wrong.unwrap_or(0)
+                "{} numbers of the result are wrong{}",
+                verification.wrong.unwrap_or(0),
+                verification
+                    .at
+                    .map_or(String::new(), |[row, begin, end]| format!(
+                        ", the most in row {row}, columns {begin} to {}",
+                        end.saturating_sub(1)
+                    ))
             ),
             "the same run on one node, and with --devices host, to find the device",
         )),

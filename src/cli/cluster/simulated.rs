@@ -170,8 +170,7 @@ impl DescribedCluster {
     /// Machines that are not known or wrong.
     fn fit(&self, prepared: &mut PreparedWorkload) -> Result<(), Failure> {
         let cluster = self.cluster(prepared.computing)?;
-        prepared.fit(Fit::new(&cluster.infos(), cluster.assumed()));
-        Ok(())
+        prepared.fit(Fit::new(&cluster.infos(), cluster.assumed()))
     }
 
     /// Simulates all tasks of a workload.

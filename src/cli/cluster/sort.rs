@@ -1,17 +1,15 @@
 //! `pdawl run sort`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::engine::cluster::simulate::Computing;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{Fill, Fit, SortAlone, SortSamples, generated, of_file};
+use pdawl::workload::cluster::{self, Fill, SortSamples, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;
-use super::prepared::{FittedWorkload, LonePart, LoneWorkload, PreparedWorkload};
+use super::prepared::OperationJob;
 use super::run::{ClusterJob, Prepared, run_job};
 use crate::failure::Failure;
 use crate::integer::integer;
@@ -74,27 +72,24 @@ fn given(args: &Args) -> Result<Prepared, Failure> {
         None => random(args.sizes.size.unwrap_or(SIZE), options.seed),
     };
     let inputs: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
-    let named = files::named(&inputs);
-    let (workload, space) = prepared(args.sizes.tile, numbers, keys, &named, options.seed)?;
+    let sort = prepared(args.sizes.tile, (numbers, keys), &inputs, options.seed)?;
     let array = ResultArray {
-        space,
+        space: sort.operation.outputs[0],
         shape: &[numbers],
         element: ElementType::Real(Precision::F32),
     };
     let mut paths = Paths::reading(inputs);
     let result = ResultFile::prepare(options.output.as_deref(), &mut paths, &array)?;
-    Ok(Prepared::new(workload, result, paths))
+    Ok(Prepared::new(sort, result, paths))
 }
 
-/// The sort of some numbers, whose file is `named` if they have one, with the space of its
-/// result.
+/// The sort of some numbers, of a file if they have one.
 fn prepared(
     tile: Option<u64>,
-    numbers: u64,
-    keys: Fill,
-    named: &str,
+    (numbers, keys): (u64, Fill),
+    inputs: &[&Path],
     seed: u64,
-) -> Result<(PreparedWorkload, usize), Failure> {
+) -> Result<OperationJob, Failure> {
     let (most, least) = (SortSamples::MOST_BANDS, SortSamples::least_tile(numbers));
     if let Some(tile) = tile.filter(|tile| *tile < least) {
         return Err(Failure::usage(
@@ -102,32 +97,8 @@ fn prepared(
             format!("--tile {least} or more"),
         ));
     }
-    let lone = SortAlone {
-        numbers,
-        keys: Arc::clone(&keys),
-    };
-    let size = format!("{named}{numbers} numbers, seed {seed}");
-    let samples = SortSamples::of(numbers, most, keys)
-        .map_err(|error| Failure::failed(error, "a file that does not change"))?;
-    let (given, named) = (tile, named.to_owned());
-    let fits = move |fit: Fit| {
-        let tile = given.unwrap_or_else(|| SortSamples::tile(numbers, &fit));
-        FittedWorkload {
-            workload: Box::new(samples.workload(tile)),
-            size: format!("{named}{numbers} numbers, {tile} a subtask, seed {seed}"),
-            tile,
-        }
-    };
-    let alone = LonePart {
-        on: Box::new(move |_| LoneWorkload {
-            workload: Box::new(lone.clone()),
-            size: size.clone(),
-        }),
-        fp64: false,
-    };
-    let prepared = PreparedWorkload::fitted(Computing::Host, Box::new(fits), Some(alone));
-    let result = prepared.workload.result();
-    Ok((prepared, result))
+    let operation = cluster::sort(numbers, keys);
+    Ok(OperationJob::new(operation, tile, inputs, seed))
 }
 
 /// Refuses what sorting cannot do.

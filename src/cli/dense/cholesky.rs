@@ -1,14 +1,14 @@
 //! `pdawl run cholesky`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pdawl::codelet::Precision;
-use pdawl::workload::cluster::of_file;
-use pdawl::workload::dense::{Inputs, Operation};
+use pdawl::matrix::npy::ElementType;
+use pdawl::workload::cluster::{Cholesky, definite, of_file};
 
 use super::input;
 use super::options::DenseOptions;
-use super::run_job::{DenseJob, run_job};
+use crate::cluster::{ResultArray, ResultFile, alone};
 use crate::failure::Failure;
 use crate::grid::PrecisionArg;
 use crate::integer::integer;
@@ -48,14 +48,15 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let machine = args.options.machine.machine_path();
-    let input = args.input.as_deref();
-    let paths = Paths::reading(input.into_iter().chain(machine));
-    let precision = args.precision.map(Precision::from);
-    let job = match input {
-        Some(path) => {
+    let options = &args.options;
+    let machine = options.machine.machine_path();
+    let input: Vec<&Path> = args.input.iter().map(PathBuf::as_path).collect();
+    let mut paths = Paths::reading(input.iter().copied().chain(machine));
+    let asked = args.precision.map(Precision::from);
+    let (size, precision, matrix) = match input[..] {
+        [path, ..] => {
             let a = input::open(path)?;
-            let precision = input::precision(&[&a], precision)?;
+            let precision = input::precision(&[&a], asked)?.sums();
             let (rows, columns) = input::size(&a)?;
             if rows != columns {
                 return Err(Failure::failed(
@@ -63,21 +64,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                     "a symmetric matrix",
                 ));
             }
-            let operation = Operation::Factorisation { rows };
-            DenseJob {
-                operation,
-                precision,
-                inputs: Inputs::given(operation, of_file(a), None),
-                files: vec![path.to_owned()],
-            }
+            (rows.into(), precision, of_file(a))
         }
-        None => {
-            let operation = Operation::Factorisation { rows: args.size };
-            {
-                let precision = precision.unwrap_or(Precision::F32);
-                DenseJob::generated(operation, precision, &args.options)
-            }
+        [] => {
+            let (size, precision) = (args.size.into(), asked.unwrap_or(Precision::F32));
+            (size, precision, definite(precision, size, options.seed))
         }
     };
-    run_job(job, &args.options, paths, args.output.as_deref())
+    let operation = Cholesky {
+        size,
+        precision,
+        matrix,
+    };
+    let operation = operation.operation();
+    let array = ResultArray {
+        space: operation.outputs[0],
+        shape: &[size, size],
+        element: ElementType::Real(precision),
+    };
+    let result = ResultFile::prepare(args.output.as_deref(), &mut paths, &array)?;
+    let job = options.operation(operation, &input)?;
+    alone::run(&options.alone(), &job, result.into_iter().collect(), paths)
 }

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pdawl::codelet::{Precision, ProductPrecision};
-use pdawl::matrix::npy::NpyMatrix;
-use pdawl::workload::cluster::rounded;
-use pdawl::workload::dense::{Inputs, Operation};
+use pdawl::cluster::space::Extent;
+use pdawl::codelet::ProductPrecision;
+use pdawl::matrix::npy::ElementType;
+use pdawl::workload::cluster::{Placement, Product, generated_as, rounded};
 
 use super::input;
 use super::options::DenseOptions;
-use super::run_job::{DenseJob, run_job};
-use crate::cluster::{self, NodeOptions};
+use crate::cluster::{ClusterJob, NodeOptions, Prepared, ResultArray, ResultFile, run_job};
 use crate::failure::Failure;
 use crate::integer::integer;
 use crate::paths::Paths;
@@ -52,10 +51,28 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Rows and columns of the product, and columns of the first matrix.
-    pub fn shape(&self) -> [u32; 3] {
+    /// The product of generated matrices.
+    pub fn generated(&self, precision: ProductPrecision, seed: u64) -> Product {
         let square = self.size.unwrap_or(SIZE);
-        [self.rows, self.columns, self.depth].map(|given| given.unwrap_or(square))
+        let lengths = [self.rows, self.columns, self.depth];
+        let [rows, columns, depth] = lengths.map(|given| given.unwrap_or(square).into());
+        let element = precision.factors();
+        let uniform = |rows, columns, seed| {
+            let extent = Extent {
+                rows,
+                columns,
+                element: element.bytes(),
+            };
+            generated_as(element, extent, seed)
+        };
+        Product {
+            rows,
+            columns,
+            depth,
+            precision,
+            a: uniform(rows, depth, seed),
+            b: uniform(depth, columns, seed.wrapping_add(1)),
+        }
     }
 }
 
@@ -96,74 +113,51 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let files = args.files();
-    let options = match args.options.machine.on_one_node(&args.nodes)? {
-        Some(machine) => &DenseOptions {
-            machine,
-            ..args.options.clone()
-        },
-        None if args.nodes.several() => {
-            return cluster::matmul::run(&args.options, &args.nodes, || over_nodes(args));
-        }
-        None => &args.options,
+    let options = &args.options;
+    let machine = &options.machine;
+    let job = ClusterJob {
+        devices: machine.devices.as_deref(),
+        nodes: &args.nodes,
+        alone: Some(options.alone()),
+        noise: machine.noise,
+        seed: options.seed,
+        verify: options.verify,
+        format: options.format,
+        files: &options.files,
     };
-    let job = match args.given()? {
-        Some(Given {
-            size: [rows, columns, depth],
-            precision,
-            matrices: [a, b],
-        }) => {
-            let operation = Operation::Product {
-                rows,
-                columns,
-                depth,
-            };
-            DenseJob {
-                operation,
-                precision,
-                inputs: Inputs::given(
-                    operation,
-                    rounded(a, precision.factors()),
-                    Some(rounded(b, precision.factors())),
-                ),
-                files: args.a.iter().chain(&args.b).cloned().collect(),
-            }
-        }
-        None => {
-            let [rows, columns, depth] = args.sizes.shape();
-            let operation = Operation::Product {
-                rows,
-                columns,
-                depth,
-            };
-            DenseJob::generated(operation, args.precision.unwrap_or_default(), options)
-        }
-    };
-    let machine = options.machine.machine_path();
-    let paths = Paths::reading(files.into_iter().chain(machine));
-    run_job(job, options, paths, args.output.as_deref())
-}
-
-/// Matrices of files.
-struct Given {
-    /// Rows and columns of the product, and columns of A.
-    size: [u32; 3],
-    precision: ProductPrecision,
-    matrices: [NpyMatrix; 2],
+    run_job(&job, || args.prepared())
 }
 
 impl Args {
-    fn files(&self) -> Vec<&Path> {
+    /// The product, of files if some are named, which are opened when all nodes have joined.
+    fn prepared(&self) -> Result<Prepared, Failure> {
+        let options = &self.options;
         let files = [&self.a, &self.b].into_iter().flatten();
-        files.map(PathBuf::as_path).collect()
+        let files: Vec<&Path> = files.map(PathBuf::as_path).collect();
+        let machine = options.machine.machine_path();
+        let mut paths = Paths::reading(files.iter().copied().chain(machine));
+        let product = match files[..] {
+            [a, b] => self.given([a, b])?,
+            _ => {
+                let precision = self.precision.unwrap_or_default();
+                self.sizes.generated(precision.into(), options.seed)
+            }
+        };
+        let array = ResultArray {
+            space: Product::RESULT,
+            shape: &[product.rows, product.columns],
+            element: ElementType::Real(product.precision.sums()),
+        };
+        let result = ResultFile::prepare(self.output.as_deref(), &mut paths, &array)?;
+        let placement = (self.nodes.spread).placement(Placement::Grid, options.seed);
+        let operation = options.operation(product.operation(placement), &files)?;
+        Ok(Prepared::new(operation, result, paths))
     }
 
-    /// Opens the files, if some are named.
-    fn given(&self) -> Result<Option<Given>, Failure> {
-        let [a, b] = self.files()[..] else {
-            return Ok(None);
-        };
-        let (a, b) = (input::open_factor(a)?, input::open_factor(b)?);
+    /// The product of two files.
+    fn given(&self, files: [&Path; 2]) -> Result<Product, Failure> {
+        let [a, b] = files.map(input::open_factor);
+        let (a, b) = (a?, b?);
         let precision = input::precision(&[&a, &b], self.precision)?;
         let ((rows, depth), (b_rows, columns)) = (input::size(&a)?, input::size(&b)?);
         if depth != b_rows {
@@ -176,34 +170,14 @@ impl Args {
                 "a B with as many rows as A has columns",
             ));
         }
-        Ok(Some(Given {
-            size: [rows, columns, depth],
+        let [rows, columns, depth] = [rows, columns, depth].map(u64::from);
+        Ok(Product {
+            rows,
+            columns,
+            depth,
             precision,
-            matrices: [a, b],
-        }))
+            a: rounded(a, precision.factors()),
+            b: rounded(b, precision.factors()),
+        })
     }
-}
-
-fn over_nodes(args: &Args) -> Result<cluster::matmul::Product<'_>, Failure> {
-    let given = args.given()?;
-    let other = (given.as_ref()).filter(|given| given.precision != Precision::F32.into());
-    if let Some(Given { precision, .. }) = other {
-        return Err(Failure::failed(
-            format!(
-                "the files have {}, and products over nodes are of f32",
-                precision.name()
-            ),
-            "the run without mpirun; matrix.astype(\"float32\") rounds float64 to 7 digits",
-        ));
-    }
-    let size = match &given {
-        Some(given) => given.size,
-        None => args.sizes.shape(),
-    };
-    Ok(cluster::matmul::Product {
-        size: size.map(u64::from),
-        given: given.map(|given| given.matrices),
-        output: args.output.as_deref(),
-        paths: Paths::reading(args.files()),
-    })
 }

@@ -1,18 +1,13 @@
 //! `pdawl run matmul` and `pdawl run cholesky`: products and factorisations of dense
 //! matrices in host memory.
 //!
-//! * [`matmul`] and [`cholesky`] have the arguments that differ, [`options`] those that
-//!   both have, and [`input`] the given files;
-//! * [`sizes`] chooses tiles, and checks that everything fits in memory;
-//! * [`run_job`] runs and reports; [`result`] checks the result and writes it.
+//! [`matmul`] and [`cholesky`] have the arguments that differ, [`options`] those that both have,
+//! and [`input`] the given files. [`cluster`](super::cluster) runs them.
 
 pub mod cholesky;
 mod input;
 pub mod matmul;
 pub mod options;
-mod result;
-mod run_job;
-mod sizes;
 
 pub use input::precision;
 pub use options::POLICY;

@@ -1,11 +1,15 @@
 //! The options of both commands.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use pdawl::policy::NamedPolicy;
+use pdawl::workload::cluster::Operation;
 use pdawl::workload::task_set::MOST_ROWS;
 
 use crate::args::{Format, MachineArgs};
+use crate::cluster::{LoneJob, OperationJob};
+use crate::failure::Failure;
 use crate::files::TraceFiles;
 use crate::integer::integer;
 use crate::tasks::OrderName;
@@ -65,6 +69,46 @@ pub struct DenseOptions {
 
     #[command(flatten)]
     pub files: TraceFiles,
+}
+
+impl DenseOptions {
+    /// How one machine computes by itself.
+    pub fn alone(&self) -> LoneJob<'_> {
+        LoneJob {
+            machine: &self.machine,
+            policy: self.policy,
+            window: self.window,
+            repeats: Some(self.repeats),
+            order: self.order.into(),
+            seed: self.seed,
+            verify: self.verify,
+            format: self.format,
+            files: &self.files,
+        }
+    }
+
+    /// An operation in the tiles that are asked for, on the matrices of these files if there are
+    /// some.
+    ///
+    /// # Errors
+    /// Tiles that are larger than the matrices.
+    pub fn operation(&self, of: Operation, files: &[&Path]) -> Result<OperationJob, Failure> {
+        let longest = of.dense.map_or(u64::MAX, |sizes| sizes.longest());
+        let tile = match self.tile {
+            TileArg::Auto => None,
+            TileArg::Rows(rows) => Some(u64::from(rows)),
+        };
+        match tile.filter(|rows| *rows > longest) {
+            Some(rows) => Err(Failure::usage(
+                format!(
+                    "--tile {rows}: the tile is larger than the matrices, which have at most \
+                     {longest} rows and columns"
+                ),
+                format!("--tile {longest} or less, or --tile auto"),
+            )),
+            None => Ok(OperationJob::new(of, tile, files, self.seed)),
+        }
+    }
 }
 
 /// The length of tiles.

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pdawl::engine::graph::problem::KernelTimes;
 use pdawl::engine::graph::search::{self, SearchResult};
-use pdawl::engine::graph::{Control, GraphOutcome, Options, PreparedGraph, times};
-use pdawl::experiment::Division;
+use pdawl::engine::graph::{Control, Division, GraphOutcome, Options, PreparedGraph, times};
 use pdawl::graph::Components;
 use pdawl::policy::{NamedPolicy, PolicyOptions, Problem, Search, Space};
 use pdawl::report::run::graph::{Measured, MeasuredConfiguration, report};

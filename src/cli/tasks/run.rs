@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use pdawl::engine::graph::{Control, GraphRunError};
-use pdawl::experiment::tasks::{
-    KernelSeconds, PolicyChoice, TaskExperiment, TaskRun, least_seconds, sample,
+use pdawl::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl::engine::graph::{
+    Control, GraphRunError, OpenTasks, PolicyChoice, Repetition, TaskRuns, least_seconds,
 };
 use pdawl::graph::TaskGraph;
 use pdawl::machine::{DeviceKind, Host};
 use pdawl::quantity::Bytes;
 use pdawl::report::run::dense::{Measured, report};
-use pdawl::report::run::graph::lost;
 use pdawl::report::run::workload::TaskSetParameters;
 use pdawl::report::{Context, Parameters, Workload};
 use pdawl::session::{NamedMachine, OpenDevices};
@@ -45,28 +44,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let seconds = measure(args, body, &mut session, stop)?;
     // Without phases of its own, a task set has no steps but the first.
     machine_session::inject(&mut session, &args.machine.fault, (1, "--n"))?;
-    let experiment = TaskExperiment::new(Arc::clone(&graph));
-    let (setup_seconds, last) = execute(args, &experiment, &seconds, &mut session, (began, stop))?;
-    let outcome = &last.outcome;
+    let ran = execute(args, &graph, &seconds, &mut session, stop)?;
     let measured = Measured {
         window: args.window,
         gpu_memory_bytes: args.machine.gpu_memory.map(|size| size.0),
         least_seconds,
-        setup_seconds,
-        runs: match outcome.interrupted {
-            true => Vec::new(),
-            false => vec![outcome.seconds],
-        },
-        lost: outcome.losses.iter().map(|of| lost(outcome, of)).collect(),
+        setup_seconds: ran.began.duration_since(began).as_secs_f64(),
     };
     let context = Context {
-        workload: workload(args, &experiment),
+        workload: workload(args, &graph),
         machine: session.machine,
         policy: args.policy.to_string(),
         notes: session.notes,
     };
-    let report = report(&last, &graph, context, measured, None);
-    graph::print(&report, &outcome.trace, args.format, files)?;
+    let report = report(&ran, &graph, context, measured, None);
+    graph::print(&report, &ran.last.outcome.trace, args.format, files)?;
     match report.interrupted {
         true => Err(Failure::Interrupted),
         false => Ok(()),
@@ -119,44 +111,40 @@ fn measure(
     session: &mut OpenDevices,
     stop: &AtomicBool,
 ) -> Result<KernelSeconds, Failure> {
-    let few = sample(&args.set.set(body, args.seed)).graph();
+    let few = args.set.set(body, args.seed).sample().graph();
     let few = Arc::new(few.map_err(|error| args.set.failure(&error))?);
     let measured = session.with(None, |runtime| KernelSeconds::measure(runtime, &few, stop));
     measured?.map_err(graph::failure)
 }
 
 /// Runs all tasks: on real devices once before, which does not count, as a graph's first run is
-/// slower. Returns the seconds before the run, too.
+/// slower.
 fn execute(
     args: &Args,
-    experiment: &TaskExperiment,
+    graph: &Arc<TaskGraph>,
     seconds: &KernelSeconds,
     session: &mut OpenDevices,
-    (began, stop): (Instant, &AtomicBool),
-) -> Result<(f64, TaskRun), Failure> {
+    stop: &AtomicBool,
+) -> Result<TaskRuns, Failure> {
     let choice = PolicyChoice {
         policy: args.policy,
         window: args.window,
         seed: args.seed,
     };
     let memory = args.machine.gpu_memory.map(|size| size.0);
-    let warm_up = !session.machine.simulated;
-    let bar = terminal::progress(args.format, experiment.tasks() as u64, "tasks");
+    let repeats = Repetition {
+        warms_up: !session.machine.simulated,
+        ..Repetition::ONCE
+    };
+    let bar = terminal::progress(args.format, graph.kernels().len() as u64, "tasks");
     let mut control = Control {
         stop,
         progress: &mut |done, _| bar.set_position(done as u64),
     };
+    let traced = args.files.wanted();
     let ran = session.with(None, |runtime| {
-        let mut open = experiment.open(runtime, seconds, memory)?;
-        let mut both = || {
-            if warm_up {
-                open.run(runtime, &choice, false, &mut control)?;
-            }
-            let setup_seconds = began.elapsed().as_secs_f64();
-            let run = open.run(runtime, &choice, args.files.wanted(), &mut control)?;
-            Ok((setup_seconds, run))
-        };
-        let ran = both();
+        let mut open = OpenTasks::new(runtime, graph, seconds, memory)?;
+        let ran = open.repeat(runtime, &choice, &repeats, traced, &mut control);
         open.release(runtime);
         ran
     })?;
@@ -165,7 +153,7 @@ fn execute(
 }
 
 /// The set, for the report.
-fn workload(args: &Args, experiment: &TaskExperiment) -> Workload {
+fn workload(args: &Args, graph: &TaskGraph) -> Workload {
     let set = &args.set;
     Workload {
         name: "tasks",
@@ -178,8 +166,8 @@ fn workload(args: &Args, experiment: &TaskExperiment) -> Workload {
             sum: set.sum,
             dependencies: set.dependencies,
             order: Order::from(set.order).name(),
-            tasks: experiment.tasks(),
-            flops: experiment.flops(),
+            tasks: graph.kernels().len(),
+            flops: graph.kernels().iter().map(|kernel| kernel.cost.flops).sum(),
             seed: args.seed,
         }),
     }

@@ -34,6 +34,8 @@ pub struct SyrkTile {
     pub depth: u32,
     pub alpha: f64,
     pub beta: f64,
+    /// As [`GemmTile::aligned`](super::GemmTile::aligned).
+    pub aligned: bool,
 }
 
 impl SyrkTile {
@@ -68,8 +70,7 @@ impl SyrkTile {
     }
 
     /// The codelet. The host's serves all updates of this precision; OpenCL's those of
-    /// these sizes, with strides and first numbers that are multiples of 16 bytes if
-    /// they are so for tiles without gaps.
+    /// these sizes, and of such strides and first numbers as [`Self::aligned`] says.
     pub fn codelet(&self) -> Codelet {
         Codelet {
             name: match self.precision {

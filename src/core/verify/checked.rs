@@ -17,6 +17,9 @@ pub struct Checked {
     pub worst: f64,
     /// Of factors.
     pub factors: Option<FactorFigures>,
+    /// Of a product: the row, and the columns from one to before another, with the greatest
+    /// error.
+    pub at: Option<[u64; 3]>,
     /// Numbers that overflowed, so that they were not compared: any result is right.
     pub overflowed: u64,
 }
@@ -109,6 +112,7 @@ impl Checked {
         self.wrong += other.wrong;
         self.worst = self.worst.max(other.worst);
         self.factors = self.factors.or(other.factors);
+        self.at = self.at.or(other.at);
         self.overflowed += other.overflowed;
     }
 }

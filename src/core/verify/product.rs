@@ -102,6 +102,7 @@ impl Verification {
         Checked {
             numbers,
             wrong: self.wrong,
+            at: (self.wrong > 0).then_some([self.row, self.columns.start, self.columns.end]),
             ..checked
         }
     }

@@ -4,11 +4,10 @@
 //! codelet that computes them, and their form ([`Data`]): a [`Grid`], a product of a
 //! matrix and a vector, or a user's kernel. The form determines the memory that a
 //! range of units reads and writes, and the sequential reference. A workload does not
-//! depend on devices or shares. A [`transformer`], a [`task_set`] and [`dense`]
-//! products and factorisations are task graphs instead.
+//! depend on devices or shares. A [`transformer`] and a [`task_set`] are task
+//! graphs instead, and so are the [programs](cluster::program) of tasks over spaces.
 
 pub mod cluster;
-pub mod dense;
 pub mod kernel;
 pub mod spmv;
 pub mod stencil;

@@ -1,21 +1,21 @@
 //! A cluster of one: the machine computes a workload over spaces by itself, on all of its
 //! devices, as one task graph and without messages.
 
-use std::sync::atomic::AtomicBool;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::error::ClusterError;
-use super::run::Control;
+use super::run::{Control, Sink};
 use crate::graph::kernel_seconds::KernelSeconds;
 use crate::graph::probe::probe;
-use crate::graph::problem::problem;
 use crate::graph::{
-    Control as GraphControl, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
-    host_bytes,
+    Control as GraphControl, GraphOutcome, GraphRunError, OpenTasks, PolicyChoice, PreparedGraph,
+    Repetition, TaskRuns, host_bytes,
 };
 use crate::machine::Device;
 use crate::parallel;
-use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem, WINDOW};
+use crate::policy::NamedPolicy;
 use crate::runtime::{Runtime, RuntimeError};
 use crate::verify::Checked;
 use crate::workload::cluster::graph::{WorkloadGraph, WorkloadGraphError};
@@ -53,6 +53,14 @@ pub struct AloneOptions<'a> {
     pub traces: bool,
     /// Whether there are numbers, which a simulation may have not.
     pub has_data: bool,
+    pub repeats: Repetition,
+}
+
+/// What came of the runs.
+pub struct AloneRun {
+    /// What a cluster's run returns, of the last run.
+    pub outcome: ClusterOutcome,
+    pub runs: TaskRuns,
 }
 
 impl<'a> Alone<'a> {
@@ -65,8 +73,21 @@ impl<'a> Alone<'a> {
         outputs: impl IntoIterator<Item = usize>,
         stop: &AtomicBool,
     ) -> Result<Self, WorkloadGraphError> {
+        Self::in_order(workload, outputs, None, stop)
+    }
+
+    /// As [`Self::new`]; policies learn of the tasks in a random order if there is a seed for it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn in_order(
+        workload: &'a dyn ClusterWorkload,
+        outputs: impl IntoIterator<Item = usize>,
+        shuffled: Option<u64>,
+        stop: &AtomicBool,
+    ) -> Result<Self, WorkloadGraphError> {
         let wanted: Vec<usize> = wanted(workload).into_iter().chain(outputs).collect();
-        let made = WorkloadGraph::new(workload, &wanted, stop)?;
+        let made = WorkloadGraph::new(workload, &wanted, shuffled, stop)?;
         Ok(Self {
             workload,
             graph: Arc::new(made.graph),
@@ -114,12 +135,11 @@ impl<'a> Alone<'a> {
         &self.graph
     }
 
-    /// Runs it. Returns what a cluster's run returns, and the run of the graph, whose trace is
-    /// empty unless it is wanted.
+    /// Runs it. A run that `stop` ends early has an outcome, and no result.
     ///
     /// # Errors
-    /// What the runtime refuses, the loss of all devices, a result that the workload
-    /// refuses or that cannot be written, and Ctrl-C.
+    /// What the runtime refuses, the loss of all devices, and a result that the workload
+    /// refuses or that cannot be written.
     pub fn run(
         &self,
         runtime: &mut dyn Runtime,
@@ -127,98 +147,62 @@ impl<'a> Alone<'a> {
         options: &AloneOptions,
         control: &mut Control,
         stop: &AtomicBool,
-    ) -> Result<(ClusterOutcome, GraphOutcome), ClusterError> {
-        let problem = self.problem(runtime, seconds, options);
-        let components = Arc::new(Components::single_kernels(&self.graph));
-        let mut prepared = PreparedGraph::new(runtime, Arc::clone(&self.graph), components)?;
-        if let Some(memory) = options.memory {
-            prepared.limit_memory(memory);
-        }
-        let of_policy = PolicyOptions {
-            // Subtasks share blocks, which are to be loaded ahead under any policy.
-            window: Some(options.window.unwrap_or(WINDOW)),
+    ) -> Result<AloneRun, ClusterError> {
+        let mut open = OpenTasks::new(runtime, &self.graph, seconds, options.memory)?;
+        let ran = self.on(runtime, &mut open, options, control, stop);
+        open.release(runtime);
+        ran
+    }
+
+    fn on(
+        &self,
+        runtime: &mut dyn Runtime,
+        open: &mut OpenTasks,
+        options: &AloneOptions,
+        control: &mut Control,
+        stop: &AtomicBool,
+    ) -> Result<AloneRun, ClusterError> {
+        let choice = PolicyChoice {
+            policy: options.policy,
+            window: options.window,
             seed: options.seed,
-            ..PolicyOptions::default()
         };
-        let policy = (options.policy.policy(problem, &of_policy)).map_err(GraphRunError::from)?;
-        let ran = run_graph(runtime, &mut prepared, policy, options, control, stop);
-        let mut done = Done {
-            of: self,
-            runtime,
-            prepared: &prepared,
+        let mut of_graph = GraphControl {
+            stop,
+            progress: &mut |done, _| (control.progress)(done as u64),
         };
-        let finished = ran.and_then(|outcome| {
-            if let Some(error) = self.error.get() {
-                return Err(error.clone().into());
-            }
-            let finished = match options.has_data {
-                true => done.finish(control)?,
-                false => Finished::default(),
-            };
-            Ok((outcome, finished))
-        });
-        prepared.release(runtime);
-        let (ran, finished) = finished?;
-        let node = node(options.name, &ran, finished.checked);
-        let outcome = ClusterOutcome {
+        let (repeats, traces) = (&options.repeats, options.traces);
+        let runs = open.repeat(runtime, &choice, repeats, traces, &mut of_graph)?;
+        if let Some(error) = self.error.get() {
+            return Err(error.clone().into());
+        }
+        let ran = &runs.last.outcome;
+        let mut outcome = ClusterOutcome {
             seconds: ran.seconds,
             tasks: self.workload.tasks(),
             restarts: 0,
-            nodes: vec![node],
-            figure: finished.figure,
+            nodes: vec![node(options.name, ran)],
+            figure: None,
             requests: None,
             timeline: Vec::new(),
         };
-        Ok((outcome, ran))
-    }
-
-    /// What policies know of the graph.
-    fn problem(
-        &self,
-        runtime: &dyn Runtime,
-        seconds: &KernelSeconds,
-        options: &AloneOptions,
-    ) -> Problem {
-        let components = Components::single_kernels(&self.graph);
-        let able = abilities(&self.graph, &components, runtime.devices());
-        let times = seconds.of(&self.graph);
-        let mut problem = problem(&self.graph, &components, runtime, &able, &times);
-        if let Some(memory) = options.memory {
-            let own = problem.devices.iter_mut();
-            for own in own.filter_map(|device| device.memory.as_mut()) {
-                *own = memory.min(*own);
-            }
+        let is_complete = !ran.interrupted && !stop.load(Ordering::Relaxed);
+        if is_complete && options.has_data {
+            let mut done = Done {
+                of: self,
+                runtime,
+                prepared: open.prepared(),
+            };
+            let finished = done.finish(control)?;
+            outcome.nodes[0].checked = finished.checked;
+            outcome.figure = finished.figure;
         }
-        problem
-    }
-}
-
-fn run_graph(
-    runtime: &mut dyn Runtime,
-    prepared: &mut PreparedGraph,
-    mut policy: Box<dyn Policy>,
-    options: &AloneOptions,
-    control: &mut Control,
-    stop: &AtomicBool,
-) -> Result<GraphOutcome, ClusterError> {
-    let queues = Options {
-        trace: options.traces,
-        ..Options::of_tasks(prepared.graph(), runtime.devices())
-    };
-    prepared.prepare(runtime, &mut *policy, &queues)?;
-    let mut control = GraphControl {
-        stop,
-        progress: &mut |done, _| (control.progress)(done as u64),
-    };
-    let outcome = prepared.run(runtime, &mut *policy, &queues, &mut control)?;
-    match outcome.interrupted {
-        true => Err(ClusterError::Interrupted),
-        false => Ok(outcome),
+        Ok(AloneRun { outcome, runs })
     }
 }
 
 /// What the machine did.
-fn node(name: &str, ran: &GraphOutcome, checked: Option<Checked>) -> NodeRecord {
+fn node(name: &str, ran: &GraphOutcome) -> NodeRecord {
     let mut devices: Vec<DevicePart> = (ran.devices.iter())
         .map(|name| DevicePart {
             name: name.clone(),
@@ -235,7 +219,6 @@ fn node(name: &str, ran: &GraphOutcome, checked: Option<Checked>) -> NodeRecord 
         devices,
         subtasks: ran.placements.len() as u64,
         busy_seconds: ran.seconds,
-        checked,
         ..NodeRecord::default()
     }
 }
@@ -284,8 +267,12 @@ impl Done<'_> {
         let is_right = checked.is_none_or(|checked: Checked| checked.wrong == 0);
         for (space, output) in control.outputs.iter_mut().filter(|_| is_right) {
             output.begin()?;
-            for piece in self.space(*space)?.chunks(PIECE as usize) {
-                output.next(piece)?;
+            let is_triangle = *space == self.of.workload.result() && self.of.workload.is_triangle();
+            let extent = self.of.extents[*space];
+            let bytes = self.space(*space)?;
+            match is_triangle {
+                true => write_triangle(extent, bytes, &mut **output)?,
+                false => (bytes.chunks(PIECE as usize)).try_for_each(|piece| output.next(piece))?,
             }
         }
         Ok(Finished { checked, figure })
@@ -301,10 +288,17 @@ impl Done<'_> {
         match workload.check() {
             Check::Blocks(check) => self.check_blocks(&|block, bytes| check(block, bytes, seed)),
             Check::Whole(spaces, check) => {
-                let mut whole = Vec::new();
-                for space in spaces {
-                    whole.push(self.space(space)?.to_vec());
+                let Some((first, others)) = spaces.split_first() else {
+                    return Ok(check(&[], seed));
+                };
+                let mut copied = Vec::new();
+                for space in others {
+                    copied.push(self.space(*space)?.to_vec());
                 }
+                // The first one is the largest, and stays where it is.
+                let first = self.space(*first)?;
+                let copied = copied.iter().map(Vec::as_slice);
+                let whole: Vec<&[u8]> = [first].into_iter().chain(copied).collect();
                 Ok(check(&whole, seed))
             }
         }
@@ -336,4 +330,18 @@ impl Done<'_> {
         found.iter().for_each(|one| checked.add(one));
         Ok(checked)
     }
+}
+
+/// Writes a matrix with zeros above its diagonal.
+fn write_triangle(extent: Extent, bytes: &[u8], output: &mut dyn Sink) -> io::Result<()> {
+    let pitch = (extent.columns * extent.element) as usize;
+    let lines = (PIECE as usize / pitch).max(1);
+    for (piece, rows) in bytes.chunks(lines * pitch).enumerate() {
+        let mut rows = rows.to_vec();
+        for (row, line) in (piece * lines..).zip(rows.chunks_exact_mut(pitch)) {
+            line[(row + 1) * extent.element as usize..].fill(0);
+        }
+        output.next(&rows)?;
+    }
+    Ok(())
 }

@@ -202,6 +202,7 @@ impl Node<'_> {
                     None => bytes,
                 });
             }
+            let whole: Vec<&[u8]> = whole.iter().map(Vec::as_slice).collect();
             let checked = check(&whole, seed);
             if let Some(first) = &mut self.records[0] {
                 first.checked = Some(checked);

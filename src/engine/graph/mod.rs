@@ -105,9 +105,11 @@
 //! # }
 //! ```
 
+mod bound;
 mod command_graphs;
 mod command_plan;
 mod dispatch;
+mod division;
 mod error;
 mod eviction;
 mod interleaving;
@@ -115,6 +117,7 @@ pub mod kernel_seconds;
 mod loading;
 mod notifying;
 mod open;
+mod open_tasks;
 mod outcome;
 mod prepared_graph;
 pub mod probe;
@@ -126,6 +129,7 @@ pub mod search;
 mod state;
 mod storage;
 mod suspended;
+mod timed;
 mod timeline;
 pub mod times;
 mod views;
@@ -133,11 +137,15 @@ mod window;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::codelet::Name;
 use crate::machine::Device;
-use pdawl_core::graph::{KernelId, TaskGraph};
+use pdawl_core::graph::{DatumId, Kernel, KernelId, TaskGraph};
 
+pub use bound::least_seconds;
+pub use division::Division;
 pub use error::GraphRunError;
 pub use open::{Ended, OpenGraph, TimedCommand, Turned};
+pub use open_tasks::{OpenTasks, PolicyChoice, Repetition, TaskRun, TaskRuns};
 pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
 pub use prepared_graph::{PreparedGraph, abilities, abilities_of, able};
 pub use storage::host_bytes;
@@ -206,4 +214,20 @@ pub struct Control<'a> {
     pub stop: &'a AtomicBool,
     /// Receives the number of components that are done, and of all.
     pub progress: &'a mut dyn FnMut(usize, usize),
+}
+
+/// The name of the kernel with the most bytes of data that a device can run, and these.
+pub fn largest_kernel<'g>(graph: &'g TaskGraph, device: &Device) -> Option<(&'g Name, u64)> {
+    let bytes = |kernel: &Kernel| {
+        let data = kernel.inputs().chain(kernel.outputs());
+        let mut memory: Vec<DatumId> = data.map(|datum| graph.first_version(datum)).collect();
+        memory.sort_unstable();
+        memory.dedup();
+        memory.iter().map(|datum| graph.datum(*datum).bytes).sum()
+    };
+    let kernels = graph.kernels().iter();
+    let own = kernels.filter(|kernel| able(device, &kernel.codelet));
+    let sizes = own.map(|kernel| (&kernel.name, bytes(kernel)));
+    // The first one of several.
+    sizes.rev().max_by_key(|(_, bytes)| *bytes)
 }

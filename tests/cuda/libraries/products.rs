@@ -230,6 +230,7 @@ fn symmetric_updates_have_their_lower_triangles() {
                 depth: k as u32,
                 alpha,
                 beta,
+                aligned: false,
             };
             let codelet = with_fake_kernels(tile.codelet(), precision);
             let values = [

@@ -1,93 +1,96 @@
 //! Real devices that are lost in the middle of a product or a factorisation in little
 //! memory: the others end it right, and compute again what only the lost device had.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pdawl::cluster::space::Extent;
 use pdawl::codelet::{Element, Precision};
-use pdawl::engine::graph::{Control, GraphOutcome};
-use pdawl::experiment::tasks::{KernelSeconds, PolicyChoice, TaskExperiment};
+use pdawl::engine::cluster::{Alone, AloneOptions, Control};
+use pdawl::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl::engine::graph::{GraphOutcome, Repetition, largest_kernel};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::union::faults::{Effect, Fault, When};
-use pdawl::runtime::{DeviceId, Runtime};
-use pdawl::verify::numbers;
-use pdawl::workload::dense::{DenseTask, Inputs, Operation};
-use pdawl::workload::task_set::{Order, TiledGraph};
+use pdawl::runtime::{DeviceId, Devices};
+use pdawl::workload::cluster::{
+    Cholesky, Lone, Operation, Place, Placed, Placement, Product, definite, generated_as,
+};
 
 use crate::pocl::open;
 
 /// Devices of which the last one is lost, and which have their own memory.
 const DEVICES: [&str; 2] = ["host:1,cpu:1=own", "cpu:1=own,cpu:1=own"];
 
-const OPERATIONS: [Operation; 2] = [
-    Operation::Product {
+fn operations() -> [Operation; 2] {
+    let uniform = |rows, columns, seed| {
+        let extent = Extent {
+            rows,
+            columns,
+            element: 8,
+        };
+        generated_as(Element::F64, extent, seed)
+    };
+    let product = Product {
         rows: 60,
         columns: 50,
         depth: 90,
-    },
-    Operation::Factorisation { rows: 110 },
-];
+        precision: Precision::F64.into(),
+        a: uniform(60, 90, 3),
+        b: uniform(90, 50, 4),
+    };
+    let factorisation = Cholesky {
+        size: 110,
+        precision: Precision::F64,
+        matrix: definite(Precision::F64, 110, 3),
+    };
+    [
+        product.operation(Placement::Rows),
+        factorisation.operation(),
+    ]
+}
 
 /// An operation on tiles, and what policies know of its tasks.
-struct Case {
-    task: DenseTask,
-    tiled: TiledGraph,
-    experiment: TaskExperiment,
+struct Case<'a> {
+    alone: Alone<'a>,
     seconds: KernelSeconds,
 }
 
-impl Case {
-    fn new(runtime: &mut dyn Runtime, operation: Operation) -> Self {
-        let task = DenseTask {
-            operation,
-            tile: 16,
-            precision: Precision::F64.into(),
-            order: Order::Natural,
-            seed: 3,
-        };
-        let inputs = Arc::new(Inputs::generated(operation, task.seed));
-        let tiled = task
-            .tiled(&inputs, &AtomicBool::new(false))
-            .expect("a graph");
-        let graph = Arc::new(tiled.graph.clone());
+impl<'a> Case<'a> {
+    fn new(runtime: &mut Union, placed: &'a Placed) -> Self {
         let stop = AtomicBool::new(false);
-        let seconds = KernelSeconds::measure(runtime, &graph, &stop).expect("times");
-        Self {
-            task,
-            tiled,
-            experiment: TaskExperiment::new(graph),
-            seconds,
-        }
+        let alone = Alone::new(&*placed.workload, [], &stop).expect("a graph");
+        let seconds = alone.measure(runtime, &stop).expect("times");
+        Self { alone, seconds }
     }
 
     /// Runs it with a fault, in the memory of three tasks, and checks the result.
     fn run(&self, runtime: &mut Union, policy: &str, fault: Fault, what: &str) -> GraphOutcome {
-        let (_, bytes) = self.experiment.largest_task().expect("a task");
-        let mut open = (self.experiment)
-            .open(runtime, &self.seconds, Some(3 * bytes))
-            .expect("memory");
-        let choice = PolicyChoice {
+        let (_, bytes) = largest_kernel(self.alone.graph(), &runtime.devices()[1]).expect("a task");
+        let options = AloneOptions {
             policy: policy.parse().expect("a policy"),
-            window: Some(3),
             seed: 1,
+            window: Some(3),
+            memory: Some(3 * bytes),
+            name: "the test",
+            traces: false,
+            has_data: true,
+            repeats: Repetition::ONCE,
         };
         let stop = AtomicBool::new(false);
         let mut control = Control {
-            stop: &stop,
-            progress: &mut |_, _| {},
+            tile: 16,
+            verify: Some(3),
+            outputs: Vec::new(),
+            progress: &mut |_| {},
         };
         runtime.inject(vec![fault]);
-        let run = open.run(runtime, &choice, false, &mut control);
-        let run = run.unwrap_or_else(|error| panic!("{what}: {error}"));
-        let read = |datum, element: Element| {
-            let bytes = open.prepared().bytes(runtime, datum);
-            bytes.map(|bytes| numbers(bytes, element))
-        };
-        let verified = self.task.verify(&self.tiled, read, &stop);
-        let verified = verified.expect("numbers").expect("a verification");
-        assert!(verified.right(), "{what}: {verified:?}");
-        open.release(runtime);
-        run.outcome
+        let ran = (self.alone).run(runtime, &self.seconds, &options, &mut control, &stop);
+        let ran = ran.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let checked = ran.outcome.checked().expect("a comparison");
+        assert!(
+            checked.numbers > 0 && checked.wrong == 0,
+            "{what}: {checked:?}"
+        );
+        ran.last.outcome
     }
 }
 
@@ -109,7 +112,7 @@ fn survives(case: &Case, runtime: &mut Union, policy: &str, moments: &[When], wh
             assert_eq!((loss.device, loss.why.as_str()), (1, "lost on purpose"));
             repeated += loss.repeated.len();
         }
-        let tasks = case.experiment.tasks();
+        let tasks = case.alone.subtasks();
         assert_eq!(outcome.placements.len(), tasks, "{what}");
         let on_lost = (outcome.placements.iter())
             .filter(|placed| placed.device == 1)
@@ -122,19 +125,22 @@ fn survives(case: &Case, runtime: &mut Union, policy: &str, moments: &[When], wh
 /// Loses the second device under each policy, with each operation on each list of devices.
 /// Per operation and policy, some tasks that had ended run again if `repeats`.
 fn all_survive(moments: &[When], repeats: bool) {
-    for operation in OPERATIONS {
+    for operation in operations() {
         let mut repeated = [0; 2];
         for devices in DEVICES {
             let mut runtime = open(devices);
-            let case = Case::new(&mut runtime, operation);
-            let what = format!("{devices}, {operation:?}");
+            let place = Place::Alone(Lone::on(runtime.devices(), None));
+            let placed = operation.at(place, Some(16)).expect("a workload");
+            let case = Case::new(&mut runtime, &placed);
+            let what = format!("{devices}, {}", operation.title);
             for (policy, sum) in ["locality", "darts+luf"].iter().zip(&mut repeated) {
                 *sum += survives(&case, &mut runtime, policy, moments, &what);
             }
         }
         assert!(
             !repeats || !repeated.contains(&0),
-            "{operation:?}: {repeated:?}"
+            "{}: {repeated:?}",
+            operation.title
         );
     }
 }

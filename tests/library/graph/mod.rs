@@ -4,7 +4,7 @@
 //! on every kernel and every version that it is made of, and computes them
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
 //! properties in the simulator and on real devices, `task_sets` those of sets of
-//! tasks, `transformers` policies on transformers, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
+//! tasks, `paper_tasks` such sets on the paper's machine, `transformers` policies on transformers, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
 //! interruptions. `command_graphs` has components that are one command each, `figure_16`
 //! maps command queues to devices.
 
@@ -16,6 +16,7 @@ mod figure_16;
 mod limits;
 mod losses;
 mod open;
+mod paper_tasks;
 mod random;
 mod run;
 mod simulated;

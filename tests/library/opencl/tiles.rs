@@ -118,6 +118,7 @@ fn syrk<T: Real>(bench: &mut Bench, rows: u32, depth: u32) {
             depth,
             alpha,
             beta,
+            aligned: true,
         };
         check::<T>(bench, &Case::syrk(tile));
     }
@@ -189,6 +190,7 @@ fn operations_in_small_groups_are_right() {
         depth: 35,
         alpha,
         beta,
+        aligned: true,
     };
     let trsm = TrsmTile {
         precision,

@@ -5,9 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Bounds, Context, Details, Lost, Report, Verification, graph};
-use crate::experiment::tasks::TaskRun;
+use crate::engine::graph::{GraphOutcome, TaskRuns};
 use crate::graph::TaskGraph;
-use crate::verify::product;
 
 /// What only products, factorisations and sets of tasks have. Devices are those of the last run.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -27,41 +26,25 @@ pub struct Dense {
 }
 
 /// What the report has beside the runs and what every report has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     pub window: Option<usize>,
     pub gpu_memory_bytes: Option<u64>,
     pub least_seconds: Option<f64>,
     pub setup_seconds: f64,
-    /// Seconds of the timed runs.
-    pub runs: Vec<f64>,
-    /// The losses of all runs.
-    pub lost: Vec<Lost>,
 }
 
-impl From<&product::Verification> for Verification {
-    fn from(of: &product::Verification) -> Self {
-        Self {
-            right: of.right(),
-            error: of.error.is_finite().then_some(of.error),
-            tolerance: Some(of.tolerance),
-            wrong: Some(of.wrong),
-            ..Self::default()
-        }
-    }
-}
-
-/// The report of timed runs and of a last one, of which each component is a kernel of the
-/// graph.
+/// The report of timed runs and of a last one, in which each kernel of the graph is a task, and
+/// what a comparison of the result has found.
 pub fn report(
-    last: &TaskRun,
+    ran: &TaskRuns,
     graph: &TaskGraph,
     context: Context,
     measured: Measured,
-    verification: Option<&product::Verification>,
+    verification: Option<Verification>,
 ) -> Report {
-    let outcome = &last.outcome;
-    let median = pdawl_profiler::median(&measured.runs);
+    let outcome = &ran.last.outcome;
+    let median = pdawl_profiler::median(&ran.timed);
     let mut devices = graph::devices(outcome, &context.machine.devices);
     let flops = |kernel: usize| graph.kernels()[kernel].cost.flops;
     let all: f64 = (0..graph.kernels().len()).map(flops).sum();
@@ -74,19 +57,29 @@ pub fn report(
     let details = Dense {
         window: measured.window,
         gpu_memory_bytes: measured.gpu_memory_bytes,
-        deciding_seconds: last.deciding_seconds,
+        deciding_seconds: ran.last.deciding_seconds,
         least_seconds: measured.least_seconds,
     };
     let seconds = median.unwrap_or(outcome.seconds);
     Report {
-        runs: measured.runs,
+        runs: ran.timed.clone(),
         setup_seconds: Some(measured.setup_seconds),
         throughput: context.workload.rate(median),
         bounds: Bounds::of_graph(outcome, graph),
-        verification: verification.map(Verification::from),
-        lost: measured.lost,
+        verification,
+        lost: losses(ran),
         interrupted: outcome.interrupted,
         devices,
         ..context.report(seconds, Details::Dense(details))
     }
+}
+
+/// The losses of all runs.
+pub(super) fn losses(ran: &TaskRuns) -> Vec<Lost> {
+    let all = ran.lossy.iter().chain([&ran.last.outcome]);
+    let of_run = |run: &GraphOutcome| -> Vec<Lost> {
+        let losses = run.losses.iter();
+        losses.map(|loss| graph::lost(run, loss)).collect()
+    };
+    all.flat_map(of_run).collect()
 }

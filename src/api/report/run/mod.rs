@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bounds::Bounds;
 pub use machine::{HostInfo, Machine};
-pub use workload::{Parameters, Throughput, Workload};
+pub use workload::{DenseAsked, Parameters, Throughput, Workload};
 
 use crate::machine::DeviceKind;
 use crate::trace::About;
@@ -143,8 +143,8 @@ pub struct Verification {
     pub right: bool,
     /// The greatest error; null: a number is finite that should not be, or the reverse. A
     /// co-run: the largest absolute difference from the sequential reference. A graph: as the
-    /// workload defines it. `matmul` and `cholesky`: the greatest difference of a row and a
-    /// group of columns, relative to their norms. Nodes: a multiple of what rounding allows.
+    /// workload defines it. Others: a multiple of what rounding allows; of `matmul` and `cholesky`
+    /// that of a row and a group of columns.
     pub error: Option<f64>,
     /// The greatest error that is allowed; null: the workload decides.
     pub tolerance: Option<f64>,
@@ -156,6 +156,10 @@ pub struct Verification {
     pub residual: Option<f64>,
     /// Of `lu`: the greatest number of U over that of A.
     pub growth: Option<f64>,
+    /// Of a wrong product: the row, and from which column to before which, with the greatest
+    /// error.
+    #[serde(skip)]
+    pub at: Option<[u64; 3]>,
 }
 
 /// A loss of a device or of a node, in any run, or a device that was left out since it cannot

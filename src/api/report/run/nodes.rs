@@ -4,11 +4,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Bounds, Context, Details, DevicePart, Lost, Report, Verification, fraction, graph};
+use super::dense::{self, Measured, losses};
+use super::{
+    Bounds, Context, Details, DevicePart, Lost, Parameters, Report, Verification, fraction, graph,
+};
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
+use crate::engine::cluster::AloneRun;
 use crate::engine::cluster::simulate::{Busiest, Resource};
-use crate::engine::graph::GraphOutcome;
 use crate::graph::TaskGraph;
+use crate::verify::Checked;
 use crate::verify::overflow::{note_of_change, notes};
 
 /// What only runs of tasks over spaces have.
@@ -146,17 +150,7 @@ pub struct Asked {
 /// The report of a run.
 pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Report {
     let checked = outcome.checked();
-    // What was compared with nothing is neither right nor wrong.
-    let compared = checked.filter(|checked| checked.numbers > 0 || checked.overflowed == 0);
-    let verification = compared.map(|checked| Verification {
-        right: checked.wrong == 0,
-        error: finite(checked.worst),
-        tolerance: Some(1.0),
-        numbers: Some(checked.numbers),
-        wrong: Some(checked.wrong),
-        residual: checked.factors.and_then(|of| finite(of.residual)),
-        growth: checked.factors.and_then(|of| finite(of.growth)),
-    });
+    let verification = checked.as_ref().and_then(Verification::of);
     let details = Tasks {
         prefetch: asked.prefetch,
         restarts: outcome.restarts,
@@ -205,17 +199,21 @@ pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Repor
     }
 }
 
-/// The report of a run on one machine by itself, whose task graph tells more of it. Before it
-/// came so many seconds.
+/// The report of a run on one machine by itself, whose task graph tells more of it.
 pub fn report_alone(
-    outcome: &ClusterOutcome,
-    (ran, tasks): (&GraphOutcome, &TaskGraph),
-    setup_seconds: f64,
+    ran: &AloneRun,
+    tasks: &TaskGraph,
     context: Context,
-    asked: Asked,
+    measured: Measured,
 ) -> Report {
-    let of_graph = graph::devices(ran, &context.machine.devices);
-    let report = report(outcome, context, asked);
+    if let Parameters::Dense(_) = &context.workload.parameters {
+        let checked = ran.outcome.checked();
+        let verification = checked.as_ref().and_then(Verification::of);
+        return dense::report(&ran.runs, tasks, context, measured, verification);
+    }
+    let last = &ran.runs.last.outcome;
+    let of_graph = graph::devices(last, &context.machine.devices);
+    let report = report(&ran.outcome, context, Asked::default());
     let devices = report.devices.into_iter().zip(of_graph);
     let devices = devices.map(|(of_node, of_graph)| DevicePart {
         node: of_node.node,
@@ -225,13 +223,28 @@ pub fn report_alone(
         ..of_graph
     });
     Report {
-        setup_seconds: Some(setup_seconds),
-        bounds: Bounds::of_graph(ran, tasks),
-        lost: (ran.losses.iter())
-            .map(|loss| graph::lost(ran, loss))
-            .collect(),
+        setup_seconds: Some(measured.setup_seconds),
+        bounds: Bounds::of_graph(last, tasks),
+        lost: losses(&ran.runs),
+        interrupted: last.interrupted,
         devices: devices.collect(),
         ..report
+    }
+}
+
+impl Verification {
+    /// What a comparison found. What was compared with nothing is neither right nor wrong.
+    pub(super) fn of(checked: &Checked) -> Option<Self> {
+        (checked.numbers > 0 || checked.overflowed == 0).then(|| Self {
+            right: checked.wrong == 0,
+            error: finite(checked.worst),
+            tolerance: Some(1.0),
+            numbers: Some(checked.numbers),
+            wrong: Some(checked.wrong),
+            residual: checked.factors.and_then(|of| finite(of.residual)),
+            growth: checked.factors.and_then(|of| finite(of.growth)),
+            at: checked.at,
+        })
     }
 }
 

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cluster::space::SpaceId;
-use crate::workload::cluster::ClusterWorkload;
-use crate::workload::dense::{DenseTask, Operation};
+use crate::workload::cluster::{ClusterWorkload, Operation, Placed};
 use crate::workload::kernel::UserKernel;
 use crate::workload::stencil::Stencil;
+use crate::workload::task_set::Order;
 use crate::workload::{Divisible, Supersteps};
 
 /// The workload.
@@ -149,16 +149,16 @@ pub struct DagParameters {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct DenseParameters {
     /// Of the result.
-    pub rows: u32,
-    pub columns: u32,
+    pub rows: u64,
+    pub columns: u64,
     /// Columns of A; null for `cholesky`.
-    pub depth: Option<u32>,
+    pub depth: Option<u64>,
     /// `f32` or `f64`; of `matmul` also `f16`, `bf16` or `tf32`, the format of A and B.
     pub precision: &'static str,
     /// Rows and columns of a tile, which is smaller at the edges.
-    pub tile: u32,
+    pub tile: u64,
     /// Number of tasks.
-    pub tasks: usize,
+    pub tasks: u64,
     /// Operations: 2 rows columns depth, or LAPACK's n^3/3 + n^2/2 + n/6.
     pub flops: f64,
     /// Files of the given matrices; empty if they were generated.
@@ -189,6 +189,15 @@ pub struct TaskSetParameters {
     /// Operations of all tasks.
     pub flops: f64,
     /// Seed of the order, of random tasks and of the policy's random choices.
+    pub seed: u64,
+}
+
+/// How a product or a factorisation was computed, beside its sizes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DenseAsked {
+    /// Files of the given matrices.
+    pub inputs: Vec<String>,
+    pub order: Order,
     pub seed: u64,
 }
 
@@ -252,26 +261,30 @@ impl Workload {
         )
     }
 
-    /// A product or a factorisation of so many tasks. `inputs` are the files of its matrices.
-    pub fn of_dense(task: &DenseTask, tasks: usize, inputs: Vec<String>) -> Self {
-        let (rows, columns) = task.operation.result_size();
-        let (name, depth) = match task.operation {
-            Operation::Product { depth, .. } => ("matmul", Some(depth)),
-            Operation::Factorisation { .. } => ("cholesky", None),
+    /// An operation on one machine, of these sizes in words.
+    pub fn of_operation(
+        operation: &Operation,
+        placed: &Placed,
+        size: String,
+        asked: DenseAsked,
+    ) -> Self {
+        let workload = &*placed.workload;
+        let Some(sizes) = operation.dense else {
+            return Self::of_tasks(workload, size, workload.tasks());
         };
         Self::new(
-            name,
+            workload.name(),
             Parameters::Dense(DenseParameters {
-                rows,
-                columns,
-                depth,
-                precision: task.precision.name(),
-                tile: task.tile,
-                tasks,
-                flops: task.operation.flops(),
-                inputs,
-                order: task.order.name(),
-                seed: task.seed,
+                rows: sizes.rows,
+                columns: sizes.columns,
+                depth: sizes.depth,
+                precision: sizes.precision,
+                tile: placed.tile,
+                tasks: workload.tasks(),
+                flops: sizes.flops,
+                inputs: asked.inputs,
+                order: asked.order.name(),
+                seed: asked.seed,
             }),
         )
     }

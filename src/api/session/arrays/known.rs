@@ -2,21 +2,16 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::experiment::tasks::KernelSeconds;
+use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::runtime::Runtime;
 use crate::session::{Error, Session};
-use crate::workload::dense::DenseTask;
 
 /// The tasks of an operation. Equal ones take equally long.
 #[derive(PartialEq)]
-pub enum Tasks {
-    Tiled(DenseTask),
-    Spaces {
-        workload: &'static str,
-        /// In words.
-        size: String,
-        tile: u64,
-    },
+pub struct Tasks {
+    pub workload: &'static str,
+    /// Its sizes and those of its parts, in words.
+    pub size: String,
 }
 
 /// The tasks of the operation that ran last, with their seconds.

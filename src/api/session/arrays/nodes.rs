@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 
-use super::matrix::check_product;
-use super::spaces::{Place, SpacesJob, stopped};
+use super::operations::{self, stopped};
 use super::{Complex, DenseMatrix, Factors};
 use crate::cluster::wire::agreement::Agreement;
 use crate::engine::cluster::{Cluster, ClusterError, ClusterOptions, Job};
@@ -15,7 +14,7 @@ use crate::report::run::nodes::{Asked, report};
 use crate::report::{Context, Machine, Workload};
 use crate::session::{ArrayResult, Error, Number, Run, Stop};
 use crate::spread::NamedSpread;
-use crate::workload::cluster::{ClusterWorkload, Fit, MatmulWorkload, PlacedWorkload, Placement};
+use crate::workload::cluster::{Operation, OperationError, Place, Placed};
 
 /// The processes that a launcher such as `mpirun` has started together.
 ///
@@ -48,58 +47,10 @@ pub struct NodeRun<'a, R> {
     nodes: &'a mut Nodes,
     /// Its name.
     operation: &'static str,
-    job: Result<NodesJob, Error>,
+    job: Result<Operation, Error>,
     tile: Option<u32>,
     verify: bool,
     take: Box<Take<'a, R>>,
-}
-
-/// An operation as nodes compute it.
-struct NodesJob {
-    /// Its sizes, in words.
-    size: String,
-    /// The spaces that it returns.
-    outputs: Vec<usize>,
-    make: Box<Make>,
-}
-
-/// Makes the workload that fits the nodes, in blocks of so many rows if the user says so.
-type Make = dyn Fn(Fit, Option<u32>) -> Result<PlacedWorkload, Error> + Send + Sync;
-
-impl From<SpacesJob> for NodesJob {
-    fn from(job: SpacesJob) -> Self {
-        Self {
-            size: job.size.clone(),
-            outputs: job.outputs.clone(),
-            make: Box::new(move |fit, tile| job.make(Place::Nodes(fit), tile)),
-        }
-    }
-}
-
-impl NodesJob {
-    fn product(a: &DenseMatrix<f32>, b: &DenseMatrix<f32>) -> Result<Self, Error> {
-        check_product(a, b)?;
-        let [rows, columns, depth] = [a.rows(), b.columns(), a.columns()].map(u64::from);
-        let (a, b) = (a.fill(), b.fill());
-        let make = move |fit: Fit, given: Option<u32>| {
-            let tile = given.map_or_else(|| fit.product(rows, columns), u64::from);
-            let workload = MatmulWorkload {
-                rows,
-                columns,
-                depth,
-                tile,
-                placement: Placement::Grid,
-                a: Arc::clone(&a),
-                b: Arc::clone(&b),
-            };
-            Ok((Arc::new(workload) as _, tile))
-        };
-        Ok(Self {
-            size: format!("{rows} x {depth} x {columns} f32"),
-            outputs: vec![2],
-            make: Box::new(make),
-        })
-    }
 }
 
 /// Makes a result of the bytes of the spaces that it has.
@@ -154,7 +105,7 @@ impl Nodes {
         a: &DenseMatrix<f32>,
         b: &DenseMatrix<f32>,
     ) -> NodeRun<'a, DenseMatrix<f32>> {
-        let job = NodesJob::product(a, b);
+        let job = operations::product(a, b);
         let (rows, columns) = (a.rows(), b.columns());
         self.operation("matmul", job, move |spaces| {
             matrix(rows, columns, spaces.first())
@@ -163,7 +114,7 @@ impl Nodes {
 
     /// The factors of a square matrix, with partial pivoting.
     pub fn lu<'a, T: Number>(&'a mut self, matrix_of: &DenseMatrix<T>) -> NodeRun<'a, Factors<T>> {
-        let job = SpacesJob::lu(matrix_of).map(NodesJob::from);
+        let job = operations::lu(matrix_of);
         let rows = matrix_of.rows();
         self.operation("lu", job, move |spaces| {
             let pivots = spaces
@@ -181,7 +132,7 @@ impl Nodes {
         &'a mut self,
         matrix_of: &DenseMatrix<Complex>,
     ) -> NodeRun<'a, DenseMatrix<Complex>> {
-        let job = SpacesJob::fft2(matrix_of).map(NodesJob::from);
+        let job = operations::fft2(matrix_of);
         let (rows, columns) = (matrix_of.rows(), matrix_of.columns());
         self.operation("fft2", job, move |spaces| {
             matrix(rows, columns, spaces.first())
@@ -197,7 +148,7 @@ impl Nodes {
                 "{} does not sort, only hosts do; join with `host` as the devices",
                 other.name
             ))),
-            None => SpacesJob::sort(numbers.into()).map(NodesJob::from),
+            None => operations::sort(numbers.into()),
         };
         self.operation("sort", job, |spaces| {
             let sorted = spaces
@@ -210,7 +161,7 @@ impl Nodes {
     fn operation<'a, R>(
         &'a mut self,
         operation: &'static str,
-        job: Result<NodesJob, Error>,
+        job: Result<Operation, Error>,
         take: impl FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a,
     ) -> NodeRun<'a, R> {
         NodeRun {
@@ -279,38 +230,40 @@ impl<R> NodeRun<'_, R> {
         }
         let mut alike = Agreement::default();
         alike.add("the operation", operation);
-        alike.add("the size", &job.size);
+        alike.add("the size", &job.title);
         let blocks = tile.map_or_else(|| "the usual one".to_owned(), |rows| rows.to_string());
         alike.add("the tile", blocks);
         alike.add("verify", verify.to_string());
         let made = Arc::clone(&job);
-        let ran: Arc<OnceLock<Arc<dyn ClusterWorkload>>> = Arc::default();
+        let ran: Arc<OnceLock<Placed>> = Arc::default();
         let running = Arc::clone(&ran);
         let (outcome, brought) = (nodes.cluster)
             .run_job(&Job {
-                name: job.size.clone(),
+                name: job.title.clone(),
                 alike,
                 outputs: job.outputs.clone(),
                 verify,
-                make: Arc::new(move |fit| match (made.make)(fit, tile) {
-                    Ok((workload, tile)) => {
-                        // Nodes in threads make the same one.
-                        let _ = running.set(Arc::clone(&workload));
-                        Ok((workload, tile))
+                make: Arc::new(move |fit| {
+                    match made.at(Place::Nodes(fit), tile.map(u64::from)) {
+                        Ok(placed) => {
+                            // Nodes in threads make the same one.
+                            let _ = running.set(placed.clone());
+                            Ok((placed.workload, placed.tile))
+                        }
+                        Err(OperationError::Input(error)) => Err(error.into()),
+                        Err(error) => Err(ClusterError::Refused(error.to_string())),
                     }
-                    Err(Error::Cluster(error)) => Err(error),
-                    Err(error) => Err(ClusterError::Refused(error.to_string())),
                 }),
             })
             .map_err(stopped)?;
-        let (Some(outcome), Some(workload)) = (outcome, ran.get()) else {
+        let (Some(outcome), Some(placed)) = (outcome, ran.get()) else {
             return Ok(None);
         };
         let name = outcome.nodes.first().map(|node| node.name.clone());
         let devices = nodes.cluster.devices().to_vec();
         let notes = outcome.nodes.iter().flat_map(|node| node.notes.clone());
         let context = Context {
-            workload: Workload::of_tasks(&**workload, job.size.clone(), outcome.tasks),
+            workload: Workload::of_tasks(&*placed.workload, job.size(placed), outcome.tasks),
             machine: Machine::real(name.unwrap_or_default(), Host::detect(), devices),
             policy: nodes.spread.to_string(),
             notes: notes.collect(),

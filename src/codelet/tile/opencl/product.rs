@@ -165,7 +165,7 @@ pub(in super::super) fn symmetric(tile: &SyrkTile) -> OpenClKernel {
         depth: tile.depth,
         transposed: true,
         symmetric: true,
-        aligned: true,
+        aligned: tile.aligned,
     })
 }
 

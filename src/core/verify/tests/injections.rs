@@ -16,7 +16,7 @@ use crate::verify::transform::{Complex, Transform};
 use crate::verify::*;
 use crate::workload::Grid;
 use crate::workload::cluster::{
-    Check, ClusterWorkload, ConvolutionWorkload, Fill, Placement, SortAlone,
+    Check, ClusterWorkload, ConvolutionWorkload, Fill, Placement, sort_alone,
 };
 use crate::workload::kernel::compare;
 use crate::workload::spmv::{Form, Options, Spmv};
@@ -420,7 +420,7 @@ fn is_accepted(workload: &dyn ClusterWorkload, found: &[f32]) -> bool {
     let whole = workload.spaces()[workload.result()].extent.whole();
     let checked = match workload.check() {
         Check::Blocks(check) => check(&whole, bytes, 5),
-        Check::Whole(_, check) => check(&[bytes.to_vec()], 5),
+        Check::Whole(_, check) => check(&[bytes], 5),
     };
     checked.wrong == 0
 }
@@ -461,11 +461,11 @@ fn convolution(seed: u64) -> Case<'static> {
         columns: columns as u64,
         channels: channels as u32,
         size: size as u32,
-        tile: 16,
         placement: Placement::Rows,
         image: filled(image, columns as u64, 4 * channels as u64),
         filter: filled(filter, size as u64, 4),
     };
+    let workload = workload.program(16);
     Case {
         name: "convolution",
         rows,
@@ -522,10 +522,7 @@ fn sort(seed: u64) -> Case<'static> {
     let mut right = keys.clone();
     right.sort_by(f32::total_cmp);
     let count = keys.len() as u64;
-    let workload = SortAlone {
-        numbers: count,
-        keys: filled(keys, count, 4),
-    };
+    let workload = sort_alone(count, &filled(keys, count, 4));
     let exact = vec![0.0; right.len()];
     let accepts = Box::new(move |found: &[f32]| is_accepted(&workload, found));
     number_by_number("sort", [side, side], right, exact, accepts)

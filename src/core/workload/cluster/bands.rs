@@ -196,10 +196,10 @@ impl ClusterWorkload for BandsWorkload {
                         most: self.most,
                         period: self.supersteps.period(),
                         tolerance,
-                        change: number(&spaces[1]),
+                        change: number(spaces[1]),
                     });
                     // Bytes have no alignment; numbers have.
-                    let words: Vec<u64> = bytemuck::pod_collect_to_vec(&spaces[0]);
+                    let words: Vec<u64> = bytemuck::pod_collect_to_vec(spaces[0]);
                     let result = &bytemuck::cast_slice(&words)[..spaces[0].len()];
                     let mut checked = Checked::default();
                     let compared = stencil.verify(steps, ended, result);
@@ -210,7 +210,7 @@ impl ClusterWorkload for BandsWorkload {
             ),
             Divided::Product(spmv) => Check::Whole(
                 vec![RESULT],
-                Box::new(move |spaces, _| spmv.check(steps, &spmv.in_places(&spaces[0]))),
+                Box::new(move |spaces, _| spmv.check(steps, &spmv.in_places(spaces[0]))),
             ),
         }
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::program::{CodeletTask, Program, Uses};
 use super::tiles::Tiles;
-use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
+use super::{Contents, Fill, Operation, Place, Placed, Placement};
+use crate::cluster::space::{Block, Extent};
+use crate::cluster::task::{SubtaskLaunch, SubtaskValue};
 use crate::codelet::convolution::{Convolution, codelet};
-use crate::codelet::{Codelet, Cost};
 
 /// An image of singles, `channels` a pixel.
 #[derive(Clone)]
@@ -17,8 +17,6 @@ pub struct ConvolutionWorkload {
     pub channels: u32,
     /// Rows of the filter, an odd number.
     pub size: u32,
-    /// Rows and pixels a row of a subtask's block.
-    pub tile: u64,
     pub placement: Placement,
     /// The pixels and the filter.
     pub image: Fill,
@@ -59,66 +57,75 @@ impl ConvolutionWorkload {
     }
 }
 
-impl ClusterWorkload for ConvolutionWorkload {
-    fn name(&self) -> &'static str {
-        "convolution"
+impl ConvolutionWorkload {
+    /// The operation, in blocks of `alone` rows on one machine by itself.
+    pub fn operation(self, alone: u64) -> Operation {
+        let (rows, columns) = (self.rows, self.columns);
+        Operation {
+            title: format!(
+                "{rows} x {columns} x {0} with {1} x {1}",
+                self.channels, self.size
+            ),
+            fp64: false,
+            bytes: 2 * self.extent().all_bytes() + self.filter_extent().all_bytes(),
+            dense: None,
+            hosts_only: false,
+            outputs: vec![RESULT],
+            make: Box::new(move |place, tile| {
+                let reach = u64::from(self.size / 2);
+                let suits = || match place {
+                    Place::Alone(_) => alone,
+                    Place::Nodes(fit) => fit.image(rows, columns, reach),
+                };
+                let tile = tile.unwrap_or_else(suits);
+                let parts = format!("blocks of {tile}");
+                Ok(Placed::new(self.program(tile), parts, tile))
+            }),
+        }
     }
 
-    fn spaces(&self) -> Vec<NewSpace> {
-        vec![
-            NewSpace {
-                extent: self.extent(),
-                contents: Some(Contents::placed(self.placement, Arc::clone(&self.image))),
-            },
-            NewSpace {
-                extent: self.filter_extent(),
-                contents: Some(Contents::placed(
-                    Placement::Central,
-                    Arc::clone(&self.filter),
-                )),
-            },
-            NewSpace {
-                extent: self.extent(),
-                contents: None,
-            },
-        ]
+    /// The task, in blocks of so many rows and pixels a row.
+    pub fn program(&self, tile: u64) -> Program {
+        let mut program = Program::new("convolution");
+        let image = Contents::placed(self.placement, Arc::clone(&self.image));
+        let filter = Contents::placed(Placement::Central, Arc::clone(&self.filter));
+        program.add_space(self.extent(), "pixels", Some(image));
+        program.add_space(self.filter_extent(), "f32", Some(filter));
+        let result = program.add_space(self.extent(), "pixels", None);
+        program.set_result_number(result);
+        let tiles = Tiles::new(self.extent(), [tile, tile]);
+        let codelet = Arc::new(codelet(self.size, self.channels));
+        let (of, launched) = (self.clone(), self.clone());
+        let uses = move |subtask| {
+            let block = tiles.block(subtask);
+            Uses {
+                reads: vec![
+                    (IMAGE, of.halo(&block)),
+                    (FILTER, of.filter_extent().whole()),
+                ],
+                cost: of.shape(&block).cost(),
+                writes: vec![(RESULT, block)],
+            }
+        };
+        let launch = move |subtask| {
+            let shape = launched.shape(&tiles.block(subtask));
+            SubtaskLaunch {
+                codelet: Arc::clone(&codelet),
+                units: 0..shape.units(),
+                values: (SubtaskValue::place(0, 4).into_iter())
+                    .chain(SubtaskValue::place(2, 4))
+                    .chain(shape.sizes().map(SubtaskValue::from))
+                    .collect(),
+            }
+        };
+        program.add_task(CodeletTask::new("convolution", tiles.count(), uses, launch));
+        let of = self.clone();
+        program.set_compare(move |block, bytes, seed| of.compare(block, bytes, seed));
+        program
     }
 
-    fn tasks(&self) -> u64 {
-        1
-    }
-
-    fn task(&self, _number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        Arc::new(ConvolutionTask {
-            tiles: Tiles::new(self.extent(), [self.tile, self.tile]),
-            codelet: Arc::new(codelet(self.size, self.channels)),
-            spaces: [spaces[IMAGE], spaces[FILTER], spaces[RESULT]],
-            workload: self.clone(),
-        })
-    }
-
-    fn result(&self) -> usize {
-        RESULT
-    }
-
-    fn check(&self) -> Check<'_> {
-        Check::Blocks(Box::new(|block, bytes, seed| {
-            self.compare(block, bytes, seed)
-        }))
-    }
-}
-
-struct ConvolutionTask {
-    workload: ConvolutionWorkload,
-    tiles: Tiles,
-    codelet: Arc<Codelet>,
-    spaces: [SpaceId; 3],
-}
-
-impl ConvolutionTask {
-    fn shape(&self, subtask: u64) -> Convolution {
-        let block = self.tiles.block(subtask);
-        let around = self.workload.halo(&block);
+    fn shape(&self, block: &Block) -> Convolution {
+        let around = self.halo(block);
         Convolution {
             rows: block.height() as u32,
             columns: block.width() as u32,
@@ -126,58 +133,8 @@ impl ConvolutionTask {
             in_columns: around.width() as u32,
             above: (block.rows.start - around.rows.start) as u32,
             left: (block.columns.start - around.columns.start) as u32,
-            size: self.workload.size,
-            channels: self.workload.channels,
-        }
-    }
-}
-
-impl Task for ConvolutionTask {
-    fn name(&self) -> &str {
-        "convolution"
-    }
-
-    fn count(&self) -> u64 {
-        self.tiles.count()
-    }
-
-    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let block = self.workload.halo(&self.tiles.block(subtask));
-        let filter = self.workload.filter_extent().whole();
-        vec![
-            SpaceBlock {
-                space: self.spaces[IMAGE],
-                block,
-            },
-            SpaceBlock {
-                space: self.spaces[FILTER],
-                block: filter,
-            },
-        ]
-    }
-
-    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
-        vec![SpaceBlock {
-            space: self.spaces[RESULT],
-            block: self.tiles.block(subtask),
-        }]
-    }
-
-    fn cost(&self, subtask: u64) -> Cost {
-        self.shape(subtask).cost()
-    }
-}
-
-impl Computed for ConvolutionTask {
-    fn launch(&self, subtask: u64) -> SubtaskLaunch {
-        let shape = self.shape(subtask);
-        SubtaskLaunch {
-            codelet: Arc::clone(&self.codelet),
-            units: 0..shape.units(),
-            values: (SubtaskValue::place(0, 4).into_iter())
-                .chain(SubtaskValue::place(2, 4))
-                .chain(shape.sizes().map(SubtaskValue::from))
-                .collect(),
+            size: self.size,
+            channels: self.channels,
         }
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use crate::cluster::space::Block;
     use crate::codelet::Precision;
     use crate::workload::cluster::{
-        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
+        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, Placement, Product,
     };
 
     /// Contents that nobody may ask for.
@@ -55,12 +55,11 @@ mod tests {
     #[test]
     fn workloads_of_any_size_are_counted_at_once() {
         let (huge, placement) = (u64::from(u32::MAX), Placement::Grid);
-        let matmul = MatmulWorkload {
+        let matmul = Product {
             rows: huge,
             columns: huge,
             depth: huge,
-            tile: 1,
-            placement,
+            precision: Precision::F32.into(),
             a: unused(),
             b: unused(),
         };
@@ -69,7 +68,6 @@ mod tests {
             columns: huge,
             channels: 64,
             size: 3,
-            tile: 1,
             placement,
             image: unused(),
             filter: unused(),
@@ -85,10 +83,11 @@ mod tests {
         let fft = FftWorkload {
             rows: 1 << 20,
             columns: 1 << 20,
-            tile: 1,
             placement,
             matrix: unused(),
         };
+        let (matmul, lu) = (matmul.in_blocks(1, placement), lu.program());
+        let (convolution, fft) = (convolution.program(1), fft.program(1));
         let all: [(&dyn ClusterWorkload, u64, u128); 4] = [
             (&matmul, huge * huge, 12 * u128::from(huge).pow(2)),
             (

@@ -2,32 +2,73 @@
 //! along columns (Unicorn, section V). Nothing is transposed in between: the second task
 //! takes columns of what the first one wrote.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
+use super::program::{CodeletTask, Program, Uses};
+use super::{Contents, Fill, Operation, Place, Placed, Placement};
+use crate::cluster::space::{Block, Extent};
+use crate::cluster::task::{SubtaskLaunch, SubtaskValue};
+use crate::codelet::Precision;
 use crate::codelet::fft::{Along, Fft};
-use crate::codelet::{Cost, Precision};
 use crate::verify::transform::{Complex, Transform};
 use crate::verify::{Checked, Rounding, numbers};
+
+/// The spaces.
+const GIVEN: usize = 0;
+const RESULT: usize = 1;
 
 /// A transform.
 #[derive(Clone)]
 pub struct FftWorkload {
     pub rows: u64,
     pub columns: u64,
-    /// Rows or columns of a subtask.
-    pub tile: u64,
     pub placement: Placement,
     pub matrix: Fill,
 }
 
 impl FftWorkload {
-    /// Lines of a subtask on one machine by itself.
-    pub fn lines_alone(rows: u64, columns: u64) -> u64 {
-        rows.max(columns).div_ceil(8)
+    /// The operation. One machine by itself has eight subtasks a task.
+    pub fn operation(self) -> Operation {
+        let Self { rows, columns, .. } = self;
+        Operation {
+            title: format!("{rows} x {columns}"),
+            fp64: false,
+            bytes: 16 * u128::from(rows) * u128::from(columns),
+            dense: None,
+            hosts_only: false,
+            outputs: vec![RESULT],
+            make: Box::new(move |place, tile| {
+                let longest = rows.max(columns);
+                let suits = || match place {
+                    Place::Alone(_) => longest.div_ceil(8),
+                    Place::Nodes(fit) => fit.lines(longest, 8 * rows.min(columns)),
+                };
+                let tile = tile.unwrap_or_else(suits).min(longest);
+                let parts = format!("{tile} lines a subtask");
+                Ok(Placed::new(self.program(tile), parts, tile))
+            }),
+        }
+    }
+
+    /// The tasks, with so many rows or columns a subtask.
+    pub fn program(&self, tile: u64) -> Program {
+        let extent = self.extent();
+        let mut program = Program::new("fft");
+        let given = Contents::placed(self.placement, Arc::clone(&self.matrix));
+        program.add_space(extent, "[f32; 2]", Some(given));
+        let result = program.add_space(extent, "[f32; 2]", None);
+        program.set_result_number(result);
+        for along in [Along::Rows, Along::Columns] {
+            let lines = Lines {
+                extent,
+                tile,
+                along,
+            };
+            program.add_task(lines.task());
+        }
+        let of = self.clone();
+        program.set_compare(move |block, bytes, seed| of.compare(block, bytes, seed));
+        program
     }
 
     fn extent(&self) -> Extent {
@@ -36,47 +77,6 @@ impl FftWorkload {
             columns: self.columns,
             element: 8,
         }
-    }
-}
-
-impl ClusterWorkload for FftWorkload {
-    fn name(&self) -> &'static str {
-        "fft"
-    }
-
-    fn spaces(&self) -> Vec<NewSpace> {
-        let space = |contents| NewSpace {
-            extent: self.extent(),
-            contents,
-        };
-        let given = Contents::placed(self.placement, Arc::clone(&self.matrix));
-        vec![space(Some(given)), space(None)]
-    }
-
-    fn tasks(&self) -> u64 {
-        2
-    }
-
-    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        Arc::new(Lines {
-            extent: self.extent(),
-            tile: self.tile,
-            along: match number {
-                0 => Along::Rows,
-                _ => Along::Columns,
-            },
-            spaces: [spaces[0], spaces[1]],
-        })
-    }
-
-    fn result(&self) -> usize {
-        1
-    }
-
-    fn check(&self) -> Check<'_> {
-        Check::Blocks(Box::new(|block, bytes, seed| {
-            self.compare(block, bytes, seed)
-        }))
     }
 }
 
@@ -111,11 +111,12 @@ impl FftWorkload {
     }
 }
 
+/// The rows or the columns of a subtask, which become transforms.
+#[derive(Clone, Copy)]
 struct Lines {
     extent: Extent,
     tile: u64,
     along: Along,
-    spaces: [SpaceId; 2],
 }
 
 impl Lines {
@@ -127,15 +128,14 @@ impl Lines {
     }
 
     fn block(&self, subtask: u64) -> Block {
-        let lines: Range<u64> = subtask * self.tile..((subtask + 1) * self.tile).min(self.lines());
+        let lines = subtask * self.tile..((subtask + 1) * self.tile).min(self.lines());
         match self.along {
             Along::Rows => Block::new(lines, 0..self.extent.columns),
             Along::Columns => Block::new(0..self.extent.rows, lines),
         }
     }
 
-    fn shape(&self, subtask: u64) -> Fft {
-        let block = self.block(subtask);
+    fn shape(&self, block: &Block) -> Fft {
         Fft {
             rows: block.height() as u32,
             columns: block.width() as u32,
@@ -143,60 +143,32 @@ impl Lines {
         }
     }
 
-    fn part(&self, space: SpaceId, subtask: u64) -> SpaceBlock {
-        SpaceBlock {
-            space,
-            block: self.block(subtask),
-        }
-    }
-}
-
-impl Task for Lines {
-    fn name(&self) -> &str {
-        match self.along {
-            Along::Rows => "fft-rows",
-            Along::Columns => "fft-columns",
-        }
-    }
-
-    fn count(&self) -> u64 {
-        self.lines().div_ceil(self.tile)
-    }
-
-    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
-        vec![self.part(self.spaces[0], subtask)]
-    }
-
-    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let to = match self.along {
-            Along::Rows => self.spaces[0],
-            Along::Columns => self.spaces[1],
+    /// Rows are transformed in place, columns from one space to another.
+    fn task(self) -> CodeletTask {
+        let (name, to, in_place) = match self.along {
+            Along::Rows => ("fft-rows", GIVEN, Some(SubtaskValue::Memory(0))),
+            Along::Columns => ("fft-columns", RESULT, None),
         };
-        vec![self.part(to, subtask)]
-    }
-
-    fn cost(&self, subtask: u64) -> Cost {
-        self.shape(subtask).cost()
-    }
-}
-
-impl Computed for Lines {
-    fn launch(&self, subtask: u64) -> SubtaskLaunch {
-        let shape = self.shape(subtask);
-        // Rows are transformed in place, so that there is one memory.
-        let (in_place, to) = match self.along {
-            Along::Rows => (Some(SubtaskValue::Memory(0)), 0),
-            Along::Columns => (None, 1),
+        let uses = move |subtask| {
+            let block = self.block(subtask);
+            Uses {
+                cost: self.shape(&block).cost(),
+                reads: vec![(GIVEN, block.clone())],
+                writes: vec![(to, block)],
+            }
         };
-        let values = (in_place.into_iter())
-            .chain(SubtaskValue::place(0, 8))
-            .chain(SubtaskValue::place(to, 8))
-            .chain(shape.values().map(SubtaskValue::from))
-            .collect();
-        SubtaskLaunch {
-            codelet: Arc::new(shape.codelet()),
-            units: 0..shape.units(),
-            values,
-        }
+        let launch = move |subtask| {
+            let shape = self.shape(&self.block(subtask));
+            let values = (in_place.into_iter())
+                .chain(SubtaskValue::place(0, 8))
+                .chain(SubtaskValue::place(to, 8))
+                .chain(shape.values().map(SubtaskValue::from));
+            SubtaskLaunch {
+                codelet: Arc::new(shape.codelet()),
+                units: 0..shape.units(),
+                values: values.collect(),
+            }
+        };
+        CodeletTask::new(name, self.lines().div_ceil(self.tile), uses, launch)
     }
 }

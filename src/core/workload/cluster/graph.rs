@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
+use fastrand::Rng;
 use thiserror::Error;
 
 use super::{ClusterWorkload, FillError, NewSpace, demand};
@@ -61,6 +62,7 @@ pub struct WorkloadGraph {
 
 impl WorkloadGraph {
     /// The graph of all tasks of a workload. The host wants these of its spaces at the end.
+    /// Policies learn of the tasks in a random order if there is a seed for it.
     ///
     /// # Errors
     /// Blocks outside of their spaces, or written twice by a task; blocks without contents;
@@ -69,6 +71,7 @@ impl WorkloadGraph {
     pub fn new(
         workload: &dyn ClusterWorkload,
         wanted: &[usize],
+        shuffled: Option<u64>,
         stop: &AtomicBool,
     ) -> Result<Self, WorkloadGraphError> {
         check_tasks(demand::subtasks(workload, MOST_TASKS))?;
@@ -85,12 +88,16 @@ impl WorkloadGraph {
             check(&*task, &making.known, stop)?;
             making.task(&*task, stop)?;
         }
+        if let Some(seed) = shuffled {
+            Rng::with_seed(seed).shuffle(&mut making.kernels);
+        }
         making.build(wanted)
     }
 }
 
 struct Making {
     graph: GraphBuilder,
+    kernels: Vec<Kernel>,
     spaces: Vec<Space>,
     /// The same spaces, for the check of tasks.
     known: Spaces,
@@ -164,6 +171,7 @@ impl Making {
         Self {
             spaces,
             graph,
+            kernels: Vec::new(),
             known,
             blocks: HashMap::new(),
             error,
@@ -242,7 +250,7 @@ impl Making {
                 },
             });
             arguments.extend(values);
-            self.graph.kernel(Kernel {
+            self.kernels.push(Kernel {
                 name: name.clone(),
                 codelet: launch.codelet,
                 units: launch.units,
@@ -340,6 +348,9 @@ impl Making {
     }
 
     fn build(mut self, wanted: &[usize]) -> Result<WorkloadGraph, WorkloadGraphError> {
+        for kernel in self.kernels {
+            self.graph.kernel(kernel);
+        }
         let mut written = Vec::new();
         for (number, space) in self.spaces.iter().enumerate() {
             let whole = space.extent.whole();

@@ -129,7 +129,7 @@ impl KernelWorkload {
     }
 
     /// Compares all written buffers with the reference.
-    fn compare(&self, results: &[Vec<u8>]) -> Checked {
+    fn compare(&self, results: &[&[u8]]) -> Checked {
         let mut checked = Checked::default();
         let written = (self.user.buffers()).filter(|(_, buffer)| buffer.direction.writes());
         let reference = self.reference.iter().flat_map(|reference| reference.iter());

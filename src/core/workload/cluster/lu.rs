@@ -16,13 +16,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Check, ClusterWorkload, Contents, Fill, NewSpace, Placement, Refusal};
-use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
-use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
+use super::program::{CodeletTask, Program, Uses};
+use super::{Contents, Fill, Operation, Place, Placed, Placement};
+use crate::cluster::space::{Block, Extent};
+use crate::cluster::task::{SubtaskLaunch, SubtaskValue};
 use crate::codelet::lu::{LuExchange, LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
 use crate::codelet::tile::GemmTile;
 use crate::codelet::{Codelet, Cost, Precision, Value};
 use crate::verify::{Checked, Rounding, factors, numbers};
+
+/// The space of the matrix.
+const MATRIX: usize = 0;
 
 /// A factorisation.
 #[derive(Clone)]
@@ -82,71 +86,88 @@ impl LuWorkload {
     }
 }
 
-impl ClusterWorkload for LuWorkload {
-    fn name(&self) -> &'static str {
-        "lu"
-    }
-
-    fn spaces(&self) -> Vec<NewSpace> {
-        vec![
-            NewSpace {
-                extent: self.extent(),
-                contents: Some(Contents::placed(self.placement, Arc::clone(&self.matrix))),
-            },
-            NewSpace {
-                extent: self.pivots(),
-                contents: None,
-            },
-        ]
-    }
-
-    /// Nothing is right of the last panel, and nothing left of the first.
-    fn tasks(&self) -> u64 {
-        match self.blocks() {
-            1 => 1,
-            blocks => 3 * blocks - 1,
+impl LuWorkload {
+    /// The factors of a matrix of so many rows: of whole columns on one machine by itself.
+    pub fn operation(
+        size: u64,
+        precision: Precision,
+        placement: Placement,
+        matrix: Fill,
+    ) -> Operation {
+        Operation {
+            title: format!("{size} x {size} {}", precision.name()),
+            fp64: precision == Precision::F64,
+            bytes: u128::from(size) * u128::from(size * precision.bytes() + 4),
+            dense: None,
+            hosts_only: false,
+            outputs: vec![MATRIX, Self::PIVOTS],
+            make: Box::new(move |place, tile| {
+                let (suits, by_columns, parts) = match place {
+                    Place::Alone(lone) => (panel_width(size, lone.is_pool), true, "columns"),
+                    Place::Nodes(fit) => (fit.factors(size), false, "blocks"),
+                };
+                let tile = tile.unwrap_or(suits).min(size);
+                let workload = Self {
+                    size,
+                    tile,
+                    precision,
+                    placement,
+                    by_columns,
+                    matrix: Arc::clone(&matrix),
+                };
+                let parts = format!("{parts} of {tile}");
+                Ok(Placed::new(workload.program(), parts, tile))
+            }),
         }
     }
 
-    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        let stage = match number % 3 {
-            _ if number > 3 * (self.blocks() - 1) => Stage::Exchange,
-            0 => Stage::Panel,
-            1 => Stage::Row,
-            _ => Stage::Update,
-        };
-        let precision = self.precision;
-        Arc::new(LuTask {
-            workload: self.clone(),
-            matrix: spaces[0],
-            pivots: spaces[1],
-            diagonal: number / 3,
-            stage,
-            codelet: match stage {
-                Stage::Panel => Some(Arc::new(LuPanel::codelet(precision))),
-                Stage::Row => Some(Arc::new(LuRow::codelet(precision))),
-                Stage::Exchange => Some(Arc::new(LuExchange::codelet(precision))),
-                Stage::Update => None,
-            },
-        })
-    }
-
-    fn result(&self) -> usize {
-        0
-    }
-
-    fn check(&self) -> Check<'_> {
-        Check::Whole(
-            vec![0, Self::PIVOTS],
-            Box::new(|spaces, seed| self.compare(&spaces[0], &spaces[1], seed)),
-        )
-    }
-
-    fn refusal(&self) -> Option<Refusal> {
-        Some(Refusal {
-            space: Self::PIVOTS,
-            of: Box::new(refused),
-        })
+    /// The tasks.
+    pub fn program(&self) -> Program {
+        let mut program = Program::new("lu");
+        let given = Contents::placed(self.placement, Arc::clone(&self.matrix));
+        program.add_space(self.extent(), self.precision.name(), Some(given));
+        program.add_space(self.pivots(), "i32", None);
+        let workload = Arc::new(self.clone());
+        let codelet_of: [Arc<Codelet>; 3] = [
+            LuPanel::codelet(self.precision),
+            LuRow::codelet(self.precision),
+            LuExchange::codelet(self.precision),
+        ]
+        .map(Arc::new);
+        // Nothing is right of the last panel, and nothing left of the first.
+        for diagonal in 0..self.blocks() {
+            let is_last = diagonal + 1 == self.blocks();
+            let rest: &[Stage] = match is_last {
+                true if diagonal == 0 => &[],
+                true => &[Stage::Exchange],
+                false => &[Stage::Row, Stage::Update],
+            };
+            for stage in [Stage::Panel].iter().chain(rest) {
+                let task = Arc::new(LuTask {
+                    workload: Arc::clone(&workload),
+                    diagonal,
+                    stage: *stage,
+                    codelet: match stage {
+                        Stage::Panel => Some(Arc::clone(&codelet_of[0])),
+                        Stage::Row => Some(Arc::clone(&codelet_of[1])),
+                        Stage::Exchange => Some(Arc::clone(&codelet_of[2])),
+                        Stage::Update => None,
+                    },
+                });
+                let launched = Arc::clone(&task);
+                program.add_task(CodeletTask::new(
+                    stage.name(),
+                    task.count(),
+                    move |subtask| task.uses(subtask),
+                    move |subtask| launched.launch(subtask),
+                ));
+            }
+        }
+        program.set_refusal(Self::PIVOTS, refused);
+        program.set_compare_whole(vec![MATRIX, Self::PIVOTS], move |spaces, seed| {
+            workload.compare(spaces[0], spaces[1], seed)
+        });
+        program
     }
 }
 
@@ -209,6 +230,9 @@ impl LuWorkload {
     }
 }
 
+/// A block of a space.
+type Part = (usize, Block);
+
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Panel,
@@ -223,10 +247,19 @@ fn values<const N: usize>(sizes: [Value; N], places: &[SubtaskValue]) -> Vec<Sub
     sizes.chain(places.iter().copied()).collect()
 }
 
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Panel => "lu-panel",
+            Self::Row => "lu-row",
+            Self::Update => "lu-update",
+            Self::Exchange => "lu-exchange",
+        }
+    }
+}
+
 struct LuTask {
-    workload: LuWorkload,
-    matrix: SpaceId,
-    pivots: SpaceId,
+    workload: Arc<LuWorkload>,
     diagonal: u64,
     stage: Stage,
     /// None of a product, whose codelet depends on its sizes.
@@ -250,21 +283,18 @@ impl LuTask {
     }
 
     /// The part that has these blocks: by columns, the whole column.
-    fn part(&self, blocks: SpaceBlock) -> SpaceBlock {
+    fn part(&self, (space, block): Part) -> Part {
         match self.workload.by_columns {
-            true => SpaceBlock {
-                block: Block::new(0..self.workload.size, blocks.block.columns),
-                ..blocks
-            },
-            false => blocks,
+            true => (space, Block::new(0..self.workload.size, block.columns)),
+            false => (space, block),
         }
     }
 
     /// Where blocks begin in the memory of the argument of this index, and its stride.
-    fn at(&self, memory: usize, blocks: &SpaceBlock) -> [SubtaskValue; 2] {
+    fn at(&self, memory: usize, (_, block): &Part) -> [SubtaskValue; 2] {
         let number = self.workload.precision.bytes() as u32;
         let row = match self.workload.by_columns {
-            true => blocks.block.rows.start,
+            true => block.rows.start,
             false => 0,
         };
         SubtaskValue::place_at(memory, number, row, 0)
@@ -276,36 +306,27 @@ impl LuTask {
     }
 
     /// A block column from this row of blocks down.
-    fn below(&self, row: u64, column: u64) -> SpaceBlock {
+    fn below(&self, row: u64, column: u64) -> Part {
         let rows = self.workload.range(row).start..self.workload.size;
-        SpaceBlock {
-            space: self.matrix,
-            block: Block::new(rows, self.workload.range(column)),
-        }
+        (MATRIX, Block::new(rows, self.workload.range(column)))
     }
 
-    fn block(&self, row: u64, column: u64) -> SpaceBlock {
-        let block = Block::new(self.workload.range(row), self.workload.range(column));
-        SpaceBlock {
-            space: self.matrix,
-            block,
-        }
+    fn block(&self, row: u64, column: u64) -> Part {
+        let rows = self.workload.range(row);
+        (MATRIX, Block::new(rows, self.workload.range(column)))
     }
 
-    fn pivots(&self, columns: Range<u64>) -> SpaceBlock {
-        SpaceBlock {
-            space: self.pivots,
-            block: Block::new(0..1, columns),
-        }
+    fn pivots(&self, columns: Range<u64>) -> Part {
+        (LuWorkload::PIVOTS, Block::new(0..1, columns))
     }
 
     /// The pivots of the panel.
-    fn of_panel(&self) -> SpaceBlock {
+    fn of_panel(&self) -> Part {
         self.pivots(self.workload.range(self.diagonal))
     }
 
     /// The blocks that a subtask changes.
-    fn own(&self, subtask: u64) -> SpaceBlock {
+    fn own(&self, subtask: u64) -> Part {
         match self.stage {
             Stage::Panel => self.below(self.diagonal, self.diagonal),
             Stage::Row => self.below(self.diagonal, self.diagonal + 1 + subtask),
@@ -330,8 +351,8 @@ impl LuTask {
     fn operation(&self, subtask: u64) -> (u64, Vec<SubtaskValue>, Cost) {
         let precision = self.workload.precision;
         let own = self.own(subtask);
-        let (rows, columns) = (own.block.height() as u32, own.block.width() as u32);
-        let first = own.block.rows.start as u32;
+        let (rows, columns) = (own.1.height() as u32, own.1.width() as u32);
+        let first = own.1.rows.start as u32;
         let diagonal = self.block(self.diagonal, self.diagonal);
         match self.stage {
             Stage::Panel => {
@@ -401,7 +422,7 @@ impl LuTask {
     }
 
     fn update(&self, subtask: u64) -> GemmTile {
-        let block = self.own(subtask).block;
+        let (_, block) = self.own(subtask);
         let (rows, columns) = (block.height() as u32, block.width() as u32);
         let precision = self.workload.precision;
         let product = GemmTile::new(precision, rows, columns, self.depth()).factors(-1.0, 1.0);
@@ -418,16 +439,7 @@ impl LuTask {
     }
 }
 
-impl Task for LuTask {
-    fn name(&self) -> &str {
-        match self.stage {
-            Stage::Panel => "lu-panel",
-            Stage::Row => "lu-row",
-            Stage::Update => "lu-update",
-            Stage::Exchange => "lu-exchange",
-        }
-    }
-
+impl LuTask {
     fn count(&self) -> u64 {
         match self.stage {
             Stage::Panel => 1,
@@ -438,43 +450,33 @@ impl Task for LuTask {
         }
     }
 
-    fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
+    fn uses(&self, subtask: u64) -> Uses {
         let own = self.part(self.own(subtask));
-        match self.stage {
-            Stage::Panel => vec![own],
-            Stage::Row => {
-                let diagonal = self.block(self.diagonal, self.diagonal);
-                vec![self.part(diagonal), self.of_panel(), own]
-            }
+        let diagonal = || self.block(self.diagonal, self.diagonal);
+        let reads = match self.stage {
+            Stage::Panel => vec![own.clone()],
+            Stage::Row => vec![self.part(diagonal()), self.of_panel(), own.clone()],
             Stage::Update if self.workload.by_columns => {
-                vec![self.part(self.block(self.diagonal, self.diagonal)), own]
+                vec![self.part(diagonal()), own.clone()]
             }
             Stage::Update => {
                 let (row, column) = self.place(subtask);
                 vec![
                     self.block(row, self.diagonal),
                     self.block(self.diagonal, column),
-                    own,
+                    own.clone(),
                 ]
             }
-            Stage::Exchange => vec![self.pivots(self.own(subtask).block.rows), own],
+            Stage::Exchange => vec![self.pivots(self.own(subtask).1.rows), own.clone()],
+        };
+        let pivots = (self.stage == Stage::Panel).then(|| self.of_panel());
+        Uses {
+            reads,
+            writes: [own].into_iter().chain(pivots).collect(),
+            cost: self.operation(subtask).2,
         }
     }
 
-    fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let own = self.part(self.own(subtask));
-        match self.stage {
-            Stage::Panel => vec![own, self.of_panel()],
-            _ => vec![own],
-        }
-    }
-
-    fn cost(&self, subtask: u64) -> Cost {
-        self.operation(subtask).2
-    }
-}
-
-impl Computed for LuTask {
     fn launch(&self, subtask: u64) -> SubtaskLaunch {
         let (units, values, _) = self.operation(subtask);
         let codelet = match &self.codelet {

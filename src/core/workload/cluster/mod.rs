@@ -2,6 +2,7 @@
 //! the simulated cluster run the same ones.
 
 mod bands;
+mod cholesky;
 mod contents;
 mod convolution;
 mod convolution_check;
@@ -14,30 +15,35 @@ mod generated;
 pub mod graph;
 mod kernel;
 mod lu;
-mod matmul;
 mod memory;
+mod operation;
 mod placement;
+mod product;
 pub mod program;
 mod samples;
 mod sort;
+mod tile_size;
+mod tiled;
 mod tiles;
 
 use std::sync::Arc;
 
 pub use bands::{Bands, BandsWorkload};
+pub use cholesky::Cholesky;
 pub use contents::{Contents, Fill, FillError, Layout};
 pub use convolution::ConvolutionWorkload;
 pub use course::{Condition, Course, InOrder, IsMet, Turn};
 pub use fft::FftWorkload;
 pub use file::{of_file, rounded};
 pub use fit::Fit;
-pub use generated::{generated, generated_as};
+pub use generated::{definite, generated, generated_as};
 pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::{LuWorkload, panel_width};
-pub use matmul::MatmulWorkload;
 pub use memory::of_memory;
+pub use operation::{DenseSizes, Lone, Operation, OperationError, Place, Placed};
 pub use placement::Placement;
-pub use sort::{SortAlone, SortSamples, SortWorkload, order};
+pub use product::Product;
+pub use sort::{SortSamples, SortWorkload, order, sort, sort_alone};
 
 use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
 use crate::cluster::task::{Computed, SubtaskLaunch, Task};
@@ -102,8 +108,14 @@ pub trait ClusterWorkload: Send + Sync {
     fn check(&self) -> Check<'_>;
 
     /// What may refuse its result, such as a matrix without factors.
-    fn refusal(&self) -> Option<Refusal> {
+    fn refusal(&self) -> Option<Refusal<'_>> {
         None
+    }
+
+    /// Whether the result is a lower triangle: what tasks leave above its diagonal means
+    /// nothing, and whoever gets it finds zeros there.
+    fn is_triangle(&self) -> bool {
+        false
     }
 
     /// A number that its report has beside the times.
@@ -187,14 +199,14 @@ pub struct ComputedBlocks {
 pub type BlocksOf = Box<dyn Fn(&[u8]) -> Vec<Block> + Send + Sync>;
 
 /// Why a workload has no result although all tasks ended.
-pub struct Refusal {
+pub struct Refusal<'a> {
     /// The space whose bytes tell, whole.
     pub space: usize,
-    pub of: RefusalOf,
+    pub of: RefusalOf<'a>,
 }
 
 /// Why there is no result, by the bytes of a space; none if there is one.
-pub type RefusalOf = Box<dyn Fn(&[u8]) -> Option<String> + Send + Sync>;
+pub type RefusalOf<'a> = Box<dyn Fn(&[u8]) -> Option<String> + Send + Sync + 'a>;
 
 /// A number, from the bytes of a space.
 pub type FigureOf = Box<dyn Fn(&[u8]) -> f64 + Send + Sync>;
@@ -213,7 +225,7 @@ pub struct Figure {
 pub type CheckBlock<'a> = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Sync + 'a>;
 
 /// Compares spaces, each by rows without gaps.
-pub type CheckWhole<'a> = Box<dyn Fn(&[Vec<u8>], u64) -> Checked + Send + Sync + 'a>;
+pub type CheckWhole<'a> = Box<dyn Fn(&[&[u8]], u64) -> Checked + Send + Sync + 'a>;
 
 /// A comparison with the problem.
 pub enum Check<'a> {

@@ -1,4 +1,4 @@
-//! Sorting. One machine by itself sorts all numbers in one subtask ([`SortAlone`]). Nodes sort
+//! Sorting. One machine by itself sorts all numbers in one subtask ([`sort_alone`]). Nodes sort
 //! by samples ([`SortWorkload`]): bands of numbers are sorted in runs, whose regions between splitters
 //! are redistributed by rank ([`Ranked`]), and each rank is sorted.
 //!
@@ -8,14 +8,18 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::program::{Gathered, ProgramTask, Space, Unit, View, ViewMut};
-use super::{Check, ClusterWorkload, Contents, Fill, FillError, Fit, Layout, NewSpace, Placement};
-use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
+use super::program::{
+    CodeletTask, Gathered, Program, ProgramTask, Space, Unit, Uses, View, ViewMut,
+};
+use super::{
+    Check, ClusterWorkload, Contents, Fill, FillError, Fit, Layout, NewSpace, Operation, Place,
+    Placed, Placement,
+};
+use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::ranked::Ranked;
-use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue, Task};
-use crate::codelet::Cost;
+use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue};
 pub use crate::codelet::sort::order;
 use crate::codelet::sort::{Sort, cost, key};
 use crate::random::uniform;
@@ -31,7 +35,7 @@ const LEAST_TILE: u64 = 1 << 14;
 /// Samples for each splitter: more make ranks more even.
 const SAMPLES: u64 = 64;
 
-/// The spaces; one machine by itself has the first two ([`SortAlone`]).
+/// The spaces; one machine by itself has the first two.
 const KEYS: usize = 0;
 const RESULT: usize = 1;
 const SPLITTERS: usize = 2;
@@ -348,105 +352,69 @@ impl ClusterWorkload for SortWorkload {
     }
 
     fn check(&self) -> Check<'_> {
-        let compare = |spaces: &[Vec<u8>], _| compare(self.numbers, &self.keys, &spaces[0]);
+        let compare = |spaces: &[&[u8]], _| compare(self.numbers, &self.keys, spaces[0]);
         Check::Whole(vec![RESULT], Box::new(compare))
     }
 }
 
-/// Numbers that one machine sorts by itself, in one subtask that all workers share.
-#[derive(Clone)]
-pub struct SortAlone {
-    pub numbers: u64,
-    /// Makes the numbers, a row.
-    pub keys: Fill,
-}
-
-impl SortAlone {
-    fn row(&self) -> Extent {
-        Space::<f32>::at(KEYS, 1, self.numbers).extent()
-    }
-}
-
-impl ClusterWorkload for SortAlone {
-    fn name(&self) -> &'static str {
-        "sort"
-    }
-
-    fn spaces(&self) -> Vec<NewSpace> {
-        let keys = Arc::clone(&self.keys);
-        [Some(Contents::placed(Placement::Rows, keys)), None]
-            .map(|contents| NewSpace {
-                extent: self.row(),
-                contents,
-            })
-            .to_vec()
-    }
-
-    fn tasks(&self) -> u64 {
-        1
-    }
-
-    fn task(&self, _number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        let part = |space: usize| SpaceBlock {
-            space: spaces[space],
-            block: self.row().whole(),
-        };
-        Arc::new(SortTask {
-            sort: Sort {
-                numbers: self.numbers,
-            },
-            given: part(KEYS),
-            sorted: part(RESULT),
-        })
-    }
-
-    fn result(&self) -> usize {
-        RESULT
-    }
-
-    fn check(&self) -> Check<'_> {
-        let compare = |spaces: &[Vec<u8>], _| compare(self.numbers, &self.keys, &spaces[0]);
-        Check::Whole(vec![RESULT], Box::new(compare))
+/// Sorts numbers, a row of which `keys` makes: one machine by itself in one subtask, which all
+/// workers share.
+pub fn sort(numbers: u64, keys: Fill) -> Operation {
+    let samples: OnceLock<Result<SortSamples, FillError>> = OnceLock::new();
+    Operation {
+        title: format!("{numbers} numbers"),
+        fp64: false,
+        bytes: 8 * u128::from(numbers),
+        dense: None,
+        hosts_only: true,
+        outputs: vec![RESULT],
+        make: Box::new(move |place, tile| {
+            let Place::Nodes(fit) = place else {
+                return Ok(Placed {
+                    workload: Arc::new(sort_alone(numbers, &keys)),
+                    parts: String::new(),
+                    tile: numbers,
+                });
+            };
+            let sampled = || SortSamples::of(numbers, SortSamples::MOST_BANDS, keys.clone());
+            let samples = samples
+                .get_or_init(sampled)
+                .as_ref()
+                .map_err(Clone::clone)?;
+            let least = SortSamples::least_tile(numbers);
+            let suits = || SortSamples::tile(numbers, &fit);
+            let tile = tile.unwrap_or_else(suits).max(least).min(numbers);
+            let parts = format!("{tile} a subtask");
+            Ok(Placed::new(samples.workload(tile), parts, tile))
+        }),
     }
 }
 
 /// All numbers in one subtask.
-struct SortTask {
-    sort: Sort,
-    given: SpaceBlock,
-    sorted: SpaceBlock,
-}
-
-impl Task for SortTask {
-    fn name(&self) -> &str {
-        "sort"
-    }
-
-    fn count(&self) -> u64 {
-        1
-    }
-
-    fn reads(&self, _subtask: u64) -> Vec<SpaceBlock> {
-        vec![self.given.clone()]
-    }
-
-    fn writes(&self, _subtask: u64) -> Vec<SpaceBlock> {
-        vec![self.sorted.clone()]
-    }
-
-    fn cost(&self, _subtask: u64) -> Cost {
-        self.sort.cost()
-    }
-}
-
-impl Computed for SortTask {
-    fn launch(&self, _subtask: u64) -> SubtaskLaunch {
-        SubtaskLaunch {
-            codelet: Arc::new(Sort::codelet()),
-            units: 0..self.sort.units(),
-            values: self.sort.values().map(SubtaskValue::from).to_vec(),
-        }
-    }
+pub fn sort_alone(numbers: u64, keys: &Fill) -> Program {
+    let mut program = Program::new("sort");
+    let extent = Space::<f32>::at(KEYS, 1, numbers).extent();
+    let given = Contents::placed(Placement::Rows, Arc::clone(keys));
+    program.add_space(extent, "f32", Some(given));
+    let result = program.add_space(extent, "f32", None);
+    program.set_result_number(result);
+    let sort = Sort { numbers };
+    let uses = move |_| Uses {
+        reads: vec![(KEYS, extent.whole())],
+        writes: vec![(RESULT, extent.whole())],
+        cost: sort.cost(),
+    };
+    let launch = move |_| SubtaskLaunch {
+        codelet: Arc::new(Sort::codelet()),
+        units: 0..sort.units(),
+        values: sort.values().map(SubtaskValue::from).to_vec(),
+    };
+    program.add_task(CodeletTask::new("sort", 1, uses, launch));
+    let keys = Arc::clone(keys);
+    program.set_compare_whole(vec![RESULT], move |spaces, _| {
+        compare(numbers, &keys, spaces[0])
+    });
+    program
 }
 
 /// Numbers that are read at once for a comparison.

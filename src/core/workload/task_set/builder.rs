@@ -1,35 +1,24 @@
 //! What all task sets share: data of the sizes that the tasks' bodies need, and
 //! kernels in the set's order.
 
-use std::sync::atomic::AtomicBool;
-
 use fastrand::Rng;
 
 use super::error::TaskSetError;
 use super::numbers::{self, Numbers};
 use super::operation::{Codelets, Operation};
-use super::tiled::{Tile, TiledGraph};
 use super::{Body, Order, TaskSet};
 use crate::codelet::mix::Mix;
 use crate::codelet::{Element, Name, Value};
-use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, go_on};
+use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph};
 use crate::random::uniform;
 
 /// Most bytes of a tile of checking tasks.
 const MOST_MIXED: f64 = 64.0;
 
-/// Makes the contents of a given tile.
-pub(super) type TileContents<'a> = dyn Fn(&Tile) -> Contents + 'a;
-
 /// Collects data and tasks.
 pub(super) struct Builder<'a> {
     pub(super) set: &'a TaskSet,
-    /// The numbers of given tiles; `None`: random ones.
-    contents: Option<&'a TileContents<'a>>,
-    stop: &'a AtomicBool,
     graph: GraphBuilder,
-    /// The tiles that the host gives and wants.
-    tiles: Vec<(Tile, DatumId)>,
     tasks: Vec<Task>,
     /// Tasks of which the first runs before the second, whatever data they have.
     order: Vec<(usize, usize)>,
@@ -42,17 +31,10 @@ struct Task {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(
-        set: &'a TaskSet,
-        contents: Option<&'a TileContents<'a>>,
-        stop: &'a AtomicBool,
-    ) -> Self {
+    pub(super) fn new(set: &'a TaskSet) -> Self {
         Self {
             set,
-            contents,
-            stop,
             graph: GraphBuilder::default(),
-            tiles: Vec::new(),
             tasks: Vec::new(),
             order: Vec::new(),
         }
@@ -63,31 +45,11 @@ impl<'a> Builder<'a> {
         &mut self,
         name: String,
         (rows, columns): (u32, u32),
+        element: Element,
         numbers: Numbers,
     ) -> DatumId {
-        let element = self.set.precision.factors();
         let bytes = self.bytes((rows, columns), element);
         self.given_bytes(name, bytes, |seed| numbers.contents(seed, columns, element))
-    }
-
-    /// Adds a tile of a matrix that the host gives.
-    pub(super) fn given_tile(&mut self, tile: Tile, numbers: Numbers) -> DatumId {
-        let (rows, columns) = tile.size();
-        let element = tile.matrix.element(self.set.precision);
-        let bytes = self.bytes((rows, columns), element);
-        let contents = self.contents;
-        let name = format!("{:?}.{}.{}", tile.matrix, tile.place.0, tile.place.1);
-        let datum = self.given_bytes(name, bytes, |seed| match contents {
-            Some(contents) => contents(&tile),
-            None => numbers.contents(seed, columns, element),
-        });
-        self.tiles.push((tile, datum));
-        datum
-    }
-
-    /// Notes that a datum is this tile of a result.
-    pub(super) fn result_tile(&mut self, tile: Tile, datum: DatumId) {
-        self.tiles.push((tile, datum));
     }
 
     /// Adds a datum of so many bytes that the host gives; `real` makes its contents
@@ -133,12 +95,8 @@ impl<'a> Builder<'a> {
             .sum()
     }
 
-    /// Adds a task with these memories, in the order of its operation; none any longer once the
-    /// set is stopped, which [`Self::finish`] reports.
+    /// Adds a task with these memories, in the order of its operation.
     pub(super) fn task(&mut self, name: String, operation: Operation, arguments: Vec<Argument>) {
-        if go_on(self.stop).is_err() {
-            return;
-        }
         self.tasks.push(Task {
             name: name.into(),
             operation,
@@ -160,8 +118,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The graph of all tasks.
-    pub(super) fn finish(mut self) -> Result<TiledGraph, TaskSetError> {
-        go_on(self.stop)?;
+    pub(super) fn finish(mut self) -> Result<TaskGraph, TaskSetError> {
         let mut numbers: Vec<usize> = (0..self.tasks.len()).collect();
         if self.set.order == Order::Random {
             Rng::with_seed(self.set.seed).shuffle(&mut numbers);
@@ -170,7 +127,6 @@ impl<'a> Builder<'a> {
         let mut operations = Codelets::default();
         let mut mixes = Codelets::default();
         for number in numbers {
-            go_on(self.stop)?;
             let name = self.tasks[number].name.clone();
             let operation = self.tasks[number].operation;
             let memories = std::mem::take(&mut self.tasks[number].arguments);
@@ -186,9 +142,7 @@ impl<'a> Builder<'a> {
                     (codelet, operation.units(), memories)
                 }
                 Body::Real => {
-                    let codelet = operations.get(key, |of| {
-                        of.codelet().unwrap_or_else(|| of.model(precision))
-                    });
+                    let codelet = operations.get(key, Operation::codelet);
                     let mut arguments = memories;
                     let values = operation.values();
                     arguments.extend(values.into_iter().map(Argument::Value));
@@ -212,10 +166,7 @@ impl<'a> Builder<'a> {
         for (before, after) in self.order {
             self.graph.order(places[before], places[after]);
         }
-        Ok(TiledGraph {
-            graph: self.graph.build()?,
-            tiles: self.tiles,
-        })
+        Ok(self.graph.build()?)
     }
 
     /// The arguments of a checking task with these memories. It gets a result that

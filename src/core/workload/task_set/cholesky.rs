@@ -3,18 +3,16 @@
 
 use super::builder::Builder;
 use super::error::TaskSetError;
-use super::extent::Extent;
 use super::numbers::Numbers;
 use super::operation::Operation;
-use super::tiled::{Matrix, Tile};
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
 use crate::graph::{Argument, DatumId};
 
 /// A factorisation of a square matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cholesky {
-    /// Rows and columns of the matrix.
-    pub rows: Extent,
+    /// Rows of tiles of the matrix.
+    pub rows: u32,
     /// Whether tasks work in the place of their last tile and wait for one another;
     /// the host wants the factor. The paper's tasks are independent: they read their
     /// tiles.
@@ -24,22 +22,22 @@ pub struct Cholesky {
 /// The tiles while tasks are added.
 struct Tiles {
     dependencies: bool,
-    /// By row and column: the place, and the present version.
-    present: Vec<(Tile, DatumId)>,
+    /// By row and column: the present version.
+    present: Vec<DatumId>,
 }
 
 impl Cholesky {
     /// The paper's independent tasks on `n x n` tiles.
     pub fn paper(n: u32) -> Self {
         Self {
-            rows: Extent::Tiles(n),
+            rows: n,
             dependencies: false,
         }
     }
 
     /// One for each triple of tiles `i >= j >= k`.
-    pub(super) fn count(&self, tile: u32) -> u64 {
-        let n = u128::from(self.rows.tiles(tile));
+    pub(super) fn count(&self) -> u64 {
+        let n = u128::from(self.rows);
         (n * (n + 1) * (n + 2) / 6).try_into().unwrap_or(u64::MAX)
     }
 
@@ -49,51 +47,44 @@ impl Cholesky {
     }
 
     pub(super) fn add(&self, builder: &mut Builder) {
-        let (tile, precision) = (builder.set.tile, builder.set.precision.sums());
-        let n = self.rows.tiles(tile);
+        let (rows, precision) = (builder.set.tile, builder.set.precision.sums());
         let (alpha, beta) = (-1.0, 1.0);
+        let potrf = Operation::Potrf(PotrfTile { precision, rows });
+        let trsm = Operation::Trsm(TrsmTile {
+            precision,
+            rows,
+            columns: rows,
+        });
+        let gemm = GemmTile::new(precision, rows, rows, rows).transposed();
+        let gemm = Operation::Gemm(gemm.factors(alpha, beta));
+        let syrk = Operation::Syrk(SyrkTile {
+            precision,
+            rows,
+            depth: rows,
+            alpha,
+            beta,
+            aligned: true,
+        });
         let mut tiles = Tiles::new(self, builder);
-        for k in 0..n {
-            let (columns, _) = tiles.size((k, k));
-            let potrf = Operation::Potrf(PotrfTile {
-                precision,
-                rows: columns,
-            });
+        for k in 0..self.rows {
             tiles.task(builder, format!("potrf.{k}"), potrf, &[], (k, k), true);
-            for i in k + 1..n {
-                let name = format!("trsm.{i}.{k}");
-                let trsm = Operation::Trsm(TrsmTile {
-                    precision,
-                    rows: tiles.size((i, k)).0,
-                    columns,
-                });
-                tiles.task(builder, name, trsm, &[(k, k)], (i, k), true);
+            for i in k + 1..self.rows {
+                tiles.task(
+                    builder,
+                    format!("trsm.{i}.{k}"),
+                    trsm,
+                    &[(k, k)],
+                    (i, k),
+                    true,
+                );
             }
-            for i in k + 1..n {
-                let (rows, _) = tiles.size((i, k));
+            for i in k + 1..self.rows {
                 for j in k + 1..i {
-                    let name = format!("gemm.{i}.{j}.{k}");
-                    let inputs = [(i, k), (j, k)];
-                    let (_, across) = tiles.size((i, j));
-                    let gemm = GemmTile::new(precision, rows, across, columns).transposed();
-                    let gemm = Operation::Gemm(gemm.factors(alpha, beta));
+                    let (name, inputs) = (format!("gemm.{i}.{j}.{k}"), [(i, k), (j, k)]);
                     tiles.task(builder, name, gemm, &inputs, (i, j), false);
                 }
                 let name = format!("syrk.{i}.{k}");
-                let syrk = Operation::Syrk(SyrkTile {
-                    precision,
-                    rows,
-                    depth: columns,
-                    alpha,
-                    beta,
-                });
                 tiles.task(builder, name, syrk, &[(i, k)], (i, i), false);
-            }
-        }
-        if self.dependencies {
-            for (tile, datum) in tiles.present {
-                let matrix = Matrix::L;
-                builder.result_tile(Tile { matrix, ..tile }, datum);
             }
         }
     }
@@ -102,24 +93,18 @@ impl Cholesky {
 impl Tiles {
     /// The lower tiles of a matrix that is positive definite.
     fn new(of: &Cholesky, builder: &mut Builder) -> Self {
-        let tile = builder.set.tile;
+        let (tile, element) = (builder.set.tile, builder.set.precision.factors());
         // More than the sum of any row's other numbers.
-        let diagonal = of.rows.numbers(tile) as f64;
+        let diagonal = f64::from(of.rows) * f64::from(tile);
         let mut present = Vec::new();
-        for i in 0..of.rows.tiles(tile) {
+        for i in 0..of.rows {
             for j in 0..=i {
                 let numbers = match i == j {
                     true => Numbers::Diagonal(diagonal),
                     false => Numbers::Uniform,
                 };
-                let place = Tile {
-                    matrix: Matrix::A,
-                    place: (i, j),
-                    rows: of.rows.part(i, tile),
-                    columns: of.rows.part(j, tile),
-                };
-                let datum = builder.given_tile(place.clone(), numbers);
-                present.push((place, datum));
+                let name = format!("A.{i}.{j}");
+                present.push(builder.given(name, (tile, tile), element, numbers));
             }
         }
         Self {
@@ -134,11 +119,6 @@ impl Tiles {
         i * (i + 1) / 2 + j
     }
 
-    /// Rows and columns of a tile.
-    fn size(&self, place: (u32, u32)) -> (u32, u32) {
-        self.present[Self::at(place)].0.size()
-    }
-
     /// Adds a task with these inputs and one tile in place. The tile is final after
     /// the `last` task.
     fn task(
@@ -150,9 +130,9 @@ impl Tiles {
         place: (u32, u32),
         last: bool,
     ) {
-        let inputs = inputs.iter().map(|tile| self.present[Self::at(*tile)].1);
+        let inputs = inputs.iter().map(|tile| self.present[Self::at(*tile)]);
         let mut arguments: Vec<Argument> = inputs.map(Argument::Input).collect();
-        let (_, present) = &mut self.present[Self::at(place)];
+        let present = &mut self.present[Self::at(place)];
         let from = *present;
         arguments.push(match self.dependencies {
             false => Argument::Input(from),

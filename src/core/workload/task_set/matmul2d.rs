@@ -71,16 +71,17 @@ impl Matmul2d {
             count => Some(builder.choose(self.all(), count)),
         };
         let gemm = GemmTile::new(builder.set.precision, tile, tile, depth);
+        let factors = builder.set.precision.factors();
         let mut a: Vec<Option<DatumId>> = vec![None; n as usize];
         let mut b = a.clone();
         for at in 0..self.count() {
             let task = left.as_ref().map_or(at, |left| left[at as usize]);
             let (i, j) = (task / n, task % n);
             let a = *a[i as usize].get_or_insert_with(|| {
-                builder.given(format!("A.{i}"), (tile, depth), Numbers::Uniform)
+                builder.given(format!("A.{i}"), (tile, depth), factors, Numbers::Uniform)
             });
             let b = *b[j as usize].get_or_insert_with(|| {
-                builder.given(format!("B.{j}"), (depth, tile), Numbers::Uniform)
+                builder.given(format!("B.{j}"), (depth, tile), factors, Numbers::Uniform)
             });
             let mut arguments = vec![Argument::Input(a), Argument::Input(b)];
             if self.outputs {

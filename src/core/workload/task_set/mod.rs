@@ -12,42 +12,37 @@
 //! A [`TaskSet`] says which tasks there are, their order, and what they compute
 //! ([`Body`]). [`TaskSet::graph`] makes the graph;
 //! [`Components::single_kernels`](crate::graph::Components::single_kernels) makes a
-//! component of each task. [`TaskSet::tiled`] makes the graph of matrices of any size with
-//! given contents, and tells which datum is which tile. `builder` has what all sets share, `operation` the
-//! computations of tasks, `numbers` the contents of given data, and [`mix_reference`]
+//! component of each task. `builder` has what all sets share, `operation` the computations of
+//! tasks, `numbers` the contents of given data, and [`mix_reference`]
 //! computes what checking tasks have to leave.
 
 mod builder;
 mod cholesky;
 mod error;
-mod extent;
 mod matmul2d;
 mod matmul3d;
 mod mix_reference;
 mod numbers;
 mod operation;
 mod random;
-mod tiled;
+mod sample;
 
 #[cfg(test)]
 mod tests;
 
 pub use cholesky::Cholesky;
 pub use error::TaskSetError;
-pub use extent::Extent;
 pub use matmul2d::Matmul2d;
 pub use matmul3d::Matmul3d;
 pub use mix_reference::mix_reference;
 pub use random::RandomTasks;
-pub use tiled::{Matrix, Tile, TiledGraph};
 
-use std::sync::atomic::AtomicBool;
-
-use builder::{Builder, TileContents};
+use builder::Builder;
 use error::within;
+pub(in crate::workload) use operation::{Codelets, Operation};
 
 use crate::codelet::{Precision, ProductPrecision};
-use crate::graph::{Contents, MOST_TASKS, TaskGraph, check_tasks};
+use crate::graph::{MOST_TASKS, TaskGraph, check_tasks};
 
 /// Rows and columns of the paper's tiles (section V.A).
 pub const TILE: u32 = 960;
@@ -55,9 +50,6 @@ pub const TILE: u32 = 960;
 /// Columns of the paper's block rows: those of StarPU's 2-D product, whose data have
 /// 14 MiB (140 MB for 5 block rows and 5 block columns, section V.A).
 pub const DEPTH: u32 = 4 * TILE;
-
-/// Of graphs that nothing stops.
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Most rows and columns of a tile or a block.
 pub const MOST_ROWS: u32 = 1 << 16;
@@ -137,8 +129,8 @@ impl TaskSet {
     pub fn count(&self) -> u64 {
         match &self.tasks {
             Tasks::Matmul2d(of) => of.count(),
-            Tasks::Matmul3d(of) => of.count(self.tile),
-            Tasks::Cholesky(of) => of.count(self.tile),
+            Tasks::Matmul3d(of) => of.count(),
+            Tasks::Cholesky(of) => of.count(),
             Tasks::Random(of) => of.tasks.into(),
         }
     }
@@ -175,30 +167,9 @@ impl TaskSet {
     /// # Errors
     /// Those of [`TaskSet::check`].
     pub fn graph(&self) -> Result<TaskGraph, TaskSetError> {
-        Ok(self.build(None, &NEVER)?.graph)
-    }
-
-    /// The graph of [`Matmul3d`] or [`Cholesky`] with these contents of the given tiles,
-    /// and the places of its tiles. A body other than [`Body::Real`] has its own contents.
-    ///
-    /// # Errors
-    /// Those of [`TaskSet::check`], no memory for so many tasks, and `stop`.
-    pub fn tiled(
-        &self,
-        contents: &dyn Fn(&Tile) -> Contents,
-        stop: &AtomicBool,
-    ) -> Result<TiledGraph, TaskSetError> {
-        self.build(Some(contents), stop)
-    }
-
-    fn build(
-        &self,
-        contents: Option<&TileContents>,
-        stop: &AtomicBool,
-    ) -> Result<TiledGraph, TaskSetError> {
         self.check()?;
         check_tasks(self.count())?;
-        let mut builder = Builder::new(self, contents, stop);
+        let mut builder = Builder::new(self);
         match &self.tasks {
             Tasks::Matmul2d(of) => of.add(&mut builder),
             Tasks::Matmul3d(of) => of.add(&mut builder),

@@ -9,7 +9,7 @@ use crate::codelet::{
 
 /// What a task computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Operation {
+pub(in crate::workload) enum Operation {
     Gemm(GemmTile),
     Syrk(SyrkTile),
     Trsm(TrsmTile),
@@ -19,7 +19,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    pub(super) fn cost(&self) -> Cost {
+    pub fn cost(&self) -> Cost {
         match self {
             Self::Gemm(tile) => tile.cost(),
             Self::Syrk(tile) => tile.cost(),
@@ -29,7 +29,7 @@ impl Operation {
         }
     }
 
-    pub(super) fn units(&self) -> u64 {
+    pub fn units(&self) -> u64 {
         match self {
             Self::Gemm(tile) => tile.units(),
             Self::Syrk(tile) => tile.units(),
@@ -40,7 +40,7 @@ impl Operation {
     }
 
     /// The arguments after the memories.
-    pub(super) fn values(&self) -> Vec<Value> {
+    pub fn values(&self) -> Vec<Value> {
         match self {
             Self::Gemm(tile) => tile.values().to_vec(),
             Self::Syrk(tile) => tile.values().to_vec(),
@@ -50,24 +50,39 @@ impl Operation {
         }
     }
 
-    /// The codelet of the real arithmetic; `None` if there is none.
-    pub(super) fn codelet(&self) -> Option<Codelet> {
+    /// The first stride among the values: one for each memory, and then the numbers before the
+    /// first ones.
+    pub fn strides(&self) -> usize {
         match self {
-            Self::Gemm(tile) => Some(tile.codelet()),
-            Self::Syrk(tile) => Some(tile.codelet()),
-            Self::Trsm(tile) => Some(tile.codelet()),
-            Self::Potrf(tile) => Some(tile.codelet()),
-            Self::Any(_) => None,
+            Self::Gemm(_) => 3,
+            Self::Syrk(_) | Self::Trsm(_) => 2,
+            Self::Potrf(_) => 1,
+            Self::Any(_) => 0,
+        }
+    }
+
+    /// The codelet of the real arithmetic, if it has a name.
+    pub fn codelet(&self) -> Codelet {
+        match self {
+            Self::Gemm(tile) => tile.codelet(),
+            Self::Syrk(tile) => tile.codelet(),
+            Self::Trsm(tile) => tile.codelet(),
+            Self::Potrf(tile) => tile.codelet(),
+            Self::Any(_) => Codelet {
+                name: "task".into(),
+                host: Some(NOTHING),
+                opencl: None,
+                library: None,
+            },
         }
     }
 
     /// A codelet that computes nothing, with the name of the real one. A simulated
     /// device takes its precision from the OpenCL implementation.
-    pub(super) fn model(&self, precision: ProductPrecision) -> Codelet {
-        let real = self.codelet();
+    pub fn model(&self, precision: ProductPrecision) -> Codelet {
         Codelet {
-            name: real.map_or("task".into(), |codelet| codelet.name),
-            host: Some(HostCode::Kernel(|_, _, _| {})),
+            name: self.codelet().name,
+            host: Some(NOTHING),
             opencl: Some(OpenClKernel {
                 source: KernelSource::new("", "none", "nothing", ""),
                 fp64: precision == ProductPrecision::Double,
@@ -78,8 +93,11 @@ impl Operation {
     }
 }
 
+/// Computes nothing.
+const NOTHING: HostCode = HostCode::Kernel(|_, _, _| {});
+
 /// Codelets by key: few, so that a search is short.
-pub(super) struct Codelets<K>(Vec<(K, Arc<Codelet>)>);
+pub(in crate::workload) struct Codelets<K>(Vec<(K, Arc<Codelet>)>);
 
 impl<K> Default for Codelets<K> {
     fn default() -> Self {
@@ -89,7 +107,7 @@ impl<K> Default for Codelets<K> {
 
 impl<K: PartialEq> Codelets<K> {
     /// The codelet of a key, made once, so that it is compiled and measured once.
-    pub(super) fn get(&mut self, key: K, make: impl FnOnce(&K) -> Codelet) -> Arc<Codelet> {
+    pub fn get(&mut self, key: K, make: impl FnOnce(&K) -> Codelet) -> Arc<Codelet> {
         let at = self.0.iter().position(|(known, _)| *known == key);
         let at = at.unwrap_or_else(|| {
             let codelet = Arc::new(make(&key));

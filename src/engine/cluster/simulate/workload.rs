@@ -49,8 +49,9 @@ mod tests {
     use crate::codelet::Precision;
     use crate::machine::cluster::NetworkSpec;
     use crate::spread::NamedSpread;
+    use crate::workload::cluster::program::Program;
     use crate::workload::cluster::{
-        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, MatmulWorkload, Placement,
+        ConvolutionWorkload, FftWorkload, Fill, LuWorkload, Placement, Product,
     };
     use pdawl_core::cluster::space::{Block, SpaceId};
     use pdawl_core::cluster::task::Task;
@@ -74,26 +75,26 @@ mod tests {
         Arc::new(|_: &Block, _: &mut [u8]| panic!("a simulation needs no contents"))
     }
 
-    fn matmul(size: u64, tile: u64, placement: Placement) -> MatmulWorkload {
-        MatmulWorkload {
+    fn matmul(size: u64, tile: u64, placement: Placement) -> Program {
+        let product = Product {
             rows: size,
             columns: size,
             depth: size,
-            tile,
-            placement,
+            precision: Precision::F32.into(),
             a: unused(),
             b: unused(),
-        }
+        };
+        product.in_blocks(tile, placement)
     }
 
-    fn fft() -> FftWorkload {
-        FftWorkload {
+    fn fft() -> Program {
+        let fft = FftWorkload {
             rows: 64,
             columns: 64,
-            tile: 4,
             placement: Placement::Rows,
             matrix: unused(),
-        }
+        };
+        fft.program(4)
     }
 
     fn workloads() -> Vec<(Box<dyn ClusterWorkload>, u64)> {
@@ -101,27 +102,32 @@ mod tests {
             (Box::new(matmul(60, 16, Placement::RowCyclic)), 16),
             (Box::new(fft()), 4),
             (
-                Box::new(LuWorkload {
-                    size: 50,
-                    tile: 8,
-                    precision: Precision::F64,
-                    by_columns: false,
-                    placement: Placement::ColumnCyclic,
-                    matrix: unused(),
-                }),
+                Box::new(
+                    LuWorkload {
+                        size: 50,
+                        tile: 8,
+                        precision: Precision::F64,
+                        by_columns: false,
+                        placement: Placement::ColumnCyclic,
+                        matrix: unused(),
+                    }
+                    .program(),
+                ),
                 8,
             ),
             (
-                Box::new(ConvolutionWorkload {
-                    rows: 70,
-                    columns: 50,
-                    channels: 2,
-                    size: 5,
-                    tile: 12,
-                    placement: Placement::Random { seed: 3 },
-                    image: unused(),
-                    filter: unused(),
-                }),
+                Box::new(
+                    ConvolutionWorkload {
+                        rows: 70,
+                        columns: 50,
+                        channels: 2,
+                        size: 5,
+                        placement: Placement::Random { seed: 3 },
+                        image: unused(),
+                        filter: unused(),
+                    }
+                    .program(12),
+                ),
                 12,
             ),
         ]

@@ -34,6 +34,7 @@
 //! [`simulate_workload`]: crate::engine::cluster::simulate::simulate_workload
 
 mod access;
+mod codelet;
 mod collect;
 mod error;
 mod kernel;
@@ -50,6 +51,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 pub use access::{Access, Bytes, Gather, Read, Space, Subscription, Write};
+pub use codelet::{CodeletTask, Uses};
 pub use collect::{Collected, Yielded};
 pub use error::ProgramError;
 pub use kernel::SubtaskKernel;
@@ -60,6 +62,7 @@ pub use view::{Gathered, View, ViewMut};
 use self::repeated::{ProgramCourse, Repeated};
 use super::{
     Check, ClusterWorkload, ComputedBlocks, Condition, Contents, Course, Fill, NewSpace, Placement,
+    Refusal, RefusalOf,
 };
 use crate::cluster::space::{Block, Extent, SpaceId};
 use crate::cluster::task::Computed;
@@ -69,12 +72,20 @@ use crate::verify::Checked;
 /// Makes a task from the bytes of a space.
 type Make = Box<dyn Fn(&[u8]) -> ProgramTask + Send + Sync>;
 
-/// Compares the bytes of a block of the result; as [`CheckBlock`](super::CheckBlock).
-type Compare = Box<dyn Fn(&Block, &[u8], u64) -> Checked + Send + Sync>;
+/// A task of a program.
+pub trait SpaceTask: Send + Sync {
+    fn name(&self) -> &str;
+
+    /// The number of its subtasks.
+    fn count(&self) -> u64;
+
+    /// The task on a workload's spaces, by the ids that they have in a run.
+    fn on(&self, spaces: &[SpaceId]) -> Arc<dyn Computed>;
+}
 
 /// A task, and the space that it depends on with the way to make it from its bytes.
 struct Step {
-    task: ProgramTask,
+    task: Box<dyn SpaceTask>,
     depends: Option<(usize, Make)>,
 }
 
@@ -94,7 +105,9 @@ pub struct Program {
     collected: HashMap<usize, (usize, Arc<[u64]>)>,
     /// What was found wrong while it was made.
     refused: Vec<ProgramError>,
-    compare: Option<Compare>,
+    check: Check<'static>,
+    refusal: Option<(usize, RefusalOf<'static>)>,
+    is_triangle: bool,
 }
 
 impl Program {
@@ -110,7 +123,9 @@ impl Program {
             repeated: Vec::new(),
             collected: HashMap::new(),
             refused: Vec::new(),
-            compare: None,
+            check: Check::Whole(Vec::new(), Box::new(|_, _| Checked::default())),
+            refusal: None,
+            is_triangle: false,
         }
     }
 
@@ -145,16 +160,34 @@ impl Program {
 
     fn add<T: Pod>(&mut self, rows: u64, columns: u64, contents: Option<Contents>) -> Space<T> {
         let space = Space::at(self.spaces.len(), rows, columns);
-        let extent = space.extent();
-        self.spaces.push(NewSpace { extent, contents });
-        self.elements.push(std::any::type_name::<T>());
+        let element = std::any::type_name::<T>();
+        self.add_space(space.extent(), element, contents);
         space
     }
 
+    /// Adds a space of elements of which only the bytes are known. Returns its number.
+    pub(in crate::workload) fn add_space(
+        &mut self,
+        extent: Extent,
+        element: &'static str,
+        contents: Option<Contents>,
+    ) -> usize {
+        self.spaces.push(NewSpace { extent, contents });
+        self.elements.push(element);
+        self.spaces.len() - 1
+    }
+
+    /// The extent of a space.
+    pub(in crate::workload) fn extent(&self, space: usize) -> Extent {
+        self.spaces[space].extent
+    }
+
     /// Adds a task. It begins when the one before it has ended.
-    pub fn add_task(&mut self, task: ProgramTask) {
-        let depends = None;
-        self.steps.push(Step { task, depends });
+    pub fn add_task(&mut self, task: impl SpaceTask + 'static) {
+        self.steps.push(Step {
+            task: Box::new(task),
+            depends: None,
+        });
     }
 
     /// Adds tasks in any order, which follows from what they read and write: a task comes after
@@ -225,7 +258,7 @@ impl Program {
             return self.refuse(ProgramError::NothingRepeated { program });
         }
         if most == Some(0) {
-            let task = self.steps[first].task.name.to_string();
+            let task = self.steps[first].task.name().to_owned();
             return self.refuse(ProgramError::NoRound { task });
         }
         self.repeated.push(Repeated {
@@ -273,7 +306,7 @@ impl Program {
         }
         match rest.into_iter().next() {
             Some(block) => Err(ProgramError::Condition {
-                task: steps[0].task.name.to_string(),
+                task: steps[0].task.name().to_owned(),
                 space: condition.space,
                 block,
             }),
@@ -291,7 +324,7 @@ impl Program {
     ) {
         let make = move |bytes: &[u8]| make(&bytemuck::pod_collect_to_vec::<u8, T>(bytes));
         self.steps.push(Step {
-            task: expected,
+            task: Box::new(expected),
             depends: Some((space.index, Box::new(make))),
         });
     }
@@ -299,6 +332,11 @@ impl Program {
     /// Says which space is the result; the first one by default.
     pub fn set_result<T>(&mut self, space: Space<T>) {
         self.result = space.index;
+    }
+
+    /// As [`Self::set_result`], by the space's number.
+    pub(in crate::workload) fn set_result_number(&mut self, space: usize) {
+        self.result = space;
     }
 
     /// Has another space brought to the first node, beside the result.
@@ -331,7 +369,7 @@ impl Program {
             agreement.add(format!("space {number}"), value);
         }
         for (number, step) in self.steps.iter().enumerate() {
-            let ProgramTask { name, count, .. } = &step.task;
+            let (name, count) = (step.task.name(), step.task.count());
             let depends = step.depends.as_ref();
             let by = depends.map_or_else(String::new, |(space, _)| format!(" by space {space}"));
             agreement.add(
@@ -391,7 +429,30 @@ impl Program {
         &mut self,
         compare: impl Fn(&Block, &[u8], u64) -> Checked + Send + Sync + 'static,
     ) {
-        self.compare = Some(Box::new(compare));
+        self.check = Check::Blocks(Box::new(compare));
+    }
+
+    /// Says how these spaces, whole, are compared with a reference.
+    pub(in crate::workload) fn set_compare_whole(
+        &mut self,
+        spaces: Vec<usize>,
+        compare: impl Fn(&[&[u8]], u64) -> Checked + Send + Sync + 'static,
+    ) {
+        self.check = Check::Whole(spaces, Box::new(compare));
+    }
+
+    /// Says what may refuse the result, by the bytes of a space.
+    pub(in crate::workload) fn set_refusal(
+        &mut self,
+        space: usize,
+        of: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static,
+    ) {
+        self.refusal = Some((space, Box::new(of)));
+    }
+
+    /// Says that the result is a lower triangle.
+    pub(in crate::workload) fn set_triangle(&mut self) {
+        self.is_triangle = true;
     }
 }
 
@@ -445,9 +506,21 @@ impl ClusterWorkload for Program {
     }
 
     fn check(&self) -> Check<'_> {
-        match &self.compare {
-            Some(compare) => Check::Blocks(Box::new(compare)),
-            None => Check::Whole(Vec::new(), Box::new(|_, _| Checked::default())),
+        match &self.check {
+            Check::Blocks(compare) => Check::Blocks(Box::new(compare)),
+            Check::Whole(spaces, compare) => Check::Whole(spaces.clone(), Box::new(compare)),
         }
+    }
+
+    fn refusal(&self) -> Option<Refusal<'_>> {
+        let (space, of) = self.refusal.as_ref()?;
+        Some(Refusal {
+            space: *space,
+            of: Box::new(of),
+        })
+    }
+
+    fn is_triangle(&self) -> bool {
+        self.is_triangle
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::SpaceTask;
 use super::access::{Access, Begin, Bytes, ReadOf, Subscription, Use};
 use super::kernel::SubtaskKernel;
 use super::subscription::UNITS;
@@ -276,6 +277,20 @@ impl ProgramTask {
             spaces: spaces.into(),
             touches: Touches::default(),
         })
+    }
+}
+
+impl SpaceTask for ProgramTask {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn on(&self, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        self.on(spaces)
     }
 }
 

@@ -64,7 +64,7 @@ fn check(workload: &BandsWorkload, mut nodes: Nodes) {
         Check::Blocks(check) => check(&space.whole(), &all, 1),
         Check::Whole(_, check) => {
             let ordered = workload.ordered(workload.result());
-            check(&[ordered.map_or(all.clone(), |ordered| ordered(&all))], 1)
+            check(&[&ordered.map_or(all.clone(), |ordered| ordered(&all))], 1)
         }
     };
     assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");

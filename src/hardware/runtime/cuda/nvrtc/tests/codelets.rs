@@ -119,6 +119,7 @@ fn add_of_precision(precision: Precision, all: &mut Vec<(Codelet, Vec<u64>)>) {
             depth: size,
             alpha: -1.0,
             beta: 1.0,
+            aligned: true,
         };
         all.push((syrk.codelet(), with_reals("mmuuuuUUrr")));
     }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::engine::graph::problem::{KernelTimes, problem};
-use crate::engine::graph::{GraphRunError, PreparedGraph, abilities};
-use crate::graph::{Components, TaskGraph};
+use super::problem::{KernelTimes, problem};
+use super::{GraphRunError, PreparedGraph, abilities};
 use crate::policy::Problem;
 use crate::runtime::Runtime;
+use pdawl_core::graph::{Components, TaskGraph};
 
 /// A divided graph. It belongs to the runtime that it was made with; release
 /// `prepared` there.

@@ -1,6 +1,7 @@
 //! The least time that a machine allows for a graph.
 
-use crate::graph::TaskGraph;
+use pdawl_core::graph::TaskGraph;
+
 use crate::machine::{Device, DeviceKind, MachineFile};
 
 /// Seconds that no schedule of a graph of single precision goes below on these devices:

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::*;
-use crate::engine::graph::{Control, DeviceUse, GraphRunError};
-use crate::machine::{MachineFile, MachineStore};
-use crate::runtime::Devices;
-use crate::runtime::sim::{Sim, SimDevice, SimOptions};
-use crate::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
+use pdawl::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl::engine::graph::{
+    Control, DeviceUse, GraphRunError, OpenTasks, PolicyChoice, TaskRun, least_seconds,
+};
+use pdawl::machine::{MachineFile, MachineStore};
+use pdawl::runtime::Devices;
+use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
 
 fn machine() -> MachineFile {
     let store = MachineStore::at("/nonexistent");
@@ -26,13 +28,13 @@ fn gpus() -> Sim {
 }
 
 fn seconds(set: &TaskSet) -> KernelSeconds {
-    let graph = Arc::new(sample(set).graph().expect("a graph"));
+    let graph = Arc::new(set.sample().graph().expect("a graph"));
     let stop = AtomicBool::new(false);
     KernelSeconds::measure(&mut gpus(), &graph, &stop).expect("times")
 }
 
 fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskRun, GraphRunError> {
-    let experiment = TaskExperiment::new(Arc::new(set.graph().expect("a graph")));
+    let graph = Arc::new(set.graph().expect("a graph"));
     let choice = PolicyChoice {
         policy: policy.parse().expect("a policy"),
         window: None,
@@ -44,7 +46,7 @@ fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskRun, Grap
         progress: &mut |_, _| {},
     };
     let mut gpus = gpus();
-    let mut open = experiment.open(&gpus, &seconds(set), memory)?;
+    let mut open = OpenTasks::new(&gpus, &graph, &seconds(set), memory)?;
     open.run(&mut gpus, &choice, false, &mut control)
 }
 

@@ -1,0 +1,347 @@
+//! The operations, on one machine.
+
+use std::io;
+use std::time::Instant;
+
+use bytemuck::Pod;
+
+use super::known::Tasks;
+use super::matrix::{check_product, precision};
+use super::run::{ArrayOptions, ArrayResult};
+use super::{ArrayRun, Complex, DenseMatrix};
+use crate::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
+use crate::engine::graph::Repetition;
+use crate::matrix::Shared;
+use crate::parallel;
+use crate::report::run::dense::Measured;
+use crate::report::run::nodes::report_alone;
+use crate::report::{DenseAsked, Workload};
+use crate::session::{Error, Factor, Number, Run, Session};
+use crate::workload::cluster::{
+    self, Cholesky, FftWorkload, Lone, LuWorkload, Operation, OperationError, Place, Placement,
+    Product, of_memory,
+};
+
+/// Most rows and columns of what is factored with exchanges, or transformed.
+const MOST: u32 = 1 << 20;
+
+/// An LU factorisation with partial pivoting, `P A = L U`: L below the diagonal, whose own is
+/// 1, and U from the diagonal on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factors<T> {
+    pub lu: DenseMatrix<T>,
+    /// Row `i` was exchanged with row `pivots[i]`, for ascending `i`, as in LAPACK's `getrf`
+    /// but counted from 0.
+    pub pivots: Vec<i32>,
+}
+
+/// The product of matrices.
+pub fn product<T: Factor>(a: &DenseMatrix<T>, b: &DenseMatrix<T>) -> Result<Operation, Error> {
+    check_product(a, b)?;
+    let product = Product {
+        rows: a.rows().into(),
+        columns: b.columns().into(),
+        depth: a.columns().into(),
+        precision: T::FACTORS,
+        a: a.fill(),
+        b: b.fill(),
+    };
+    Ok(product.operation(Placement::Grid))
+}
+
+/// The factors of a square matrix.
+pub fn lu<T: Number>(matrix: &DenseMatrix<T>) -> Result<Operation, Error> {
+    let size = within(matrix.square()?)?.into();
+    let placement = Placement::ColumnCyclic;
+    Ok(LuWorkload::operation(
+        size,
+        precision(matrix),
+        placement,
+        matrix.fill(),
+    ))
+}
+
+/// The transform of a matrix.
+pub fn fft2(matrix: &DenseMatrix<Complex>) -> Result<Operation, Error> {
+    let transform = FftWorkload {
+        rows: within(matrix.rows())?.into(),
+        columns: within(matrix.columns())?.into(),
+        placement: Placement::Rows,
+        matrix: matrix.fill(),
+    };
+    Ok(transform.operation())
+}
+
+/// Numbers in ascending order.
+pub fn sort(numbers: Shared<f32>) -> Result<Operation, Error> {
+    match numbers.len() as u64 {
+        0 => Err(Error::Arguments(
+            "there are no numbers to sort; give at least one".to_owned(),
+        )),
+        count => Ok(cluster::sort(count, of_memory(numbers, count))),
+    }
+}
+
+fn within(length: u32) -> Result<u32, Error> {
+    match length <= MOST {
+        true => Ok(length),
+        false => Err(Error::Arguments(format!(
+            "the matrix has {length} rows or columns; at most {MOST} are allowed"
+        ))),
+    }
+}
+
+/// Elements that come as bytes.
+pub struct Elements<T> {
+    elements: Vec<T>,
+    filled: usize,
+}
+
+impl<T: Pod> Elements<T> {
+    /// Room for so many.
+    pub fn new(count: usize) -> Self {
+        Self {
+            elements: vec![T::zeroed(); count],
+            filled: 0,
+        }
+    }
+
+    /// What has come.
+    pub fn take(self) -> Vec<T> {
+        self.elements
+    }
+}
+
+impl<T: Pod> Sink for Elements<T> {
+    fn begin(&mut self) -> io::Result<()> {
+        self.filled = 0;
+        Ok(())
+    }
+
+    fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let rest = bytemuck::cast_slice_mut::<T, u8>(&mut self.elements).get_mut(self.filled..);
+        let to = rest.and_then(|rest| rest.get_mut(..bytes.len()));
+        let to = to.ok_or(io::ErrorKind::WriteZero)?;
+        parallel::copy(to, bytes);
+        self.filled += bytes.len();
+        Ok(())
+    }
+}
+
+impl From<OperationError> for Error {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Input(error) => ClusterError::from(error).into(),
+            OperationError::Tasks { error, .. } => error.into(),
+            error @ OperationError::Singles(_) => Self::Arguments(error.to_string()),
+        }
+    }
+}
+
+impl Session {
+    /// The product `C = A B` of dense matrices on all devices, of which none needs to hold a
+    /// whole matrix. The product of matrices of `f16` or `bf16` is one of `f32`.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), pdawl::session::Error> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let a = DenseMatrix::new(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let b = DenseMatrix::new(3, 1, vec![1.0, 0.0, -1.0])?;
+    /// let c = session.matmul(&a, &b).run()?.result;
+    /// assert_eq!(c.elements(), [-2.0, -2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn matmul<'a, T: Factor>(
+        &'a mut self,
+        a: &'a DenseMatrix<T>,
+        b: &'a DenseMatrix<T>,
+    ) -> ArrayRun<'a, DenseMatrix<T::Sum>> {
+        ArrayRun::new(self, move |session, options| {
+            let (rows, columns) = (a.rows(), b.columns());
+            session.matrix((rows, columns), &product(a, b)?, options)
+        })
+    }
+
+    /// The factor `L` of a symmetric positive definite matrix `A = L L^T` on all devices, of
+    /// which none needs to hold a whole matrix. Only the lower triangle of A is read; L has
+    /// zeros above its diagonal.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let a = DenseMatrix::new(2, 2, vec![4.0, 0.0, 2.0, 2.0])?;
+    /// let l = session.cholesky(&a).run()?.result;
+    /// assert_eq!(l.elements(), [2.0, 0.0, 1.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cholesky<'a, T: Number>(
+        &'a mut self,
+        a: &'a DenseMatrix<T>,
+    ) -> ArrayRun<'a, DenseMatrix<T>> {
+        ArrayRun::new(self, move |session, options| {
+            let rows = a.square()?;
+            let operation = Cholesky {
+                size: rows.into(),
+                precision: precision(a),
+                matrix: a.fill(),
+            };
+            session.matrix((rows, rows), &operation.operation(), options)
+        })
+    }
+
+    pub fn lu<'a, T: Number>(&'a mut self, matrix: &'a DenseMatrix<T>) -> ArrayRun<'a, Factors<T>> {
+        ArrayRun::new(self, move |session, options| {
+            let operation = lu(matrix)?;
+            let rows = matrix.rows() as usize;
+            let mut lu = Elements::<T>::new(rows * rows);
+            let mut pivots = Elements::<i32>::new(rows);
+            let run = session.compute(&operation, [&mut lu, &mut pivots], options)?;
+            let result = Factors {
+                lu: DenseMatrix::new(matrix.rows(), matrix.rows(), lu.take())?,
+                pivots: pivots.take(),
+            };
+            Ok(ArrayResult { result, run })
+        })
+    }
+
+    /// The Fourier transform of a matrix along its rows and columns on all devices, without a
+    /// factor, as NumPy's `fft2`.
+    ///
+    /// ```
+    /// use pdawl::session::{DenseMatrix, Session};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let ones = DenseMatrix::new(2, 2, vec![[1.0, 0.0]; 4])?;
+    /// let spectrum = session.fft2(&ones).run()?.result;
+    /// assert_eq!(spectrum.elements(), [[4.0, 0.0], [0.0; 2], [0.0; 2], [0.0; 2]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fft2<'a>(
+        &'a mut self,
+        matrix: &'a DenseMatrix<Complex>,
+    ) -> ArrayRun<'a, DenseMatrix<Complex>> {
+        ArrayRun::new(self, move |session, options| {
+            let size = (matrix.rows(), matrix.columns());
+            session.matrix(size, &fft2(matrix)?, options)
+        })
+    }
+
+    /// The numbers in ascending order, sorted by the host's cores; -0 comes before 0, and what
+    /// is no number last. One machine sorts in one subtask, whatever the tile.
+    ///
+    /// ```
+    /// use pdawl::session::Session;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sorted = Session::open_devices("host")?.sort(vec![3.0, -1.0, 2.0]).run()?.result;
+    /// assert_eq!(sorted, [-1.0, 2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> ArrayRun<'_, Vec<f32>> {
+        let numbers = numbers.into();
+        ArrayRun::new(self, move |session, options| {
+            let mut found = Elements::<f32>::new(numbers.len());
+            let run = session.compute(&sort(numbers)?, [&mut found], options)?;
+            Ok(ArrayResult {
+                result: found.take(),
+                run,
+            })
+        })
+    }
+
+    /// Runs an operation whose result is a matrix of this size.
+    fn matrix<T: Pod + Send + Sync>(
+        &mut self,
+        (rows, columns): (u32, u32),
+        operation: &Operation,
+        options: &ArrayOptions,
+    ) -> Result<ArrayResult<DenseMatrix<T>>, Error> {
+        let mut found = Elements::<T>::new(rows as usize * columns as usize);
+        let run = self.compute(operation, [&mut found], options)?;
+        let result = DenseMatrix::new(rows, columns, found.take())?;
+        Ok(ArrayResult { result, run })
+    }
+
+    /// Runs an operation, of which `sinks` take the outputs.
+    fn compute<const OUTPUTS: usize>(
+        &mut self,
+        operation: &Operation,
+        sinks: [&mut dyn Sink; OUTPUTS],
+        options: &ArrayOptions,
+    ) -> Result<Run, Error> {
+        let began = Instant::now();
+        let bytes = u64::try_from(operation.bytes).unwrap_or(u64::MAX);
+        self.check_memory(bytes, "the blocks of the data")?;
+        let place = Place::Alone(Lone::on(self.devices(), options.gpu_memory));
+        let placed = operation.at(place, options.tile.map(u64::from))?;
+        let workload = &*placed.workload;
+        let alone = Alone::new(workload, operation.outputs.iter().copied(), &self.stop.0);
+        let alone = alone.map_err(|error| match error.is_stopped() {
+            true => Error::Stopped,
+            false => error.into(),
+        })?;
+        self.check_memory(alone.host_bytes(self.devices()), "the blocks of the data")?;
+        let known = Tasks {
+            workload: workload.name(),
+            size: operation.size(&placed),
+        };
+        let seconds = self.seconds(&known, |runtime, stop| Ok(alone.measure(runtime, stop)?))?;
+        let stop = self.stop.clone();
+        let name = self.devices.machine.name.clone();
+        let of_run = AloneOptions {
+            policy: options.policy,
+            seed: 0,
+            window: None,
+            memory: options.gpu_memory,
+            name: &name,
+            traces: options.traced,
+            has_data: true,
+            repeats: Repetition::ONCE,
+        };
+        let mut control = Control {
+            tile: placed.tile,
+            verify: options.verify.then_some(0),
+            outputs: (operation.outputs.iter().copied().zip(sinks))
+                .map(|(space, sink)| (space, sink as &mut dyn Sink))
+                .collect(),
+            progress: &mut |_| {},
+        };
+        let runtime = self.devices.runtime();
+        let ran = alone.run(runtime, &seconds, &of_run, &mut control, &stop.0);
+        let ran = ran.map_err(stopped)?;
+        if ran.runs.last.outcome.interrupted {
+            return Err(Error::Stopped);
+        }
+        self.keep_seconds(known, seconds);
+        self.devices.end();
+        let size = operation.size(&placed);
+        let described = Workload::of_operation(operation, &placed, size, DenseAsked::default());
+        let mut context = self.context(described);
+        context.policy = options.policy.to_string();
+        let measured = Measured {
+            window: None,
+            gpu_memory_bytes: options.gpu_memory,
+            least_seconds: None,
+            setup_seconds: ran.runs.began.duration_since(began).as_secs_f64(),
+        };
+        let report = report_alone(&ran, alone.graph(), context, measured);
+        Ok(Run::new(report, ran.runs.last.outcome.trace))
+    }
+}
+
+/// A run that was stopped has no result.
+pub fn stopped(error: ClusterError) -> Error {
+    match error {
+        ClusterError::Interrupted => Error::Stopped,
+        error => error.into(),
+    }
+}
