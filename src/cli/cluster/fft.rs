@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pdawl::cluster::space::Extent;
 use pdawl::matrix::npy::{ElementType, NpyMatrix};
-use pdawl::workload::cluster::{FftWorkload, Fill, Operation, Placement, generated, of_file};
+use pdawl::workload::cluster::{FftWorkload, Fill, Placement, generated, of_file};
 
 use super::files::{self, ResultArray, ResultFile};
 use super::options::ClusterOptions;

@@ -17,7 +17,7 @@ const HEADER: [&str; 9] = [
 pub fn write(report: &Report, own: &Dense, out: &mut String) -> fmt::Result {
     let (tasks, tile) = match &report.workload.parameters {
         Parameters::Dense(of) => (of.tasks, Some(of.tile)),
-        Parameters::TaskSet(of) => (of.tasks, of.tile),
+        Parameters::TaskSet(of) => (of.tasks as u64, of.tile.map(u64::from)),
         _ => (0, None),
     };
     let tile = tile.map_or(String::new(), |tile| format!(" on tiles of {tile}"));
