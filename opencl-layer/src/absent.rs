@@ -38,9 +38,6 @@ absent! {
     egl_sync(cl_context, CLeglSyncKHR, CLeglDisplayKHR) -> cl_event;
     pipe(cl_context, cl_mem_flags, cl_uint, cl_uint, *const cl_pipe_properties) -> cl_mem;
     program_with_il(cl_context, *const c_void, usize) -> cl_program;
-    resource(cl_context, cl_mem_flags, *mut c_void) -> cl_mem;
-    subresource(cl_context, cl_mem_flags, *mut c_void, cl_uint) -> cl_mem;
-    surface(cl_context, cl_mem_flags, cl_uint, *mut c_void, cl_uint) -> cl_mem;
 }
 
 unsafe extern "C" fn svm_alloc(
@@ -54,7 +51,8 @@ unsafe extern "C" fn svm_alloc(
 
 unsafe extern "C" fn svm_free(_context: cl_context, _pointer: *mut c_void) {}
 
-/// Fills the entries of functions that make objects, and those without a result.
+/// Fills the entries of functions that make objects, and those without a result. Those of
+/// Windows' interfaces cannot be called here.
 pub fn fill(table: &mut cl_icd_dispatch) {
     table.clCreateFromGLBuffer = Some(gl_buffer);
     table.clCreateFromGLTexture = Some(gl_texture);
@@ -68,43 +66,4 @@ pub fn fill(table: &mut cl_icd_dispatch) {
     table.clCreateProgramWithIL = Some(program_with_il);
     table.clSVMAlloc = Some(svm_alloc);
     table.clSVMFree = Some(svm_free);
-    interop(table);
-}
-
-/// Windows' entries, whose types depend on the system.
-fn interop(table: &mut cl_icd_dispatch) {
-    let resource = resource as *const () as usize;
-    let subresource = subresource as *const () as usize;
-    let surface = surface as *const () as usize;
-    let entries = [
-        (
-            (&raw mut table.clCreateFromD3D10BufferKHR).cast::<usize>(),
-            resource,
-        ),
-        (
-            (&raw mut table.clCreateFromD3D10Texture2DKHR).cast(),
-            subresource,
-        ),
-        (
-            (&raw mut table.clCreateFromD3D10Texture3DKHR).cast(),
-            subresource,
-        ),
-        ((&raw mut table.clCreateFromD3D11BufferKHR).cast(), resource),
-        (
-            (&raw mut table.clCreateFromD3D11Texture2DKHR).cast(),
-            subresource,
-        ),
-        (
-            (&raw mut table.clCreateFromD3D11Texture3DKHR).cast(),
-            subresource,
-        ),
-        (
-            (&raw mut table.clCreateFromDX9MediaSurfaceKHR).cast(),
-            surface,
-        ),
-    ];
-    for (entry, function) in entries {
-        // SAFETY: every entry is as large as a pointer, and takes what the function takes.
-        unsafe { *entry = function };
-    }
 }

@@ -1,6 +1,5 @@
 //! Arguments of kernels.
 
-use std::ptr;
 use std::sync::Arc;
 
 use libc::c_void;
@@ -63,24 +62,19 @@ pub enum Takes {
 impl Takes {
     /// Asks a driver.
     pub fn of(table: &cl_icd_dispatch, kernel: cl_kernel, index: cl_uint) -> Self {
-        let mut space: cl_kernel_arg_address_qualifier = 0;
-        let (size, value) = (size_of_val(&space), (&raw mut space).cast());
-        let what = CL_KERNEL_ARG_ADDRESS_QUALIFIER;
-        let none = ptr::null_mut();
-        let asked = driver!(
-            table,
-            clGetKernelArgInfo(kernel, index, what, size, value, none)
-        );
-        let kind = drivers::text(|size, value, needed| {
-            let what = CL_KERNEL_ARG_TYPE_NAME;
-            driver!(
-                table,
-                clGetKernelArgInfo(kernel, index, what, size, value, needed)
-            )
-        });
-        if asked != CL_SUCCESS || kind.is_empty() {
+        let ask = |what: cl_kernel_arg_info| {
+            move |size: usize, value: *mut c_void, needed: *mut usize| {
+                driver!(
+                    table,
+                    clGetKernelArgInfo(kernel, index, what, size, value, needed)
+                )
+            }
+        };
+        let kind = drivers::text(ask(CL_KERNEL_ARG_TYPE_NAME));
+        let space = drivers::number(ask(CL_KERNEL_ARG_ADDRESS_QUALIFIER));
+        let Some(space) = space.ok().filter(|_| !kind.is_empty()) else {
             return Self::Anything;
-        }
+        };
         // Drivers disagree on the address space of images and samplers.
         match space {
             _ if kind.starts_with("image") && kind.ends_with("_t") => Self::Image,

@@ -3,12 +3,9 @@
 //! Each driver counts nanoseconds from a moment of its own. A marker that has just ended
 //! tells how far that is from the host's monotonic clock.
 
-use std::ptr;
-
-use opencl_sys::*;
+use opencl_sys::CL_PROFILING_COMMAND_END;
 
 use crate::lane::Lane;
-use crate::status::driver;
 
 /// The host's monotonic clock, in nanoseconds.
 fn now() -> i64 {
@@ -28,14 +25,8 @@ pub fn offset(lane: &Lane) -> i64 {
         let native = lane.marker().ok()?;
         native.wait().ok()?;
         let noticed = now();
-        let mut end: cl_ulong = 0;
-        let (size, value) = (size_of::<cl_ulong>(), (&raw mut end).cast());
-        let (what, none) = (CL_PROFILING_COMMAND_END, ptr::null_mut());
-        let asked = driver!(
-            lane.table,
-            clGetEventProfilingInfo(native.event, what, size, value, none)
-        );
-        (asked == CL_SUCCESS && end > 0).then(|| noticed - end.cast_signed())
+        let end = native.device_time(CL_PROFILING_COMMAND_END).ok()?;
+        (end > 0).then(|| noticed - end.cast_signed())
     };
     (0..3).filter_map(measure).min().unwrap_or(0)
 }

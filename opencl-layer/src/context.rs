@@ -8,18 +8,18 @@ use libc::{c_char, c_void};
 use opencl_sys::*;
 use pdawl::policy::auto_fit::TransferCosts;
 
+use crate::call::{OwnQueue, Waits};
 use crate::device::Device;
 use crate::domain::Domain;
 use crate::drivers::RealDevice;
 use crate::ending::Ending;
 use crate::handle::{Handles, Ref, kind};
-use crate::lane::{Lane, Waits};
-use crate::late_queue::LateQueue;
+use crate::lane::Lane;
 use crate::lock::{Guard, ISSUING, Mutex};
 use crate::native::Native;
 use crate::scheduling;
 use crate::settings::Mapping;
-use crate::status::{Fallible, driver, driver_object};
+use crate::status::{Fallible, driver_object};
 use crate::transit::Transit;
 use crate::variant::Variants;
 
@@ -35,7 +35,8 @@ pub struct Place {
     pub domain: usize,
     /// What it is called in profiles: devices of one model share them.
     pub profile: String,
-    pub late: LateQueue,
+    /// The queue of its late writes, made for the first one.
+    pub late: OnceLock<OwnQueue>,
 }
 
 /// A context.
@@ -44,10 +45,11 @@ pub struct Context {
     properties: Vec<cl_context_properties>,
     /// How the program wants its queues to be mapped, if it says so.
     pub scheduler: Option<Mapping>,
-    pub domains: Vec<Domain>,
+    pub places: Vec<Place>,
     /// By domain: pinned memory for copies.
     pub transits: Vec<Transit>,
-    pub places: Vec<Place>,
+    /// Given back after what is in them.
+    pub domains: Vec<Domain>,
     /// The times of copies between its places.
     pub costs: OnceLock<TransferCosts>,
     /// The place whose turn it is, where queues have the next one.
@@ -121,7 +123,7 @@ impl Context {
                 domain: domain.ok_or(CL_INVALID_DEVICE)?,
                 profile: format!("{}, {}", real.model, real.driver.name),
                 real,
-                late: LateQueue::default(),
+                late: OnceLock::new(),
             });
         }
         Ok(context)
@@ -190,18 +192,6 @@ impl Context {
     }
 }
 
-impl Drop for Context {
-    fn drop(&mut self) {
-        for place in &mut self.places {
-            place.late.release(self.domains[place.domain].table);
-        }
-        for (domain, transit) in self.domains.iter().zip(&mut self.transits) {
-            transit.release();
-            let _ = driver!(domain.table, clReleaseContext(domain.context));
-        }
-    }
-}
-
 /// Makes a driver's context.
 fn open(
     first: &RealDevice,
@@ -220,9 +210,6 @@ fn open(
         table,
         clCreateContext(properties.as_ptr(), count, ids, notify, data)
     )?;
-    Ok(Domain {
-        table,
-        context,
-        program_per_queue: first.driver.name.starts_with("Portable Computing Language"),
-    })
+    let program_per_queue = first.driver.name.starts_with("Portable Computing Language");
+    Ok(Domain::new(table, context, program_per_queue))
 }

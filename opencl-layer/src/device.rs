@@ -1,13 +1,11 @@
 //! A device as programs see it: one real device, or one that stands for several.
 
-use std::ptr;
-
 use opencl_sys::*;
 
-use crate::drivers::{RealDevice, device_text};
+use crate::drivers::RealDevice;
 use crate::handle::{Ref, kind};
 use crate::settings::settings;
-use crate::status::{Fallible, driver};
+use crate::status::Fallible;
 
 pub mod calls;
 
@@ -37,30 +35,9 @@ impl Device {
         }
     }
 
-    fn ask(
-        &self,
-        member: usize,
-        what: cl_device_info,
-        size: usize,
-        value: *mut libc::c_void,
-        needed: *mut usize,
-    ) -> cl_int {
-        let RealDevice { driver, id, .. } = &self.members[member];
-        driver!(
-            driver.table,
-            clGetDeviceInfo(*id, what, size, value, needed)
-        )
-    }
-
     /// A number that every member says.
     fn numbers<T: Copy + Default>(&self, what: cl_device_info) -> Fallible<Vec<T>> {
-        let ask = |member: usize| {
-            let mut number = T::default();
-            let value = ptr::from_mut(&mut number).cast();
-            crate::status::check(self.ask(member, what, size_of::<T>(), value, ptr::null_mut()))?;
-            Ok(number)
-        };
-        (0..self.members.len()).map(ask).collect()
+        self.members.iter().map(|one| one.number(what)).collect()
     }
 
     pub fn least<T: Copy + Default + Ord>(&self, what: cl_device_info) -> Fallible<T> {
@@ -82,7 +59,7 @@ impl Device {
     /// The extensions that all members have and that need nothing but a driver:
     /// what shares objects with other interfaces is left out.
     fn extensions(&self) -> String {
-        let of = |member: &RealDevice| device_text(member.driver, member.id, CL_DEVICE_EXTENSIONS);
+        let of = |member: &RealDevice| member.text(CL_DEVICE_EXTENSIONS);
         let others: Vec<String> = self.members[1..].iter().map(of).collect();
         let first = of(&self.members[0]);
         let shared = |name: &&str| {
@@ -107,7 +84,7 @@ impl Device {
     /// The vendor, if it is that of all members. Programs choose kernels by it that other
     /// vendors' devices may compute wrongly.
     fn vendor(&self) -> String {
-        let of = |member: &RealDevice| device_text(member.driver, member.id, CL_DEVICE_VENDOR);
+        let of = |member: &RealDevice| member.text(CL_DEVICE_VENDOR);
         let first = of(&self.members[0]);
         match self.members.iter().all(|member| of(member) == first) {
             true => first,

@@ -4,6 +4,7 @@
 //! throughput" once and keeps them. Here each measurement is a kernel of a program of our
 //! own in the kernel profiles, so that it is kept as those are.
 
+use std::ffi::CStr;
 use std::ptr;
 use std::time::Instant;
 
@@ -11,13 +12,16 @@ use opencl_sys::*;
 use pdawl::policy::auto_fit::{DeviceRates, TransferCosts};
 use pdawl::profile::kernels::{KernelKey, Program};
 
+use crate::call::OwnQueue;
 use crate::context::{Context, Place};
+use crate::domain::{Domain, Own, set_argument};
 use crate::records;
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::shape::Shape;
+use crate::status::Fallible;
 
 /// The kernels whose rates are measured. `fma` does 256 fused multiplications and
 /// additions a work-item; `copy` reads and writes 4 bytes a work-item.
-const SOURCE: &std::ffi::CStr = c"
+const SOURCE: &CStr = c"
 kernel void fma_rate(global float *to) {
   float a = get_global_id(0), b = a + 1, c = a + 2, d = a + 3;
   for (int i = 0; i < 64; i++) {
@@ -159,72 +163,48 @@ fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()>
 
 /// A queue, a buffer and a program of one place.
 struct Bench<'a> {
-    context: &'a Context,
-    place: usize,
-    queue: cl_command_queue,
-    buffer: cl_mem,
-    program: cl_program,
+    domain: &'a Domain,
+    device: cl_device_id,
+    queue: OwnQueue,
+    buffer: Own,
+    program: Option<Own>,
 }
 
 impl<'a> Bench<'a> {
     fn open(context: &'a Context, place: usize) -> Fallible<Self> {
-        let domain = context.domain(place);
-        let (table, inner, id) = (domain.table, domain.context, context.places[place].real.id);
-        let mut bench = Self {
-            context,
-            place,
-            queue: driver_object!(table, clCreateCommandQueue(inner, id, 0))?,
-            buffer: ptr::null_mut(),
-            program: ptr::null_mut(),
-        };
-        let (size, none) = (LARGE.max(ITEMS * 8), ptr::null_mut());
-        bench.buffer = driver_object!(table, clCreateBuffer(inner, CL_MEM_READ_WRITE, size, none))?;
-        Ok(bench)
+        let (domain, device) = (context.domain(place), context.places[place].real.id);
+        let size = LARGE.max(ITEMS * 8);
+        Ok(Self {
+            domain,
+            device,
+            queue: OwnQueue::new(domain, device)?,
+            buffer: domain.buffer(CL_MEM_READ_WRITE, size, ptr::null_mut())?,
+            program: None,
+        })
     }
 
     /// Builds the program, if it is not built yet.
-    fn build(&mut self) -> Fallible<()> {
-        if !self.program.is_null() {
-            return Ok(());
+    fn build(&mut self) -> Fallible<cl_program> {
+        if self.program.is_none() {
+            let program = self.domain.program(SOURCE.to_bytes())?;
+            (self.domain).build(program.handle(), &[self.device], c"")?;
+            self.program = Some(program);
         }
-        let domain = self.context.domain(self.place);
-        let (table, inner) = (domain.table, domain.context);
-        let id = self.context.places[self.place].real.id;
-        let (mut text, length) = (SOURCE.as_ptr(), SOURCE.to_bytes().len());
-        self.program = driver_object!(
-            table,
-            clCreateProgramWithSource(inner, 1, &raw mut text, &raw const length)
-        )?;
-        let (program, none) = (self.program, ptr::null_mut());
-        check(driver!(
-            table,
-            clBuildProgram(program, 1, &id, c"".as_ptr(), None, none)
-        ))
+        let program = self.program.as_ref().map(Own::handle);
+        program.ok_or(CL_INVALID_PROGRAM)
     }
 
     fn seconds(&mut self, what: Measured) -> Fallible<f64> {
-        let table = self.context.domain(self.place).table;
-        let (queue, buffer) = (self.queue, self.buffer);
-        let (none, no_event) = (ptr::null(), ptr::null_mut());
+        let (call, buffer) = (self.queue.now(), self.buffer.handle());
         match what {
             Measured::ToDevice(bytes) | Measured::ToHost(bytes) => {
                 let mut memory = vec![1_u8; bytes];
                 let address = memory.as_mut_ptr().cast();
                 let began = Instant::now();
-                check(match what {
-                    Measured::ToDevice(_) => driver!(
-                        table,
-                        clEnqueueWriteBuffer(
-                            queue, buffer, CL_TRUE, 0, bytes, address, 0, none, no_event
-                        )
-                    ),
-                    _ => driver!(
-                        table,
-                        clEnqueueReadBuffer(
-                            queue, buffer, CL_TRUE, 0, bytes, address, 0, none, no_event
-                        )
-                    ),
-                })?;
+                match what {
+                    Measured::ToDevice(_) => call.write(buffer, 0, bytes, address)?,
+                    _ => call.read(buffer, 0, bytes, address)?,
+                }
                 Ok(began.elapsed().as_secs_f64())
             }
             Measured::Arithmetic => self.kernel(c"fma_rate"),
@@ -232,37 +212,20 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn kernel(&mut self, name: &std::ffi::CStr) -> Fallible<f64> {
-        self.build()?;
-        let table = self.context.domain(self.place).table;
-        let kernel = driver_object!(table, clCreateKernel(self.program, name.as_ptr()))?;
-        let run = || {
-            let (size, value) = (size_of::<cl_mem>(), (&raw const self.buffer).cast());
-            check(driver!(table, clSetKernelArg(kernel, 0, size, value)))?;
-            let (none, events, event) = (ptr::null(), ptr::null(), ptr::null_mut());
-            let began = Instant::now();
-            check(driver!(
-                table,
-                clEnqueueNDRangeKernel(self.queue, kernel, 1, none, &ITEMS, none, 0, events, event)
-            ))?;
-            check(driver!(table, clFinish(self.queue)))?;
-            Ok(began.elapsed().as_secs_f64())
+    fn kernel(&mut self, name: &CStr) -> Fallible<f64> {
+        let program = self.build()?;
+        let kernel = self.domain.kernel(program, name)?;
+        let buffer = self.buffer.handle();
+        let value = (size_of::<cl_mem>(), (&raw const buffer).cast());
+        set_argument(self.domain.table, kernel.handle(), 0, value)?;
+        let shape = Shape {
+            offset: None,
+            global: vec![ITEMS],
+            local: None,
         };
-        let seconds = run();
-        let _ = driver!(table, clReleaseKernel(kernel));
-        seconds
-    }
-}
-
-impl Drop for Bench<'_> {
-    fn drop(&mut self) {
-        let table = self.context.domain(self.place).table;
-        if !self.program.is_null() {
-            let _ = driver!(table, clReleaseProgram(self.program));
-        }
-        if !self.buffer.is_null() {
-            let _ = driver!(table, clReleaseMemObject(self.buffer));
-        }
-        let _ = driver!(table, clReleaseCommandQueue(self.queue));
+        let began = Instant::now();
+        self.queue.now().launch(kernel.handle(), &shape)?;
+        self.queue.finish()?;
+        Ok(began.elapsed().as_secs_f64())
     }
 }

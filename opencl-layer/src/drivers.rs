@@ -17,7 +17,7 @@ use opencl_sys::{
 };
 
 use crate::dispatch::GetPlatforms;
-use crate::status::driver;
+use crate::status::{Fallible, check, driver};
 
 type GetAddress = unsafe extern "C" fn(*const c_char) -> *mut c_void;
 
@@ -52,17 +52,39 @@ unsafe impl Send for RealDevice {}
 unsafe impl Sync for RealDevice {}
 
 impl RealDevice {
+    /// Asks its driver, as `clGetDeviceInfo` does.
+    pub fn ask(
+        &self,
+        what: cl_uint,
+        size: usize,
+        value: *mut c_void,
+        needed: *mut usize,
+    ) -> cl_int {
+        driver!(
+            self.driver.table,
+            clGetDeviceInfo(self.id, what, size, value, needed)
+        )
+    }
+
+    /// A number that its driver says.
+    pub fn number<T: Copy + Default>(&self, what: cl_uint) -> Fallible<T> {
+        number(|size, value, needed| self.ask(what, size, value, needed))
+    }
+
+    /// A text that its driver says.
+    pub fn text(&self, what: cl_uint) -> String {
+        text(|size, value, needed| self.ask(what, size, value, needed))
+    }
+
+    /// Numbers or other bytes that its driver says.
+    pub fn bytes(&self, what: cl_uint) -> Fallible<Vec<u8>> {
+        bytes(|size, value, needed| self.ask(what, size, value, needed))
+    }
+
     /// Whether it has images.
     pub fn has_images(&self) -> bool {
-        let mut has: cl_bool = CL_FALSE;
-        let (size, value) = (size_of::<cl_bool>(), (&raw mut has).cast());
-        let none = ptr::null_mut();
-        let what = CL_DEVICE_IMAGE_SUPPORT;
-        let asked = driver!(
-            self.driver.table,
-            clGetDeviceInfo(self.id, what, size, value, none)
-        );
-        asked == CL_SUCCESS && has != CL_FALSE
+        self.number::<cl_bool>(CL_DEVICE_IMAGE_SUPPORT)
+            .is_ok_and(|has| has != CL_FALSE)
     }
 }
 
@@ -85,13 +107,16 @@ pub fn devices(own: Option<GetPlatforms>) -> Vec<RealDevice> {
     for (platform, driver) in drivers.into_iter().enumerate() {
         let driver: &'static Driver = Box::leak(Box::new(driver));
         for (index, id) in device_ids(driver).into_iter().enumerate() {
-            devices.push(RealDevice {
+            let mut device = RealDevice {
                 driver,
                 id,
-                kind: device_type(driver, id),
+                kind: 0,
                 name: format!("opencl{platform}.{index}"),
-                model: device_text(driver, id, CL_DEVICE_NAME),
-            });
+                model: String::new(),
+            };
+            device.kind = device.number(CL_DEVICE_TYPE).unwrap_or_default();
+            device.model = device.text(CL_DEVICE_NAME);
+            devices.push(device);
         }
     }
     devices
@@ -223,43 +248,43 @@ fn device_ids(driver: &Driver) -> Vec<cl_device_id> {
     }
 }
 
-fn device_type(driver: &Driver, id: cl_device_id) -> cl_device_type {
-    let mut kind: cl_device_type = 0;
-    let value = ptr::from_mut(&mut kind).cast();
-    let size = size_of::<cl_device_type>();
-    let _ = driver!(
-        driver.table,
-        clGetDeviceInfo(id, CL_DEVICE_TYPE, size, value, ptr::null_mut())
-    );
-    kind
-}
+/// Asks a driver for something: how many bytes there is room for, where they go, and where their
+/// number goes.
+pub trait Ask: Fn(usize, *mut c_void, *mut usize) -> cl_int {}
 
-/// A text that a driver says of a device.
-pub fn device_text(driver: &Driver, id: cl_device_id, what: cl_uint) -> String {
-    text(|size, value, needed| {
-        driver!(driver.table, clGetDeviceInfo(id, what, size, value, needed))
-    })
+impl<F: Fn(usize, *mut c_void, *mut usize) -> cl_int> Ask for F {}
+
+/// A plain value that a driver gives.
+pub fn number<T: Copy + Default>(ask: impl Ask) -> Fallible<T> {
+    let mut number = T::default();
+    let value = ptr::from_mut(&mut number).cast();
+    check(ask(size_of::<T>(), value, ptr::null_mut()))?;
+    Ok(number)
 }
 
 /// A text that a driver gives in two calls: its size, and itself.
-pub fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> cl_int) -> String {
+pub fn text(ask: impl Ask) -> String {
     let bytes = bytes(ask).unwrap_or_default();
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+    let end = bytes.iter().position(|byte| *byte == 0);
+    let text = &bytes[..end.unwrap_or(bytes.len())];
+    String::from_utf8_lossy(text).trim().to_owned()
 }
 
 /// Bytes that a driver gives in two calls: their number, and themselves.
-pub fn bytes(
-    ask: impl Fn(usize, *mut c_void, *mut usize) -> cl_int,
-) -> crate::status::Fallible<Vec<u8>> {
+pub fn bytes(ask: impl Ask) -> Fallible<Vec<u8>> {
     let mut size = 0;
-    crate::status::check(ask(0, ptr::null_mut(), &mut size))?;
+    check(ask(0, ptr::null_mut(), &mut size))?;
     let mut bytes = vec![0_u8; size];
     if size > 0 {
-        crate::status::check(ask(size, bytes.as_mut_ptr().cast(), ptr::null_mut()))?;
+        check(ask(size, bytes.as_mut_ptr().cast(), ptr::null_mut()))?;
     }
     Ok(bytes)
+}
+
+/// Numbers of a machine word that a driver gives.
+pub fn words(ask: impl Ask) -> Fallible<Vec<usize>> {
+    let bytes = bytes(ask)?;
+    let words = bytes.chunks_exact(size_of::<usize>());
+    let word = |word: &[u8]| usize::from_ne_bytes(word.try_into().unwrap_or_default());
+    Ok(words.map(word).collect())
 }

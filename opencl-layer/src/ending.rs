@@ -11,9 +11,9 @@ use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::cl_mem;
 
-use crate::callbacks;
 use crate::lock::{ENDING, Mutex};
 use crate::status::{Fallible, check, driver};
+use crate::worker::CALLBACKS;
 
 /// A program's function for the end of an object.
 pub type Ended = unsafe extern "C" fn(*mut c_void, *mut c_void);
@@ -65,7 +65,7 @@ impl Drop for Ending {
         for (function, data) in wanted.drain(..).rev() {
             // SAFETY: the program gave the function for this moment. The object is gone,
             // so the handle is an identifier only.
-            callbacks::run(move || unsafe { function(handle as *mut c_void, data as *mut c_void) });
+            CALLBACKS.run(move || unsafe { function(handle as *mut c_void, data as *mut c_void) });
         }
     }
 }

@@ -1,20 +1,19 @@
 //! Events as programs see them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::callbacks;
 use crate::context::Context;
 use crate::handle::{Ref, kind};
 use crate::lock::{Condvar, EVENT, Guard, Mutex};
-use crate::native::Native;
+use crate::native::{Native, UserEvent};
 use crate::queue::Queue;
-use crate::status::{Fallible, driver, driver_object};
+use crate::status::{Fallible, driver};
+use crate::worker::CALLBACKS;
 
 pub mod calls;
 
@@ -141,9 +140,8 @@ impl Event {
                 if let Some((_, native)) = natives.iter().find(|(other, _)| *other == domain) {
                     return Ok(Some(Arc::clone(native)));
                 }
-                let inner = &this.context.domains[domain];
-                let event = driver_object!(inner.table, clCreateUserEvent(inner.context))?;
-                let native = Native::new(inner.table, event, domain, ptr::null_mut());
+                let user = UserEvent::new(&this.context.domains[domain])?;
+                let native = Native::of_user(&user, domain)?;
                 natives.push((domain, Arc::clone(&native)));
                 Ok(Some(native))
             }
@@ -219,7 +217,7 @@ unsafe extern "C" fn reached(_event: cl_event, status: cl_int, data: *mut c_void
 /// Calls the program on a thread that holds no lock and that no driver needs.
 fn call_back(event: Ref<Event>, asked: Asked, status: cl_int) {
     let status = if status < 0 { status } else { asked.when };
-    callbacks::run(move || {
+    CALLBACKS.run(move || {
         // SAFETY: the program gave the function and its data for this call.
         unsafe { (asked.function)(event.handle(), status, asked.data as *mut c_void) };
     });

@@ -16,8 +16,9 @@ use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::cl_int;
 
+use crate::boundary::status;
 use crate::dispatch;
-use crate::lock::{Guard, HANDLES, Mutex, REGISTRY, RwLock};
+use crate::lock::{Guard, HANDLES, Mutex, REGISTRY};
 use crate::status::Fallible;
 
 /// A kind of object: what its handle points to, and where handles are looked up.
@@ -135,7 +136,7 @@ impl<T: Kind> Ref<T> {
     /// All objects of this kind that are alive.
     pub fn all() -> Vec<Self> {
         let registry = &T::registry().0;
-        let alive = registry.read();
+        let alive = registry.lock();
         alive.values().filter_map(Weak::upgrade).map(Self).collect()
     }
 
@@ -161,6 +162,16 @@ impl<T: Kind> Ref<T> {
         }
         Ok(())
     }
+}
+
+/// The function that gives the program one more reference to an object.
+pub unsafe extern "C" fn retain<T: Kind>(handle: *mut c_void) -> cl_int {
+    status(|| Ref::<T>::retain(handle))
+}
+
+/// The function that takes one of the program's references away.
+pub unsafe extern "C" fn release<T: Kind>(handle: *mut c_void) -> cl_int {
+    status(|| Ref::<T>::release(handle))
 }
 
 /// A reference that does not keep its object alive.
@@ -219,22 +230,22 @@ impl Handles {
 }
 
 /// The objects of one kind that are alive, by address.
-pub struct Registry<T: Kind>(LazyLock<RwLock<Alive<T>, REGISTRY>>);
+pub struct Registry<T: Kind>(LazyLock<Mutex<Alive<T>, REGISTRY>>);
 
 type Alive<T> = HashMap<usize, Weak<Object<T>>, BuildHasherDefault<AddressHasher>>;
 
 impl<T: Kind> Registry<T> {
     pub const fn new() -> Self {
-        Self(LazyLock::new(RwLock::default))
+        Self(LazyLock::new(Mutex::default))
     }
 
     fn insert(&self, address: usize, object: Weak<Object<T>>) {
-        let mut alive = self.0.write();
+        let mut alive = self.0.lock();
         alive.insert(address, object);
     }
 
     fn remove(&self, address: usize) {
-        let mut alive = self.0.write();
+        let mut alive = self.0.lock();
         let removed = alive.remove(&address);
         // The last weak reference frees the object's memory; not under the lock.
         drop(alive);
@@ -242,13 +253,13 @@ impl<T: Kind> Registry<T> {
     }
 
     fn get(&self, address: usize) -> Option<Arc<Object<T>>> {
-        let alive = self.0.read();
+        let alive = self.0.lock();
         alive.get(&address)?.upgrade()
     }
 
     /// Whether an object is alive. It is not kept so, as its end takes locks.
     fn has(&self, address: usize) -> bool {
-        let alive = self.0.read();
+        let alive = self.0.lock();
         alive
             .get(&address)
             .is_some_and(|object| object.strong_count() > 0)
@@ -256,7 +267,7 @@ impl<T: Kind> Registry<T> {
 
     /// How many objects are alive.
     pub fn count(&self) -> usize {
-        self.0.read().len()
+        self.0.lock().len()
     }
 }
 

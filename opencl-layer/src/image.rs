@@ -4,9 +4,11 @@
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::context::Context;
+use crate::domain::Own;
+use crate::drivers::number;
 use crate::handle::Ref;
 use crate::mem::{Image, Mem, check_flags};
 use crate::status::{Fallible, check, driver, driver_object};
@@ -76,41 +78,26 @@ unsafe fn create(
         description.buffer = buffer.at(only_place)?;
     }
     let domain = context.domain(only_place);
+    let (table, inner) = (domain.table, domain.context);
     let native = driver_object!(
-        domain.table,
-        clCreateImage(domain.context, flags, format, &raw const description, host)
+        table,
+        clCreateImage(inner, flags, format, &raw const description, host)
     )?;
-    let (mut size, mut element) = (0_usize, 0_usize);
-    let (width, none) = (size_of::<usize>(), std::ptr::null_mut());
-    let asked = check(driver!(
-        domain.table,
-        clGetMemObjectInfo(native, CL_MEM_SIZE, width, (&raw mut size).cast(), none)
-    ));
-    let asked = asked.and(check(driver!(
-        domain.table,
-        clGetImageInfo(
-            native,
-            CL_IMAGE_ELEMENT_SIZE,
-            width,
-            (&raw mut element).cast(),
-            none
+    let own = Own::new(native, table.clReleaseMemObject);
+    let size = number(|size, value, needed| {
+        driver!(
+            table,
+            clGetMemObjectInfo(native, CL_MEM_SIZE, size, value, needed)
         )
-    )));
-    if let Err(code) = asked {
-        let _ = driver!(domain.table, clReleaseMemObject(native));
-        return Err(code);
-    }
+    })?;
+    let element = number(|size, value, needed| {
+        let what = CL_IMAGE_ELEMENT_SIZE;
+        driver!(table, clGetImageInfo(native, what, size, value, needed))
+    })?;
     let flags = flags_of(flags, buffer.as_ref());
-    let (kind, image) = (description.image_type, Image { element });
-    let mem = Mem::image(
-        context,
-        flags,
-        size,
-        host,
-        (kind, image, only_place),
-        native,
-        buffer,
-    );
+    let (what, image) = ((description.image_type, flags), Image { element });
+    let image = (image, only_place, own);
+    let mem = Mem::image(context, what, size, host, image, buffer);
     Ok(Ref::new(mem).give())
 }
 
@@ -227,26 +214,19 @@ pub unsafe extern "C" fn get_supported_image_formats(
     })
 }
 
+/// Questions about images.
+pub struct Images;
+
 /// `clGetImageInfo`.
-pub unsafe extern "C" fn get_image_info(
-    handle: cl_mem,
-    what: cl_image_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let mem = Ref::<Mem>::of(handle)?;
+impl Answers<Images> for Mem {
+    fn answer(mem: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         let only_place = mem.only_place.ok_or(CL_INVALID_MEM_OBJECT)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
         if what == CL_IMAGE_BUFFER {
-            let buffer = mem.parent.as_ref().map(|(buffer, _)| buffer.handle());
-            return answer.value(buffer.unwrap_or(std::ptr::null_mut()));
+            return answer.handle(mem.parent.as_ref().map(|(buffer, _)| buffer));
         }
         let (table, native) = (mem.context.domain(only_place).table, mem.at(only_place)?);
         answer.pass(|size, value, needed| {
             driver!(table, clGetImageInfo(native, what, size, value, needed))
         })
-    })
+    }
 }

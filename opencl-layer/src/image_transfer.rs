@@ -1,156 +1,57 @@
-//! Commands that read, write, copy and fill images.
+//! Functions that read, write, copy and fill images.
+
+use std::ops::Range;
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::boundary::status;
-use crate::command::{Action, Command, Use};
+use crate::call::enqueue as give;
+use crate::command::{Pointer, Use, Work};
 use crate::handle::Ref;
 use crate::image::image_of;
-use crate::lane::{Lane, Waits};
 use crate::mem::Mem;
 use crate::queue::Queue;
-use crate::rect::three;
-use crate::status::{Fallible, check, driver};
-use crate::submit::submit;
-use crate::transfer::{Pointer, buffer_of};
+use crate::rect::{Three, three};
+use crate::status::Fallible;
+use crate::submit::{Asked, enqueue};
+use crate::transfer::buffer_of;
 
-type Three = [usize; 3];
-
-/// An image is used as a whole: its bytes are where it lives and nowhere else.
-pub fn whole(mem: &Ref<Mem>, writes: bool) -> Use {
-    Use {
-        writes,
-        ..Use::read(mem, 0..mem.size)
-    }
+/// A part of an image.
+pub struct Part {
+    pub image: Ref<Mem>,
+    pub origin: Three,
+    pub region: Three,
 }
 
-/// What a command does with a part of an image.
-enum Work {
-    Read {
-        to: Pointer,
-        row: usize,
-        slice: usize,
-    },
-    Write {
-        from: Pointer,
-        row: usize,
-        slice: usize,
-    },
-    Fill {
-        color: [u8; 16],
-    },
-    Copy {
-        to: Ref<Mem>,
-        at: Three,
-    },
-    ToBuffer {
-        to: Ref<Mem>,
-        offset: usize,
-    },
-    FromBuffer {
-        from: Ref<Mem>,
-        offset: usize,
-    },
-}
-
-struct ImageCommand {
-    image: Ref<Mem>,
-    origin: Three,
-    region: Three,
-    work: Work,
-}
-
-impl Action for ImageCommand {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let image = self.image.at(lane.place)?;
-        let (origin, region) = (self.origin.as_ptr(), self.region.as_ptr());
-        let (count, events, table) = (waits.count(), waits.events(), lane.table);
-        let queue = lane.queue;
-        check(match &self.work {
-            Work::Read { to, row, slice } => driver!(
-                table,
-                clEnqueueReadImage(
-                    queue,
-                    image,
-                    CL_FALSE,
-                    origin,
-                    region,
-                    *row,
-                    *slice,
-                    to.address(),
-                    count,
-                    events,
-                    event
-                )
-            ),
-            Work::Write { from, row, slice } => driver!(
-                table,
-                clEnqueueWriteImage(
-                    queue,
-                    image,
-                    CL_FALSE,
-                    origin,
-                    region,
-                    *row,
-                    *slice,
-                    from.address(),
-                    count,
-                    events,
-                    event
-                )
-            ),
-            Work::Fill { color } => {
-                let color = color.as_ptr().cast();
-                driver!(
-                    table,
-                    clEnqueueFillImage(queue, image, color, origin, region, count, events, event)
-                )
-            }
-            Work::Copy { to, at } => {
-                let (to, at) = (to.at(lane.place)?, at.as_ptr());
-                driver!(
-                    table,
-                    clEnqueueCopyImage(queue, image, to, origin, at, region, count, events, event)
-                )
-            }
-            Work::ToBuffer { to, offset } => {
-                let to = to.at(lane.place)?;
-                driver!(
-                    table,
-                    clEnqueueCopyImageToBuffer(
-                        queue, image, to, origin, region, *offset, count, events, event
-                    )
-                )
-            }
-            Work::FromBuffer { from, offset } => {
-                let from = from.at(lane.place)?;
-                driver!(
-                    table,
-                    clEnqueueCopyBufferToImage(
-                        queue, from, image, *offset, origin, region, count, events, event
-                    )
-                )
-            }
+impl Part {
+    /// # Safety
+    /// Both lists are null or have three numbers.
+    pub unsafe fn new(
+        queue: &Queue,
+        image: cl_mem,
+        origin: *const usize,
+        region: *const usize,
+    ) -> Fallible<Self> {
+        let image = image_of(&queue.context, image)?;
+        // SAFETY: promised by the caller.
+        let (origin, region) = unsafe { (three(origin)?, three(region)?) };
+        Ok(Self {
+            image,
+            origin,
+            region,
         })
     }
-}
 
-/// The bytes of a buffer that hold a part of an image.
-fn bytes(
-    image: &Mem,
-    buffer: &Mem,
-    offset: usize,
-    region: Three,
-) -> Fallible<std::ops::Range<usize>> {
-    let element = image.image.as_ref().map_or(1, |image| image.element);
-    let size = region
-        .iter()
-        .try_fold(element, |all, one| all.checked_mul(*one));
-    let end = size.and_then(|size| offset.checked_add(size));
-    match end {
-        Some(end) if end <= buffer.size && end > offset => Ok(offset..end),
-        _ => Err(CL_INVALID_VALUE),
+    /// The bytes of a buffer that hold it.
+    fn bytes(&self, buffer: &Mem, offset: usize) -> Fallible<Range<usize>> {
+        let element = self.image.image.as_ref().map_or(1, |image| image.element);
+        let mut region = self.region.iter();
+        let size = region.try_fold(element, |all, one| all.checked_mul(*one));
+        let end = size.and_then(|size| offset.checked_add(size));
+        match end {
+            Some(end) if end <= buffer.size && end > offset => Ok(offset..end),
+            _ => Err(CL_INVALID_VALUE),
+        }
     }
 }
 
@@ -168,33 +69,22 @@ pub unsafe extern "C" fn enqueue_read_image(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let image = image_of(&queue.context, handle)?;
+    let asked = Asked::new(CL_COMMAND_READ_IMAGE, count, events, event).blocking(blocking);
+    let work = |queue: &Ref<Queue>| {
         // SAFETY: OpenCL's promises about the lists.
-        let (origin, region) = unsafe { (three(origin)?, three(region)?) };
-        if to.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        let uses = vec![whole(&image, false)];
-        let work = Work::Read {
-            to: Pointer::new(to),
-            row,
-            slice,
-        };
-        let action = ImageCommand {
-            image,
-            origin,
-            region,
-            work,
-        };
-        let kind = CL_COMMAND_READ_IMAGE;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, blocking != CL_FALSE)
-        }
-    })
+        let part = unsafe { Part::new(queue, handle, origin, region)? };
+        let to = Pointer::new(to)?;
+        Work::new([Use::whole(&part.image, false)], move |call, mem| {
+            let (image, to, wait) = (mem(0)?, to.address(), call.blocking);
+            let (at, region) = (part.origin.as_ptr(), part.region.as_ptr());
+            give!(
+                call,
+                clEnqueueReadImage(image, wait, at, region, row, slice, to)
+            )
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueWriteImage`.
@@ -211,33 +101,22 @@ pub unsafe extern "C" fn enqueue_write_image(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let image = image_of(&queue.context, handle)?;
+    let asked = Asked::new(CL_COMMAND_WRITE_IMAGE, count, events, event).blocking(blocking);
+    let work = |queue: &Ref<Queue>| {
         // SAFETY: OpenCL's promises about the lists.
-        let (origin, region) = unsafe { (three(origin)?, three(region)?) };
-        if from.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        let uses = vec![whole(&image, true)];
-        let work = Work::Write {
-            from: Pointer::new(from.cast_mut()),
-            row,
-            slice,
-        };
-        let action = ImageCommand {
-            image,
-            origin,
-            region,
-            work,
-        };
-        let kind = CL_COMMAND_WRITE_IMAGE;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, blocking != CL_FALSE)
-        }
-    })
+        let part = unsafe { Part::new(queue, handle, origin, region)? };
+        let from = Pointer::new(from)?;
+        Work::new([Use::whole(&part.image, true)], move |call, mem| {
+            let (image, from, wait) = (mem(0)?, from.address(), call.blocking);
+            let (at, region) = (part.origin.as_ptr(), part.region.as_ptr());
+            give!(
+                call,
+                clEnqueueWriteImage(image, wait, at, region, row, slice, from)
+            )
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueFillImage`.
@@ -251,30 +130,23 @@ pub unsafe extern "C" fn enqueue_fill_image(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let image = image_of(&queue.context, handle)?;
+    let asked = Asked::new(CL_COMMAND_FILL_IMAGE, count, events, event);
+    let work = |queue: &Ref<Queue>| {
         // SAFETY: OpenCL's promises about the lists.
-        let (origin, region) = unsafe { (three(origin)?, three(region)?) };
+        let part = unsafe { Part::new(queue, handle, origin, region)? };
         if color.is_null() {
             return Err(CL_INVALID_VALUE);
         }
         // SAFETY: OpenCL's promise: a color has four numbers of four bytes.
         let color = unsafe { color.cast::<[u8; 16]>().read_unaligned() };
-        let uses = vec![whole(&image, true)];
-        let action = ImageCommand {
-            image,
-            origin,
-            region,
-            work: Work::Fill { color },
-        };
-        let kind = CL_COMMAND_FILL_IMAGE;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
-        }
-    })
+        Work::new([Use::whole(&part.image, true)], move |call, mem| {
+            let (image, color) = (mem(0)?, color.as_ptr().cast());
+            let (at, region) = (part.origin.as_ptr(), part.region.as_ptr());
+            give!(call, clEnqueueFillImage(image, color, at, region))
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueCopyImage`.
@@ -289,27 +161,24 @@ pub unsafe extern "C" fn enqueue_copy_image(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let image = image_of(&queue.context, from)?;
-        let to = image_of(&queue.context, to)?;
+    let asked = Asked::new(CL_COMMAND_COPY_IMAGE, count, events, event);
+    let work = |queue: &Ref<Queue>| {
         // SAFETY: OpenCL's promises about the lists.
-        let (origin, at, region) =
-            unsafe { (three(from_origin)?, three(to_origin)?, three(region)?) };
-        let uses = vec![whole(&image, false), whole(&to, true)];
-        let action = ImageCommand {
-            image,
-            origin,
-            region,
-            work: Work::Copy { to, at },
+        let (from, to) = unsafe {
+            (
+                Part::new(queue, from, from_origin, region)?,
+                Part::new(queue, to, to_origin, region)?,
+            )
         };
-        let kind = CL_COMMAND_COPY_IMAGE;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
-        }
-    })
+        let uses = [Use::whole(&from.image, false), Use::whole(&to.image, true)];
+        Work::new(uses, move |call, mem| {
+            let (image, target, region) = (mem(0)?, mem(1)?, from.region.as_ptr());
+            let (at, there) = (from.origin.as_ptr(), to.origin.as_ptr());
+            give!(call, clEnqueueCopyImage(image, target, at, there, region))
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueCopyImageToBuffer`.
@@ -324,27 +193,24 @@ pub unsafe extern "C" fn enqueue_copy_image_to_buffer(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let image = image_of(&queue.context, from)?;
-        let to = buffer_of(&queue, to)?;
+    let asked = Asked::new(CL_COMMAND_COPY_IMAGE_TO_BUFFER, count, events, event);
+    let work = |queue: &Ref<Queue>| {
         // SAFETY: OpenCL's promises about the lists.
-        let (origin, region) = unsafe { (three(origin)?, three(region)?) };
-        let range = bytes(&image, &to, offset, region)?;
-        let uses = vec![whole(&image, false), Use::write(&to, range)];
-        let action = ImageCommand {
-            image,
-            origin,
-            region,
-            work: Work::ToBuffer { to, offset },
-        };
-        let kind = CL_COMMAND_COPY_IMAGE_TO_BUFFER;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
-        }
-    })
+        let part = unsafe { Part::new(queue, from, origin, region)? };
+        let to = buffer_of(queue, to)?;
+        let written = Use::write(&to, part.bytes(&to, offset)?);
+        let uses = [Use::whole(&part.image, false), written];
+        Work::new(uses, move |call, mem| {
+            let (image, to) = (mem(0)?, mem(1)?);
+            let (at, region) = (part.origin.as_ptr(), part.region.as_ptr());
+            give!(
+                call,
+                clEnqueueCopyImageToBuffer(image, to, at, region, offset)
+            )
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueCopyBufferToImage`.
@@ -359,26 +225,22 @@ pub unsafe extern "C" fn enqueue_copy_buffer_to_image(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let from = buffer_of(&queue, from)?;
-        let image = image_of(&queue.context, to)?;
+    let asked = Asked::new(CL_COMMAND_COPY_BUFFER_TO_IMAGE, count, events, event);
+    let work = |queue: &Ref<Queue>| {
+        let from = buffer_of(queue, from)?;
         // SAFETY: OpenCL's promises about the lists.
-        let (origin, region) = unsafe { (three(origin)?, three(region)?) };
-        let range = bytes(&image, &from, offset, region)?;
-        let uses = vec![Use::read(&from, range), whole(&image, true)];
-        let work = Work::FromBuffer { from, offset };
-        let action = ImageCommand {
-            image,
-            origin,
-            region,
-            work,
-        };
-        let kind = CL_COMMAND_COPY_BUFFER_TO_IMAGE;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
-        }
-    })
+        let part = unsafe { Part::new(queue, to, origin, region)? };
+        let read = Use::read(&from, part.bytes(&from, offset)?);
+        let uses = [read, Use::whole(&part.image, true)];
+        Work::new(uses, move |call, mem| {
+            let (from, image) = (mem(0)?, mem(1)?);
+            let (at, region) = (part.origin.as_ptr(), part.region.as_ptr());
+            give!(
+                call,
+                clEnqueueCopyBufferToImage(from, image, offset, at, region)
+            )
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }

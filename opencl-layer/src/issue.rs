@@ -10,7 +10,6 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::command::{Command, Use};
-use crate::event::Event;
 use crate::host_view;
 use crate::lane::Lane;
 use crate::native::Native;
@@ -30,10 +29,7 @@ pub fn issue(
     with_event: bool,
 ) -> Fallible<Option<Arc<Native>>> {
     let (context, place) = (&queue.context, lane.place);
-    let mut before = Vec::new();
-    for event in &command.waits {
-        before.extend(Event::native(event, lane.domain)?);
-    }
+    let mut before = order::listed(command, lane.domain)?;
     if !context.is_single() {
         host_view::before(command);
         let lacks = |used: &Use| {
@@ -72,7 +68,7 @@ pub fn issue(
         true => &raw mut event,
         false => ptr::null_mut(),
     };
-    own_time::driver(|| command.action.enqueue(&lane, &waits, out))?;
+    own_time::driver(|| command.give(&lane, &waits, out))?;
     if !context.is_single() {
         for used in command.uses.iter().filter(|used| used.writes) {
             used.mem.written(&used.range, used.place(context, place));

@@ -5,13 +5,16 @@ use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use libc::{c_char, c_void};
+use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers};
 use crate::argument::{Argument, Kept, Takes};
 use crate::boundary::{object, status};
+use crate::context::Place;
 use crate::device::Device;
-use crate::drivers::device_text;
+use crate::domain::{Own, set_argument};
+use crate::drivers::number;
 use crate::form::Form;
 use crate::handle::{Ref, kind};
 use crate::lane::Lane;
@@ -19,7 +22,7 @@ use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
 use crate::program::{Program, SeparateGroups};
 use crate::records::Records;
 use crate::shape::{Shape, ShapeOf};
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::{Fallible, check, driver};
 
 /// A kernel.
 pub struct Kernel {
@@ -66,13 +69,10 @@ struct Native {
     domain: usize,
     variant: u32,
     form: Form,
-    kernel: cl_kernel,
+    kernel: Own,
     /// The numbers of its arguments' settings, and the places of memory objects.
     set: Vec<Option<(u64, usize)>>,
 }
-
-// SAFETY: a driver's kernel is used under a lock.
-unsafe impl Send for Native {}
 
 impl Kernel {
     pub fn new(program: Ref<Program>, name: CString) -> Fallible<Self> {
@@ -98,22 +98,16 @@ impl Kernel {
         kernel.built = built.collect();
         let domain = kernel.program.context.places[kernel.any_place()?].domain;
         let table = kernel.program.context.domains[domain].table;
-        let (mut count, mut takes): (cl_uint, _) = (0, Vec::new());
+        let (count, takes): (cl_uint, Vec<Takes>);
         {
             let mut natives = kernel.natives();
             let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
-            let (size, value) = (size_of::<cl_uint>(), ptr::from_mut(&mut count).cast());
-            check(driver!(
-                table,
-                clGetKernelInfo(
-                    native.kernel,
-                    CL_KERNEL_NUM_ARGS,
-                    size,
-                    value,
-                    ptr::null_mut()
-                )
-            ))?;
-            takes.extend((0..count).map(|index| Takes::of(table, native.kernel, index)));
+            let (kernel, what) = (native.kernel.handle(), CL_KERNEL_NUM_ARGS);
+            count = number(|size, value, needed| {
+                driver!(table, clGetKernelInfo(kernel, what, size, value, needed))
+            })?;
+            let takes_one = |index| Takes::of(table, kernel, index);
+            takes = (0..count).map(takes_one).collect();
         }
         kernel.takes = takes;
         kernel.count = count as usize;
@@ -192,8 +186,7 @@ impl Kernel {
             return Ok(&mut natives[index]);
         }
         let program = self.program.executable(domain, variant, form)?;
-        let table = self.program.context.domains[domain].table;
-        let kernel = driver_object!(table, clCreateKernel(program, self.name.as_ptr()))?;
+        let kernel = self.program.context.domains[domain].kernel(program, &self.name)?;
         natives.push(Native {
             domain,
             variant,
@@ -222,26 +215,28 @@ impl Kernel {
             if known == Some((set.number, lane.place)) {
                 continue;
             }
-            set_native(lane, native.kernel, index as cl_uint, &set.argument)?;
+            set_native(lane, native.kernel.handle(), index, &set.argument)?;
             native.set[index] = Some((set.number, lane.place));
         }
         for (index, mem) in replaced {
-            let (size, value) = (size_of::<cl_mem>(), ptr::from_ref(mem).cast());
-            check(driver!(
-                lane.table,
-                clSetKernelArg(native.kernel, *index as cl_uint, size, value)
-            ))?;
+            let value = (size_of::<cl_mem>(), ptr::from_ref(mem).cast());
+            set_argument(lane.table, native.kernel.handle(), *index, value)?;
             native.set[*index] = None;
         }
-        call(native.kernel)
+        call(native.kernel.handle())
     }
 
-    /// The kernel of a place's driver for questions, and the driver's domain.
-    fn at(&self, place: usize) -> Fallible<(cl_kernel, usize)> {
-        let domain = self.program.context.places[place].domain;
+    /// The kernel of a place's driver for questions, the driver's table and its device.
+    fn to_ask(
+        &self,
+        place: usize,
+    ) -> Fallible<(cl_kernel, &'static cl_icd_dispatch, cl_device_id)> {
+        let context = &self.program.context;
+        let Place { domain, real, .. } = &context.places[place];
         let mut natives = self.natives();
-        let native = self.native(&mut natives, domain, 0, Form::Whole)?;
-        Ok((native.kernel, domain))
+        let native = self.native(&mut natives, *domain, 0, Form::Whole)?;
+        let table = context.domains[*domain].table;
+        Ok((native.kernel.handle(), table, real.id))
     }
 
     /// Whether a place's driver has built its program.
@@ -255,25 +250,12 @@ impl Kernel {
     }
 
     fn ask_group_limit(&self, place: usize) -> Option<usize> {
-        let mut limit = 0_usize;
-        let (size, value) = (size_of::<usize>(), ptr::from_mut(&mut limit).cast());
         let real = &self.program.context.places[place].real;
-        let asked = match device_text(real.driver, real.id, CL_DEVICE_VENDOR).starts_with("NVIDIA")
-        {
+        match real.text(CL_DEVICE_VENDOR).starts_with("NVIDIA") {
             // Its driver launches larger groups than it says that a kernel may have.
-            true => check(driver!(
-                real.driver.table,
-                clGetDeviceInfo(
-                    real.id,
-                    CL_DEVICE_MAX_WORK_GROUP_SIZE,
-                    size,
-                    value,
-                    ptr::null_mut()
-                )
-            )),
-            false => self.ask_place(place, CL_KERNEL_WORK_GROUP_SIZE, size, value),
-        };
-        asked.is_ok().then_some(limit)
+            true => real.number(CL_DEVICE_MAX_WORK_GROUP_SIZE).ok(),
+            false => self.ask_place(place, CL_KERNEL_WORK_GROUP_SIZE).ok(),
+        }
     }
 
     /// Whether it can be launched so at a place, as drivers check it. What is recorded
@@ -305,29 +287,23 @@ impl Kernel {
 
     /// The size of groups that the kernel's text requires.
     fn required_group(&self, place: usize) -> Option<[usize; 3]> {
-        let mut required = [0_usize; 3];
-        let (size, value) = (size_of_val(&required), ptr::from_mut(&mut required).cast());
-        self.ask_place(place, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, size, value)
-            .ok()?;
-        (required != [0; 3]).then_some(required)
+        let required = self.ask_place(place, CL_KERNEL_COMPILE_WORK_GROUP_SIZE);
+        required.ok().filter(|required| *required != [0; 3])
     }
 
-    /// Asks a place's driver about groups of the kernel. `value` has `size` bytes.
-    pub fn ask_place(
+    /// Asks a place's driver about groups of the kernel.
+    fn ask_place<T: Copy + Default>(
         &self,
         place: usize,
         what: cl_kernel_work_group_info,
-        size: usize,
-        value: *mut c_void,
-    ) -> Fallible<()> {
-        let (native, domain) = self.at(place)?;
-        let context = &self.program.context;
-        let (table, id) = (context.domains[domain].table, context.places[place].real.id);
-        let none = ptr::null_mut();
-        check(driver!(
-            table,
-            clGetKernelWorkGroupInfo(native, id, what, size, value, none)
-        ))
+    ) -> Fallible<T> {
+        let (native, table, id) = self.to_ask(place)?;
+        number(|size, value, needed| {
+            driver!(
+                table,
+                clGetKernelWorkGroupInfo(native, id, what, size, value, needed)
+            )
+        })
     }
 
     /// A place whose driver has built the program.
@@ -338,32 +314,27 @@ impl Kernel {
 }
 
 /// Sets an argument of a driver's kernel.
-fn set_native(lane: &Lane, kernel: cl_kernel, index: cl_uint, argument: &Argument) -> Fallible<()> {
+fn set_native(lane: &Lane, kernel: cl_kernel, index: usize, argument: &Argument) -> Fallible<()> {
     let handle;
-    let (size, value): (usize, *const c_void) = match argument {
+    let value: (usize, *const c_void) = match argument {
         Argument::Mem(mem) => {
             handle = mem.at(lane.place)?;
             (size_of::<cl_mem>(), (&raw const handle).cast())
         }
         Argument::Sampler(sampler) => {
-            handle = sampler.natives[lane.domain].ok_or(CL_INVALID_SAMPLER)?;
+            let native = sampler.natives[lane.domain].as_ref();
+            handle = native.map(Own::handle).ok_or(CL_INVALID_SAMPLER)?;
             (size_of::<cl_sampler>(), (&raw const handle).cast())
         }
         Argument::Local(bytes) => (*bytes, ptr::null()),
         Argument::Bytes(bytes) => (bytes.len(), bytes.as_ptr().cast()),
     };
-    check(driver!(
-        lane.table,
-        clSetKernelArg(kernel, index, size, value)
-    ))
+    set_argument(lane.table, kernel, index, value)
 }
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        for native in &*self.natives.get_mut() {
-            let table = self.program.context.domains[native.domain].table;
-            let _ = driver!(table, clReleaseKernel(native.kernel));
-        }
+        self.natives.get_mut().clear();
         self.program.count_kernels(-1);
     }
 }
@@ -402,16 +373,6 @@ pub unsafe extern "C" fn clone_kernel(handle: cl_kernel, code: *mut cl_int) -> c
     unsafe { object(code, make) }
 }
 
-/// `clRetainKernel`.
-pub unsafe extern "C" fn retain_kernel(handle: cl_kernel) -> cl_int {
-    status(|| Ref::<Kernel>::retain(handle))
-}
-
-/// `clReleaseKernel`.
-pub unsafe extern "C" fn release_kernel(handle: cl_kernel) -> cl_int {
-    status(|| Ref::<Kernel>::release(handle))
-}
-
 /// `clSetKernelArg`.
 pub unsafe extern "C" fn set_kernel_arg(
     handle: cl_kernel,
@@ -435,7 +396,7 @@ pub unsafe extern "C" fn set_kernel_arg(
         let lane = kernel.program.context.lane_for_questions(place);
         let mut natives = kernel.natives();
         let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
-        set_native(&lane, native.kernel, index, &argument)?;
+        set_native(&lane, native.kernel.handle(), index as usize, &argument)?;
         let mut args = kernel.args();
         let number = args[index as usize]
             .as_ref()
@@ -452,17 +413,8 @@ pub unsafe extern "C" fn set_kernel_arg(
 }
 
 /// `clGetKernelInfo`.
-pub unsafe extern "C" fn get_kernel_info(
-    handle: cl_kernel,
-    what: cl_kernel_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let kernel = Ref::<Kernel>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
+impl Answers for Kernel {
+    fn answer(kernel: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         match what {
             CL_KERNEL_FUNCTION_NAME => answer.bytes(kernel.name.as_bytes_with_nul()),
             CL_KERNEL_NUM_ARGS => answer.value(kernel.count as cl_uint),
@@ -470,15 +422,14 @@ pub unsafe extern "C" fn get_kernel_info(
             CL_KERNEL_CONTEXT => answer.value(kernel.program.context.handle()),
             CL_KERNEL_PROGRAM => answer.value(kernel.program.handle()),
             CL_KERNEL_ATTRIBUTES => {
-                let (native, domain) = kernel.at(kernel.any_place()?)?;
-                let table = kernel.program.context.domains[domain].table;
+                let (native, table, _) = kernel.to_ask(kernel.any_place()?)?;
                 answer.pass(|size, value, needed| {
                     driver!(table, clGetKernelInfo(native, what, size, value, needed))
                 })
             }
             _ => Err(CL_INVALID_VALUE),
         }
-    })
+    }
 }
 
 /// `clGetKernelArgInfo`.
@@ -492,16 +443,11 @@ pub unsafe extern "C" fn get_kernel_arg_info(
 ) -> cl_int {
     status(|| {
         let kernel = Ref::<Kernel>::of(handle)?;
-        let (native, domain) = kernel.at(kernel.any_place()?)?;
-        let table = kernel.program.context.domains[domain].table;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        answer.pass(|size, value, needed| {
-            driver!(
-                table,
-                clGetKernelArgInfo(native, index, what, size, value, needed)
-            )
-        })
+        let (native, table, _) = kernel.to_ask(kernel.any_place()?)?;
+        check(driver!(
+            table,
+            clGetKernelArgInfo(native, index, what, size, value, needed)
+        ))
     })
 }
 
@@ -530,26 +476,18 @@ pub unsafe extern "C" fn get_kernel_work_group_info(
             // Otherwise the driver knows what to answer.
             places.retain(|place| kernel.is_built_for(*place));
         }
-        let ask = |place: usize, size: usize, value: *mut c_void, needed: *mut usize| {
-            let (native, domain) = kernel.at(place)?;
-            let (table, id) = (context.domains[domain].table, context.places[place].real.id);
-            check(driver!(
-                table,
-                clGetKernelWorkGroupInfo(native, id, what, size, value, needed)
-            ))
-        };
         if what == CL_KERNEL_WORK_GROUP_SIZE {
-            let mut least = usize::MAX;
-            for place in places {
-                let mut one = 0_usize;
-                let value = ptr::from_mut(&mut one).cast();
-                ask(place, size_of::<usize>(), value, ptr::null_mut())?;
-                least = least.min(one);
-            }
+            let sizes = places.iter().map(|place| kernel.ask_place(*place, what));
+            let sizes: Vec<usize> = sizes.collect::<Fallible<_>>()?;
+            let least = sizes.into_iter().min().unwrap_or(usize::MAX);
             // SAFETY: OpenCL's promises about both pointers.
             return unsafe { Answer::to(size, value, needed) }.value(least);
         }
         let place = *places.first().ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
-        ask(place, size, value, needed)
+        let (native, table, id) = kernel.to_ask(place)?;
+        check(driver!(
+            table,
+            clGetKernelWorkGroupInfo(native, id, what, size, value, needed)
+        ))
     })
 }

@@ -1,12 +1,13 @@
-//! Queues of drivers, and what their commands wait for.
+//! Queues of drivers for the commands of one of ours.
 
 use std::ptr;
 use std::sync::Arc;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{cl_command_queue, cl_event, cl_uint};
+use opencl_sys::{CL_FALSE, cl_command_queue, cl_event};
 
-use crate::domain::Domain;
+use crate::call::{Call, Waits};
+use crate::domain::Own;
 use crate::native::Native;
 use crate::status::{Fallible, check, driver};
 
@@ -32,56 +33,52 @@ impl Lane {
         check(driver!(self.table, clFlush(self.queue)))
     }
 
+    /// How a command is given to the queue; nothing waits.
+    pub fn call<'a>(&self, waits: &'a Waits, event: *mut cl_event) -> Call<'a> {
+        Call {
+            table: self.table,
+            queue: self.queue,
+            waits: Some(waits),
+            event,
+            blocking: CL_FALSE,
+        }
+    }
+
+    /// The event of a command that is given to the queue.
+    pub fn given(
+        &self,
+        waits: &Waits,
+        give: impl FnOnce(&Call) -> Fallible<()>,
+    ) -> Fallible<Arc<Native>> {
+        let mut event = ptr::null_mut();
+        give(&self.call(waits, &raw mut event))?;
+        Ok(self.native(event))
+    }
+
     /// An event that ends when all that the queue has got has ended.
     pub fn marker(&self) -> Fallible<Arc<Native>> {
-        let mut event = ptr::null_mut();
-        check(driver!(
-            self.table,
-            clEnqueueMarkerWithWaitList(self.queue, 0, ptr::null(), &mut event)
-        ))?;
-        Ok(self.native(event))
+        self.given(&Waits::default(), |call| call.marker())
     }
 
     /// An event of this queue that ends when some others have ended. It stands for them.
     pub fn joined(&self, waits: &Waits, parts: Vec<Arc<Native>>) -> Fallible<Arc<Native>> {
         let mut event = ptr::null_mut();
-        let (count, list) = (waits.count(), waits.events());
-        check(driver!(
-            self.table,
-            clEnqueueMarkerWithWaitList(self.queue, count, list, &mut event)
-        ))?;
-        let (table, domain, queue) = (self.table, self.domain, self.queue);
-        Ok(Native::of_parts(
-            table, event, domain, queue, self.clock, parts,
-        ))
+        self.call(waits, &raw mut event).marker()?;
+        Ok(self.standing_for(event, parts))
     }
 
     /// Owns an event of this queue.
     pub fn native(&self, event: cl_event) -> Arc<Native> {
-        Native::timed(self.table, event, self.domain, self.queue, self.clock)
-    }
-}
-
-/// A wait list for a driver.
-pub struct Waits(Vec<cl_event>);
-
-impl Waits {
-    /// The events of a list for the queues of a domain of this number. They live as long as
-    /// the list.
-    pub fn new(inner: &Domain, domain: usize, natives: &[Arc<Native>]) -> Fallible<Self> {
-        let events = natives.iter().map(|native| native.within(inner, domain));
-        Ok(Self(events.collect::<Fallible<_>>()?))
+        self.standing_for(event, Vec::new())
     }
 
-    pub fn count(&self) -> cl_uint {
-        self.0.len() as cl_uint
-    }
-
-    /// The events, or null if there are none.
-    pub fn events(&self) -> *const cl_event {
-        match self.0.is_empty() {
-            true => ptr::null(),
-            false => self.0.as_ptr(),
-        }
+    fn standing_for(&self, event: cl_event, parts: Vec<Arc<Native>>) -> Arc<Native> {
+        let own = Own::new(event, self.table.clReleaseEvent);
+        let native = Native::new(self.table, own, self.domain, self.queue);
+        Arc::new(Native {
+            clock: self.clock,
+            parts,
+            ..native
+        })
     }
 }

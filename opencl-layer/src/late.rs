@@ -4,18 +4,18 @@
 //! They go to a queue of their own at their device, where no command of the program is in
 //! front of them. Commands wait for an event that ends with the write.
 
-use std::ptr;
 use std::sync::Arc;
 
 use libc::c_void;
-use opencl_sys::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_FALSE, cl_int, cl_mem};
+use opencl_sys::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, cl_int, cl_mem};
 
+use crate::call::{OwnQueue, Waits};
 use crate::context::Context;
 use crate::lane::Lane;
 use crate::native::{Native, UserEvent, when_all_ended};
 use crate::process_end::while_alive;
-use crate::status::{Fallible, check, driver};
-use crate::worker::writes;
+use crate::status::Fallible;
+use crate::worker::WRITES;
 
 /// A write from host memory, which stays until the write has ended.
 pub struct LateWrite {
@@ -38,12 +38,19 @@ pub fn write(
 ) -> Fallible<Arc<Native>> {
     let (domain, own) = (context.domain(place), &context.places[place]);
     let mut lane = context.lane_for_questions(place);
-    lane.queue = own.late.get(domain, own.real.id)?;
-    let user = UserEvent::new(domain.table, domain.context)?;
+    lane.queue = match own.late.get() {
+        Some(queue) => queue.handle(),
+        None => {
+            // Only one command at a time is given to drivers, so nobody else makes it.
+            let made = OwnQueue::new(domain, own.real.id)?;
+            own.late.get_or_init(|| made).handle()
+        }
+    };
+    let user = UserEvent::new(domain)?;
     let end = Native::of_user(&user, lane.domain)?;
     let (failed, waited) = (Arc::clone(&end), before.to_vec());
     when_all_ended(before, move || {
-        writes().run(move || {
+        WRITES.run(move || {
             while_alive(|| match write.enqueue(&lane, &waited) {
                 Ok(native) => {
                     let finish = move |code: cl_int| {
@@ -70,15 +77,9 @@ impl LateWrite {
         if waited.iter().any(failed) {
             return Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
         }
-        let (mem, at, size, from) = (self.mem, self.at, self.size, self.from);
-        let (none, mut event) = (ptr::null(), ptr::null_mut());
-        check(driver!(
-            lane.table,
-            clEnqueueWriteBuffer(
-                lane.queue, mem, CL_FALSE, at, size, from, 0, none, &mut event
-            )
-        ))?;
-        let native = lane.native(event);
+        let native = lane.given(&Waits::default(), |call| {
+            call.write(self.mem, self.at, self.size, self.from)
+        })?;
         lane.flush()?;
         Ok(native)
     }

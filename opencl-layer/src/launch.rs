@@ -1,21 +1,21 @@
 //! Kernel launches.
 
 use std::borrow::Cow;
-use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 use opencl_sys::*;
 use pdawl::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
+use crate::call::Call;
 use crate::form::Form;
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set};
-use crate::lane::{Lane, Waits};
+use crate::lane::Lane;
 use crate::queue::Queue;
 use crate::records::{DivisionRecord, KernelRecord};
 use crate::shape::{Shape, ShapeOf};
-use crate::status::{Fallible, check, driver};
+use crate::status::Fallible;
 
 pub mod calls;
 
@@ -132,36 +132,17 @@ impl Launch {
         }
     }
 
-    /// Launches a range of a form of the kernel.
+    /// Launches a range of a form of the kernel, by a call of the lane's queue.
     pub fn range(
         &self,
         lane: &Lane,
         form: Form,
         shape: &Shape,
         replaced: &[(usize, cl_mem)],
-        waits: &Waits,
-        event: *mut cl_event,
+        call: &Call,
     ) -> Fallible<()> {
-        let pointer =
-            |list: &Option<Vec<usize>>| list.as_ref().map_or(ptr::null(), |list| list.as_ptr());
-        let (offset, local) = (pointer(&shape.offset), pointer(&shape.local));
-        let (dimensions, global) = (shape.global.len() as cl_uint, shape.global.as_ptr());
-        self.kernel
-            .with(lane, form, &self.arguments, replaced, |kernel| {
-                check(driver!(
-                    lane.table,
-                    clEnqueueNDRangeKernel(
-                        lane.queue,
-                        kernel,
-                        dimensions,
-                        offset,
-                        global,
-                        local,
-                        waits.count(),
-                        waits.events(),
-                        event
-                    )
-                ))
-            })
+        (self.kernel).with(lane, form, &self.arguments, replaced, |kernel| {
+            call.launch(kernel, shape)
+        })
     }
 }

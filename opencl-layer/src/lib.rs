@@ -11,20 +11,20 @@
 //! |---|---|
 //! | `layer`, `exports`, `table`, `leaks`, `absent` | What loaders call, and the table of all functions. It ties the rest together: it tells parts below what to ask of those above. `layer` puts the platform in front of programs; `leaks` says which objects they have left, and `absent` answers for what this platform does not have. |
 //! | `extension`, `properties`, `scheduling/calls`, `context/calls`, `queue/calls`, `event/calls`, `program/compile`, `program/calls`, `program/info`, `mem/calls`, `sub_device`, `platform/calls`, `device/calls` | Functions of objects. `properties` maps functions of later versions to those of 1.2, and `scheduling/calls` has MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`). |
-//! | `map`, `image_map`, `image_transfer`, `image`, `rect`, `transfer`, `synchronize`, `native_kernel`, `launch/calls` | The kinds of commands, and images. |
+//! | `map`, `image_transfer`, `image`, `transfer`, `rect`, `synchronize`, `launch/calls` | The kinds of commands, and images. |
 //! | `submit` | Takes commands. |
 //! | `schedule` | Decides where commands go: it measures kernels, predicts, and maps queues. |
 //! | `divide` | Runs the parts of one launch at several places. |
-//! | `issue`, `mem/bring`, `late` | Give commands to drivers where their data are, after hidden copies. |
-//! | `host_view`, `order`, `placement` | Results in the memory of programs for CPUs; the order of a queue's commands over several places; the place where an image lives. |
+//! | `issue`, `order`, `mem/bring`, `late` | Give commands to drivers where their data are, after hidden copies, in the order of their queue. |
+//! | `host_view` | Results in the memory of programs for CPUs. |
 //! | `report` | What all did, for `pdawl exec`. |
 //! | `device_profile` | What devices can do, measured. |
 //! | `command`, `event`, `launch`, `kernel` | What programs ask for. |
 //! | `records` | What is known of launches, in this process and before. |
 //! | `argument`, `program`, `sampler`, `mem`, `queue`, `context`, `platform`, `device` | OpenCL's objects. One of ours has an object of each driver that needs one. |
-//! | `scheduling`, `version`, `kept`, `handle` | The objects that programs hold by pointer, and what they say. |
-//! | `boundary`, `answer`, `process_end`, `ending`, `callbacks`, `worker` | The C boundary, threads, and the end of objects and of the process. |
-//! | `clock`, `lane`, `late_queue`, `transit`, `host_memory`, `pinned`, `variant`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
+//! | `scheduling`, `version`, `answer`, `kept`, `handle` | The objects that programs hold by pointer, and what they say. |
+//! | `boundary`, `process_end`, `ending`, `worker` | The C boundary, threads, and the end of objects and of the process. |
+//! | `clock`, `lane`, `transit`, `host_memory`, `pinned`, `variant`, `call`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
 //! | `own_time`, `settings`, `cut`, `form`, `shape`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
 //!
 //! # Locks
@@ -60,10 +60,9 @@
 //! | `BRIDGES` | The user events of other drivers that end with an event. | 24 |
 //! | `OWN` | What this library does on its own. | 25 |
 //! | `ENDING` | The callbacks for the end of an object. | 26 |
-//! | `TASKS` | The tasks of a thread. | 27 |
-//! | `ONCE_ALL_ENDED` | What is done when all of several events have ended. | 28 |
-//! | `HANDLES` | A context's queues and shown buffers. | 29 |
-//! | `REGISTRY` | The objects of a kind that are alive. | 30 |
+//! | `ONCE_ALL_ENDED` | What is done when all of several events have ended. | 27 |
+//! | `HANDLES` | A context's queues and shown buffers. | 28 |
+//! | `REGISTRY` | The objects of a kind that are alive. | 29 |
 //!
 //! # Threads
 //!
@@ -77,7 +76,7 @@ mod absent;
 mod answer;
 mod argument;
 mod boundary;
-mod callbacks;
+mod call;
 mod clock;
 mod command;
 mod context;
@@ -97,14 +96,12 @@ mod handle;
 mod host_memory;
 mod host_view;
 mod image;
-mod image_map;
 mod image_transfer;
 mod issue;
 mod kept;
 mod kernel;
 mod lane;
 mod late;
-mod late_queue;
 mod launch;
 mod layer;
 mod leaks;
@@ -112,11 +109,9 @@ mod lock;
 mod map;
 mod mem;
 mod native;
-mod native_kernel;
 mod order;
 mod own_time;
 mod pinned;
-mod placement;
 mod platform;
 mod process_end;
 mod program;

@@ -46,10 +46,9 @@ ranks! {
     BRIDGES = 24,
     OWN = 25,
     ENDING = 26,
-    TASKS = 27,
-    ONCE_ALL_ENDED = 28,
-    HANDLES = 29,
-    REGISTRY = 30,
+    ONCE_ALL_ENDED = 27,
+    HANDLES = 28,
+    REGISTRY = 29,
 }
 
 thread_local! {
@@ -203,58 +202,6 @@ impl Condvar {
     }
 }
 
-/// A lock with a rank that many threads may have to read.
-#[derive(Default)]
-pub struct RwLock<T, const RANK: u8>(sync::RwLock<T>);
-
-impl<T, const RANK: u8> RwLock<T, RANK> {
-    pub fn read(&self) -> ReadGuard<'_, T> {
-        let held = Held::take(RANK);
-        let guard = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ReadGuard { guard, _held: held }
-    }
-
-    pub fn write(&self) -> WriteGuard<'_, T> {
-        let held = Held::take(RANK);
-        let guard = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        WriteGuard { guard, _held: held }
-    }
-}
-
-/// A lock that this thread has to read.
-pub struct ReadGuard<'a, T> {
-    guard: sync::RwLockReadGuard<'a, T>,
-    _held: Held,
-}
-
-impl<T> Deref for ReadGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.guard
-    }
-}
-
-/// A lock that this thread has to write.
-pub struct WriteGuard<'a, T> {
-    guard: sync::RwLockWriteGuard<'a, T>,
-    _held: Held,
-}
-
-impl<T> Deref for WriteGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.guard
-    }
-}
-
-impl<T> DerefMut for WriteGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.guard
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::thread;
@@ -291,16 +238,16 @@ mod tests {
     #[test]
     fn a_wrong_order_is_found() {
         let (queue, copies) = (Mutex::<u8, QUEUE>::new(1), Mutex::<u8, COPIES>::new(2));
-        let alive = RwLock::<u8, REGISTRY>::default();
+        let alive = Mutex::<u8, REGISTRY>::default();
         {
             let first = queue.lock();
             let second = copies.lock();
-            assert_eq!(*first + *second + *alive.read(), 3);
+            assert_eq!(*first + *second + *alive.lock(), 3);
         }
         let wrong = || drop((copies.lock(), queue.lock()));
         let said = "order of locks: QUEUE is taken after COPIES";
         assert_eq!(complaint(wrong).as_deref(), Some(said));
-        let wrong = || drop((alive.write(), copies.lock()));
+        let wrong = || drop((alive.lock(), copies.lock()));
         let said = "order of locks: COPIES is taken after REGISTRY";
         assert_eq!(complaint(wrong).as_deref(), Some(said));
         // What was held is not held any more.

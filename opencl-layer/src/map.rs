@@ -1,65 +1,63 @@
-//! Mapping buffers.
+//! Mapping memory objects.
 //!
-//! A context of one device lets its driver map. In others a map shows the host's copy:
-//! what it lacks is copied there first, and after a map for writing the host is where the
-//! bytes are valid, until a command needs them elsewhere.
+//! A driver maps images, and buffers in a context of one device. In others a map of a buffer
+//! shows the host's copy: what it lacks is copied there first, and after a map for writing the
+//! host is where the bytes are valid, until a command needs them elsewhere.
 
+use std::ops::Range;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::boundary::{object, status};
-use crate::command::{Action, Command, Use};
+use crate::boundary::object;
+use crate::call::{Call, enqueue as give};
+use crate::command::{Use, Work};
 use crate::handle::Ref;
-use crate::image_transfer::whole;
-use crate::lane::{Lane, Waits};
+use crate::image_transfer::Part;
+use crate::lock::{Mutex, SHOWN};
 use crate::mem::{Mapped, Mem};
 use crate::queue::Queue;
-use crate::status::{Fallible, check, driver};
-use crate::submit::submit;
-use crate::synchronize::Marker;
+use crate::status::{Fallible, driver_object};
+use crate::submit::{Asked, enqueue, take};
+use crate::transfer::part_of;
 
-struct Map {
-    mem: Ref<Mem>,
-    blocking: cl_bool,
-    flags: cl_map_flags,
-    offset: usize,
-    size: usize,
-    address: Arc<AtomicUsize>,
+/// What a driver answers: an address and both pitches.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    address: usize,
+    row: usize,
+    slice: usize,
 }
 
-impl Action for Map {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mem = self.mem.at(lane.place)?;
-        let mut code = CL_SUCCESS;
-        let Some(map) = lane.table.clEnqueueMapBuffer else {
-            return Err(CL_INVALID_OPERATION);
-        };
-        // SAFETY: the handles are alive and of this driver.
-        let address = unsafe {
-            map(
-                lane.queue,
-                mem,
-                self.blocking,
-                self.flags,
-                self.offset,
-                self.size,
-                waits.count(),
-                waits.events(),
-                event,
-                &mut code,
-            )
-        };
-        check(code)?;
-        self.address.store(address as usize, Ordering::Release);
+/// Has a driver map something, and returns its answer.
+///
+/// # Safety
+/// As OpenCL promises about the events.
+unsafe fn by_driver(
+    queue: &Ref<Queue>,
+    asked: Asked,
+    used: Use,
+    map: impl Fn(&Call, cl_mem, &mut Shown) -> Fallible<*mut c_void> + Send + 'static,
+) -> Fallible<Shown> {
+    let shown = Arc::new(Mutex::<_, SHOWN>::new(Shown::default()));
+    let answer = Arc::clone(&shown);
+    let work = Work::new([used], move |call, mem| {
+        let mut shown = Shown::default();
+        shown.address = map(call, mem(0)?, &mut shown)? as usize;
+        *answer.lock() = shown;
         Ok(())
-    }
+    })?;
+    // SAFETY: promised by the caller.
+    unsafe { take(queue, asked, work)? };
+    let shown = *shown.lock();
+    Ok(shown)
+}
 
-    fn answers(&self) -> bool {
-        true
-    }
+/// Whether a map of these flags is for writing.
+fn writes(flags: cl_map_flags) -> bool {
+    flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) != 0
 }
 
 /// `clEnqueueMapBuffer`.
@@ -76,102 +74,130 @@ pub unsafe extern "C" fn enqueue_map_buffer(
     code: *mut cl_int,
 ) -> *mut c_void {
     let make = || {
+        let asked = Asked::new(CL_COMMAND_MAP_BUFFER, count, events, event).blocking(blocking);
         let queue = Ref::<Queue>::of(queue)?;
-        let mem = Ref::<Mem>::of(handle)?;
-        if mem.kind != CL_MEM_OBJECT_BUFFER {
-            return Err(CL_INVALID_MEM_OBJECT);
-        }
-        if mem.context != queue.context {
-            return Err(CL_INVALID_CONTEXT);
-        }
-        let known = CL_MAP_READ | CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
-        let alone = flags & CL_MAP_WRITE_INVALIDATE_REGION != 0
-            && flags & (CL_MAP_READ | CL_MAP_WRITE) != 0;
-        let end = offset.checked_add(size);
-        if size == 0 || end.is_none_or(|end| end > mem.size) || flags & !known != 0 || alone {
-            return Err(CL_INVALID_VALUE);
-        }
+        let (mem, range) = part_of(&queue, handle, offset, size)?;
+        check_map(&mem, flags)?;
         let reads = flags & CL_MAP_WRITE_INVALIDATE_REGION == 0;
-        let writes = flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) != 0;
-        let forbidden = |flags: cl_mem_flags| mem.flags & (flags | CL_MEM_HOST_NO_ACCESS) != 0;
-        if (flags & CL_MAP_READ != 0 && forbidden(CL_MEM_HOST_WRITE_ONLY))
-            || (writes && forbidden(CL_MEM_HOST_READ_ONLY))
-        {
-            return Err(CL_INVALID_OPERATION);
-        }
-        let (range, list, kind) = (
-            offset..offset + size,
-            (count, events),
-            CL_COMMAND_MAP_BUFFER,
-        );
-        let blocks = blocking != CL_FALSE;
+        // From the map on, what the host has counts, even if it is not what a place has
+        // written: nothing is to be copied over what the program writes there.
+        let mut used = Use::new(&mem, range.clone(), (reads, !reads));
         let (address, place) = if queue.context.is_single() {
-            let address = Arc::new(AtomicUsize::new(0));
-            let action = Map {
-                mem: mem.clone(),
-                blocking: CL_FALSE,
-                flags,
-                offset,
-                size,
-                address: Arc::clone(&address),
+            let map = move |call: &Call, mem: cl_mem, _: &mut Shown| {
+                let ((count, list), wait) = (call.list(), call.blocking);
+                let (queue, event) = (call.queue, call.event);
+                driver_object!(
+                    call.table,
+                    clEnqueueMapBuffer(queue, mem, wait, flags, offset, size, count, list, event)
+                )
             };
             // SAFETY: OpenCL's promises about the events.
-            unsafe {
-                let command = Command::new(&queue, kind, list, Vec::new(), action)?;
-                submit(&queue, command, event, blocks)?;
-            }
-            (address.load(Ordering::Acquire), Some(0))
+            let shown = unsafe { by_driver(&queue, asked, used, map)? };
+            (shown.address, Some(0))
         } else {
             let address = mem.host_address(&range)? as usize;
-            // From the map on, what the host has counts, even if it is not what a place has
-            // written: nothing is to be copied over what the program writes there.
-            let uses = vec![Use {
-                mem: mem.clone(),
-                range: range.clone(),
-                reads,
-                writes: !reads,
-                by_host: true,
-            }];
-            // SAFETY: OpenCL's promises about the events.
-            unsafe {
-                let command = Command::new(&queue, kind, list, uses, Marker)?;
-                submit(&queue, command, event, blocks)?;
-            }
+            used.by_host = true;
+            // SAFETY: as above.
+            unsafe { take(&queue, asked, Work::nothing([used])?)? };
             (address, None)
         };
-        mem.maps.lock().push(Mapped {
-            address,
-            range,
-            writes,
-            place,
-        });
-        Ok(address as *mut c_void)
+        Ok(mapped(&mem, address, range, (writes(flags), place)))
     };
     // SAFETY: OpenCL's promise about the code.
     unsafe { object(code, make) }
 }
 
-struct Unmap {
-    mem: Ref<Mem>,
+/// Notes a mapped range, and returns its address.
+fn mapped(
+    mem: &Mem,
     address: usize,
+    range: Range<usize>,
+    (writes, place): (bool, Option<usize>),
+) -> *mut c_void {
+    mem.maps.lock().push(Mapped {
+        address,
+        range,
+        writes,
+        place,
+    });
+    address as *mut c_void
 }
 
-impl Action for Unmap {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mem = self.mem.at(lane.place)?;
-        let address = self.address as *mut c_void;
-        check(driver!(
-            lane.table,
-            clEnqueueUnmapMemObject(
-                lane.queue,
-                mem,
-                address,
-                waits.count(),
-                waits.events(),
-                event
-            )
-        ))
+/// Checks the flags of a buffer's map.
+fn check_map(mem: &Mem, flags: cl_map_flags) -> Fallible<()> {
+    let known = CL_MAP_READ | CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
+    let alone =
+        flags & CL_MAP_WRITE_INVALIDATE_REGION != 0 && flags & (CL_MAP_READ | CL_MAP_WRITE) != 0;
+    if flags & !known != 0 || alone {
+        return Err(CL_INVALID_VALUE);
     }
+    if flags & CL_MAP_READ != 0 {
+        mem.check_host_access(CL_MEM_HOST_WRITE_ONLY)?;
+    }
+    match writes(flags) {
+        true => mem.check_host_access(CL_MEM_HOST_READ_ONLY),
+        false => Ok(()),
+    }
+}
+
+/// `clEnqueueMapImage`.
+pub unsafe extern "C" fn enqueue_map_image(
+    queue: cl_command_queue,
+    handle: cl_mem,
+    blocking: cl_bool,
+    flags: cl_map_flags,
+    origin: *const usize,
+    region: *const usize,
+    row: *mut usize,
+    slice: *mut usize,
+    count: cl_uint,
+    events: *const cl_event,
+    event: *mut cl_event,
+    code: *mut cl_int,
+) -> *mut c_void {
+    let make = || {
+        let asked = Asked::new(CL_COMMAND_MAP_IMAGE, count, events, event).blocking(blocking);
+        let queue = Ref::<Queue>::of(queue)?;
+        // SAFETY: OpenCL's promises about the lists.
+        let part = unsafe { Part::new(&queue, handle, origin, region)? };
+        if row.is_null() {
+            return Err(CL_INVALID_VALUE);
+        }
+        let (image, wants_slice) = (part.image.clone(), !slice.is_null());
+        let map = move |call: &Call, mem: cl_mem, shown: &mut Shown| {
+            let ((count, list), wait) = (call.list(), call.blocking);
+            let (at, region, row) = (
+                part.origin.as_ptr(),
+                part.region.as_ptr(),
+                &raw mut shown.row,
+            );
+            let slice = match wants_slice {
+                true => &raw mut shown.slice,
+                false => ptr::null_mut(),
+            };
+            let (queue, event) = (call.queue, call.event);
+            driver_object!(
+                call.table,
+                clEnqueueMapImage(
+                    queue, mem, wait, flags, at, region, row, slice, count, list, event
+                )
+            )
+        };
+        let used = Use::whole(&image, false);
+        // SAFETY: OpenCL's promises about the events.
+        let shown = unsafe { by_driver(&queue, asked, used, map)? };
+        // SAFETY: OpenCL's promises about the pitches.
+        unsafe {
+            *row = shown.row;
+            if wants_slice {
+                *slice = shown.slice;
+            }
+        }
+        let how = (writes(flags), image.only_place);
+        Ok(mapped(&image, shown.address, 0..image.size, how))
+    };
+    // SAFETY: OpenCL's promise about the code.
+    unsafe { object(code, make) }
 }
 
 /// `clEnqueueUnmapMemObject`.
@@ -183,8 +209,8 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
+    let asked = Asked::new(CL_COMMAND_UNMAP_MEM_OBJECT, count, events, event);
+    let work = |queue: &Ref<Queue>| {
         let mem = Ref::<Mem>::of(handle)?;
         if mem.context != queue.context {
             return Err(CL_INVALID_CONTEXT);
@@ -194,26 +220,19 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
             let index = maps.iter().position(|map| map.address == address as usize);
             maps.swap_remove(index.ok_or(CL_INVALID_VALUE)?)
         };
-        let (list, kind) = ((count, events), CL_COMMAND_UNMAP_MEM_OBJECT);
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = match mapped.place {
-                Some(_) => {
-                    let (address, uses) = (mapped.address, vec![whole(&mem, mapped.writes)]);
-                    Command::new(&queue, kind, list, uses, Unmap { mem, address })?
-                }
-                None => {
-                    let uses = vec![Use {
-                        mem,
-                        range: mapped.range,
-                        reads: false,
-                        writes: mapped.writes,
-                        by_host: true,
-                    }];
-                    Command::new(&queue, kind, list, uses, Marker)?
-                }
-            };
-            submit(&queue, command, event, false)
+        if mapped.place.is_none() {
+            let used = Use::new(&mem, mapped.range, (false, mapped.writes));
+            return Work::nothing([Use {
+                by_host: true,
+                ..used
+            }]);
         }
-    })
+        let uses = [Use::whole(&mem, mapped.writes)];
+        Work::new(uses, move |call, mem| {
+            let (mem, address) = (mem(0)?, mapped.address as *mut c_void);
+            give!(call, clEnqueueUnmapMemObject(mem, address))
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }

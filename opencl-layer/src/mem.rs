@@ -10,13 +10,14 @@ use opencl_sys::*;
 use pdawl::residency::Regions;
 
 use crate::context::Context;
+use crate::domain::Own;
 use crate::ending::Ending;
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
 use crate::lock::{COPIES, Guard, MAPS, Mutex};
 use crate::native::Native;
 use crate::pinned::Pinned;
-use crate::status::{Fallible, driver, driver_object};
+use crate::status::{Fallible, driver_object};
 
 mod bring;
 pub mod calls;
@@ -61,7 +62,7 @@ pub struct Mapped {
 
 struct Copies {
     /// By place.
-    mems: Vec<Option<cl_mem>>,
+    mems: Vec<Option<Own>>,
     /// Which bytes are where; the host is the last place.
     regions: Regions,
     host: Option<HostMemory>,
@@ -85,74 +86,28 @@ const HOST_ACCESS: cl_mem_flags =
     CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS;
 
 impl Mem {
-    /// # Safety
-    /// `host` is null or valid for `size` bytes, for as long as `flags` say.
-    unsafe fn buffer(
+    /// An object without copies.
+    fn new(
         context: Ref<Context>,
-        flags: cl_mem_flags,
+        (kind, flags): (cl_mem_object_type, cl_mem_flags),
         size: usize,
         host: *mut c_void,
-    ) -> Fallible<Self> {
+        parent: Option<(Ref<Self>, usize)>,
+    ) -> Self {
         let places = context.places.len();
-        let mut copies = Copies {
-            mems: vec![None; places],
-            regions: Regions::new(size as u64),
-            host: None,
-            arriving: Vec::new(),
-            merging: Vec::new(),
-        };
-        if context.is_single() {
-            // The driver does what the flags say.
-            let domain = context.domain(0);
-            let mem = driver_object!(
-                domain.table,
-                clCreateBuffer(domain.context, flags, size, host)
-            )?;
-            copies.mems[0] = Some(mem);
-        } else if flags & CL_MEM_USE_HOST_PTR != 0 {
-            copies.host = Some(HostMemory::borrowed(host.cast()));
-            copies.regions.written(0..size as u64, places);
-        } else if flags & CL_MEM_COPY_HOST_PTR != 0 {
-            let memory = host_memory(&context, flags, size)?;
-            // SAFETY: both have `size` bytes, and ours is new.
-            unsafe { ptr::copy_nonoverlapping(host.cast::<u8>(), memory.address(), size) };
-            copies.host = Some(memory);
-            copies.regions.written(0..size as u64, places);
-        }
-        Ok(Self {
+        Self {
             context,
-            kind: CL_MEM_OBJECT_BUFFER,
+            kind,
             flags,
             size,
             host: match flags & CL_MEM_USE_HOST_PTR {
                 0 => ptr::null_mut(),
                 _ => host,
             },
-            parent: None,
-            copies: Mutex::new(copies),
-            image: None,
-            only_place: None,
-            view: None,
-            maps: Mutex::default(),
-            ending: Arc::default(),
-        })
-    }
-
-    fn part(parent: &Ref<Self>, flags: cl_mem_flags, origin: usize, size: usize) -> Self {
-        let places = parent.context.places.len();
-        Self {
-            context: parent.context.clone(),
-            kind: CL_MEM_OBJECT_BUFFER,
-            flags,
-            size,
-            host: match parent.host.is_null() {
-                true => ptr::null_mut(),
-                false => parent.host.cast::<u8>().wrapping_add(origin).cast(),
-            },
-            parent: Some((parent.clone(), origin)),
+            parent,
             copies: Mutex::new(Copies {
-                mems: vec![None; places],
-                regions: Regions::new(0),
+                mems: (0..places).map(|_| None).collect(),
+                regions: Regions::new(size as u64),
                 host: None,
                 arriving: Vec::new(),
                 merging: Vec::new(),
@@ -165,41 +120,66 @@ impl Mem {
         }
     }
 
-    /// An image that a driver has made at its place.
-    pub fn image(
+    /// # Safety
+    /// `host` is null or valid for `size` bytes, for as long as `flags` say.
+    unsafe fn buffer(
         context: Ref<Context>,
         flags: cl_mem_flags,
         size: usize,
         host: *mut c_void,
-        (kind, image, only_place): (cl_mem_object_type, Image, usize),
-        native: cl_mem,
+    ) -> Fallible<Self> {
+        let places = context.places.len();
+        let mut mem = Self::new(context, (CL_MEM_OBJECT_BUFFER, flags), size, host, None);
+        let copies = mem.copies.get_mut();
+        if mem.context.is_single() {
+            // The driver does what the flags say.
+            copies.mems[0] = Some(mem.context.domain(0).buffer(flags, size, host)?);
+        } else if flags & CL_MEM_USE_HOST_PTR != 0 {
+            copies.host = Some(HostMemory::borrowed(host.cast()));
+        } else if flags & CL_MEM_COPY_HOST_PTR != 0 {
+            let memory = host_memory(&mem.context, flags, size)?;
+            // SAFETY: both have `size` bytes, and ours is new.
+            unsafe { ptr::copy_nonoverlapping(host.cast::<u8>(), memory.address(), size) };
+            copies.host = Some(memory);
+        }
+        if copies.host.is_some() {
+            copies.regions.written(0..size as u64, places);
+        }
+        Ok(mem)
+    }
+
+    fn part(parent: &Ref<Self>, flags: cl_mem_flags, origin: usize, size: usize) -> Self {
+        let host = match parent.host.is_null() {
+            true => ptr::null_mut(),
+            false => parent.host.cast::<u8>().wrapping_add(origin).cast(),
+        };
+        let what = (CL_MEM_OBJECT_BUFFER, flags);
+        let of = Some((parent.clone(), origin));
+        Self::new(parent.context.clone(), what, size, host, of)
+    }
+
+    /// An image that a driver has made at its place.
+    pub fn image(
+        context: Ref<Context>,
+        what: (cl_mem_object_type, cl_mem_flags),
+        size: usize,
+        host: *mut c_void,
+        (image, only_place, native): (Image, usize, Own),
         buffer: Option<Ref<Self>>,
     ) -> Self {
-        let mut copies = Copies {
-            mems: vec![None; context.places.len()],
-            regions: Regions::new(size as u64),
-            host: None,
-            arriving: Vec::new(),
-            merging: Vec::new(),
-        };
+        let mut mem = Self::new(context, what, size, host, buffer.map(|buffer| (buffer, 0)));
+        let copies = mem.copies.get_mut();
         copies.mems[only_place] = Some(native);
         copies.regions.written(0..size as u64, only_place);
-        Self {
-            context,
-            kind,
-            flags,
-            size,
-            host: match flags & CL_MEM_USE_HOST_PTR {
-                0 => ptr::null_mut(),
-                _ => host,
-            },
-            parent: buffer.map(|buffer| (buffer, 0)),
-            copies: Mutex::new(copies),
-            image: Some(image),
-            only_place: Some(only_place),
-            view: None,
-            maps: Mutex::default(),
-            ending: Arc::default(),
+        (mem.image, mem.only_place) = (Some(image), Some(only_place));
+        mem
+    }
+
+    /// Refuses what the host does, if it may do nothing or the flags have `refused`.
+    pub fn check_host_access(&self, refused: cl_mem_flags) -> Fallible<()> {
+        match self.flags & (refused | CL_MEM_HOST_NO_ACCESS) {
+            0 => Ok(()),
+            _ => Err(CL_INVALID_OPERATION),
         }
     }
 
@@ -209,7 +189,8 @@ impl Mem {
 
     /// The driver's memory object at a place, made when it is first used.
     pub fn at(&self, place: usize) -> Fallible<cl_mem> {
-        if let Some(mem) = self.copies().mems[place] {
+        let known = |copies: &Copies| copies.mems[place].as_ref().map(Own::handle);
+        if let Some(mem) = known(&self.copies()) {
             return Ok(mem);
         }
         if self.image.is_some() {
@@ -219,7 +200,7 @@ impl Mem {
         let whole = self.parent.as_ref().map(|(parent, _)| parent.at(place));
         let whole = whole.transpose()?;
         let mut copies = self.copies();
-        if let Some(mem) = copies.mems[place] {
+        if let Some(mem) = known(&copies) {
             return Ok(mem);
         }
         let domain = self.context.domain(place);
@@ -231,21 +212,18 @@ impl Mem {
                 };
                 let flags = self.flags & (ACCESS | HOST_ACCESS);
                 let (what, region) = (CL_BUFFER_CREATE_TYPE_REGION, (&raw const region).cast());
-                driver_object!(domain.table, clCreateSubBuffer(whole, flags, what, region))?
+                let table = domain.table;
+                let mem = driver_object!(table, clCreateSubBuffer(whole, flags, what, region))?;
+                Own::new(mem, table.clReleaseMemObject)
             }
-            _ => {
-                let (flags, none) = (self.flags & ACCESS, ptr::null_mut());
-                driver_object!(
-                    domain.table,
-                    clCreateBuffer(domain.context, flags, self.size, none)
-                )?
-            }
+            _ => domain.buffer(self.flags & ACCESS, self.size, ptr::null_mut())?,
         };
+        let handle = mem.handle();
         copies.mems[place] = Some(mem);
         if self.ending.is_wanted() {
-            Ending::after(&self.ending, domain.table, mem)?;
+            Ending::after(&self.ending, domain.table, handle)?;
         }
-        Ok(mem)
+        Ok(handle)
     }
 
     /// The buffer whose bytes these are, and where in it they begin.
@@ -383,11 +361,7 @@ impl Drop for Mem {
             // The host's copy must outlive them.
             let _ = native.wait();
         }
-        for (place, mem) in copies.mems.iter().enumerate() {
-            if let Some(mem) = mem {
-                let _ = driver!(self.context.domain(place).table, clReleaseMemObject(*mem));
-            }
-        }
+        copies.mems.clear();
     }
 }
 

@@ -13,7 +13,8 @@ use opencl_sys::{
     cl_profiling_info, cl_ulong,
 };
 
-use crate::domain::Domain;
+use crate::domain::{Domain, Own};
+use crate::drivers::number;
 use crate::lock::{BRIDGES, Mutex, ONCE_ALL_ENDED};
 use crate::status::{Fallible, check, driver, driver_object};
 
@@ -34,6 +35,7 @@ pub struct Native {
     pub parts: Vec<Arc<Native>>,
     /// The code of a failure that the event does not have; 0 if there is none.
     failure: AtomicI32,
+    _own: Own,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -45,49 +47,27 @@ impl Native {
     /// Owns an event of a queue, or a user event.
     pub fn new(
         table: &'static cl_icd_dispatch,
-        event: cl_event,
+        event: Own,
         domain: usize,
         queue: cl_command_queue,
-    ) -> Arc<Self> {
-        Self::timed(table, event, domain, queue, 0)
-    }
-
-    /// Owns an event of a queue whose times need something added.
-    pub fn timed(
-        table: &'static cl_icd_dispatch,
-        event: cl_event,
-        domain: usize,
-        queue: cl_command_queue,
-        clock: i64,
-    ) -> Arc<Self> {
-        Self::of_parts(table, event, domain, queue, clock, Vec::new())
-    }
-
-    /// Owns an event of a queue that ends when several others have ended.
-    pub fn of_parts(
-        table: &'static cl_icd_dispatch,
-        event: cl_event,
-        domain: usize,
-        queue: cl_command_queue,
-        clock: i64,
-        parts: Vec<Arc<Self>>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    ) -> Self {
+        Self {
             table,
-            event,
+            event: event.handle(),
             domain,
             queue,
-            clock,
+            clock: 0,
             bridges: Mutex::default(),
-            parts,
+            parts: Vec::new(),
             failure: AtomicI32::new(0),
-        })
+            _own: event,
+        }
     }
 
     /// The end of a user event of a domain.
     pub fn of_user(user: &UserEvent, domain: usize) -> Fallible<Arc<Self>> {
-        let event = user.share()?.into_event();
-        Ok(Self::new(user.table, event, domain, ptr::null_mut()))
+        let native = Self::new(user.table, user.share()?.own, domain, ptr::null_mut());
+        Ok(Arc::new(native))
     }
 
     /// Notes that what it stands for has failed. To be called before the event ends.
@@ -113,38 +93,30 @@ impl Native {
         }
         let mut bridges = self.bridges.lock();
         if let Some((_, user)) = bridges.iter().find(|(other, _)| *other == domain) {
-            return Ok(user.event);
+            return Ok(user.event());
         }
-        let user = UserEvent::new(inner.table, inner.context)?;
-        let event = user.event;
-        let twin = Box::new(user.share()?);
+        let user = UserEvent::new(inner)?;
+        let (event, twin) = (user.event(), user.share()?);
         bridges.push((domain, user));
         drop(bridges);
         if !self.queue.is_null() {
             check(driver!(self.table, clFlush(self.queue)))?;
         }
-        let data = Box::into_raw(twin);
-        let set = driver!(
-            self.table,
-            clSetEventCallback(self.event, CL_COMPLETE, Some(ended), data.cast())
-        );
-        if set != opencl_sys::CL_SUCCESS {
-            // SAFETY: the driver did not take the pointer.
-            drop(unsafe { Box::from_raw(data) });
-            return Err(set);
+        match self.tell(Box::new(move || twin.complete())) {
+            Ok(()) => Ok(event),
+            Err((code, _)) => Err(code),
         }
-        Ok(event)
     }
 
     /// The execution status: a negative code after a failure.
     pub fn execution_status(&self) -> Fallible<cl_int> {
-        let mut status: cl_int = 0;
-        let (size, value) = (size_of::<cl_int>(), ptr::from_mut(&mut status).cast());
         let what = CL_EVENT_COMMAND_EXECUTION_STATUS;
-        check(driver!(
-            self.table,
-            clGetEventInfo(self.event, what, size, value, ptr::null_mut())
-        ))?;
+        let status = number::<cl_int>(|size, value, needed| {
+            driver!(
+                self.table,
+                clGetEventInfo(self.event, what, size, value, needed)
+            )
+        })?;
         Ok(match self.failed() {
             Err(code) if status <= 0 => code,
             _ => status,
@@ -156,20 +128,22 @@ impl Native {
         self.execution_status().is_ok_and(|status| status > 0)
     }
 
-    /// A time of an event, by the common clock.
-    fn time(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
-        let mut time: cl_ulong = 0;
-        let (size, value) = (size_of::<cl_ulong>(), ptr::from_mut(&mut time).cast());
-        check(driver!(
-            self.table,
-            clGetEventProfilingInfo(self.event, what, size, value, ptr::null_mut())
-        ))?;
-        Ok(time.saturating_add_signed(self.clock))
+    /// A time of the event, by its device's clock.
+    pub fn device_time(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
+        number(|size, value, needed| {
+            driver!(
+                self.table,
+                clGetEventProfilingInfo(self.event, what, size, value, needed)
+            )
+        })
     }
 
-    /// When the last of its parts has ended, or when the first was queued, was submitted or
-    /// began.
-    pub fn time_of_parts(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
+    /// A time of the event, by the common clock: if it stands for several, when the last of
+    /// them has ended, or when the first was queued, was submitted or began.
+    pub fn time(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
+        if self.parts.is_empty() {
+            return Ok(self.device_time(what)?.saturating_add_signed(self.clock));
+        }
         let times = self.parts.iter().map(|part| part.time(what));
         let times: Vec<cl_ulong> = times.collect::<Fallible<_>>()?;
         let time = match what {
@@ -196,13 +170,13 @@ impl Native {
                     .unwrap_or_else(|code| code.min(-1)),
             )
         };
-        if let Err(task) = self.tell(Box::new(task)) {
+        if let Err((_, task)) = self.tell(Box::new(task)) {
             let _ = self.wait();
             task();
         }
     }
 
-    fn tell(&self, task: Task) -> Result<(), Task> {
+    fn tell(&self, task: Task) -> Result<(), (cl_int, Task)> {
         let data = Box::into_raw(Box::new(task));
         let set = driver!(
             self.table,
@@ -211,7 +185,7 @@ impl Native {
         match set {
             opencl_sys::CL_SUCCESS => Ok(()),
             // SAFETY: the driver did not take the pointer.
-            _ => Err(*unsafe { Box::from_raw(data) }),
+            code => Err((code, *unsafe { Box::from_raw(data) })),
         }
     }
 
@@ -222,12 +196,6 @@ impl Native {
             Ok(()) => Ok(()),
             Err(_) => Err(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
         }
-    }
-}
-
-impl Drop for Native {
-    fn drop(&mut self) {
-        let _ = driver!(self.table, clReleaseEvent(self.event));
     }
 }
 
@@ -252,45 +220,35 @@ pub fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'sta
 
 /// A user event of a driver.
 pub struct UserEvent {
-    pub table: &'static cl_icd_dispatch,
-    pub event: cl_event,
+    table: &'static cl_icd_dispatch,
+    own: Own,
 }
 
-// SAFETY: drivers' handles may be used by every thread.
-unsafe impl Send for UserEvent {}
-
 impl UserEvent {
-    pub fn new(table: &'static cl_icd_dispatch, context: opencl_sys::cl_context) -> Fallible<Self> {
-        let event = driver_object!(table, clCreateUserEvent(context))?;
-        Ok(Self { table, event })
+    pub fn new(domain: &Domain) -> Fallible<Self> {
+        let table = domain.table;
+        let event = driver_object!(table, clCreateUserEvent(domain.context))?;
+        let own = Own::new(event, table.clReleaseEvent);
+        Ok(Self { table, own })
+    }
+
+    fn event(&self) -> cl_event {
+        self.own.handle()
     }
 
     /// Another owner of the same event.
-    pub fn share(&self) -> Fallible<Self> {
-        check(driver!(self.table, clRetainEvent(self.event)))?;
+    fn share(&self) -> Fallible<Self> {
+        check(driver!(self.table, clRetainEvent(self.event())))?;
         Ok(Self {
             table: self.table,
-            event: self.event,
+            own: Own::new(self.event(), self.table.clReleaseEvent),
         })
-    }
-
-    /// Gives the event to somebody else to own.
-    pub fn into_event(self) -> cl_event {
-        let event = self.event;
-        std::mem::forget(self);
-        event
     }
 
     /// Ends it well. Drivers disagree on user events that fail (PoCL never ends commands
     /// that wait for them), so failures are not passed on this way.
     pub fn complete(&self) {
-        let _ = driver!(self.table, clSetUserEventStatus(self.event, CL_COMPLETE));
-    }
-}
-
-impl Drop for UserEvent {
-    fn drop(&mut self) {
-        let _ = driver!(self.table, clReleaseEvent(self.event));
+        let _ = driver!(self.table, clSetUserEventStatus(self.event(), CL_COMPLETE));
     }
 }
 
@@ -301,13 +259,5 @@ unsafe extern "C" fn run_task(_event: cl_event, _status: cl_int, data: *mut c_vo
         // SAFETY: the box that `tell` gave away; drivers call once.
         let task = unsafe { Box::from_raw(data.cast::<Task>()) };
         task();
-    }));
-}
-
-unsafe extern "C" fn ended(_event: cl_event, _status: cl_int, data: *mut c_void) {
-    let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the box that `within` gave away; drivers call once.
-        let user = unsafe { Box::from_raw(data.cast::<UserEvent>()) };
-        user.complete();
     }));
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE};
 
+use crate::call::Waits;
 use crate::command::Command;
+use crate::event::Event;
 use crate::lane::Lane;
 use crate::native::Native;
 use crate::queue::{Queue, State};
@@ -47,6 +49,33 @@ pub fn before(
         }
     }
     Ok(before)
+}
+
+/// What must end before a command that a program's wait list names, for the queues of a domain.
+pub fn listed(command: &Command, domain: usize) -> Fallible<Vec<Arc<Native>>> {
+    let natives = command.waits.iter();
+    let natives = natives.map(|event| Event::native(event, domain));
+    natives.filter_map(Result::transpose).collect()
+}
+
+/// Brings what a command reads to a place, for work that it does not ask for and that goes to
+/// another queue of the drivers than itself. The result is what that work waits for.
+pub fn brought(
+    queue: &Queue,
+    state: &mut State,
+    command: &Command,
+    lane: &Lane,
+    mut before: Vec<Arc<Native>>,
+) -> Fallible<Waits> {
+    let mut arriving = Vec::new();
+    for used in command.uses.iter().filter(|used| used.reads) {
+        arriving.extend(
+            used.mem
+                .bring(queue, state, &used.range, lane.place, &before)?,
+        );
+    }
+    before.extend(arriving);
+    queue.context.waits(lane.domain, &before)
 }
 
 /// What must end before the hidden copies of a command. They go to other queues of the

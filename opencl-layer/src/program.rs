@@ -1,7 +1,6 @@
 //! Programs. One of ours has a program of each driver, built when it is first needed.
 
 use std::ffi::{CStr, CString};
-use std::ptr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -12,11 +11,12 @@ use pdawl::profile::kernels::Program as Identity;
 
 use crate::context::Context;
 use crate::device::Device;
+use crate::domain::Own;
 use crate::drivers;
 use crate::form::Form;
 use crate::handle::{Ref, kind};
 use crate::lock::{Guard, Mutex, PROGRAM};
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::{Fallible, driver};
 
 pub mod calls;
 pub mod compile;
@@ -44,6 +44,7 @@ pub enum Origin {
     Opaque,
 }
 
+#[derive(Default)]
 struct State {
     options: CString,
     /// The text with the files that it includes, as they were when it was built; `None` for
@@ -81,7 +82,7 @@ struct Native {
     /// Queues of a driver that confuses launches of one program have unlike variants.
     variant: u32,
     form: Form,
-    program: cl_program,
+    program: Own,
     /// The driver's devices that it is for.
     ids: Vec<cl_device_id>,
     /// Those for which it is built.
@@ -96,7 +97,7 @@ impl Native {
     }
 
     /// A program that a driver has made.
-    fn new(domain: usize, program: cl_program, ids: Vec<cl_device_id>) -> Self {
+    fn new(domain: usize, program: Own, ids: Vec<cl_device_id>) -> Self {
         Self {
             domain,
             variant: 0,
@@ -111,7 +112,7 @@ impl Native {
     /// Notes that it was built for some of its devices. PoCL then has no program for others.
     fn note(&mut self, context: &Context, ids: &[cl_device_id], result: Fallible<()>) {
         let is_of_last = || {
-            let sizes = words(context, self.domain, self.program, CL_PROGRAM_BINARY_SIZES);
+            let sizes = self.words(context, CL_PROGRAM_BINARY_SIZES);
             sizes.is_ok_and(|sizes| sizes.len() < self.ids.len())
         };
         let forgets = ids.len() < self.ids.len() && is_of_last();
@@ -122,31 +123,20 @@ impl Native {
         self.last = ids.to_vec();
     }
 
+    /// What its driver says of it in words, such as the bytes of its binaries.
+    fn words(&self, context: &Context, what: cl_program_info) -> Fallible<Vec<usize>> {
+        let (table, program) = (context.domains[self.domain].table, self.program.handle());
+        drivers::words(|size, value, needed| {
+            driver!(table, clGetProgramInfo(program, what, size, value, needed))
+        })
+    }
+
     fn executable(&self) -> Fallible<cl_program> {
         match self.built.is_empty() {
             true => Err(CL_INVALID_PROGRAM_EXECUTABLE),
-            false => Ok(self.program),
+            false => Ok(self.program.handle()),
         }
     }
-}
-
-/// What a driver says of its program in words, such as the bytes of its binaries.
-fn words(
-    context: &Context,
-    domain: usize,
-    program: cl_program,
-    what: cl_program_info,
-) -> Fallible<Vec<usize>> {
-    let bytes = drivers::bytes(|size, value, needed| {
-        driver!(
-            context.domains[domain].table,
-            clGetProgramInfo(program, what, size, value, needed)
-        )
-    })?;
-    let words = bytes.chunks_exact(size_of::<usize>());
-    Ok(words
-        .map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default()))
-        .collect())
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -155,28 +145,23 @@ unsafe impl Send for Native {}
 kind!(Program, CL_INVALID_PROGRAM);
 
 impl Program {
+    fn new(context: Ref<Context>, devices: Vec<Ref<Device>>, origin: Origin) -> Self {
+        Self {
+            context,
+            origin,
+            devices,
+            state: Mutex::default(),
+        }
+    }
+
     /// A program of source text.
     fn of_source(context: Ref<Context>, text: CString) -> Fallible<Self> {
-        let program = Self {
-            devices: context.devices.clone(),
-            origin: Origin::Source(text),
-            state: Mutex::new(State {
-                options: CString::default(),
-                included: None,
-                facts: None,
-                natives: Vec::new(),
-                identity: None,
-                kernels: 0,
-                build_seconds: 0.0,
-            }),
-            context,
-        };
+        let devices = context.devices.clone();
+        let program = Self::new(context, devices, Origin::Source(text));
         for domain in 0..program.context.domains.len() {
             let (native, ids) = (program.create(domain, Form::Whole)?, program.ids(domain));
-            program
-                .state()
-                .natives
-                .push(Native::new(domain, native, ids));
+            let native = Native::new(domain, native, ids);
+            program.state().natives.push(native);
         }
         Ok(program)
     }
@@ -185,7 +170,7 @@ impl Program {
     pub fn of_natives(
         context: Ref<Context>,
         devices: Vec<Ref<Device>>,
-        natives: Vec<(usize, cl_program, Vec<cl_device_id>)>,
+        natives: Vec<(usize, Own, Vec<cl_device_id>)>,
         is_built: bool,
     ) -> Self {
         let natives = natives.into_iter().map(|(domain, program, ids)| {
@@ -195,20 +180,9 @@ impl Program {
             }
             native
         });
-        Self {
-            devices,
-            origin: Origin::Opaque,
-            state: Mutex::new(State {
-                options: CString::default(),
-                included: None,
-                facts: None,
-                natives: natives.collect(),
-                identity: None,
-                kernels: 0,
-                build_seconds: 0.0,
-            }),
-            context,
-        }
+        let program = Self::new(context, devices, Origin::Opaque);
+        program.state().natives.extend(natives);
+        program
     }
 
     fn state(&self) -> Guard<'_, State, PROGRAM> {
@@ -216,22 +190,18 @@ impl Program {
     }
 
     /// The driver's program with the source text in a form.
-    fn create(&self, domain: usize, form: Form) -> Fallible<cl_program> {
+    fn create(&self, domain: usize, form: Form) -> Fallible<Own> {
         let Origin::Source(text) = &self.origin else {
             return Err(CL_INVALID_PROGRAM_EXECUTABLE);
         };
-        let inner = &self.context.domains[domain];
-        let whole = [form.preamble().as_bytes(), text.as_bytes()].concat();
-        let (mut text, length) = (whole.as_ptr().cast(), whole.len());
-        driver_object!(
-            inner.table,
-            clCreateProgramWithSource(inner.context, 1, &raw mut text, &raw const length)
-        )
+        let text = [form.preamble().as_bytes(), text.as_bytes()].concat();
+        self.context.domains[domain].program(&text)
     }
 
     /// The driver's program of a domain, as it was first made.
     pub fn native(&self, domain: usize) -> Fallible<cl_program> {
-        self.state().first(domain).map(|native| native.program)
+        let state = self.state();
+        state.first(domain).map(|native| native.program.handle())
     }
 
     /// The text and the options, if there is a text.
@@ -262,10 +232,9 @@ impl Program {
         let native = self.built(domain, variant, form, &options, ids)?;
         let result = native.executable().map(drop);
         let mut state = self.state();
-        match state.options == options && !state.natives.iter().any(|n| n.is(domain, variant, form))
-        {
-            true => state.natives.push(native),
-            false => release(&self.context, &native),
+        let known = state.natives.iter().any(|n| n.is(domain, variant, form));
+        if state.options == options && !known {
+            state.natives.push(native);
         }
         result
     }
@@ -282,7 +251,7 @@ impl Program {
         let mut options = options.to_bytes().to_vec();
         options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
         let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
-        let built = build(&self.context, domain, program, &ids, &options);
+        let built = self.context.domains[domain].build(program.handle(), &ids, &options);
         let mut native = Native::new(domain, program, ids);
         (native.variant, native.form) = (variant, form);
         if built.is_ok() {
@@ -322,13 +291,7 @@ impl Program {
 
     /// The driver's devices of a domain that this program is for.
     fn ids(&self, domain: usize) -> Vec<cl_device_id> {
-        let places = self.context.places.iter();
-        let own = places.filter(|place| {
-            let id = place.real.id;
-            let mut members = self.devices.iter().flat_map(|device| &device.members);
-            place.domain == domain && members.any(|member| member.id == id)
-        });
-        own.map(|place| place.real.id).collect()
+        ids(&self.context, domain, &self.devices)
     }
 
     /// The program's text and options as profiles know them.
@@ -338,11 +301,12 @@ impl Program {
             return identity;
         }
         let options = state.options.to_string_lossy().into_owned();
-        let identity = match (&state.included, &self.origin) {
-            (Some(text), _) => Identity::new(text.as_bytes(), &options),
-            (None, Origin::Source(text)) => Identity::new(text.as_bytes(), &options),
-            (None, Origin::Opaque) => Identity::new(&[], &options),
+        let text = match (&state.included, &self.origin) {
+            (Some(text), _) => text.as_bytes(),
+            (None, Origin::Source(text)) => text.as_bytes(),
+            (None, Origin::Opaque) => &[],
         };
+        let identity = Identity::new(text, &options);
         state.identity = Some(identity);
         identity
     }
@@ -375,20 +339,10 @@ impl Program {
             Origin::Opaque => None,
         };
         // Other variants were built with other options.
-        let (kept, old): (Vec<_>, Vec<_>) = std::mem::take(&mut state.natives)
-            .into_iter()
-            .partition(|n| n.variant == 0 && n.form == Form::Whole);
-        state.natives = kept;
-        old.into_iter()
-            .for_each(|native| release(&self.context, &native));
+        (state.natives).retain(|native| native.variant == 0 && native.form == Form::Whole);
         let work = |job: &Job| {
-            build(
-                &self.context,
-                job.native.domain,
-                job.native.program,
-                &job.ids,
-                options,
-            )
+            let domain = &self.context.domains[job.native.domain];
+            domain.build(job.native.program.handle(), &job.ids, options)
         };
         let begin = Instant::now();
         let results = self.run(&state.natives, devices, work);
@@ -461,6 +415,16 @@ impl Program {
     }
 }
 
+/// The driver's devices of a domain that are members of some devices.
+fn ids(context: &Context, domain: usize, devices: &[Ref<Device>]) -> Vec<cl_device_id> {
+    let places = context.places.iter().filter(|place| place.domain == domain);
+    let wanted = |id: &cl_device_id| {
+        let mut members = devices.iter().flat_map(|device| &device.members);
+        members.any(|member| member.id == *id)
+    };
+    places.map(|place| place.real.id).filter(wanted).collect()
+}
+
 /// A program's index, the devices for which it was built or compiled, and the result.
 type Done = (usize, Vec<cl_device_id>, Fallible<()>);
 
@@ -476,32 +440,3 @@ unsafe impl Send for Job<'_> {}
 unsafe impl Sync for Job<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Native {}
-
-fn build(
-    context: &Context,
-    domain: usize,
-    program: cl_program,
-    ids: &[cl_device_id],
-    options: &CStr,
-) -> Fallible<()> {
-    let (count, none) = (ids.len() as cl_uint, ptr::null_mut());
-    check(driver!(
-        context.domains[domain].table,
-        clBuildProgram(program, count, ids.as_ptr(), options.as_ptr(), None, none)
-    ))
-}
-
-fn release(context: &Context, native: &Native) {
-    let _ = driver!(
-        context.domains[native.domain].table,
-        clReleaseProgram(native.program)
-    );
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        for native in &self.state.get_mut().natives {
-            release(&self.context, native);
-        }
-    }
-}

@@ -16,7 +16,7 @@ use crate::lock::{Guard, ISSUING, Mutex, QUEUE};
 use crate::native::Native;
 use crate::scheduling;
 use crate::settings::{Mapping, settings};
-use crate::status::{Fallible, driver, driver_object};
+use crate::status::{Fallible, driver};
 
 pub mod calls;
 
@@ -233,18 +233,14 @@ impl Queue {
 
     fn open(&self, place: usize, properties: cl_command_queue_properties) -> Fallible<Lane> {
         let (domain, real) = (self.context.domain(place), &self.context.places[place].real);
-        let (context, device) = (domain.context, real.id);
         let properties = match settings().traces() {
             true => properties | CL_QUEUE_PROFILING_ENABLE,
             false => properties,
         };
-        let queue = driver_object!(
-            domain.table,
-            clCreateCommandQueue(context, device, properties)
-        )?;
+        let queue = domain.queue(real.id, properties)?;
         let mut lane = Lane {
             table: domain.table,
-            queue,
+            queue: queue.into_handle(),
             place,
             domain: self.context.places[place].domain,
             variant: match domain.program_per_queue {

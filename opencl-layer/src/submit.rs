@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use opencl_sys::{CL_OUT_OF_RESOURCES, cl_event};
+use opencl_sys::*;
 
-use crate::command::Command;
+use crate::boundary::status;
+use crate::command::{Command, Work};
 use crate::event::Event;
 use crate::handle::Ref;
 use crate::host_view;
@@ -13,12 +14,73 @@ use crate::queue::Queue;
 use crate::schedule;
 use crate::status::Fallible;
 
+/// What a program says of every command, beside what it does.
+pub struct Asked {
+    pub kind: cl_command_type,
+    /// The wait list.
+    pub list: (cl_uint, *const cl_event),
+    pub event: *mut cl_event,
+    /// Whether the program waits for its end.
+    pub blocking: bool,
+}
+
+impl Asked {
+    /// A command for whose end the program does not wait.
+    pub fn new(
+        kind: cl_command_type,
+        count: cl_uint,
+        events: *const cl_event,
+        event: *mut cl_event,
+    ) -> Self {
+        Self {
+            kind,
+            list: (count, events),
+            event,
+            blocking: false,
+        }
+    }
+
+    pub fn blocking(self, blocking: cl_bool) -> Self {
+        let blocking = blocking != CL_FALSE;
+        Self { blocking, ..self }
+    }
+}
+
+/// The body of a function that enqueues: takes a command that does some work of a queue.
+///
+/// # Safety
+/// As OpenCL promises about the events.
+pub unsafe fn enqueue(
+    queue: cl_command_queue,
+    asked: Asked,
+    work: impl FnOnce(&Ref<Queue>) -> Fallible<Work>,
+) -> cl_int {
+    status(|| {
+        let queue = Ref::<Queue>::of(queue)?;
+        let work = work(&queue)?;
+        // SAFETY: promised by the caller.
+        unsafe { take(&queue, asked, work) }
+    })
+}
+
+/// Takes a command.
+///
+/// # Safety
+/// As OpenCL promises about the events.
+pub unsafe fn take(queue: &Ref<Queue>, asked: Asked, work: Work) -> Fallible<()> {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let command = Command::new(queue, asked.kind, asked.list, work)?;
+        submit(queue, command, asked.event, asked.blocking)
+    }
+}
+
 /// Gives a command to a driver, or records it while the scheduler does not know yet where
 /// it should go.
 ///
 /// # Safety
 /// `event` is null or valid for a write.
-pub unsafe fn submit(
+unsafe fn submit(
     queue: &Ref<Queue>,
     command: Command,
     event: *mut cl_event,
@@ -32,7 +94,7 @@ pub unsafe fn submit(
         let _issuing = queue.context.issuing();
         let mut state = queue.state();
         schedule::advance_locked(queue, &mut state);
-        if command.action.answers() {
+        if command.answers() {
             schedule::force_locked(queue, &mut state);
         }
         let done = schedule::take_done(&mut state);

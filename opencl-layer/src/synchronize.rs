@@ -1,53 +1,23 @@
 //! Markers, barriers and migrations.
 
+use std::ptr;
+
 use opencl_sys::*;
 
-use crate::boundary::status;
-use crate::command::{Action, Command, Use};
+use crate::call::enqueue as give;
+use crate::command::{Use, Work};
 use crate::handle::{self, Ref};
-use crate::lane::{Lane, Waits};
 use crate::mem::Mem;
 use crate::queue::Queue;
-use crate::status::{Fallible, check, driver};
-use crate::submit::submit;
+use crate::status::Fallible;
+use crate::submit::{Asked, enqueue};
 
-pub struct Marker;
-
-impl Action for Marker {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        check(driver!(
-            lane.table,
-            clEnqueueMarkerWithWaitList(lane.queue, waits.count(), waits.events(), event)
-        ))
-    }
+fn marker(_queue: &Ref<Queue>) -> Fallible<Work> {
+    Work::nothing([])
 }
 
-struct Barrier;
-
-impl Action for Barrier {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        check(driver!(
-            lane.table,
-            clEnqueueBarrierWithWaitList(lane.queue, waits.count(), waits.events(), event)
-        ))
-    }
-}
-
-/// # Safety
-/// As OpenCL promises about the events.
-unsafe fn enqueue(
-    queue: cl_command_queue,
-    kind: cl_command_type,
-    list: (cl_uint, *const cl_event),
-    event: *mut cl_event,
-    action: impl Action + 'static,
-) -> Fallible<()> {
-    let queue = Ref::<Queue>::of(queue)?;
-    // SAFETY: promised by the caller.
-    unsafe {
-        let command = Command::new(&queue, kind, list, Vec::new(), action)?;
-        submit(&queue, command, event, false)
-    }
+fn barrier(_queue: &Ref<Queue>) -> Fallible<Work> {
+    Work::new([], |call, _| give!(call, clEnqueueBarrierWithWaitList()))
 }
 
 /// `clEnqueueMarkerWithWaitList`.
@@ -57,8 +27,9 @@ pub unsafe extern "C" fn enqueue_marker_with_wait_list(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
+    let asked = Asked::new(CL_COMMAND_MARKER, count, events, event);
     // SAFETY: OpenCL's promises about the events.
-    status(|| unsafe { enqueue(queue, CL_COMMAND_MARKER, (count, events), event, Marker) })
+    unsafe { enqueue(queue, asked, marker) }
 }
 
 /// `clEnqueueBarrierWithWaitList`.
@@ -68,27 +39,24 @@ pub unsafe extern "C" fn enqueue_barrier_with_wait_list(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
+    let asked = Asked::new(CL_COMMAND_BARRIER, count, events, event);
     // SAFETY: OpenCL's promises about the events.
-    status(|| unsafe { enqueue(queue, CL_COMMAND_BARRIER, (count, events), event, Barrier) })
+    unsafe { enqueue(queue, asked, barrier) }
 }
 
 /// `clEnqueueMarker`.
 pub unsafe extern "C" fn enqueue_marker(queue: cl_command_queue, event: *mut cl_event) -> cl_int {
-    status(|| {
-        if event.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        let none = (0, std::ptr::null());
-        // SAFETY: OpenCL's promise about the event.
-        unsafe { enqueue(queue, CL_COMMAND_MARKER, none, event, Marker) }
-    })
+    if event.is_null() {
+        return CL_INVALID_VALUE;
+    }
+    // SAFETY: OpenCL's promise about the event.
+    unsafe { enqueue_marker_with_wait_list(queue, 0, ptr::null(), event) }
 }
 
 /// `clEnqueueBarrier`.
 pub unsafe extern "C" fn enqueue_barrier(queue: cl_command_queue) -> cl_int {
-    let (none, event) = ((0, std::ptr::null()), std::ptr::null_mut());
     // SAFETY: no events.
-    status(|| unsafe { enqueue(queue, CL_COMMAND_BARRIER, none, event, Barrier) })
+    unsafe { enqueue_barrier_with_wait_list(queue, 0, ptr::null(), ptr::null_mut()) }
 }
 
 /// `clEnqueueWaitForEvents`.
@@ -97,18 +65,14 @@ pub unsafe extern "C" fn enqueue_wait_for_events(
     count: cl_uint,
     events: *const cl_event,
 ) -> cl_int {
-    status(|| {
-        if count == 0 || events.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        let none = std::ptr::null_mut();
-        // SAFETY: OpenCL's promises about the events.
-        let result = unsafe { enqueue(queue, CL_COMMAND_BARRIER, (count, events), none, Barrier) };
-        result.map_err(|code| match code {
-            CL_INVALID_EVENT_WAIT_LIST => CL_INVALID_EVENT,
-            code => code,
-        })
-    })
+    if count == 0 || events.is_null() {
+        return CL_INVALID_VALUE;
+    }
+    // SAFETY: OpenCL's promises about the events.
+    match unsafe { enqueue_barrier_with_wait_list(queue, count, events, ptr::null_mut()) } {
+        CL_INVALID_EVENT_WAIT_LIST => CL_INVALID_EVENT,
+        code => code,
+    }
 }
 
 /// `clEnqueueMigrateMemObjects`: data go where commands need them; this brings them to
@@ -122,27 +86,21 @@ pub unsafe extern "C" fn enqueue_migrate_mem_objects(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
+    let asked = Asked::new(CL_COMMAND_MIGRATE_MEM_OBJECTS, count, events, event);
+    let work = |queue: &Ref<Queue>| {
         let known = CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
         if number == 0 || mems.is_null() || flags & !known != 0 {
             return Err(CL_INVALID_VALUE);
         }
         // SAFETY: OpenCL's promise about the list.
-        let mems = unsafe { handle::list::<Mem>(number, mems)? };
-        let moves = flags == 0;
-        let uses = mems
-            .iter()
-            .filter(|_| moves)
-            .map(|mem| Use::read(mem, 0..mem.size));
-        let kind = CL_COMMAND_MIGRATE_MEM_OBJECTS;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses.collect(), Marker)?;
-            if mems.iter().any(|mem| mem.context != queue.context) {
-                return Err(CL_INVALID_CONTEXT);
-            }
-            submit(&queue, command, event, false)
+        let mut mems = unsafe { handle::list::<Mem>(number, mems)? };
+        if mems.iter().any(|mem| mem.context != queue.context) {
+            return Err(CL_INVALID_CONTEXT);
         }
-    })
+        mems.retain(|_| flags == 0);
+        let uses = mems.iter().map(|mem| Use::read(mem, 0..mem.size));
+        Work::nothing(uses.collect::<Vec<_>>())
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }

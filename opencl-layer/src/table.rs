@@ -7,16 +7,25 @@ use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
 
+use crate::answer::get_info;
+use crate::context::Context;
+use crate::device::Device;
 use crate::dispatch::{self, Dispatch, GetPlatforms};
 use crate::drivers::RealDevice;
+use crate::event::Event;
 use crate::extension::{
     get_extension_function_address, get_extension_function_address_for_platform,
 };
+use crate::handle::{release, retain};
+use crate::kernel::Kernel;
+use crate::mem::Mem;
 use crate::process_end::{self, Unfinished};
+use crate::program::Program;
+use crate::queue::Queue;
+use crate::sampler::Sampler;
 use crate::{
-    absent, context, device, event, image, image_map, image_transfer, kernel, launch, leaks, map,
-    mem as memory, native_kernel, platform, program, properties, queue, rect, report, sampler,
-    sub_device, synchronize, transfer,
+    absent, context, event, image, image_transfer, kernel, launch, leaks, map, mem as memory,
+    platform, program, properties, queue, report, sampler, sub_device, synchronize, transfer,
 };
 
 /// The table, which is made known with all that parts below others ask of them.
@@ -79,25 +88,25 @@ fn filled() -> cl_icd_dispatch {
 }
 
 fn devices_and_contexts(table: &mut cl_icd_dispatch) {
-    table.clGetDeviceInfo = Some(device::calls::get_device_info);
+    table.clGetDeviceInfo = Some(get_info::<Device, ()>);
     table.clRetainDevice = Some(sub_device::retain_device);
     table.clReleaseDevice = Some(sub_device::release_device);
     table.clCreateSubDevices = Some(sub_device::create_sub_devices);
-    table.clRetainContext = Some(context::calls::retain_context);
-    table.clReleaseContext = Some(context::calls::release_context);
-    table.clGetContextInfo = Some(context::calls::get_context_info);
+    table.clRetainContext = Some(retain::<Context>);
+    table.clReleaseContext = Some(release::<Context>);
+    table.clGetContextInfo = Some(get_info::<Context, ()>);
     table.clSetContextDestructorCallback = Some(context::calls::set_context_destructor_callback);
     table.clCreateCommandQueue = Some(queue::calls::create_command_queue);
-    table.clRetainCommandQueue = Some(queue::calls::retain_command_queue);
+    table.clRetainCommandQueue = Some(retain::<Queue>);
     table.clReleaseCommandQueue = Some(queue::calls::release_command_queue);
-    table.clGetCommandQueueInfo = Some(queue::calls::get_command_queue_info);
+    table.clGetCommandQueueInfo = Some(get_info::<Queue, ()>);
     table.clSetCommandQueueProperty = Some(queue::calls::set_command_queue_property);
     table.clFlush = Some(queue::calls::flush);
     table.clFinish = Some(queue::calls::finish);
-    table.clRetainEvent = Some(event::calls::retain_event);
-    table.clReleaseEvent = Some(event::calls::release_event);
-    table.clGetEventInfo = Some(event::calls::get_event_info);
-    table.clGetEventProfilingInfo = Some(event::calls::get_event_profiling_info);
+    table.clRetainEvent = Some(retain::<Event>);
+    table.clReleaseEvent = Some(release::<Event>);
+    table.clGetEventInfo = Some(get_info::<Event, ()>);
+    table.clGetEventProfilingInfo = Some(get_info::<Event, event::calls::Profiling>);
     table.clCreateUserEvent = Some(event::calls::create_user_event);
     table.clSetUserEventStatus = Some(event::calls::set_user_event_status);
     table.clSetEventCallback = Some(event::calls::set_event_callback);
@@ -106,34 +115,34 @@ fn devices_and_contexts(table: &mut cl_icd_dispatch) {
 fn objects(table: &mut cl_icd_dispatch) {
     table.clCreateBuffer = Some(memory::calls::create_buffer);
     table.clCreateSubBuffer = Some(memory::calls::create_sub_buffer);
-    table.clRetainMemObject = Some(memory::calls::retain_mem_object);
-    table.clReleaseMemObject = Some(memory::calls::release_mem_object);
-    table.clGetMemObjectInfo = Some(memory::calls::get_mem_object_info);
+    table.clRetainMemObject = Some(retain::<Mem>);
+    table.clReleaseMemObject = Some(release::<Mem>);
+    table.clGetMemObjectInfo = Some(get_info::<Mem, ()>);
     table.clSetMemObjectDestructorCallback =
         Some(memory::calls::set_mem_object_destructor_callback);
     table.clCreateSampler = Some(sampler::create_sampler);
-    table.clRetainSampler = Some(sampler::retain_sampler);
-    table.clReleaseSampler = Some(sampler::release_sampler);
-    table.clGetSamplerInfo = Some(sampler::get_sampler_info);
+    table.clRetainSampler = Some(retain::<Sampler>);
+    table.clReleaseSampler = Some(release::<Sampler>);
+    table.clGetSamplerInfo = Some(get_info::<Sampler, ()>);
     table.clCreateProgramWithSource = Some(program::calls::create_program_with_source);
     table.clCreateProgramWithBinary = Some(program::calls::create_program_with_binary);
-    table.clRetainProgram = Some(program::calls::retain_program);
-    table.clReleaseProgram = Some(program::calls::release_program);
+    table.clRetainProgram = Some(retain::<Program>);
+    table.clReleaseProgram = Some(release::<Program>);
     table.clBuildProgram = Some(program::calls::build_program);
     table.clCompileProgram = Some(program::compile::compile_program);
     table.clLinkProgram = Some(program::compile::link_program);
     table.clCreateProgramWithBuiltInKernels =
         Some(program::compile::create_program_with_built_in_kernels);
     table.clUnloadPlatformCompiler = Some(program::calls::unload_platform_compiler);
-    table.clGetProgramInfo = Some(program::info::get_program_info);
+    table.clGetProgramInfo = Some(get_info::<Program, ()>);
     table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
     table.clCreateKernelsInProgram = Some(program::calls::create_kernels_in_program);
     table.clCloneKernel = Some(kernel::clone_kernel);
-    table.clRetainKernel = Some(kernel::retain_kernel);
-    table.clReleaseKernel = Some(kernel::release_kernel);
+    table.clRetainKernel = Some(retain::<Kernel>);
+    table.clReleaseKernel = Some(release::<Kernel>);
     table.clSetKernelArg = Some(kernel::set_kernel_arg);
-    table.clGetKernelInfo = Some(kernel::get_kernel_info);
+    table.clGetKernelInfo = Some(get_info::<Kernel, ()>);
     table.clGetKernelArgInfo = Some(kernel::get_kernel_arg_info);
     table.clGetKernelWorkGroupInfo = Some(kernel::get_kernel_work_group_info);
 }
@@ -143,13 +152,13 @@ fn commands(table: &mut cl_icd_dispatch) {
     table.clEnqueueWriteBuffer = Some(transfer::enqueue_write_buffer);
     table.clEnqueueCopyBuffer = Some(transfer::enqueue_copy_buffer);
     table.clEnqueueFillBuffer = Some(transfer::enqueue_fill_buffer);
-    table.clEnqueueReadBufferRect = Some(rect::enqueue_read_buffer_rect);
-    table.clEnqueueWriteBufferRect = Some(rect::enqueue_write_buffer_rect);
-    table.clEnqueueCopyBufferRect = Some(rect::enqueue_copy_buffer_rect);
+    table.clEnqueueReadBufferRect = Some(transfer::enqueue_read_buffer_rect);
+    table.clEnqueueWriteBufferRect = Some(transfer::enqueue_write_buffer_rect);
+    table.clEnqueueCopyBufferRect = Some(transfer::enqueue_copy_buffer_rect);
     table.clEnqueueMapBuffer = Some(map::enqueue_map_buffer);
     table.clEnqueueUnmapMemObject = Some(map::enqueue_unmap_mem_object);
     table.clEnqueueNDRangeKernel = Some(launch::calls::enqueue_nd_range_kernel);
-    table.clEnqueueNativeKernel = Some(native_kernel::enqueue_native_kernel);
+    table.clEnqueueNativeKernel = Some(launch::calls::enqueue_native_kernel);
     table.clEnqueueTask = Some(launch::calls::enqueue_task);
     table.clEnqueueMarker = Some(synchronize::enqueue_marker);
     table.clEnqueueBarrier = Some(synchronize::enqueue_barrier);
@@ -164,14 +173,14 @@ fn images(table: &mut cl_icd_dispatch) {
     table.clCreateImage2D = Some(image::create_image_2d);
     table.clCreateImage3D = Some(image::create_image_3d);
     table.clGetSupportedImageFormats = Some(image::get_supported_image_formats);
-    table.clGetImageInfo = Some(image::get_image_info);
+    table.clGetImageInfo = Some(get_info::<Mem, image::Images>);
     table.clEnqueueReadImage = Some(image_transfer::enqueue_read_image);
     table.clEnqueueWriteImage = Some(image_transfer::enqueue_write_image);
     table.clEnqueueFillImage = Some(image_transfer::enqueue_fill_image);
     table.clEnqueueCopyImage = Some(image_transfer::enqueue_copy_image);
     table.clEnqueueCopyImageToBuffer = Some(image_transfer::enqueue_copy_image_to_buffer);
     table.clEnqueueCopyBufferToImage = Some(image_transfer::enqueue_copy_buffer_to_image);
-    table.clEnqueueMapImage = Some(image_map::enqueue_map_image);
+    table.clEnqueueMapImage = Some(map::enqueue_map_image);
     table.clCreateCommandQueueWithProperties =
         Some(properties::create_command_queue_with_properties);
     table.clCreateSamplerWithProperties = Some(properties::create_sampler_with_properties);

@@ -1,33 +1,19 @@
-//! Commands that read, write, copy and fill buffers, and those that only synchronise.
+//! Functions that read, write, copy and fill buffers, and boxes of them.
+
+use std::ops::Range;
+use std::slice;
 
 use libc::c_void;
 use opencl_sys::*;
 
-use crate::boundary::status;
-use crate::command::{Action, Command, Use};
+use crate::call::enqueue as give;
+use crate::command::{Pointer, Use, Work};
 use crate::handle::Ref;
-use crate::lane::{Lane, Waits};
 use crate::mem::Mem;
 use crate::queue::Queue;
-use crate::status::{Fallible, check, driver};
-use crate::submit::submit;
-
-/// A program's memory.
-#[derive(Clone, Copy)]
-pub struct Pointer(*mut c_void);
-
-impl Pointer {
-    pub fn new(address: *mut c_void) -> Self {
-        Self(address)
-    }
-
-    pub fn address(&self) -> *mut c_void {
-        self.0
-    }
-}
-
-// SAFETY: the program keeps the memory until the command has ended.
-unsafe impl Send for Pointer {}
+use crate::rect::{Rect, overlap};
+use crate::status::Fallible;
+use crate::submit::{Asked, enqueue};
 
 /// A buffer of a queue's context.
 pub fn buffer_of(queue: &Queue, handle: cl_mem) -> Fallible<Ref<Mem>> {
@@ -42,42 +28,16 @@ pub fn buffer_of(queue: &Queue, handle: cl_mem) -> Fallible<Ref<Mem>> {
 }
 
 /// A buffer of a queue's context, and a range within it.
-fn buffer(queue: &Queue, handle: cl_mem, offset: usize, size: usize) -> Fallible<Ref<Mem>> {
-    let mem = buffer_of(queue, handle)?;
-    match offset.checked_add(size) {
-        Some(end) if end <= mem.size && size > 0 => Ok(mem),
-        _ => Err(CL_INVALID_VALUE),
-    }
-}
-
-struct Read {
-    mem: Ref<Mem>,
+pub fn part_of(
+    queue: &Queue,
+    handle: cl_mem,
     offset: usize,
     size: usize,
-    to: Pointer,
-}
-
-impl Action for Read {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mem = self.mem.at(lane.place)?;
-        check(driver!(
-            lane.table,
-            clEnqueueReadBuffer(
-                lane.queue,
-                mem,
-                CL_FALSE,
-                self.offset,
-                self.size,
-                self.to.0,
-                waits.count(),
-                waits.events(),
-                event
-            )
-        ))
-    }
-
-    fn follows_data(&self) -> bool {
-        true
+) -> Fallible<(Ref<Mem>, Range<usize>)> {
+    let mem = buffer_of(queue, handle)?;
+    match offset.checked_add(size) {
+        Some(end) if end <= mem.size && size > 0 => Ok((mem, offset..end)),
+        _ => Err(CL_INVALID_VALUE),
     }
 }
 
@@ -93,56 +53,17 @@ pub unsafe extern "C" fn enqueue_read_buffer(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let mem = buffer(&queue, handle, offset, size)?;
-        if to.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        if mem.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS) != 0 {
-            return Err(CL_INVALID_OPERATION);
-        }
-        let uses = vec![Use::read(&mem, offset..offset + size)];
-        let action = Read {
-            mem,
-            offset,
-            size,
-            to: Pointer(to),
-        };
-        let kind = CL_COMMAND_READ_BUFFER;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, blocking != CL_FALSE)
-        }
-    })
-}
-
-struct Write {
-    mem: Ref<Mem>,
-    offset: usize,
-    size: usize,
-    from: Pointer,
-}
-
-impl Action for Write {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mem = self.mem.at(lane.place)?;
-        check(driver!(
-            lane.table,
-            clEnqueueWriteBuffer(
-                lane.queue,
-                mem,
-                CL_FALSE,
-                self.offset,
-                self.size,
-                self.from.0,
-                waits.count(),
-                waits.events(),
-                event
-            )
-        ))
-    }
+    let asked = Asked::new(CL_COMMAND_READ_BUFFER, count, events, event).blocking(blocking);
+    let work = |queue: &Ref<Queue>| {
+        let (mem, range) = part_of(queue, handle, offset, size)?;
+        let to = Pointer::new(to)?;
+        mem.check_host_access(CL_MEM_HOST_WRITE_ONLY)?;
+        Work::new([Use::read(&mem, range)], move |call, mem| {
+            call.read(mem(0)?, offset, size, to.address())
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueWriteBuffer`.
@@ -157,61 +78,17 @@ pub unsafe extern "C" fn enqueue_write_buffer(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let mem = buffer(&queue, handle, offset, size)?;
-        if from.is_null() {
-            return Err(CL_INVALID_VALUE);
-        }
-        if mem.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS) != 0 {
-            return Err(CL_INVALID_OPERATION);
-        }
-        let uses = vec![Use::write(&mem, offset..offset + size)];
-        let action = Write {
-            mem,
-            offset,
-            size,
-            from: Pointer(from.cast_mut()),
-        };
-        let kind = CL_COMMAND_WRITE_BUFFER;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, blocking != CL_FALSE)
-        }
-    })
-}
-
-struct Copy {
-    from: Ref<Mem>,
-    to: Ref<Mem>,
-    from_offset: usize,
-    to_offset: usize,
-    size: usize,
-}
-
-impl Action for Copy {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let (from, to) = (self.from.at(lane.place)?, self.to.at(lane.place)?);
-        check(driver!(
-            lane.table,
-            clEnqueueCopyBuffer(
-                lane.queue,
-                from,
-                to,
-                self.from_offset,
-                self.to_offset,
-                self.size,
-                waits.count(),
-                waits.events(),
-                event
-            )
-        ))
-    }
-
-    fn follows_data(&self) -> bool {
-        true
-    }
+    let asked = Asked::new(CL_COMMAND_WRITE_BUFFER, count, events, event).blocking(blocking);
+    let work = |queue: &Ref<Queue>| {
+        let (mem, range) = part_of(queue, handle, offset, size)?;
+        let from = Pointer::new(from)?;
+        mem.check_host_access(CL_MEM_HOST_READ_ONLY)?;
+        Work::new([Use::write(&mem, range)], move |call, mem| {
+            call.write(mem(0)?, offset, size, from.address())
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueCopyBuffer`.
@@ -226,62 +103,20 @@ pub unsafe extern "C" fn enqueue_copy_buffer(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let from = buffer(&queue, from, from_offset, size)?;
-        let to = buffer(&queue, to, to_offset, size)?;
-        if from.overlaps(
-            from_offset..from_offset + size,
-            &to,
-            to_offset..to_offset + size,
-        ) {
+    let asked = Asked::new(CL_COMMAND_COPY_BUFFER, count, events, event);
+    let work = |queue: &Ref<Queue>| {
+        let (from, read) = part_of(queue, from, from_offset, size)?;
+        let (to, written) = part_of(queue, to, to_offset, size)?;
+        if from.overlaps(read.clone(), &to, written.clone()) {
             return Err(CL_MEM_COPY_OVERLAP);
         }
-        let uses = vec![
-            Use::read(&from, from_offset..from_offset + size),
-            Use::write(&to, to_offset..to_offset + size),
-        ];
-        let action = Copy {
-            from,
-            to,
-            from_offset,
-            to_offset,
-            size,
-        };
-        let kind = CL_COMMAND_COPY_BUFFER;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
-        }
-    })
-}
-
-struct Fill {
-    mem: Ref<Mem>,
-    pattern: Vec<u8>,
-    offset: usize,
-    size: usize,
-}
-
-impl Action for Fill {
-    fn enqueue(&self, lane: &Lane, waits: &Waits, event: *mut cl_event) -> Fallible<()> {
-        let mem = self.mem.at(lane.place)?;
-        check(driver!(
-            lane.table,
-            clEnqueueFillBuffer(
-                lane.queue,
-                mem,
-                self.pattern.as_ptr().cast(),
-                self.pattern.len(),
-                self.offset,
-                self.size,
-                waits.count(),
-                waits.events(),
-                event
-            )
-        ))
-    }
+        let uses = [Use::read(&from, read), Use::write(&to, written)];
+        Work::new(uses, move |call, mem| {
+            call.copy((mem(0)?, from_offset), (mem(1)?, to_offset), size)
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }
 
 /// `clEnqueueFillBuffer`.
@@ -296,31 +131,162 @@ pub unsafe extern "C" fn enqueue_fill_buffer(
     events: *const cl_event,
     event: *mut cl_event,
 ) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(queue)?;
-        let mem = buffer(&queue, handle, offset, size)?;
-        let known = [1, 2, 4, 8, 16, 32, 64, 128].contains(&length);
-        if pattern.is_null()
-            || !known
-            || !offset.is_multiple_of(length)
-            || !size.is_multiple_of(length)
-        {
+    let asked = Asked::new(CL_COMMAND_FILL_BUFFER, count, events, event);
+    let work = |queue: &Ref<Queue>| {
+        let (mem, range) = part_of(queue, handle, offset, size)?;
+        let known = length.is_power_of_two() && length <= 128;
+        let fits = known && offset.is_multiple_of(length) && size.is_multiple_of(length);
+        if pattern.is_null() || !fits {
             return Err(CL_INVALID_VALUE);
         }
-        let uses = vec![Use::write(&mem, offset..offset + size)];
         // SAFETY: OpenCL's promise about the pattern.
-        let pattern = unsafe { std::slice::from_raw_parts(pattern.cast(), length) }.to_vec();
-        let action = Fill {
-            mem,
-            pattern,
-            offset,
-            size,
-        };
-        let kind = CL_COMMAND_FILL_BUFFER;
-        // SAFETY: OpenCL's promises about the events.
-        unsafe {
-            let command = Command::new(&queue, kind, (count, events), uses, action)?;
-            submit(&queue, command, event, false)
+        let pattern = unsafe { slice::from_raw_parts(pattern.cast::<u8>(), length) }.to_vec();
+        Work::new([Use::write(&mem, range)], move |call, mem| {
+            let (mem, from) = (mem(0)?, pattern.as_ptr().cast());
+            give!(call, clEnqueueFillBuffer(mem, from, length, offset, size))
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
+}
+
+/// Reads or writes a box of a buffer.
+fn box_work(
+    queue: &Queue,
+    handle: cl_mem,
+    (rect, host): (Rect, Rect),
+    pointer: *const c_void,
+    reads: bool,
+) -> Fallible<Work> {
+    let mem = buffer_of(queue, handle)?;
+    let (used, refused) = match reads {
+        true => (Use::read(&mem, rect.within(&mem)?), CL_MEM_HOST_WRITE_ONLY),
+        false => (rect.write(&mem)?, CL_MEM_HOST_READ_ONLY),
+    };
+    let pointer = Pointer::new(pointer)?;
+    mem.check_host_access(refused)?;
+    Work::new([used], move |call, mem| {
+        let (mem, pointer, wait) = (mem(0)?, pointer.address(), call.blocking);
+        let (at, there, region) = rect.lists(&host);
+        let Rect { row, slice, .. } = rect;
+        let (far_row, far_slice) = (host.row, host.slice);
+        match reads {
+            true => give!(
+                call,
+                clEnqueueReadBufferRect(
+                    mem, wait, at, there, region, row, slice, far_row, far_slice, pointer
+                )
+            ),
+            false => give!(
+                call,
+                clEnqueueWriteBufferRect(
+                    mem, wait, at, there, region, row, slice, far_row, far_slice, pointer
+                )
+            ),
         }
     })
+}
+
+/// `clEnqueueReadBufferRect`.
+pub unsafe extern "C" fn enqueue_read_buffer_rect(
+    queue: cl_command_queue,
+    handle: cl_mem,
+    blocking: cl_bool,
+    origin: *const usize,
+    host_origin: *const usize,
+    region: *const usize,
+    row: usize,
+    slice: usize,
+    host_row: usize,
+    host_slice: usize,
+    to: *mut c_void,
+    count: cl_uint,
+    events: *const cl_event,
+    event: *mut cl_event,
+) -> cl_int {
+    let asked = Asked::new(CL_COMMAND_READ_BUFFER_RECT, count, events, event).blocking(blocking);
+    let work = |queue: &Ref<Queue>| {
+        // SAFETY: OpenCL's promises about the lists.
+        let rect = unsafe { Rect::new(origin, region, row, slice)? };
+        // SAFETY: as above.
+        let host = unsafe { Rect::new(host_origin, region, host_row, host_slice)? };
+        box_work(queue, handle, (rect, host), to, true)
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
+}
+
+/// `clEnqueueWriteBufferRect`.
+pub unsafe extern "C" fn enqueue_write_buffer_rect(
+    queue: cl_command_queue,
+    handle: cl_mem,
+    blocking: cl_bool,
+    origin: *const usize,
+    host_origin: *const usize,
+    region: *const usize,
+    row: usize,
+    slice: usize,
+    host_row: usize,
+    host_slice: usize,
+    from: *const c_void,
+    count: cl_uint,
+    events: *const cl_event,
+    event: *mut cl_event,
+) -> cl_int {
+    let asked = Asked::new(CL_COMMAND_WRITE_BUFFER_RECT, count, events, event).blocking(blocking);
+    let work = |queue: &Ref<Queue>| {
+        // SAFETY: OpenCL's promises about the lists.
+        let rect = unsafe { Rect::new(origin, region, row, slice)? };
+        // SAFETY: as above.
+        let host = unsafe { Rect::new(host_origin, region, host_row, host_slice)? };
+        box_work(queue, handle, (rect, host), from, false)
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
+}
+
+/// `clEnqueueCopyBufferRect`.
+pub unsafe extern "C" fn enqueue_copy_buffer_rect(
+    queue: cl_command_queue,
+    from: cl_mem,
+    to: cl_mem,
+    from_origin: *const usize,
+    to_origin: *const usize,
+    region: *const usize,
+    from_row: usize,
+    from_slice: usize,
+    to_row: usize,
+    to_slice: usize,
+    count: cl_uint,
+    events: *const cl_event,
+    event: *mut cl_event,
+) -> cl_int {
+    let asked = Asked::new(CL_COMMAND_COPY_BUFFER_RECT, count, events, event);
+    let work = |queue: &Ref<Queue>| {
+        let (from, to) = (buffer_of(queue, from)?, buffer_of(queue, to)?);
+        // SAFETY: OpenCL's promises about the lists.
+        let source = unsafe { Rect::new(from_origin, region, from_row, from_slice)? };
+        // SAFETY: as above.
+        let target = unsafe { Rect::new(to_origin, region, to_row, to_slice)? };
+        let uses = [Use::read(&from, source.within(&from)?), target.write(&to)?];
+        if from == to {
+            if source.row != target.row || source.slice != target.slice {
+                return Err(CL_INVALID_VALUE);
+            }
+            if overlap(&source, &target) {
+                return Err(CL_MEM_COPY_OVERLAP);
+            }
+        }
+        Work::new(uses, move |call, mem| {
+            let (from, to, (at, there, region)) = (mem(0)?, mem(1)?, source.lists(&target));
+            let Rect { row, slice, .. } = source;
+            let (to_row, to_slice) = (target.row, target.slice);
+            give!(
+                call,
+                clEnqueueCopyBufferRect(from, to, at, there, region, row, slice, to_row, to_slice)
+            )
+        })
+    };
+    // SAFETY: OpenCL's promises about the events.
+    unsafe { enqueue(queue, asked, work) }
 }

@@ -73,9 +73,11 @@ impl Transit {
         piece.next += size.next_multiple_of(ALIGNMENT);
         copy(address, &mut piece.users).map(Some)
     }
+}
 
+impl Drop for Transit {
     /// Gives all memory back, once what uses it has ended.
-    pub fn release(&mut self) {
+    fn drop(&mut self) {
         for piece in self.pieces.get_mut().drain(..) {
             for native in &piece.users {
                 let _ = native.wait();

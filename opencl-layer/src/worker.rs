@@ -1,57 +1,41 @@
-//! Threads for work that waits for devices.
+//! Threads for work that must not keep drivers.
 //!
-//! Drivers' callbacks must not wait, and the thread that calls programs back may be kept by
-//! a program. Each kind of work has a thread of its own, which does one task after another.
+//! Drivers call back on threads of their own, or within a call that we made, and must not wait.
+//! A program's callback may call OpenCL again, so it runs where no lock is held. Each kind of
+//! work has a thread of its own, which does one task after another: the one that calls programs
+//! back may be kept by a program.
 
 use std::sync::LazyLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use crate::lock::{Mutex, TASKS};
-
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A thread.
-pub struct Worker {
-    tasks: Option<Mutex<Sender<Task>, TASKS>>,
-}
+/// A thread; none where it cannot be started.
+pub struct Worker(Option<Sender<Task>>);
 
 impl Worker {
     fn start(name: &str) -> Self {
         let (sender, tasks) = channel::<Task>();
         let body = move || tasks.into_iter().for_each(|task| task());
         let started = thread::Builder::new().name(name.to_owned()).spawn(body);
-        Self {
-            tasks: started.is_ok().then_some(Mutex::new(sender)),
-        }
+        Self(started.is_ok().then_some(sender))
     }
 
     /// Runs a task soon, after those that came before it; at once where there is no thread.
     pub fn run(&self, task: impl FnOnce() + Send + 'static) {
-        match &self.tasks {
-            Some(tasks) => {
-                let tasks = tasks.lock();
-                let _ = tasks.send(Box::new(task));
-            }
+        match &self.0 {
+            Some(tasks) => drop(tasks.send(Box::new(task))),
             None => task(),
         }
     }
 }
 
+/// The thread that calls programs back.
+pub static CALLBACKS: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl callbacks"));
 /// The thread that examines kernels and builds programs for parts.
-pub fn examinations() -> &'static Worker {
-    static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl examinations"));
-    &WORKER
-}
-
+pub static EXAMINATIONS: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl examinations"));
 /// The thread that merges results.
-pub fn merges() -> &'static Worker {
-    static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl merges"));
-    &WORKER
-}
-
+pub static MERGES: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl merges"));
 /// The thread that gives late writes to drivers.
-pub fn writes() -> &'static Worker {
-    static WORKER: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl writes"));
-    &WORKER
-}
+pub static WRITES: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl writes"));

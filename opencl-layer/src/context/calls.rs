@@ -4,7 +4,7 @@ use libc::c_void;
 use opencl_sys::*;
 
 use super::{Context, Notify};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::device::Device;
 use crate::device_profile;
@@ -110,39 +110,17 @@ fn made(
     Ok(Ref::new(context).give())
 }
 
-/// `clRetainContext`.
-pub unsafe extern "C" fn retain_context(handle: cl_context) -> cl_int {
-    status(|| Ref::<Context>::retain(handle))
-}
-
-/// `clReleaseContext`.
-pub unsafe extern "C" fn release_context(handle: cl_context) -> cl_int {
-    status(|| Ref::<Context>::release(handle))
-}
-
 /// `clGetContextInfo`.
-pub unsafe extern "C" fn get_context_info(
-    handle: cl_context,
-    what: cl_context_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let context = Ref::<Context>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
+impl Answers for Context {
+    fn answer(context: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         match what {
             CL_CONTEXT_REFERENCE_COUNT => answer.value(context.users()),
             CL_CONTEXT_NUM_DEVICES => answer.value(context.devices.len() as cl_uint),
-            CL_CONTEXT_DEVICES => {
-                let handles: Vec<_> = context.devices.iter().map(Ref::handle).collect();
-                answer.list(&handles)
-            }
+            CL_CONTEXT_DEVICES => answer.handles(&context.devices),
             CL_CONTEXT_PROPERTIES => answer.list(&context.properties),
             _ => Err(CL_INVALID_VALUE),
         }
-    })
+    }
 }
 
 /// `clSetContextDestructorCallback`, which programs with newer headers may call.

@@ -1,12 +1,9 @@
 //! The functions of devices.
 
-use std::ptr;
-
 use opencl_sys::*;
 
 use super::Device;
-use crate::answer::Answer;
-use crate::boundary::status;
+use crate::answer::{Answer, Answers};
 use crate::drivers::{self, RealDevice};
 use crate::handle::Ref;
 use crate::platform::platform;
@@ -14,23 +11,16 @@ use crate::status::Fallible;
 use crate::version;
 
 /// `clGetDeviceInfo`.
-pub unsafe extern "C" fn get_device_info(
-    handle: cl_device_id,
-    what: cl_device_info,
-    size: usize,
-    value: *mut libc::c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let device = Ref::<Device>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        info(&device, what, answer)
-    })
+impl Answers for Device {
+    fn answer(device: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
+        info(device, what, answer)
+    }
 }
 
 fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<()> {
-    let no_handle: *mut libc::c_void = ptr::null_mut();
+    let pass = |answer: Answer, member: &RealDevice| {
+        answer.pass(|size, value, needed| member.ask(what, size, value, needed))
+    };
     match what {
         CL_DEVICE_TYPE => answer.value(device.kind),
         CL_DEVICE_PLATFORM => answer.value(platform().handle()),
@@ -39,9 +29,7 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         CL_DEVICE_VERSION => answer.text(concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION"))),
         CL_DEVICE_OPENCL_C_VERSION => answer.text("OpenCL C 1.2 pdawl"),
         CL_DEVICE_EXTENSIONS => answer.text(&device.extensions()),
-        CL_DEVICE_PARENT_DEVICE => {
-            answer.value(device.parent.as_ref().map_or(no_handle, Ref::handle))
-        }
+        CL_DEVICE_PARENT_DEVICE => answer.handle(device.parent.as_ref()),
         CL_DEVICE_REFERENCE_COUNT => match device.parent {
             Some(_) => answer.value(device.users()),
             None => answer.value::<cl_uint>(1),
@@ -52,7 +40,7 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         | CL_DEVICE_PARTITION_TYPE
             if device.members.len() == 1 =>
         {
-            answer.pass(|size, value, needed| device.ask(0, what, size, value, needed))
+            pass(answer, &device.members[0])
         }
         CL_DEVICE_PARTITION_MAX_SUB_DEVICES => answer.value::<cl_uint>(0),
         CL_DEVICE_PARTITION_PROPERTIES => answer.value::<cl_device_partition_property>(0),
@@ -96,18 +84,15 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
         | CL_DEVICE_IMAGE3D_MAX_DEPTH
         | CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
         | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => {
-            let member = device
-                .members
-                .iter()
-                .position(RealDevice::has_images)
-                .unwrap_or(0);
-            answer.pass(|size, value, needed| device.ask(member, what, size, value, needed))
+            let members = &device.members;
+            let member = members.iter().find(|one| one.has_images());
+            pass(answer, member.unwrap_or(&members[0]))
         }
         CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),
         CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => answer.value(device.most::<usize>(what)?),
         CL_DEVICE_EXTENSIONS_WITH_VERSION => version::extensions(answer, &device.extensions()),
         0x104C..=0x1075 => version::of_device(what, answer),
-        _ => answer.pass(|size, value, needed| device.ask(0, what, size, value, needed)),
+        _ => pass(answer, &device.members[0]),
     }
 }
 
@@ -115,13 +100,11 @@ fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<
 fn work_item_sizes(device: &Device) -> Fallible<Vec<usize>> {
     let dimensions = device.least::<cl_uint>(CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS)? as usize;
     let mut least = vec![usize::MAX; dimensions];
-    for member in 0..device.members.len() {
-        let bytes = drivers::bytes(|size, value, needed| {
-            device.ask(member, CL_DEVICE_MAX_WORK_ITEM_SIZES, size, value, needed)
+    for member in &device.members {
+        let sizes = drivers::words(|size, value, needed| {
+            member.ask(CL_DEVICE_MAX_WORK_ITEM_SIZES, size, value, needed)
         })?;
-        let sizes = bytes.chunks_exact(size_of::<usize>());
         for (least, size) in least.iter_mut().zip(sizes) {
-            let size = usize::from_ne_bytes(size.try_into().map_err(|_| CL_INVALID_VALUE)?);
             *least = size.min(*least);
         }
     }

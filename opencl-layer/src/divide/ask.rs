@@ -13,8 +13,8 @@ use super::prepare::Programs;
 use super::trial::{Device, Given, Source, Trial};
 use crate::argument::Argument;
 use crate::command::Command;
+use crate::context::Context;
 use crate::cut::{Cut, local_size};
-use crate::event::Event;
 use crate::handle::Ref;
 use crate::kernel::Set;
 use crate::launch::Launch;
@@ -25,8 +25,8 @@ use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::settings::settings;
 use crate::shape::Shape;
-use crate::status::{Fallible, check, driver};
-use crate::worker::examinations;
+use crate::status::Fallible;
+use crate::worker::EXAMINATIONS;
 
 /// Begins to examine a launch's kernel at a place.
 ///
@@ -41,18 +41,9 @@ pub fn ask(
 ) -> Fallible<()> {
     let context = &queue.context;
     let lane = queue.lane(state, place)?;
-    let mut before = Vec::new();
-    for event in &command.waits {
-        before.extend(Event::native(event, lane.domain)?);
-    }
+    let mut before = order::listed(command, lane.domain)?;
     before.extend(order::before_copies(queue, state, command, &lane)?);
-    let mut arriving = Vec::new();
-    for used in command.uses.iter().filter(|used| used.reads) {
-        arriving.extend(used.mem.bring(queue, state, &used.range, place, &before)?);
-    }
-    before.extend(arriving);
-    let list = context.waits(lane.domain, &before)?;
-    let inner = context.domain(place).context;
+    let list = order::brought(queue, state, command, &lane, before)?;
     let source = launch.kernel.program.source();
     let (text, options) = source.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
     let source = Source {
@@ -60,30 +51,19 @@ pub fn ask(
         options,
         kernel: launch.kernel.name.clone(),
     };
-    let device = Device {
-        table: lane.table,
-        context: inner,
-        id: context.places[place].real.id,
-    };
-    let mut trial = Trial::new(device, source, Vec::new())?;
+    let mut trial = Trial::new(device(context, place), source, Vec::new())?;
     for (index, set) in launch.arguments.iter().enumerate() {
         let given = match &set.argument {
             Argument::Mem(mem) => {
                 let memory = Arc::new(trial.memory(mem.size)?);
-                let (copy, bytes) = (memory.mem, mem.size);
-                trial.arguments.push(Given::Buffer {
+                let (original, copy) = (mem.at(place)?, memory.mem());
+                let call = lane.call(&list, ptr::null_mut());
+                call.copy((original, 0), (copy, 0), mem.size)?;
+                let written = launch.writes().any(|other| other == index);
+                Given::Buffer {
                     copy: memory,
-                    written: launch.writes().any(|other| other == index),
-                });
-                let (original, event) = (mem.at(place)?, ptr::null_mut());
-                let (count, events) = (list.count(), list.events());
-                check(driver!(
-                    lane.table,
-                    clEnqueueCopyBuffer(
-                        lane.queue, original, copy, 0, 0, bytes, count, events, event
-                    )
-                ))?;
-                continue;
+                    written,
+                }
             }
             Argument::Local(bytes) => Given::Local(*bytes),
             Argument::Bytes(bytes) => Given::Bytes(bytes.to_vec()),
@@ -100,7 +80,7 @@ pub fn ask(
     let entry = Arc::clone(entry);
     // The thread must not wait for what the program may still have to set.
     let taken = copied.when_ended(move || {
-        examinations().run(move || {
+        EXAMINATIONS.run(move || {
             let verdict = while_alive(|| {
                 let verdict = question.answer();
                 // For the next run, even if this one ends now.
@@ -127,6 +107,13 @@ pub fn ask(
     }
 }
 
+fn device(context: &Context, place: usize) -> Device {
+    Device {
+        domain: context.domain(place).clone(),
+        id: context.places[place].real.id,
+    }
+}
+
 /// The devices whose results must be compared with those of a place.
 fn compared(queue: &Queue, place: usize) -> Option<Compared> {
     if !settings().exact {
@@ -135,13 +122,8 @@ fn compared(queue: &Queue, place: usize) -> Option<Compared> {
     let context = &queue.context;
     let others = (0..context.places.len()).filter(|other| *other != place);
     let peer = |other: usize| {
-        let (inner, place) = (context.domain(other), &context.places[other]);
-        let device = Device {
-            table: inner.table,
-            context: inner.context,
-            id: place.real.id,
-        };
-        (place.profile.clone(), device)
+        let profile = context.places[other].profile.clone();
+        (profile, device(context, other))
     };
     Some(Compared {
         own: context.places[place].profile.clone(),

@@ -45,34 +45,24 @@ impl<'a> Bytes<'a> {
     /// Notes whether two buffers differ in a range.
     pub fn differ(&self, a: &Memory, b: &Memory, range: Range<usize>, slot: usize) -> Fallible<()> {
         let pieces = range.end.div_ceil(PIECE) - range.start / PIECE;
-        self.differ.set_memory(0, a)?;
-        self.differ.set_memory(1, b)?;
-        self.differ.set(2, &(range.start as u64).to_ne_bytes())?;
-        self.differ.set(3, &(range.end as u64).to_ne_bytes())?;
-        self.differ.set(4, &(slot as cl_uint).to_ne_bytes())?;
-        self.differ.set_memory(5, &self.found)?;
-        launch(&self.differ, pieces)
+        let (start, end) = (Size(range.start), Size(range.end));
+        let given = [At(a), At(b), start, end, Slot(slot), At(&self.found)];
+        run(&self.differ, &given, pieces)
     }
 
     /// Takes what differs between `base` and `part` over into `all`. Notes whether another
     /// part wrote an unlike value.
     pub fn merge(&self, base: &Memory, part: &Memory, all: &Memory, slot: usize) -> Fallible<()> {
-        self.merge.set_memory(0, base)?;
-        self.merge.set_memory(1, part)?;
-        self.merge.set_memory(2, all)?;
-        self.merge.set(3, &(base.bytes as u64).to_ne_bytes())?;
-        self.merge.set(4, &(slot as cl_uint).to_ne_bytes())?;
-        self.merge.set_memory(5, &self.found)?;
-        launch(&self.merge, base.bytes.div_ceil(PIECE))
+        let (bytes, slot) = (Size(base.bytes), Slot(slot));
+        let given = [At(base), At(part), At(all), bytes, slot, At(&self.found)];
+        run(&self.merge, &given, base.bytes.div_ceil(PIECE))
     }
 
     /// A buffer with each byte turned over.
     pub fn turned(&self, from: &Memory) -> Fallible<Memory> {
         let to = self.trial.memory(from.bytes)?;
-        self.turn.set_memory(0, from)?;
-        self.turn.set_memory(1, &to)?;
-        self.turn.set(2, &(from.bytes as u64).to_ne_bytes())?;
-        launch(&self.turn, from.bytes.div_ceil(PIECE))?;
+        let given = [At(from), At(&to), Size(from.bytes)];
+        run(&self.turn, &given, from.bytes.div_ceil(PIECE))?;
         Ok(to)
     }
 
@@ -80,13 +70,9 @@ impl<'a> Bytes<'a> {
     pub fn filled(&self, bytes: usize, numbers: Numbers, seed: u64) -> Fallible<Memory> {
         let to = self.trial.memory(bytes)?;
         let (size, head, shift) = numbers.form();
-        self.fill.set_memory(0, &to)?;
-        self.fill.set(1, &(bytes as u64).to_ne_bytes())?;
-        self.fill.set(2, &(size as cl_uint).to_ne_bytes())?;
-        self.fill.set(3, &head.to_ne_bytes())?;
-        self.fill.set(4, &shift.to_ne_bytes())?;
-        self.fill.set(5, &seed.to_ne_bytes())?;
-        launch(&self.fill, bytes.div_ceil(size))?;
+        let (shift, one) = (Slot(shift as usize), Slot(size));
+        let given = [At(&to), Size(bytes), one, Long(head), shift, Long(seed)];
+        run(&self.fill, &given, bytes.div_ceil(size))?;
         Ok(to)
     }
 
@@ -103,7 +89,25 @@ impl<'a> Bytes<'a> {
     }
 }
 
-fn launch(built: &Built, items: usize) -> Fallible<()> {
+/// An argument of a kernel on bytes: memory, a size, a number of eight bytes, or one of four.
+enum Given<'a> {
+    At(&'a Memory),
+    Size(usize),
+    Long(u64),
+    Slot(usize),
+}
+use Given::{At, Long, Size, Slot};
+
+/// Runs a kernel with arguments.
+fn run(built: &Built, given: &[Given], items: usize) -> Fallible<()> {
+    for (index, given) in given.iter().enumerate() {
+        match given {
+            At(memory) => built.set_memory(index, memory)?,
+            Size(size) => built.set(index, &(*size as u64).to_ne_bytes())?,
+            Long(number) => built.set(index, &number.to_ne_bytes())?,
+            Slot(number) => built.set(index, &(*number as cl_uint).to_ne_bytes())?,
+        }
+    }
     built.launch(&Shape {
         offset: None,
         global: vec![items.next_multiple_of(GROUP)],

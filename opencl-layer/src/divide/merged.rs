@@ -8,11 +8,11 @@
 use std::ptr;
 use std::sync::Arc;
 
-use libc::c_void;
-use opencl_sys::{CL_FALSE, CL_OUT_OF_RESOURCES, CL_TRUE, cl_command_queue};
+use opencl_sys::CL_OUT_OF_RESOURCES;
 
 use super::examine::refused;
 use super::parts::Divided;
+use crate::call::{Call, OwnQueue};
 use crate::form::Form;
 use crate::handle::Ref;
 use crate::host_memory::HostMemory;
@@ -23,8 +23,8 @@ use crate::native::{Native, UserEvent, when_all_ended};
 use crate::process_end::while_alive;
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
-use crate::status::{Fallible, check, driver, driver_object};
-use crate::worker::merges;
+use crate::status::Fallible;
+use crate::worker::MERGES;
 use pdawl::residency::difference::{Twice, merge};
 
 /// What is left to do when the parts have ended.
@@ -54,22 +54,15 @@ impl Divided<'_> {
             for mem in &mems {
                 let memory = HostMemory::new(mem.size)?;
                 let (native, to) = (mem.at(lane.place)?, memory.address().cast());
-                let (size, mut event) = (mem.size, ptr::null_mut());
-                let (count, events) = (list.count(), list.events());
-                check(driver!(
-                    lane.table,
-                    clEnqueueReadBuffer(
-                        lane.queue, native, CL_FALSE, 0, size, to, count, events, &mut event
-                    )
-                ))?;
-                natives.push(lane.native(event));
+                let read = |call: &Call| call.read(native, 0, mem.size, to);
+                natives.push(lane.given(&list, read)?);
                 own.push(memory);
             }
             results.push(own);
         }
         let lane = launched.lanes[0];
         let domain = &context.domains[lane.domain];
-        let user = UserEvent::new(domain.table, domain.context)?;
+        let user = UserEvent::new(domain)?;
         let end = Native::of_user(&user, lane.domain)?;
         let list = context.waits(lane.domain, std::slice::from_ref(&end))?;
         let joined = lane.joined(&list, launched.natives.clone())?;
@@ -87,7 +80,7 @@ impl Divided<'_> {
             place: lane.place,
         };
         when_all_ended(&natives, move || {
-            merges().run(move || {
+            MERGES.run(move || {
                 while_alive(|| {
                     let joined = Arc::clone(&task.joined);
                     if let Err(code) = task.carry_out() {
@@ -155,47 +148,33 @@ impl Merge {
         self.entry.keep(&refused(why));
         self.entry.tell(refused(why));
         let context = &self.launch.kernel.program.context;
-        let (domain, id) = (
-            context.domain(self.place),
-            context.places[self.place].real.id,
-        );
-        let queue = driver_object!(domain.table, clCreateCommandQueue(domain.context, id, 0))?;
+        let domain = context.domain(self.place);
+        let queue = OwnQueue::new(domain, context.places[self.place].real.id)?;
         let mut lane = context.lane_for_questions(self.place);
-        lane.queue = queue;
+        lane.queue = queue.handle();
         lane.variant = match domain.program_per_queue {
             true => context.variants.take(),
             false => 0,
         };
-        let result = self.whole(&lane);
+        let result = self.whole(&lane, &queue);
         if domain.program_per_queue {
             context.variants.give_back(lane.variant, None);
         }
-        let _ = driver!(lane.table, clReleaseCommandQueue(queue));
         result
     }
 
-    fn whole(&self, lane: &Lane) -> Fallible<()> {
-        let (table, queue): (_, cl_command_queue) = (lane.table, lane.queue);
-        let (none, event) = (ptr::null(), ptr::null_mut());
+    fn whole(&self, lane: &Lane, queue: &OwnQueue) -> Fallible<()> {
+        let call = queue.now();
         for mem in &self.mems {
-            let (native, size) = (mem.at(lane.place)?, mem.size);
-            let from: *const c_void = mem.host_address(&(0..size))?.cast();
-            check(driver!(
-                table,
-                clEnqueueWriteBuffer(queue, native, CL_TRUE, 0, size, from, 0, none, event)
-            ))?;
+            let from = mem.host_address(&(0..mem.size))?.cast();
+            call.write(mem.at(lane.place)?, 0, mem.size, from)?;
         }
-        let list = self.launch.kernel.program.context.waits(lane.domain, &[])?;
         let shape = self.launch.shape_at(lane.place)?;
-        (self.launch).range(lane, Form::Whole, &shape, &[], &list, event)?;
+        (self.launch).range(lane, Form::Whole, &shape, &[], &call)?;
         for mem in &self.mems {
-            let (native, size) = (mem.at(lane.place)?, mem.size);
-            let to: *mut c_void = mem.host_address(&(0..size))?.cast();
-            check(driver!(
-                table,
-                clEnqueueReadBuffer(queue, native, CL_TRUE, 0, size, to, 0, none, event)
-            ))?;
+            let to = mem.host_address(&(0..mem.size))?.cast();
+            call.read(mem.at(lane.place)?, 0, mem.size, to)?;
         }
-        check(driver!(table, clFinish(queue)))
+        queue.finish()
     }
 }

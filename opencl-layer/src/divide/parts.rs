@@ -5,13 +5,12 @@
 //! for all parts: later commands of the queue wait for it.
 
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
 
 use super::rates::{self, PartTiming};
+use crate::call::Call;
 use crate::command::{Command, Use};
 use crate::cut::Cut;
-use crate::event::Event;
 use crate::host_view;
 use crate::lane::Lane;
 use crate::launch::Launch;
@@ -100,10 +99,7 @@ impl Divided<'_> {
         let mut before = Vec::new();
         for (place, _) in &self.parts {
             let lane = queue.timed_lane(state, *place)?;
-            let mut own = Vec::new();
-            for event in &self.command.waits {
-                own.extend(Event::native(event, lane.domain)?);
-            }
+            let mut own = order::listed(self.command, lane.domain)?;
             own.extend(order::before_copies(queue, state, self.command, &lane)?);
             lanes.push(lane);
             before.push(own);
@@ -139,12 +135,9 @@ impl Divided<'_> {
             let all = before[index].iter().chain(&arriving[index]).chain(&leaving);
             let all: Vec<Arc<Native>> = all.cloned().collect();
             let list = context.waits(lane.domain, &all)?;
-            let mut event = ptr::null_mut();
             let shape = self.cut.part(blocks);
-            own_time::driver(|| {
-                (self.launch).range(lane, form, &shape, &[], &list, &raw mut event)
-            })?;
-            natives.push(lane.native(event));
+            let range = |call: &Call| self.launch.range(lane, form, &shape, &[], call);
+            natives.push(own_time::driver(|| lane.given(&list, range))?);
         }
         Ok(Launched { lanes, natives })
     }
@@ -179,7 +172,7 @@ impl Divided<'_> {
         order::after(queue, state, self.command, lane, Some(joined));
         let all = launched.lanes.iter().zip(&launched.natives);
         for ((lane, native), (place, blocks)) in all.zip(&self.parts) {
-            report::part_issued(state, self.command, lane, native);
+            report::issued(state, self.command, lane, Some(native));
             rates::runs(
                 state,
                 PartTiming {

@@ -62,11 +62,9 @@ pub fn where_to_examine(
     };
     if let Some(idle) = able.iter().copied().find(is_idle) {
         let costs = device_profile::costs(&queue.context);
-        let reads = command.uses.iter().filter(|used| used.reads);
-        let bytes: u64 = reads
-            .map(|used| used.mem.missing_bytes(&used.range, idle))
-            .sum();
-        let copies = costs.copy(default_place, idle, bytes).0;
+        let copies = costs
+            .copy(default_place, idle, command.missing_bytes(idle))
+            .0;
         let is_worth = run * gain > OVERHEAD && times * copies <= gain * record.spent();
         return is_worth.then_some(idle);
     }
@@ -115,15 +113,10 @@ pub fn parts(
         0 => 0.0,
         bytes => costs.copy(host, place, bytes).0,
     };
-    let all = |place: usize| -> u64 {
-        let reads = command.uses.iter().filter(|used| used.reads);
-        reads
-            .map(|used| used.mem.missing_bytes(&used.range, place))
-            .sum()
-    };
     let groups = cut.groups_of(&(0..cut.blocks())) as f64;
     let whole = places.iter().zip(&rates);
-    let whole = whole.map(|(place, rate)| rate * groups + copies(*place, all(*place)));
+    let whole =
+        whole.map(|(place, rate)| rate * groups + copies(*place, command.missing_bytes(*place)));
     let whole = whole.fold(f64::INFINITY, f64::min);
     let rate = |place: usize| {
         let index = places.iter().position(|other| *other == place);

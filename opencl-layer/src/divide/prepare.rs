@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::status::Fallible;
-use crate::worker::examinations;
+use crate::worker::EXAMINATIONS;
 
 /// The programs that the parts of a queue's launches need.
 pub struct Programs {
@@ -104,7 +104,7 @@ pub fn build(
     };
     entry.reconsider();
     let (entry, verdict) = (Arc::clone(entry), verdict.clone());
-    examinations().run(move || {
+    EXAMINATIONS.run(move || {
         let verdict = while_alive(|| programs.build(&entry.cuts, verdict));
         entry.tell(verdict);
     });

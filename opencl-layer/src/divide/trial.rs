@@ -5,18 +5,19 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::cl_icd::cl_icd_dispatch;
+use libc::c_void;
 use opencl_sys::*;
 
+use crate::call::OwnQueue;
+use crate::domain::{Domain, Own, set_argument};
 use crate::form::Form;
 use crate::shape::Shape;
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::Fallible;
 
 /// The device of a trial.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Device {
-    pub table: &'static cl_icd_dispatch,
-    pub context: cl_context,
+    pub domain: Domain,
     pub id: cl_device_id,
 }
 
@@ -25,35 +26,18 @@ unsafe impl Send for Device {}
 
 /// Memory at the device of a trial.
 pub struct Memory {
-    table: &'static cl_icd_dispatch,
-    pub mem: cl_mem,
+    own: Own,
     pub bytes: usize,
 }
 
-// SAFETY: drivers' handles may be used by every thread.
-unsafe impl Send for Memory {}
-// SAFETY: the same.
-unsafe impl Sync for Memory {}
-
 impl Memory {
-    /// Memory of a device.
-    pub fn new(device: &Device, bytes: usize) -> Fallible<Self> {
-        let (table, none) = (device.table, ptr::null_mut());
-        let mem = driver_object!(
-            table,
-            clCreateBuffer(device.context, CL_MEM_READ_WRITE, bytes, none)
-        )?;
-        Ok(Self { table, mem, bytes })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        let _ = driver!(self.table, clReleaseMemObject(self.mem));
+    pub fn mem(&self) -> cl_mem {
+        self.own.handle()
     }
 }
 
 /// An argument.
+#[derive(Clone)]
 pub enum Given {
     /// A copy of a buffer.
     Buffer {
@@ -73,59 +57,48 @@ pub struct Source {
     pub kernel: CString,
 }
 
-/// What a trial needs, with what it must release.
+/// What a trial needs. It keeps the driver's context.
 pub struct Trial {
-    pub device: Device,
     pub source: Source,
     pub arguments: Vec<Given>,
-    queue: cl_command_queue,
+    queue: OwnQueue,
+    device: Device,
 }
 
 /// A kernel of a form of the program.
 pub struct Built<'a> {
-    pub trial: &'a Trial,
-    program: cl_program,
-    kernel: cl_kernel,
+    trial: &'a Trial,
+    kernel: Own,
+    program: Arc<Own>,
 }
 
-// SAFETY: drivers' handles may be used by every thread.
-unsafe impl Send for Trial {}
-
 impl Trial {
-    /// Takes over the copies, and keeps the driver's context.
     pub fn new(device: Device, source: Source, arguments: Vec<Given>) -> Fallible<Self> {
-        let mut trial = Self {
-            device,
+        Ok(Self {
             source,
             arguments,
-            queue: ptr::null_mut(),
-        };
-        let (table, context, id) = (trial.device.table, trial.device.context, trial.device.id);
-        check(driver!(table, clRetainContext(context)))?;
-        trial.queue = driver_object!(table, clCreateCommandQueue(context, id, 0))?;
-        Ok(trial)
+            queue: OwnQueue::new(&device.domain, device.id)?,
+            device,
+        })
     }
 
     /// The same trial at another device, with copies without contents.
     pub fn at(&self, device: &Device) -> Fallible<Self> {
-        let mut trial = Self::new(*device, self.source.clone(), Vec::new())?;
-        for given in &self.arguments {
-            let given = match given {
-                Given::Buffer { copy, written } => Given::Buffer {
-                    copy: Arc::new(trial.memory(copy.bytes)?),
-                    written: *written,
-                },
-                Given::Local(bytes) => Given::Local(*bytes),
-                Given::Bytes(bytes) => Given::Bytes(bytes.clone()),
-            };
-            trial.arguments.push(given);
+        let mut trial = Self::new(device.clone(), self.source.clone(), self.arguments.clone())?;
+        for index in 0..trial.arguments.len() {
+            if let Given::Buffer { copy, written } = &trial.arguments[index] {
+                let (copy, written) = (Arc::new(trial.memory(copy.bytes)?), *written);
+                trial.arguments[index] = Given::Buffer { copy, written };
+            }
         }
         Ok(trial)
     }
 
     /// Memory at the device.
     pub fn memory(&self, bytes: usize) -> Fallible<Memory> {
-        Memory::new(&self.device, bytes)
+        let domain = &self.device.domain;
+        let own = domain.buffer(CL_MEM_READ_WRITE, bytes, ptr::null_mut())?;
+        Ok(Memory { own, bytes })
     }
 
     /// The copies of buffers, by argument, and whether the kernel writes them.
@@ -146,7 +119,7 @@ impl Trial {
         for (index, given) in self.arguments.iter().enumerate() {
             match given {
                 Given::Buffer { copy, .. } => built.set_memory(index, copy)?,
-                Given::Local(bytes) => built.set_value(index, *bytes, ptr::null())?,
+                Given::Local(bytes) => built.set_value(index, (*bytes, ptr::null()))?,
                 Given::Bytes(bytes) => built.set(index, bytes)?,
             }
         }
@@ -155,133 +128,72 @@ impl Trial {
 
     /// Builds a program, and makes a kernel of it.
     pub fn program(&self, text: &[u8], options: &CStr, kernel: &CStr) -> Fallible<Built<'_>> {
-        let (table, context) = (self.device.table, self.device.context);
-        let (mut text, length) = (text.as_ptr().cast(), text.len());
-        let program = driver_object!(
-            table,
-            clCreateProgramWithSource(context, 1, &raw mut text, &raw const length)
-        )?;
-        let mut built = Built {
+        let Device { domain, id } = &self.device;
+        let program = domain.program(text)?;
+        domain.build(program.handle(), &[*id], options)?;
+        Ok(Built {
             trial: self,
-            program,
-            kernel: ptr::null_mut(),
-        };
-        let none = ptr::null_mut();
-        check(driver!(
-            table,
-            clBuildProgram(program, 1, &self.device.id, options.as_ptr(), None, none)
-        ))?;
-        built.kernel = driver_object!(table, clCreateKernel(program, kernel.as_ptr()))?;
-        Ok(built)
+            kernel: domain.kernel(program.handle(), kernel)?,
+            program: Arc::new(program),
+        })
     }
 
     /// The bytes of memory, after all that was begun.
     pub fn read(&self, memory: &Memory) -> Fallible<Vec<u8>> {
         let mut made = vec![0_u8; memory.bytes];
-        let (to, queue, mem) = (made.as_mut_ptr().cast(), self.queue, memory.mem);
-        let (bytes, list, event) = (made.len(), ptr::null(), ptr::null_mut());
-        check(driver!(
-            self.device.table,
-            clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, bytes, to, 0, list, event)
-        ))?;
+        let to = made.as_mut_ptr().cast();
+        self.queue.now().read(memory.mem(), 0, made.len(), to)?;
         Ok(made)
     }
 
     /// Replaces the bytes of memory.
     pub fn write(&self, memory: &Memory, contents: &[u8]) -> Fallible<()> {
-        let (from, bytes, queue) = (contents.as_ptr().cast(), contents.len(), self.queue);
-        let (mem, list, event) = (memory.mem, ptr::null(), ptr::null_mut());
-        check(driver!(
-            self.device.table,
-            clEnqueueWriteBuffer(queue, mem, CL_TRUE, 0, bytes, from, 0, list, event)
-        ))
+        let (from, bytes) = (contents.as_ptr().cast(), contents.len());
+        self.queue.now().write(memory.mem(), 0, bytes, from)
     }
 
     /// Copies a range.
     pub fn copy(&self, from: &Memory, to: &Memory, range: Range<usize>) -> Fallible<()> {
-        let (queue, from, to, at) = (self.queue, from.mem, to.mem, range.start);
-        let (list, event) = (ptr::null(), ptr::null_mut());
-        check(driver!(
-            self.device.table,
-            clEnqueueCopyBuffer(queue, from, to, at, at, range.len(), 0, list, event)
-        ))
+        let (at, size) = (range.start, range.len());
+        self.queue
+            .now()
+            .copy((from.mem(), at), (to.mem(), at), size)
     }
 
     /// Waits for all that was begun.
     pub fn finish(&self) -> Fallible<()> {
-        check(driver!(self.device.table, clFinish(self.queue)))
+        self.queue.finish()
     }
 }
 
 impl Built<'_> {
     /// Another kernel of the same program.
     pub fn other(&self, kernel: &CStr) -> Fallible<Self> {
-        let (table, program) = (self.trial.device.table, self.program);
-        check(driver!(table, clRetainProgram(program)))?;
-        let mut built = Self {
+        let domain = &self.trial.device.domain;
+        Ok(Self {
             trial: self.trial,
-            program,
-            kernel: ptr::null_mut(),
-        };
-        built.kernel = driver_object!(table, clCreateKernel(program, kernel.as_ptr()))?;
-        Ok(built)
+            kernel: domain.kernel(self.program.handle(), kernel)?,
+            program: Arc::clone(&self.program),
+        })
     }
 
     /// Sets a plain argument.
     pub fn set(&self, index: usize, value: &[u8]) -> Fallible<()> {
-        self.set_value(index, value.len(), value.as_ptr())
+        self.set_value(index, (value.len(), value.as_ptr().cast()))
     }
 
     /// Sets an argument that is a buffer.
     pub fn set_memory(&self, index: usize, memory: &Memory) -> Fallible<()> {
-        self.set_value(
-            index,
-            size_of::<cl_mem>(),
-            ptr::from_ref(&memory.mem).cast(),
-        )
+        self.set(index, &(memory.mem() as usize).to_ne_bytes())
     }
 
-    fn set_value(&self, index: usize, size: usize, value: *const u8) -> Fallible<()> {
-        check(driver!(
-            self.trial.device.table,
-            clSetKernelArg(self.kernel, index as cl_uint, size, value.cast())
-        ))
+    fn set_value(&self, index: usize, value: (usize, *const c_void)) -> Fallible<()> {
+        let table = self.trial.device.domain.table;
+        set_argument(table, self.kernel.handle(), index, value)
     }
 
     /// Begins to run a range, after what was begun before.
     pub fn launch(&self, shape: &Shape) -> Fallible<()> {
-        let (table, queue) = (self.trial.device.table, self.trial.queue);
-        let pointer =
-            |list: &Option<Vec<usize>>| list.as_ref().map_or(ptr::null(), |list| list.as_ptr());
-        let (offset, local) = (pointer(&shape.offset), pointer(&shape.local));
-        let (dimensions, global) = (shape.global.len() as cl_uint, shape.global.as_ptr());
-        let (kernel, list, event) = (self.kernel, ptr::null(), ptr::null_mut());
-        check(driver!(
-            table,
-            clEnqueueNDRangeKernel(
-                queue, kernel, dimensions, offset, global, local, 0, list, event
-            )
-        ))
-    }
-}
-
-impl Drop for Built<'_> {
-    fn drop(&mut self) {
-        let table = self.trial.device.table;
-        if !self.kernel.is_null() {
-            let _ = driver!(table, clReleaseKernel(self.kernel));
-        }
-        let _ = driver!(table, clReleaseProgram(self.program));
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        let (table, context) = (self.device.table, self.device.context);
-        self.arguments.clear();
-        if !self.queue.is_null() {
-            let _ = driver!(table, clReleaseCommandQueue(self.queue));
-        }
-        let _ = driver!(table, clReleaseContext(context));
+        self.trial.queue.now().launch(self.kernel.handle(), shape)
     }
 }

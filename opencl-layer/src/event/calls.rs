@@ -1,6 +1,5 @@
 //! The functions of events.
 
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,13 +7,13 @@ use libc::c_void;
 use opencl_sys::*;
 
 use super::{Asked, Callback, Event, OPEN, State, call_back, forward};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::handle::{self, Ref};
 use crate::host_view;
 use crate::lock::{Condvar, Mutex};
 use crate::schedule;
-use crate::status::{check, driver};
+use crate::status::Fallible;
 
 /// `clWaitForEvents`.
 pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event) -> cl_int {
@@ -54,21 +53,10 @@ pub unsafe extern "C" fn wait_for_events(count: cl_uint, events: *const cl_event
 }
 
 /// `clGetEventInfo`.
-pub unsafe extern "C" fn get_event_info(
-    handle: cl_event,
-    what: cl_event_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let event = Ref::<Event>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
+impl Answers for Event {
+    fn answer(event: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         match what {
-            CL_EVENT_COMMAND_QUEUE => {
-                answer.value(event.queue.as_ref().map_or(ptr::null_mut(), Ref::handle))
-            }
+            CL_EVENT_COMMAND_QUEUE => answer.handle(event.queue.as_ref()),
             CL_EVENT_CONTEXT => answer.value(event.context.handle()),
             CL_EVENT_COMMAND_TYPE => answer.value(event.command),
             CL_EVENT_COMMAND_EXECUTION_STATUS => {
@@ -80,56 +68,22 @@ pub unsafe extern "C" fn get_event_info(
             CL_EVENT_REFERENCE_COUNT => answer.value(event.users()),
             _ => Err(CL_INVALID_VALUE),
         }
-    })
+    }
 }
 
+/// Questions about the times of events.
+pub struct Profiling;
+
 /// `clGetEventProfilingInfo`.
-pub unsafe extern "C" fn get_event_profiling_info(
-    handle: cl_event,
-    what: cl_profiling_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let event = Ref::<Event>::of(handle)?;
+impl Answers<Profiling> for Event {
+    fn answer(event: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         let profiles = event.queue.as_ref().is_some_and(|queue| queue.profiles());
         let native = match &*event.state() {
             State::Issued(native) if profiles => Arc::clone(native),
             _ => return Err(CL_PROFILING_INFO_NOT_AVAILABLE),
         };
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        if !native.parts.is_empty() {
-            return answer.value(native.time_of_parts(what)?);
-        }
-        if native.clock == 0 {
-            return answer.pass(|size, value, needed| {
-                driver!(
-                    native.table,
-                    clGetEventProfilingInfo(native.event, what, size, value, needed)
-                )
-            });
-        }
-        let mut time: cl_ulong = 0;
-        let (size, value) = (size_of::<cl_ulong>(), (&raw mut time).cast());
-        let none = ptr::null_mut();
-        check(driver!(
-            native.table,
-            clGetEventProfilingInfo(native.event, what, size, value, none)
-        ))?;
-        answer.value(time.saturating_add_signed(native.clock))
-    })
-}
-
-/// `clRetainEvent`.
-pub unsafe extern "C" fn retain_event(handle: cl_event) -> cl_int {
-    status(|| Ref::<Event>::retain(handle))
-}
-
-/// `clReleaseEvent`.
-pub unsafe extern "C" fn release_event(handle: cl_event) -> cl_int {
-    status(|| Ref::<Event>::release(handle))
+        answer.value(native.time(what)?)
+    }
 }
 
 /// `clCreateUserEvent`.

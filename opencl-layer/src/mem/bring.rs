@@ -6,18 +6,17 @@
 //! device to device goes through pinned memory, for which drivers wait.
 
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_FALSE, CL_INVALID_MEM_OBJECT};
+use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_INVALID_MEM_OBJECT, cl_mem};
 
 use super::{Copies, Mem, wide};
-use crate::lane::Lane;
+use crate::call::Call;
 use crate::late::{self, LateWrite};
 use crate::native::Native;
 use crate::queue::{Queue, State};
 use crate::report;
-use crate::status::{Fallible, check, driver};
+use crate::status::Fallible;
 
 /// What goes from device to device at a time, so that one device's read and the other's write
 /// of large copies run beside each other, and a copy needs little pinned memory.
@@ -174,28 +173,9 @@ impl Mem {
         to: *mut u8,
         after: &[Arc<Native>],
     ) -> Fallible<Arc<Native>> {
-        let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
-        let mut before = by.before.to_vec();
-        before.extend_from_slice(after);
-        before.extend(self.copies().arriving_at(range, place));
-        let waits = self.context.waits(lane.domain, &before)?;
-        let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
-        let (count, list) = (waits.count(), waits.events());
-        check(driver!(
-            lane.table,
-            clEnqueueReadBuffer(
-                lane.queue,
-                mem,
-                CL_FALSE,
-                at,
-                size,
-                to.cast(),
-                count,
-                list,
-                &mut event
-            )
-        ))?;
-        Ok(moved(by.state, &lane, size, true, event))
+        self.copy(by, (range, place), (true, after), |call, mem| {
+            call.read(mem, range.start, range.len(), to.cast())
+        })
     }
 
     fn write(
@@ -206,41 +186,29 @@ impl Mem {
         from: *mut u8,
         after: &[Arc<Native>],
     ) -> Fallible<Arc<Native>> {
+        self.copy(by, (range, place), (false, after), |call, mem| {
+            call.write(mem, range.start, range.len(), from.cast())
+        })
+    }
+
+    /// Has a driver copy a range from or to a place, after what brings the bytes there and
+    /// `after`.
+    fn copy(
+        &self,
+        by: &mut Copying,
+        (range, place): (&Range<usize>, usize),
+        (to_host, after): (bool, &[Arc<Native>]),
+        give: impl FnOnce(&Call, cl_mem) -> Fallible<()>,
+    ) -> Fallible<Arc<Native>> {
         let (lane, mem) = (by.queue.lane(by.state, place)?, self.at(place)?);
         let mut before = by.before.to_vec();
         before.extend_from_slice(after);
         before.extend(self.copies().arriving_at(range, place));
         let waits = self.context.waits(lane.domain, &before)?;
-        let (at, size, mut event) = (range.start, range.len(), ptr::null_mut());
-        let (count, list) = (waits.count(), waits.events());
-        check(driver!(
-            lane.table,
-            clEnqueueWriteBuffer(
-                lane.queue,
-                mem,
-                CL_FALSE,
-                at,
-                size,
-                from.cast(),
-                count,
-                list,
-                &mut event
-            )
-        ))?;
-        Ok(moved(by.state, &lane, size, false, event))
+        let native = lane.given(&waits, |call| give(call, mem))?;
+        report::moved(by.state, &lane, range.len(), to_host, &native);
+        Ok(native)
     }
-}
-
-fn moved(
-    state: &mut State,
-    lane: &Lane,
-    size: usize,
-    to_host: bool,
-    event: opencl_sys::cl_event,
-) -> Arc<Native> {
-    let native = lane.native(event);
-    report::moved(state, lane, size, to_host, &native);
-    native
 }
 
 impl Copies {

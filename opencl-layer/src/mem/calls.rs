@@ -1,17 +1,16 @@
 //! The functions of memory objects.
 
-use std::ptr;
-
 use libc::c_void;
 use opencl_sys::*;
 
 use super::{ACCESS, HOST_ACCESS, HOST_POINTER, HostView, Mem, check_flags};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
 use crate::ending::{Ended, Ending};
 use crate::handle::Ref;
+use crate::status::Fallible;
 
 /// `clCreateBuffer`.
 pub unsafe extern "C" fn create_buffer(
@@ -120,16 +119,6 @@ pub unsafe extern "C" fn create_sub_buffer(
     unsafe { object(code, make) }
 }
 
-/// `clRetainMemObject`.
-pub unsafe extern "C" fn retain_mem_object(handle: cl_mem) -> cl_int {
-    status(|| Ref::<Mem>::retain(handle))
-}
-
-/// `clReleaseMemObject`.
-pub unsafe extern "C" fn release_mem_object(handle: cl_mem) -> cl_int {
-    status(|| Ref::<Mem>::release(handle))
-}
-
 /// `clSetMemObjectDestructorCallback`.
 pub unsafe extern "C" fn set_mem_object_destructor_callback(
     handle: cl_mem,
@@ -143,7 +132,8 @@ pub unsafe extern "C" fn set_mem_object_destructor_callback(
         if !mem.ending.is_wanted() {
             for (place, native) in copies.mems.iter().enumerate() {
                 if let Some(native) = native {
-                    Ending::after(&mem.ending, mem.context.domain(place).table, *native)?;
+                    let table = mem.context.domain(place).table;
+                    Ending::after(&mem.ending, table, native.handle())?;
                 }
             }
         }
@@ -153,17 +143,8 @@ pub unsafe extern "C" fn set_mem_object_destructor_callback(
 }
 
 /// `clGetMemObjectInfo`.
-pub unsafe extern "C" fn get_mem_object_info(
-    handle: cl_mem,
-    what: cl_mem_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let mem = Ref::<Mem>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
+impl Answers for Mem {
+    fn answer(mem: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         let parent = mem.parent.as_ref();
         match what {
             CL_MEM_TYPE => answer.value(mem.kind),
@@ -178,11 +159,9 @@ pub unsafe extern "C" fn get_mem_object_info(
             CL_MEM_USES_SVM_POINTER => answer.value(CL_FALSE),
             CL_MEM_PROPERTIES => answer.list::<cl_mem_properties>(&[]),
             CL_MEM_CONTEXT => answer.value(mem.context.handle()),
-            CL_MEM_ASSOCIATED_MEMOBJECT => {
-                answer.value(parent.map_or(ptr::null_mut(), |(parent, _)| parent.handle()))
-            }
+            CL_MEM_ASSOCIATED_MEMOBJECT => answer.handle(parent.map(|(parent, _)| parent)),
             CL_MEM_OFFSET => answer.value(parent.map_or(0_usize, |(_, origin)| *origin)),
             _ => Err(CL_INVALID_VALUE),
         }
-    })
+    }
 }

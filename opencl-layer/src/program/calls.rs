@@ -6,15 +6,17 @@ use std::ffi::{CStr, CString};
 use libc::{c_char, c_uchar, c_void};
 use opencl_sys::*;
 
-use super::{Built, Program, info};
+use super::{Built, Program};
+use crate::answer::get_info;
 use crate::boundary::{object, status};
-use crate::callbacks;
 use crate::context::Context;
 use crate::device::Device;
+use crate::domain::Own;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{self, Ref};
 use crate::kernel::Kernel;
 use crate::status::{Fallible, driver_object};
+use crate::worker::CALLBACKS;
 
 /// A text in several strings, as OpenCL passes it.
 ///
@@ -162,17 +164,12 @@ pub unsafe extern "C" fn create_program_with_binary(
             let mut data: Vec<_> = own.iter().map(|i| unsafe { *binaries.add(*i) }).collect();
             let mut notified = vec![CL_SUCCESS; own.len()];
             let inner = &context.domains[domain];
-            let (context, number) = (inner.context, ids.len() as cl_uint);
+            let (table, inner, number) = (inner.table, inner.context, ids.len() as cl_uint);
+            let (list, sizes) = (ids.as_ptr(), sizes.as_ptr());
+            let (data, said) = (data.as_mut_ptr(), notified.as_mut_ptr());
             let made = driver_object!(
-                inner.table,
-                clCreateProgramWithBinary(
-                    context,
-                    number,
-                    ids.as_ptr(),
-                    sizes.as_ptr(),
-                    data.as_mut_ptr(),
-                    notified.as_mut_ptr()
-                )
+                table,
+                clCreateProgramWithBinary(inner, number, list, sizes, data, said)
             );
             if !statuses.is_null() {
                 for (index, notified) in own.iter().zip(notified) {
@@ -180,7 +177,8 @@ pub unsafe extern "C" fn create_program_with_binary(
                     unsafe { *statuses.add(*index) = notified };
                 }
             }
-            natives.push((domain, made?, ids));
+            let made = Own::new(made?, table.clReleaseProgram);
+            natives.push((domain, made, ids));
         }
         Ok(Ref::new(Program::of_natives(context, devices, natives, false)).give())
     };
@@ -188,14 +186,16 @@ pub unsafe extern "C" fn create_program_with_binary(
     unsafe { object(code, make) }
 }
 
-/// `clRetainProgram`.
-pub unsafe extern "C" fn retain_program(handle: cl_program) -> cl_int {
-    status(|| Ref::<Program>::retain(handle))
-}
-
-/// `clReleaseProgram`.
-pub unsafe extern "C" fn release_program(handle: cl_program) -> cl_int {
-    status(|| Ref::<Program>::release(handle))
+/// The options that a program gives.
+///
+/// # Safety
+/// `options` is null or ends in a null byte.
+pub unsafe fn options_of<'a>(options: *const c_char) -> &'a CStr {
+    match options.is_null() {
+        true => c"",
+        // SAFETY: promised by the caller.
+        false => unsafe { CStr::from_ptr(options) },
+    }
 }
 
 /// `clBuildProgram`.
@@ -214,11 +214,8 @@ pub unsafe extern "C" fn build_program(
         }
         // SAFETY: OpenCL's promises about the list and the options.
         let (devices, options) = unsafe {
-            let options = match options.is_null() {
-                true => c"",
-                false => CStr::from_ptr(options),
-            };
-            (chosen(&program.devices, count, devices)?, options)
+            let devices = chosen(&program.devices, count, devices)?;
+            (devices, options_of(options))
         };
         let result = program.build(&devices, options);
         notified(&program, notify, data, result)
@@ -248,7 +245,7 @@ pub fn notified(
     }
     let (program, data) = (program.clone(), data as usize);
     // SAFETY: the program gave the function and its data for this call.
-    callbacks::run(move || unsafe { notify(program.handle(), data as *mut c_void) });
+    CALLBACKS.run(move || unsafe { notify(program.handle(), data as *mut c_void) });
     Ok(())
 }
 
@@ -273,7 +270,7 @@ pub unsafe extern "C" fn create_kernels_in_program(
         let program = Ref::<Program>::of(handle)?;
         let names = drivers::text(|size, value, needed| {
             // SAFETY: the pointers are those of `text`.
-            unsafe { info::get_program_info(handle, CL_PROGRAM_KERNEL_NAMES, size, value, needed) }
+            unsafe { get_info::<Program, ()>(handle, CL_PROGRAM_KERNEL_NAMES, size, value, needed) }
         });
         let names: Vec<&str> = names.split(';').filter(|name| !name.is_empty()).collect();
         if names.is_empty() {

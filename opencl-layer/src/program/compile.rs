@@ -6,11 +6,12 @@ use std::ptr;
 use libc::{c_char, c_void};
 use opencl_sys::*;
 
-use super::calls::{chosen, notified};
-use super::{Built, Job, Origin, Program};
+use super::calls::{chosen, notified, options_of};
+use super::{Built, Job, Origin, Program, ids};
 use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
+use crate::domain::Own;
 use crate::handle::{self, Ref};
 use crate::status::{Fallible, check, driver, driver_object};
 
@@ -41,25 +42,19 @@ impl Program {
             names: names.to_vec(),
         };
         let work = |job: &Job| {
-            let (count, ids) = (job.ids.len() as cl_uint, job.ids.as_ptr());
+            let (count, ids, text) = (job.ids.len() as cl_uint, job.ids.as_ptr(), options.as_ptr());
             let (headers, mut names) = inputs.of(job.native.domain);
             let number = headers.len() as cl_uint;
             let (headers, names) = match number {
                 0 => (ptr::null(), ptr::null_mut()),
                 _ => (headers.as_ptr(), names.as_mut_ptr()),
             };
+            let table = self.context.domains[job.native.domain].table;
+            let (program, none) = (job.native.program.handle(), ptr::null_mut());
             check(driver!(
-                self.context.domains[job.native.domain].table,
+                table,
                 clCompileProgram(
-                    job.native.program,
-                    count,
-                    ids,
-                    options.as_ptr(),
-                    number,
-                    headers,
-                    names,
-                    None,
-                    ptr::null_mut()
+                    program, count, ids, text, number, headers, names, None, none
                 )
             ))
         };
@@ -89,16 +84,6 @@ impl Inputs {
     }
 }
 
-/// # Safety
-/// `options` is null or ends in a null byte.
-unsafe fn text<'a>(options: *const c_char) -> &'a CStr {
-    match options.is_null() {
-        true => c"",
-        // SAFETY: promised by the caller.
-        false => unsafe { CStr::from_ptr(options) },
-    }
-}
-
 /// `clCompileProgram`.
 pub unsafe extern "C" fn compile_program(
     handle: cl_program,
@@ -124,7 +109,7 @@ pub unsafe extern "C" fn compile_program(
             (
                 chosen(&program.devices, count, devices)?,
                 handle::list::<Program>(number, headers)?,
-                text(options),
+                options_of(options),
             )
         };
         let names = match number {
@@ -147,12 +132,7 @@ fn link(
     let mut natives = Vec::new();
     let mut failures = vec![Ok(()); context.domains.len()];
     for (domain, inner) in context.domains.iter().enumerate() {
-        let places = context.places.iter().filter(|place| place.domain == domain);
-        let wanted = |id: &cl_device_id| {
-            let mut members = devices.iter().flat_map(|device| &device.members);
-            members.any(|member| member.id == *id)
-        };
-        let ids: Vec<cl_device_id> = places.map(|place| place.real.id).filter(wanted).collect();
+        let ids = ids(context, domain, &devices);
         if ids.is_empty() {
             continue;
         }
@@ -163,19 +143,12 @@ fn link(
         let linked = own.and_then(|own| {
             let (count, number) = (ids.len() as cl_uint, own.len() as cl_uint);
             let (text, none) = (options.as_ptr(), ptr::null_mut());
-            driver_object!(
-                inner.table,
-                clLinkProgram(
-                    inner.context,
-                    count,
-                    ids.as_ptr(),
-                    text,
-                    number,
-                    own.as_ptr(),
-                    None,
-                    none
-                )
-            )
+            let (table, inner, ids, own) = (inner.table, inner.context, ids.as_ptr(), own.as_ptr());
+            let program = driver_object!(
+                table,
+                clLinkProgram(inner, count, ids, text, number, own, None, none)
+            )?;
+            Ok(Own::new(program, table.clReleaseProgram))
         });
         match linked {
             Ok(native) => natives.push((domain, native, ids)),
@@ -231,7 +204,7 @@ pub unsafe extern "C" fn link_program(
             (
                 chosen(&context.devices, count, devices)?,
                 handle::list::<Program>(number, inputs)?,
-                text(options),
+                options_of(options),
             )
         };
         if inputs.iter().any(|input| input.context != context) {

@@ -5,8 +5,8 @@ use std::ptr;
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{Origin, Program, words};
-use crate::answer::Answer;
+use super::{Origin, Program};
+use crate::answer::{Answer, Answers};
 use crate::boundary::status;
 use crate::device::Device;
 use crate::handle::Ref;
@@ -28,13 +28,17 @@ fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
     let (domain, id) = first_member(program, device)?;
     let table = program.context.domains[domain].table;
     let native = program.native(domain)?;
-    let words = |what| words(&program.context, domain, native, what);
-    let (sizes, mut devices) = (words(CL_PROGRAM_BINARY_SIZES)?, words(CL_PROGRAM_DEVICES)?);
-    if sizes.len() < devices.len() {
-        // PoCL has binaries of its last build, and says that its program is for all devices.
-        let last = program.state().first(domain)?.last.clone();
-        devices = last.into_iter().map(|id| id as usize).collect();
-    }
+    let (sizes, devices) = {
+        let state = program.state();
+        let first = state.first(domain)?;
+        let words = |what| first.words(&program.context, what);
+        let (sizes, devices) = (words(CL_PROGRAM_BINARY_SIZES)?, words(CL_PROGRAM_DEVICES)?);
+        match sizes.len() < devices.len() {
+            // PoCL has binaries of its last build, and says that its program is for all devices.
+            true => (sizes, first.last.iter().map(|id| *id as usize).collect()),
+            false => (sizes, devices),
+        }
+    };
     let mut all: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
     let mut addresses: Vec<*mut u8> = all.iter_mut().map(Vec::as_mut_ptr).collect();
     let (size, value) = (size_of_val(&addresses[..]), addresses.as_mut_ptr().cast());
@@ -48,25 +52,13 @@ fn binary(program: &Program, device: &Device) -> Fallible<Vec<u8>> {
 }
 
 /// `clGetProgramInfo`.
-pub unsafe extern "C" fn get_program_info(
-    handle: cl_program,
-    what: cl_program_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let program = Ref::<Program>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
+impl Answers for Program {
+    fn answer(program: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         match what {
             CL_PROGRAM_REFERENCE_COUNT => answer.value(program.users()),
             CL_PROGRAM_CONTEXT => answer.value(program.context.handle()),
             CL_PROGRAM_NUM_DEVICES => answer.value(program.devices.len() as cl_uint),
-            CL_PROGRAM_DEVICES => {
-                let handles: Vec<_> = program.devices.iter().map(Ref::handle).collect();
-                answer.list(&handles)
-            }
+            CL_PROGRAM_DEVICES => answer.handles(&program.devices),
             CL_PROGRAM_SOURCE => match &program.origin {
                 Origin::Source(text) => answer.bytes(text.as_bytes_with_nul()),
                 Origin::Opaque => answer.bytes(&[0]),
@@ -76,32 +68,14 @@ pub unsafe extern "C" fn get_program_info(
                 answer.value(CL_FALSE)
             }
             CL_PROGRAM_BINARY_SIZES => {
-                let size = |device: &Ref<Device>| binary(&program, device).map_or(0, |b| b.len());
+                let size = |device: &Ref<Device>| binary(program, device).map_or(0, |b| b.len());
                 let sizes: Vec<usize> = program.devices.iter().map(size).collect();
                 answer.list(&sizes)
             }
-            CL_PROGRAM_BINARIES => {
-                if !value.is_null() && size < size_of::<*mut u8>() * program.devices.len() {
-                    return Err(CL_INVALID_VALUE);
-                }
-                for (index, device) in program.devices.iter().enumerate() {
-                    if value.is_null() {
-                        break;
-                    }
-                    // SAFETY: the list has an address for each device.
-                    let to = unsafe { *value.cast::<*mut u8>().add(index) };
-                    let binary = binary(&program, device).unwrap_or_default();
-                    if !to.is_null() {
-                        // SAFETY: the program asked for the binary's size before.
-                        unsafe { ptr::copy_nonoverlapping(binary.as_ptr(), to, binary.len()) };
-                    }
-                }
-                if !needed.is_null() {
-                    // SAFETY: OpenCL's promise.
-                    unsafe { *needed = size_of::<*mut u8>() * program.devices.len() };
-                }
-                Ok(())
-            }
+            CL_PROGRAM_BINARIES => answer.into_lists(program.devices.iter().map(|device| {
+                // What has no binary fills nothing.
+                binary(program, device).unwrap_or_default()
+            })),
             CL_PROGRAM_NUM_KERNELS | CL_PROGRAM_KERNEL_NAMES => {
                 let native = (0..program.context.places.len())
                     .find(|place| program.is_built_for(*place))
@@ -115,7 +89,7 @@ pub unsafe extern "C" fn get_program_info(
             }
             _ => Err(CL_INVALID_VALUE),
         }
-    })
+    }
 }
 
 /// `clGetProgramBuildInfo`.
@@ -136,13 +110,9 @@ pub unsafe extern "C" fn get_program_build_info(
         let (domain, id) = first_member(&program, &device)?;
         let native = program.native(domain)?;
         let table = program.context.domains[domain].table;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
-        answer.pass(|size, value, needed| {
-            driver!(
-                table,
-                clGetProgramBuildInfo(native, id, what, size, value, needed)
-            )
-        })
+        check(driver!(
+            table,
+            clGetProgramBuildInfo(native, id, what, size, value, needed)
+        ))
     })
 }

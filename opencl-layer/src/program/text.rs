@@ -11,9 +11,8 @@ use pdawl_profiler::file::bounded;
 
 use super::{Origin, Program, State};
 
-use crate::drivers::{self, RealDevice, device_text};
+use crate::drivers::RealDevice;
 use crate::lock::{Mutex, SEPARATE_GROUPS};
-use crate::status::driver;
 
 /// Bytes of an included file, at most.
 const MOST_INCLUDED: u64 = 16 << 20;
@@ -220,7 +219,7 @@ impl Program {
 
 /// What a device reports that macros tell.
 fn reported(real: &RealDevice) -> Target {
-    let text = |what| device_text(real.driver, real.id, what);
+    let text = |what| real.text(what);
     let number = |what: cl_device_info, before: &str| {
         let said = text(what);
         let version = said.strip_prefix(before).unwrap_or_default();
@@ -230,12 +229,7 @@ fn reported(real: &RealDevice) -> Target {
         parts.next().unwrap_or(0) * 100 + parts.next().unwrap_or(0) * 10
     };
     let is = |what: cl_device_info| {
-        let flag = drivers::bytes(|size, value, needed| {
-            driver!(
-                real.driver.table,
-                clGetDeviceInfo(real.id, what, size, value, needed)
-            )
-        });
+        let flag = real.bytes(what);
         flag.is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
     };
     let mut extensions = text(CL_DEVICE_EXTENSIONS);
@@ -255,13 +249,7 @@ fn reported(real: &RealDevice) -> Target {
 
 /// The optional features of OpenCL C 3.0: versions of four bytes, each with a name of 64.
 fn features(real: &RealDevice) -> Vec<String> {
-    let list = drivers::bytes(|size, value, needed| {
-        let what = CL_DEVICE_OPENCL_C_FEATURES;
-        driver!(
-            real.driver.table,
-            clGetDeviceInfo(real.id, what, size, value, needed)
-        )
-    });
+    let list = real.bytes(CL_DEVICE_OPENCL_C_FEATURES);
     let name = |entry: &[u8]| {
         let bytes = entry[4..].iter().take_while(|byte| **byte != 0);
         bytes.map(|byte| char::from(*byte)).collect()

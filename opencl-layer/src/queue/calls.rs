@@ -1,13 +1,11 @@
 //! The functions of command queues.
 
-use std::ptr;
 use std::sync::atomic::Ordering;
 
-use libc::c_void;
 use opencl_sys::*;
 
 use super::{Queue, Slot, State};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
@@ -57,11 +55,6 @@ pub fn create(
     Ok(queue.give())
 }
 
-/// `clRetainCommandQueue`.
-pub unsafe extern "C" fn retain_command_queue(handle: cl_command_queue) -> cl_int {
-    status(|| Ref::<Queue>::retain(handle))
-}
-
 /// `clReleaseCommandQueue`.
 pub unsafe extern "C" fn release_command_queue(handle: cl_command_queue) -> cl_int {
     status(|| {
@@ -75,31 +68,22 @@ pub unsafe extern "C" fn release_command_queue(handle: cl_command_queue) -> cl_i
 }
 
 /// `clGetCommandQueueInfo`.
-pub unsafe extern "C" fn get_command_queue_info(
-    handle: cl_command_queue,
-    what: cl_command_queue_info,
-    size: usize,
-    value: *mut c_void,
-    needed: *mut usize,
-) -> cl_int {
-    status(|| {
-        let queue = Ref::<Queue>::of(handle)?;
-        // SAFETY: OpenCL's promises about both pointers.
-        let answer = unsafe { Answer::to(size, value, needed) };
+impl Answers for Queue {
+    fn answer(queue: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
         match what {
             CL_QUEUE_CONTEXT => answer.value(queue.context.handle()),
             CL_QUEUE_DEVICE => answer.value(queue.present_device().handle()),
             CL_QUEUE_REFERENCE_COUNT => answer.value(queue.users()),
             // No queue is on a device.
             CL_QUEUE_SIZE => Err(CL_INVALID_COMMAND_QUEUE),
-            CL_QUEUE_DEVICE_DEFAULT => answer.value(ptr::null_mut::<c_void>()),
+            CL_QUEUE_DEVICE_DEFAULT => answer.handle::<Self>(None),
             CL_QUEUE_PROPERTIES_ARRAY => answer.list::<cl_queue_properties>(&[]),
             CL_QUEUE_PROPERTIES => {
                 answer.value(queue.properties | queue.scheduling.load(Ordering::Relaxed))
             }
             _ => Err(CL_INVALID_VALUE),
         }
-    })
+    }
 }
 
 /// `clSetCommandQueueProperty`, which OpenCL has taken back since 1.1.

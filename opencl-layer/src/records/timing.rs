@@ -1,16 +1,13 @@
 //! Times of launches, as drivers tell them.
 
-use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{
-    CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START, cl_profiling_info, cl_ulong,
-};
+use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
 
 use super::KernelRecord;
 use crate::native::Native;
 use crate::queue::Queue;
-use crate::status::{Fallible, check, driver};
+use crate::status::Fallible;
 
 /// A launch of a kernel at a place, whose time is to be noted.
 pub struct Timing {
@@ -36,21 +33,7 @@ pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
 
 /// The seconds that a command took on its device.
 pub fn duration(native: &Native) -> Fallible<f64> {
-    let at = |what: cl_profiling_info| -> Fallible<cl_ulong> {
-        let mut nanoseconds: cl_ulong = 0;
-        let (size, value) = (
-            size_of::<cl_ulong>(),
-            ptr::from_mut(&mut nanoseconds).cast(),
-        );
-        check(driver!(
-            native.table,
-            clGetEventProfilingInfo(native.event, what, size, value, ptr::null_mut())
-        ))?;
-        Ok(nanoseconds)
-    };
-    let (start, end) = (
-        at(CL_PROFILING_COMMAND_START)?,
-        at(CL_PROFILING_COMMAND_END)?,
-    );
+    let start = native.device_time(CL_PROFILING_COMMAND_START)?;
+    let end = native.device_time(CL_PROFILING_COMMAND_END)?;
     Ok(end.saturating_sub(start) as f64 * 1e-9)
 }

@@ -129,11 +129,6 @@ pub fn issued(state: &mut State, command: &Command, lane: &Lane, native: Option<
     }
 }
 
-/// A part of a launch has been given to a driver.
-pub fn part_issued(state: &mut State, command: &Command, lane: &Lane, native: &Arc<Native>) {
-    issued(state, command, lane, Some(native));
-}
-
 /// Bytes were copied between the host and a lane's device for a command.
 pub fn moved(state: &mut State, lane: &Lane, bytes: usize, to_host: bool, native: &Arc<Native>) {
     if let Some(mut counts) = counts(state) {

@@ -73,7 +73,7 @@ impl Counts {
         self.epoch.began.get_or_insert_with(Instant::now);
         let device = &mut self.devices[place];
         device.commands += 1;
-        if let Some(launch) = command.action.launch() {
+        if let Some(launch) = command.launch() {
             device.launches += 1;
             self.epoch.has_launch = true;
             self.place = Some(place);

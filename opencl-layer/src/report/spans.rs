@@ -5,14 +5,13 @@
 //! driver's time of queueing is how much a device's clock is behind.
 
 use std::collections::HashMap;
-use std::ptr;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use opencl_sys::{
     CL_COMMAND_COPY_BUFFER, CL_COMMAND_READ_BUFFER, CL_COMMAND_WRITE_BUFFER,
     CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START,
-    CL_PROFILING_COMMAND_SUBMIT, cl_profiling_info,
+    CL_PROFILING_COMMAND_SUBMIT,
 };
 use pdawl::codelet::Name;
 use pdawl::runtime::CommandKind;
@@ -20,7 +19,6 @@ use pdawl::trace::{self, Trace};
 
 use crate::command::Command;
 use crate::native::Native;
-use crate::status::{Fallible, check, driver};
 
 /// Spans of a process at most, and commands of a queue that have not ended.
 const MOST: usize = 1_000_000;
@@ -49,7 +47,7 @@ impl SpanCommand {
 
 /// A command of the program's.
 pub fn of(command: &Command) -> SpanCommand {
-    if let Some(launch) = command.action.launch() {
+    if let Some(launch) = command.launch() {
         let name = launch.kernel.name.to_string_lossy();
         return SpanCommand::new(CommandKind::Launch, Name::Shared(name.into()), 0);
     }
@@ -121,15 +119,6 @@ impl Span {
         native: &Native,
         host: Option<u64>,
     ) -> Result<Self, ()> {
-        let at = |what: cl_profiling_info| -> Fallible<u64> {
-            let mut time = 0_u64;
-            let (size, value) = (size_of::<u64>(), ptr::from_mut(&mut time).cast());
-            check(driver!(
-                native.table,
-                clGetEventProfilingInfo(native.event, what, size, value, ptr::null_mut())
-            ))?;
-            Ok(time)
-        };
         let whats = [
             CL_PROFILING_COMMAND_QUEUED,
             CL_PROFILING_COMMAND_SUBMIT,
@@ -138,7 +127,7 @@ impl Span {
         ];
         let mut times = [0; 4];
         for (time, what) in times.iter_mut().zip(whats) {
-            *time = at(what).map_err(drop)?;
+            *time = native.device_time(what).map_err(drop)?;
         }
         Ok(Self {
             what: what.clone(),

@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_OUT_OF_RESOURCES, cl_int};
 
-use crate::callbacks;
 use crate::command::Command;
 use crate::divide;
 use crate::event::Event;
@@ -33,6 +32,7 @@ use crate::report;
 use crate::scheduling;
 use crate::settings::Mapping;
 use crate::status::Fallible;
+use crate::worker::CALLBACKS;
 
 use epoch::Epoch;
 use sample::Sample;
@@ -127,7 +127,7 @@ pub fn must_record(queue: &Ref<Queue>, state: &mut State, command: &Command) -> 
     if !plan(state).recorded.is_empty() {
         return true;
     }
-    match command.action.launch() {
+    match command.launch() {
         Some(launch) if queue.fits() => {
             begin(queue, state, command, launch);
             plan(state).must_wait()
@@ -198,7 +198,7 @@ pub fn place_and_issue(
         let lane = queue.lane(state, 0)?;
         return issue(queue, state, command, lane, with_event);
     }
-    let launch = command.action.launch();
+    let launch = command.launch();
     let place = match launch {
         _ if command.fixed_place().is_some() => command.fixed_place().unwrap_or(state.place),
         Some(launch) => place_of_launch(queue, state, command, launch),
@@ -275,7 +275,7 @@ fn place_of_transfer(queue: &Queue, state: &mut State, command: &Command) -> usi
     if queue.fits() {
         plan(state).epoch.transfer(command);
     }
-    if !command.action.follows_data() {
+    if !command.follows_data() {
         return state.place;
     }
     // Of the places that have all that is read, the queue's own is best.
@@ -306,7 +306,7 @@ fn wake(queue: &Ref<Queue>, native: &Arc<Native>) {
     process_end::waits_for(native);
     // Whoever waits for the queue asks as well.
     let go_on = move || while_alive(|| advance(&queue));
-    let _ = native.when_ended(move || callbacks::run(go_on));
+    let _ = native.when_ended(move || CALLBACKS.run(go_on));
 }
 
 /// Has the commands start that drivers have.
@@ -397,7 +397,7 @@ fn begin_first(queue: &Ref<Queue>, state: &mut State) {
     let Some(first) = plan(state).recorded.pop_front() else {
         return;
     };
-    if let Some(launch) = first.command.action.launch() {
+    if let Some(launch) = first.command.launch() {
         begin(queue, state, &first.command, launch);
     }
     plan(state).recorded.push_front(first);

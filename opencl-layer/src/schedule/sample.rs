@@ -10,21 +10,20 @@
 use std::ptr;
 use std::sync::Arc;
 
-use opencl_sys::{
-    CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_TYPE_CPU, CL_MEM_READ_WRITE, cl_mem, cl_uint,
-};
+use opencl_sys::{CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_TYPE_CPU, CL_MEM_READ_WRITE, cl_uint};
 
 use crate::argument::Argument;
 use crate::command::Command;
-use crate::event::Event;
+use crate::domain::Own;
 use crate::form::Form;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
+use crate::order;
 use crate::queue::{Queue, State};
 use crate::records::{KernelRecord, duration};
 use crate::report;
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::Fallible;
 
 /// The part of a kernel's time that samples of it may cost.
 const BUDGET: f64 = 0.01;
@@ -48,23 +47,8 @@ pub struct Sample {
     native: Arc<Native>,
     /// The kernel's seconds in those of the sample.
     scale: f64,
-    _copies: Vec<CopyOf>,
-}
-
-/// A copy of what the kernel writes.
-struct CopyOf {
-    table: &'static opencl_sys::cl_icd::cl_icd_dispatch,
-    mem: cl_mem,
-}
-
-// SAFETY: drivers' handles may be used by every thread.
-unsafe impl Send for CopyOf {}
-
-impl Drop for CopyOf {
-    fn drop(&mut self) {
-        // The driver keeps it until its commands have ended.
-        let _ = driver!(self.table, clReleaseMemObject(self.mem));
-    }
+    /// Copies of what the kernel writes, which the driver keeps until its commands have ended.
+    _copies: Vec<Own>,
 }
 
 impl Sample {
@@ -115,7 +99,8 @@ pub fn begin(
             continue;
         };
         let real = &queue.context.places[place].real;
-        let units = compute_units(real.driver.table, real.id);
+        let units = real.number(CL_DEVICE_MAX_COMPUTE_UNITS);
+        let units = units.map_or(1, |units: cl_uint| units.max(1) as usize);
         let Some(part) = part(&shape.global, shape.local.as_deref(), units, most) else {
             continue;
         };
@@ -139,11 +124,8 @@ fn worth(
     place: usize,
 ) -> Option<f64> {
     let places = &queue.context.places;
-    let missing = command
-        .uses
-        .iter()
-        .map(|used| used.mem.missing_bytes(&used.range, place));
-    let bytes: u64 = missing.sum();
+    // A launch reads all that it uses.
+    let bytes = command.missing_bytes(place);
     let is_cpu = |place: usize| places[place].real.kind & CL_DEVICE_TYPE_CPU != 0;
     let cost = bytes as f64 / COPIES + PREPARING[usize::from(is_cpu(place))];
     match record.seconds(&places[default_place].profile) {
@@ -165,20 +147,12 @@ fn start(
 ) -> Fallible<Sample> {
     let context = &queue.context;
     let lane = queue.timed_lane(state, place)?;
-    let mut before = Vec::new();
-    for event in &command.waits {
-        before.extend(Event::native(event, lane.domain)?);
-    }
+    let mut before = order::listed(command, lane.domain)?;
     // Hidden copies go to other queues of the drivers than the sample.
     if let Some(last) = state.last_to_use() {
         before.push(last.marker()?);
     }
-    let mut arriving = Vec::new();
-    for used in command.uses.iter().filter(|used| used.reads) {
-        arriving.extend(used.mem.bring(queue, state, &used.range, place, &before)?);
-    }
-    before.extend(arriving);
-    let list = context.waits(lane.domain, &before)?;
+    let list = order::brought(queue, state, command, &lane, before)?;
     let mut copies = Vec::new();
     let mut replaced = Vec::new();
     for (index, set) in launch.arguments.iter().enumerate() {
@@ -188,37 +162,17 @@ fn start(
         if !launch.kernel.may_write(index) {
             continue;
         }
-        let (inner, none) = (context.domain(place).context, ptr::null_mut());
-        let copy = driver_object!(
-            lane.table,
-            clCreateBuffer(inner, CL_MEM_READ_WRITE, mem.size, none)
-        )?;
-        copies.push(CopyOf {
-            table: lane.table,
-            mem: copy,
-        });
-        replaced.push((index, copy));
-        let original = mem.at(place)?;
-        check(driver!(
-            lane.table,
-            clEnqueueCopyBuffer(
-                lane.queue,
-                original,
-                copy,
-                0,
-                0,
-                mem.size,
-                list.count(),
-                list.events(),
-                ptr::null_mut()
-            )
-        ))?;
+        let copy = (context.domain(place)).buffer(CL_MEM_READ_WRITE, mem.size, ptr::null_mut())?;
+        replaced.push((index, copy.handle()));
+        let call = lane.call(&list, ptr::null_mut());
+        call.copy((mem.at(place)?, 0), (copy.handle(), 0), mem.size)?;
+        copies.push(copy);
     }
     let mut shape = launch.shape_at(place)?.into_owned();
     shape.global = global;
-    let mut event = ptr::null_mut();
-    launch.range(&lane, Form::Whole, &shape, &replaced, &list, &mut event)?;
-    let native = lane.native(event);
+    let native = lane.given(&list, |call| {
+        launch.range(&lane, Form::Whole, &shape, &replaced, call)
+    })?;
     // It waits for what other queues of the drivers have got.
     state.flush()?;
     Ok(Sample {
@@ -228,20 +182,6 @@ fn start(
         scale,
         _copies: copies,
     })
-}
-
-fn compute_units(
-    table: &opencl_sys::cl_icd::cl_icd_dispatch,
-    device: opencl_sys::cl_device_id,
-) -> usize {
-    let mut units: cl_uint = 1;
-    let (size, value) = (size_of::<cl_uint>(), ptr::from_mut(&mut units).cast());
-    let what = CL_DEVICE_MAX_COMPUTE_UNITS;
-    let _ = driver!(
-        table,
-        clGetDeviceInfo(device, what, size, value, ptr::null_mut())
-    );
-    units.max(1) as usize
 }
 
 /// A part of a range with enough groups to keep a device busy, and how often it goes into
