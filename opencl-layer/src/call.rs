@@ -5,25 +5,28 @@ use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{
-    CL_TRUE, cl_bool, cl_command_queue, cl_device_id, cl_event, cl_kernel, cl_mem, cl_uint,
-};
+use opencl_sys::{cl_bool, cl_command_queue, cl_event, cl_kernel, cl_mem, cl_uint};
 
-use crate::domain::{Domain, Own};
+use crate::domain::Domain;
 use crate::native::Native;
 use crate::shape::Shape;
-use crate::status::{Fallible, check, driver};
+use crate::status::Fallible;
 
-/// A wait list for a driver.
+/// A wait list for a driver, with what keeps its events alive.
 #[derive(Default)]
-pub struct Waits(Vec<cl_event>);
+pub struct Waits {
+    events: Vec<cl_event>,
+    _natives: Vec<Arc<Native>>,
+}
 
 impl Waits {
-    /// The events of a list for the queues of a domain of this number. They live as long as
-    /// the list.
-    pub fn new(inner: &Domain, domain: usize, natives: &[Arc<Native>]) -> Fallible<Self> {
+    /// The events of a list for the queues of a domain of this number.
+    pub fn new(inner: &Domain, domain: usize, natives: Vec<Arc<Native>>) -> Fallible<Self> {
         let events = natives.iter().map(|native| native.within(inner, domain));
-        Ok(Self(events.collect::<Fallible<_>>()?))
+        Ok(Self {
+            events: events.collect::<Fallible<_>>()?,
+            _natives: natives,
+        })
     }
 }
 
@@ -56,7 +59,9 @@ impl Call<'_> {
     /// The wait list; null if there is none.
     pub fn list(&self) -> (cl_uint, *const cl_event) {
         match self.waits {
-            Some(Waits(events)) if !events.is_empty() => (events.len() as cl_uint, events.as_ptr()),
+            Some(Waits { events, .. }) if !events.is_empty() => {
+                (events.len() as cl_uint, events.as_ptr())
+            }
             _ => (0, ptr::null()),
         }
     }
@@ -95,39 +100,5 @@ impl Call<'_> {
             self,
             clEnqueueNDRangeKernel(kernel, dimensions, offset, global, local)
         )
-    }
-}
-
-/// A queue of a driver for commands that the program has not asked for.
-pub struct OwnQueue {
-    table: &'static cl_icd_dispatch,
-    queue: Own,
-}
-
-impl OwnQueue {
-    /// A queue in order, at a device of a context.
-    pub fn new(domain: &Domain, device: cl_device_id) -> Fallible<Self> {
-        let (table, queue) = (domain.table, domain.queue(device, 0)?);
-        Ok(Self { table, queue })
-    }
-
-    pub fn handle(&self) -> cl_command_queue {
-        self.queue.handle()
-    }
-
-    /// Calls that wait for nothing but what was given before; reads and writes are waited for.
-    pub fn now(&self) -> Call<'static> {
-        Call {
-            table: self.table,
-            queue: self.handle(),
-            waits: None,
-            event: ptr::null_mut(),
-            blocking: CL_TRUE,
-        }
-    }
-
-    /// Waits for all that was begun.
-    pub fn finish(&self) -> Fallible<()> {
-        check(driver!(self.table, clFinish(self.handle())))
     }
 }

@@ -87,8 +87,10 @@ pub type Mems<'a> = dyn Fn(usize) -> Fallible<cl_mem> + 'a;
 /// What a driver is asked to do.
 enum Action {
     Launch(Box<Launch>),
-    Call(Box<dyn Fn(&Call, &Mems) -> Fallible<()> + Send>),
+    Call(Box<GiveCall>),
 }
+
+type GiveCall = dyn Fn(&Call, &Mems) -> Fallible<()> + Send;
 
 /// What a command does with what it uses.
 pub struct Work {
@@ -200,10 +202,19 @@ impl Command {
         self.uses.iter().find_map(|used| used.mem.only_place)
     }
 
+    /// What it reads.
+    pub fn reads(&self) -> impl Iterator<Item = &Use> {
+        self.uses.iter().filter(|used| used.reads)
+    }
+
+    /// What it writes.
+    pub fn writes(&self) -> impl Iterator<Item = &Use> {
+        self.uses.iter().filter(|used| used.writes)
+    }
+
     /// The bytes that it reads and a place does not have.
     pub fn missing_bytes(&self, place: usize) -> u64 {
-        let reads = self.uses.iter().filter(|used| used.reads);
-        reads
+        self.reads()
             .map(|used| used.mem.missing_bytes(&used.range, place))
             .sum()
     }

@@ -4,29 +4,27 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use libc::{c_char, c_void};
+use libc::c_void;
 use opencl_sys::*;
 use pdawl::policy::auto_fit::TransferCosts;
 
-use crate::call::{OwnQueue, Waits};
+use crate::call::Waits;
 use crate::device::Device;
-use crate::domain::Domain;
-use crate::drivers::RealDevice;
+use crate::domain::{Domain, Notify};
+use crate::drivers::{Driver, RealDevice};
 use crate::ending::Ending;
 use crate::handle::{Handles, Ref, kind};
 use crate::lane::Lane;
 use crate::lock::{Guard, ISSUING, Mutex};
 use crate::native::Native;
+use crate::own_queue::{OwnQueue, Site};
 use crate::scheduling;
 use crate::settings::Mapping;
-use crate::status::{Fallible, driver_object};
+use crate::status::Fallible;
 use crate::transit::Transit;
 use crate::variant::Variants;
 
 pub mod calls;
-
-/// What a driver calls when something goes wrong in a context.
-pub type Notify = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
 
 /// A device that runs commands of a context.
 pub struct Place {
@@ -96,35 +94,28 @@ impl Context {
             viewed: Handles::default(),
             ending: Ending::default(),
         };
-        let mut members: Vec<RealDevice> = Vec::new();
-        for member in context.devices.iter().flat_map(|device| &device.members) {
-            if members.iter().all(|other| other.id != member.id) {
-                members.push(member.clone());
+        let mut drivers: Vec<&'static Driver> = Vec::new();
+        for real in context.devices.iter().flat_map(|device| &device.members) {
+            if context.places.iter().any(|other| other.real.id == real.id) {
+                continue;
             }
-        }
-        let mut platforms: Vec<cl_platform_id> = Vec::new();
-        for member in &members {
-            let platform = member.driver.platform;
-            if !platforms.contains(&platform) {
-                let own = members
-                    .iter()
-                    .filter(|other| other.driver.platform == platform);
-                let ids: Vec<cl_device_id> = own.map(|device| device.id).collect();
-                let domain = open(member, &ids, notify, data)?;
-                context.domains.push(domain);
-                context.transits.push(Transit::default());
-                platforms.push(platform);
-            }
-        }
-        for real in members {
-            let platform = real.driver.platform;
-            let domain = platforms.iter().position(|other| *other == platform);
+            let mut known = drivers.iter();
+            let known = known.position(|driver| driver.platform == real.driver.platform);
             context.places.push(Place {
-                domain: domain.ok_or(CL_INVALID_DEVICE)?,
+                domain: known.unwrap_or(drivers.len()),
                 profile: format!("{}, {}", real.model, real.driver.name),
-                real,
+                real: real.clone(),
                 late: OnceLock::new(),
             });
+            if known.is_none() {
+                drivers.push(real.driver);
+            }
+        }
+        for (domain, driver) in drivers.into_iter().enumerate() {
+            let own = context.places.iter().filter(|place| place.domain == domain);
+            let ids: Vec<cl_device_id> = own.map(|place| place.real.id).collect();
+            (context.domains).push(Domain::open(driver, &ids, notify, data)?);
+            context.transits.push(Transit::default());
         }
         Ok(context)
     }
@@ -132,6 +123,21 @@ impl Context {
     /// The driver's context of a place.
     pub fn domain(&self, place: usize) -> &Domain {
         &self.domains[self.places[place].domain]
+    }
+
+    /// A place's device in its driver's context.
+    pub fn site(&self, place: usize) -> Site {
+        Site {
+            domain: self.domain(place).clone(),
+            id: self.places[place].real.id,
+        }
+    }
+
+    /// The driver's context of a driver's device, as an index.
+    pub fn domain_of(&self, id: cl_device_id) -> Option<usize> {
+        let mut places = self.places.iter();
+        let place = places.find(|place| place.real.id == id);
+        place.map(|place| place.domain)
     }
 
     /// What questions to a driver need, without a queue.
@@ -147,7 +153,7 @@ impl Context {
     }
 
     /// The events of a list as a wait list of one domain.
-    pub fn waits(&self, domain: usize, natives: &[Arc<Native>]) -> Fallible<Waits> {
+    pub fn waits(&self, domain: usize, natives: Vec<Arc<Native>>) -> Fallible<Waits> {
         Waits::new(&self.domains[domain], domain, natives)
     }
 
@@ -190,26 +196,4 @@ impl Context {
     pub fn issuing(&self) -> Guard<'_, (), ISSUING> {
         self.issuing.lock()
     }
-}
-
-/// Makes a driver's context.
-fn open(
-    first: &RealDevice,
-    ids: &[cl_device_id],
-    notify: Option<Notify>,
-    data: *mut c_void,
-) -> Fallible<Domain> {
-    let table = first.driver.table;
-    let properties: [cl_context_properties; 3] = [
-        CL_CONTEXT_PLATFORM as cl_context_properties,
-        first.driver.platform as cl_context_properties,
-        0,
-    ];
-    let (count, ids) = (ids.len() as cl_uint, ids.as_ptr());
-    let context = driver_object!(
-        table,
-        clCreateContext(properties.as_ptr(), count, ids, notify, data)
-    )?;
-    let program_per_queue = first.driver.name.starts_with("Portable Computing Language");
-    Ok(Domain::new(table, context, program_per_queue))
 }

@@ -5,16 +5,13 @@
 //! own in the kernel profiles, so that it is kept as those are.
 
 use std::ffi::CStr;
-use std::ptr;
 use std::time::Instant;
 
-use opencl_sys::*;
 use pdawl::policy::auto_fit::{DeviceRates, TransferCosts};
 use pdawl::profile::kernels::{KernelKey, Program};
 
-use crate::call::OwnQueue;
 use crate::context::{Context, Place};
-use crate::domain::{Domain, Own, set_argument};
+use crate::own_queue::{Built, OwnQueue};
 use crate::records;
 use crate::shape::Shape;
 use crate::status::Fallible;
@@ -67,6 +64,23 @@ impl Measured {
             None,
             &[],
         )
+    }
+
+    /// The bytes that are copied.
+    fn bytes(self) -> usize {
+        match self {
+            Self::ToDevice(bytes) | Self::ToHost(bytes) => bytes,
+            Self::Arithmetic | Self::Memory => 0,
+        }
+    }
+
+    /// The kernel that runs.
+    fn kernel(self) -> Option<&'static CStr> {
+        match self {
+            Self::ToDevice(_) | Self::ToHost(_) => None,
+            Self::Arithmetic => Some(c"fma_rate"),
+            Self::Memory => Some(c"copy_rate"),
+        }
     }
 }
 
@@ -148,84 +162,40 @@ fn measure(context: &Context, place: usize, wanted: &[Measured]) -> Fallible<()>
     if unknown.is_empty() {
         return Ok(());
     }
-    let mut bench = Bench::open(context, place)?;
+    let queue = OwnQueue::new(context.site(place))?;
+    let buffer = queue.memory(LARGE.max(ITEMS * 8))?;
+    let shape = Shape {
+        offset: None,
+        global: vec![ITEMS],
+        local: None,
+    };
+    let mut program: Option<Built> = None;
     for what in unknown {
+        let mut bytes = vec![1_u8; what.bytes()];
+        let (mem, address, size) = (buffer.mem(), bytes.as_mut_ptr().cast(), bytes.len());
+        let kernel = match (what.kernel(), &program) {
+            (None, _) => None,
+            (Some(name), Some(program)) => Some(program.other(name)?),
+            (Some(name), None) => Some(queue.program(SOURCE.to_bytes(), c"", name)?),
+        };
+        let run = || match (what, &kernel) {
+            (_, Some(kernel)) => kernel.launch(&shape).and_then(|()| queue.finish()),
+            (Measured::ToDevice(_), None) => queue.now().write(mem, 0, size, address),
+            (_, None) => queue.now().read(mem, 0, size, address),
+        };
+        if let Some(kernel) = &kernel {
+            kernel.set_memory(0, &buffer)?;
+        }
         // The first time includes what the driver does once.
-        bench.seconds(what)?;
+        run()?;
         let mut least = f64::INFINITY;
         for _ in 0..REPEATS {
-            least = least.min(bench.seconds(what)?);
+            let began = Instant::now();
+            run()?;
+            least = least.min(began.elapsed().as_secs_f64());
         }
         records::of(what.key()).took(&context.places[place].profile, least);
+        program = kernel.or(program);
     }
     Ok(())
-}
-
-/// A queue, a buffer and a program of one place.
-struct Bench<'a> {
-    domain: &'a Domain,
-    device: cl_device_id,
-    queue: OwnQueue,
-    buffer: Own,
-    program: Option<Own>,
-}
-
-impl<'a> Bench<'a> {
-    fn open(context: &'a Context, place: usize) -> Fallible<Self> {
-        let (domain, device) = (context.domain(place), context.places[place].real.id);
-        let size = LARGE.max(ITEMS * 8);
-        Ok(Self {
-            domain,
-            device,
-            queue: OwnQueue::new(domain, device)?,
-            buffer: domain.buffer(CL_MEM_READ_WRITE, size, ptr::null_mut())?,
-            program: None,
-        })
-    }
-
-    /// Builds the program, if it is not built yet.
-    fn build(&mut self) -> Fallible<cl_program> {
-        if self.program.is_none() {
-            let program = self.domain.program(SOURCE.to_bytes())?;
-            (self.domain).build(program.handle(), &[self.device], c"")?;
-            self.program = Some(program);
-        }
-        let program = self.program.as_ref().map(Own::handle);
-        program.ok_or(CL_INVALID_PROGRAM)
-    }
-
-    fn seconds(&mut self, what: Measured) -> Fallible<f64> {
-        let (call, buffer) = (self.queue.now(), self.buffer.handle());
-        match what {
-            Measured::ToDevice(bytes) | Measured::ToHost(bytes) => {
-                let mut memory = vec![1_u8; bytes];
-                let address = memory.as_mut_ptr().cast();
-                let began = Instant::now();
-                match what {
-                    Measured::ToDevice(_) => call.write(buffer, 0, bytes, address)?,
-                    _ => call.read(buffer, 0, bytes, address)?,
-                }
-                Ok(began.elapsed().as_secs_f64())
-            }
-            Measured::Arithmetic => self.kernel(c"fma_rate"),
-            Measured::Memory => self.kernel(c"copy_rate"),
-        }
-    }
-
-    fn kernel(&mut self, name: &CStr) -> Fallible<f64> {
-        let program = self.build()?;
-        let kernel = self.domain.kernel(program, name)?;
-        let buffer = self.buffer.handle();
-        let value = (size_of::<cl_mem>(), (&raw const buffer).cast());
-        set_argument(self.domain.table, kernel.handle(), 0, value)?;
-        let shape = Shape {
-            offset: None,
-            global: vec![ITEMS],
-            local: None,
-        };
-        let began = Instant::now();
-        self.queue.now().launch(kernel.handle(), &shape)?;
-        self.queue.finish()?;
-        Ok(began.elapsed().as_secs_f64())
-    }
 }

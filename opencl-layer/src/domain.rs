@@ -4,13 +4,11 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
 
-use libc::c_void;
+use libc::{c_char, c_void};
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{
-    cl_command_queue_properties, cl_context, cl_device_id, cl_int, cl_kernel, cl_mem_flags,
-    cl_program, cl_uint,
-};
+use opencl_sys::*;
 
+use crate::drivers::Driver;
 use crate::status::{Fallible, check, driver, driver_object};
 
 /// A driver's object that is given back when this goes.
@@ -52,6 +50,9 @@ impl Drop for Own {
     }
 }
 
+/// What a driver calls when something goes wrong in a context.
+pub type Notify = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
+
 /// A context of one driver. Its events can be waited for by its own queues only.
 #[derive(Clone)]
 pub struct Domain {
@@ -69,18 +70,23 @@ unsafe impl Send for Domain {}
 unsafe impl Sync for Domain {}
 
 impl Domain {
-    /// Owns a driver's context.
-    pub fn new(
-        table: &'static cl_icd_dispatch,
-        context: cl_context,
-        program_per_queue: bool,
-    ) -> Self {
-        Self {
+    /// A context of some devices of a driver.
+    pub fn open(
+        driver: &Driver,
+        ids: &[cl_device_id],
+        notify: Option<Notify>,
+        data: *mut c_void,
+    ) -> Fallible<Self> {
+        let (table, platform) = (driver.table, driver.platform as cl_context_properties);
+        let properties = [CL_CONTEXT_PLATFORM as cl_context_properties, platform, 0];
+        let (list, count, ids) = (properties.as_ptr(), ids.len() as cl_uint, ids.as_ptr());
+        let context = driver_object!(table, clCreateContext(list, count, ids, notify, data))?;
+        Ok(Self {
             table,
             context,
-            program_per_queue,
+            program_per_queue: driver.name.starts_with("Portable Computing Language"),
             _own: Arc::new(Own::new(context, table.clReleaseContext)),
-        }
+        })
     }
 
     /// A queue at a device of the context.

@@ -197,17 +197,9 @@ fn function(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
 }
 
 fn platforms(get: GetPlatforms) -> Vec<Driver> {
-    let mut count = 0;
-    // SAFETY: asks for the number only.
-    if unsafe { get(0, ptr::null_mut(), &mut count) } != CL_SUCCESS {
-        return Vec::new();
-    }
-    let mut ids = vec![ptr::null_mut(); count as usize];
     // SAFETY: the list has so many entries.
-    if unsafe { get(count, ids.as_mut_ptr(), ptr::null_mut()) } != CL_SUCCESS {
-        return Vec::new();
-    }
-    let ids = ids.into_iter().filter(|id: &cl_platform_id| !id.is_null());
+    let ids = handles(|count, list, known| unsafe { get(count, list, known) });
+    let ids = ids.into_iter().filter(|id| !id.is_null());
     let drivers = ids.map(|platform| {
         // SAFETY: an object of an ICD begins with its table.
         let table = unsafe { &**platform.cast::<*const cl_icd_dispatch>() };
@@ -228,22 +220,19 @@ fn platforms(get: GetPlatforms) -> Vec<Driver> {
 
 fn device_ids(driver: &Driver) -> Vec<cl_device_id> {
     let (table, platform) = (driver.table, driver.platform);
-    let mut count = 0;
     let all = CL_DEVICE_TYPE_ALL;
-    let found = driver!(
-        table,
-        clGetDeviceIDs(platform, all, 0, ptr::null_mut(), &mut count)
-    );
-    let mut ids = vec![ptr::null_mut(); count as usize];
-    if found != CL_SUCCESS || count == 0 {
+    handles(|count, list, known| driver!(table, clGetDeviceIDs(platform, all, count, list, known)))
+}
+
+/// Handles that a driver gives in two calls: their number, and themselves. None if it refuses.
+fn handles(ask: impl Fn(cl_uint, *mut *mut c_void, *mut cl_uint) -> cl_int) -> Vec<*mut c_void> {
+    let mut count = 0;
+    if ask(0, ptr::null_mut(), &mut count) != CL_SUCCESS || count == 0 {
         return Vec::new();
     }
-    let none = ptr::null_mut();
-    match driver!(
-        table,
-        clGetDeviceIDs(platform, all, count, ids.as_mut_ptr(), none)
-    ) {
-        CL_SUCCESS => ids,
+    let mut handles = vec![ptr::null_mut(); count as usize];
+    match ask(count, handles.as_mut_ptr(), ptr::null_mut()) {
+        CL_SUCCESS => handles,
         _ => Vec::new(),
     }
 }

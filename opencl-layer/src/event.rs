@@ -93,13 +93,8 @@ impl Event {
         this.changed.notify_all();
     }
 
-    /// The command could not be given to a driver, or failed.
-    pub fn failed(this: &Ref<Self>, code: cl_int) {
-        Self::end(this, code);
-    }
-
-    /// Ends it; returns whether it had not ended before.
-    fn end(this: &Ref<Self>, code: cl_int) -> bool {
+    /// Ends it, as the program says or because no driver takes its command; returns whether it had not ended before.
+    pub fn end(this: &Ref<Self>, code: cl_int) -> bool {
         let before = {
             let mut state = this.state();
             if matches!(*state, State::Ended(_)) {
@@ -141,7 +136,7 @@ impl Event {
                     return Ok(Some(Arc::clone(native)));
                 }
                 let user = UserEvent::new(&this.context.domains[domain])?;
-                let native = Native::of_user(&user, domain)?;
+                let native = Native::of_user(&user, domain);
                 natives.push((domain, Arc::clone(&native)));
                 Ok(Some(native))
             }

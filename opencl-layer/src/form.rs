@@ -22,6 +22,27 @@ pub enum Form {
     },
 }
 
+/// One of the programs that a driver has of one of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramKey {
+    /// The driver's context, as an index.
+    pub domain: usize,
+    /// Queues of a driver that confuses launches of one program have unlike variants.
+    pub variant: u32,
+    pub form: Form,
+}
+
+impl ProgramKey {
+    /// The program as it was first made.
+    pub fn first(domain: usize) -> Self {
+        Self {
+            domain,
+            variant: 0,
+            form: Form::Whole,
+        }
+    }
+}
+
 impl Form {
     /// The text before the program. Lines keep their numbers.
     pub fn preamble(self) -> String {

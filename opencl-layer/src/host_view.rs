@@ -19,28 +19,18 @@ use crate::status::Fallible;
 /// The buffer in a program's memory that a use belongs to, with the range in it.
 fn viewed(used: &Use) -> Option<(&Mem, &HostView, Range<usize>)> {
     let (root, range) = used.mem.in_root(&used.range);
-    root.view
-        .as_ref()
-        .filter(|_| !used.by_host)
-        .map(|view| (root, view, range))
+    let view = root.view.as_ref().filter(|_| !used.by_host)?;
+    Some((root, view, range))
 }
 
 /// Whether what a command writes must be found again.
 pub fn needs_event(command: &Command) -> bool {
-    command
-        .uses
-        .iter()
-        .any(|used| used.writes && viewed(used).is_some())
+    command.writes().any(|used| viewed(used).is_some())
 }
 
 /// Takes what the host has of a command's buffers as changed by the host.
 pub fn before(command: &Command) {
-    for (root, _, range) in command
-        .uses
-        .iter()
-        .filter(|used| used.reads)
-        .filter_map(viewed)
-    {
+    for (root, _, range) in command.reads().filter_map(viewed) {
         root.host_may_have_written(&range);
     }
 }
@@ -48,12 +38,7 @@ pub fn before(command: &Command) {
 /// Notes what a command writes.
 pub fn after(command: &Command, native: Option<&Arc<Native>>) {
     let Some(native) = native else { return };
-    for (_, view, range) in command
-        .uses
-        .iter()
-        .filter(|used| used.writes)
-        .filter_map(viewed)
-    {
+    for (_, view, range) in command.writes().filter_map(viewed) {
         view.written(range, native);
     }
 }

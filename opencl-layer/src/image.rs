@@ -10,38 +10,8 @@ use crate::context::Context;
 use crate::domain::Own;
 use crate::drivers::number;
 use crate::handle::Ref;
-use crate::mem::{Image, Mem, check_flags};
+use crate::mem::{Image, Mem, check_flags, with_access};
 use crate::status::{Fallible, check, driver, driver_object};
-
-/// An image of a context.
-pub fn image_of(context: &Ref<Context>, handle: cl_mem) -> Fallible<Ref<Mem>> {
-    let mem = Ref::<Mem>::of(handle)?;
-    if mem.image.is_none() {
-        return Err(CL_INVALID_MEM_OBJECT);
-    }
-    if mem.context != *context {
-        return Err(CL_INVALID_CONTEXT);
-    }
-    Ok(mem)
-}
-
-/// The flags that an image may have; those of its buffer hold where it has none.
-fn flags_of(flags: cl_mem_flags, buffer: Option<&Ref<Mem>>) -> cl_mem_flags {
-    let sets = [
-        CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY,
-        CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS,
-    ];
-    match buffer {
-        Some(buffer) => sets
-            .into_iter()
-            .fold(flags, |flags, set| match flags & set {
-                0 => flags | buffer.flags & set,
-                _ => flags,
-            }),
-        None if flags & sets[0] == 0 => flags | CL_MEM_READ_WRITE,
-        None => flags,
-    }
-}
 
 /// # Safety
 /// As OpenCL promises about the pointers.
@@ -94,7 +64,10 @@ unsafe fn create(
         let what = CL_IMAGE_ELEMENT_SIZE;
         driver!(table, clGetImageInfo(native, what, size, value, needed))
     })?;
-    let flags = flags_of(flags, buffer.as_ref());
+    let flags = match &buffer {
+        Some(buffer) => buffer.inherited(flags),
+        None => with_access(flags),
+    };
     let (what, image) = ((description.image_type, flags), Image { element });
     let image = (image, only_place, own);
     let mem = Mem::image(context, what, size, host, image, buffer);

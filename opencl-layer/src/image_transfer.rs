@@ -8,7 +8,6 @@ use opencl_sys::*;
 use crate::call::enqueue as give;
 use crate::command::{Pointer, Use, Work};
 use crate::handle::Ref;
-use crate::image::image_of;
 use crate::mem::Mem;
 use crate::queue::Queue;
 use crate::rect::{Three, three};
@@ -32,7 +31,7 @@ impl Part {
         origin: *const usize,
         region: *const usize,
     ) -> Fallible<Self> {
-        let image = image_of(&queue.context, image)?;
+        let image = Mem::of(&queue.context, image, |mem| mem.image.is_some())?;
         // SAFETY: promised by the caller.
         let (origin, region) = unsafe { (three(origin)?, three(region)?) };
         Ok(Self {

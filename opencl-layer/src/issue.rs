@@ -34,24 +34,17 @@ pub fn issue(
         host_view::before(command);
         let lacks = |used: &Use| {
             let to = used.place(context, place);
-            used.reads && used.mem.missing_bytes(&used.range, to) > 0
+            used.mem.missing_bytes(&used.range, to) > 0
         };
-        before.extend(match command.uses.iter().any(lacks) {
+        before.extend(match command.reads().any(lacks) {
             true => order::before_copies(queue, state, command, &lane)?,
             false => order::before(queue, state, command, &lane)?,
         });
-        let mut copies = Vec::new();
-        for used in command.uses.iter().filter(|used| used.reads) {
-            let to = used.place(context, place);
-            copies.extend(used.mem.bring(queue, state, &used.range, to, &before)?);
-        }
+        let mut copies = order::bring(queue, state, command, place, &before)?;
         // What another thread had shown may still be on its way to bytes that the host writes.
         let host = context.places.len();
-        for used in command
-            .uses
-            .iter()
-            .filter(|used| used.by_host && !used.reads)
-        {
+        let uses = command.uses.iter();
+        for used in uses.filter(|used| used.by_host && !used.reads) {
             copies.extend(used.mem.arriving(&used.range, host));
         }
         if !copies.is_empty() {
@@ -61,7 +54,7 @@ pub fn issue(
         }
         before.extend(copies);
     }
-    let waits = context.waits(lane.domain, &before)?;
+    let waits = context.waits(lane.domain, before)?;
     let mut event = ptr::null_mut();
     let seen = order::needs_event(queue, command) || host_view::needs_event(command);
     let out = match with_event || seen || settings().traces() {
@@ -70,7 +63,7 @@ pub fn issue(
     };
     own_time::driver(|| command.give(&lane, &waits, out))?;
     if !context.is_single() {
-        for used in command.uses.iter().filter(|used| used.writes) {
+        for used in command.writes() {
             used.mem.written(&used.range, used.place(context, place));
         }
     }

@@ -15,11 +15,11 @@ use crate::context::Place;
 use crate::device::Device;
 use crate::domain::{Own, set_argument};
 use crate::drivers::number;
-use crate::form::Form;
+use crate::form::{Form, ProgramKey};
 use crate::handle::{Ref, kind};
 use crate::lane::Lane;
 use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
-use crate::program::{Program, SeparateGroups};
+use crate::program::{Accesses, Program, SeparateGroups};
 use crate::records::Records;
 use crate::shape::{Shape, ShapeOf};
 use crate::status::{Fallible, check, driver};
@@ -31,10 +31,7 @@ pub struct Kernel {
     count: usize,
     /// By argument: what the kernel takes.
     takes: Vec<Takes>,
-    /// By argument: whether the kernel may write through it.
-    writes: Vec<bool>,
-    /// Whether its groups may wait for one another.
-    waits: bool,
+    pub accesses: Accesses,
     /// By place: whether its driver has built the program, which is not built again while
     /// it has kernels.
     built: Vec<bool>,
@@ -66,9 +63,7 @@ unsafe impl Sync for Kernel {}
 
 /// A driver's kernel.
 struct Native {
-    domain: usize,
-    variant: u32,
-    form: Form,
+    program: ProgramKey,
     kernel: Own,
     /// The numbers of its arguments' settings, and the places of memory objects.
     set: Vec<Option<(u64, usize)>>,
@@ -80,8 +75,7 @@ impl Kernel {
         let mut kernel = Self {
             count: 0,
             takes: Vec::new(),
-            writes: Vec::new(),
-            waits: true,
+            accesses: Accesses::default(),
             built: Vec::new(),
             group_limits: Vec::new(),
             records: Records::default(),
@@ -101,7 +95,7 @@ impl Kernel {
         let (count, takes): (cl_uint, Vec<Takes>);
         {
             let mut natives = kernel.natives();
-            let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
+            let native = kernel.native(&mut natives, ProgramKey::first(domain))?;
             let (kernel, what) = (native.kernel.handle(), CL_KERNEL_NUM_ARGS);
             count = number(|size, value, needed| {
                 driver!(table, clGetKernelInfo(kernel, what, size, value, needed))
@@ -111,8 +105,7 @@ impl Kernel {
         }
         kernel.takes = takes;
         kernel.count = count as usize;
-        kernel.waits = kernel.program.may_wait(&kernel.name, kernel.count);
-        kernel.writes = kernel.program.written_by(&kernel.name, count as usize);
+        kernel.accesses = kernel.program.accesses(&kernel.name, kernel.count);
         *kernel.args() = vec![None; count as usize];
         Ok(kernel)
     }
@@ -137,21 +130,10 @@ impl Kernel {
         self.shapes.lock().clone()
     }
 
-    /// Whether its groups may wait for one another: by atomics or volatile memory, or in a
-    /// program without a text.
-    pub fn may_wait(&self) -> bool {
-        self.waits
-    }
-
     /// What its text tells of running its groups separately.
     pub fn separate_groups(&self) -> &SeparateGroups {
         let read = || self.program.separate_groups(&self.name, self.count);
         self.separate_groups.get_or_init(read)
-    }
-
-    /// Whether the kernel may write through an argument.
-    pub fn may_write(&self, index: usize) -> bool {
-        self.writes[index]
     }
 
     /// The arguments as they are set now.
@@ -175,22 +157,16 @@ impl Kernel {
     fn native<'a>(
         &self,
         natives: &'a mut Vec<Native>,
-        domain: usize,
-        variant: u32,
-        form: Form,
+        key: ProgramKey,
     ) -> Fallible<&'a mut Native> {
-        let is_it = |native: &Native| {
-            native.domain == domain && native.variant == variant && native.form == form
-        };
-        if let Some(index) = natives.iter().position(is_it) {
+        let known = natives.iter().position(|native| native.program == key);
+        if let Some(index) = known {
             return Ok(&mut natives[index]);
         }
-        let program = self.program.executable(domain, variant, form)?;
-        let kernel = self.program.context.domains[domain].kernel(program, &self.name)?;
+        let program = self.program.executable(key)?;
+        let kernel = self.program.context.domains[key.domain].kernel(program, &self.name)?;
         natives.push(Native {
-            domain,
-            variant,
-            form,
+            program: key,
             kernel,
             set: Vec::new(),
         });
@@ -208,7 +184,7 @@ impl Kernel {
         call: impl FnOnce(cl_kernel) -> Fallible<T>,
     ) -> Fallible<T> {
         let mut natives = self.natives();
-        let native = self.native(&mut natives, lane.domain, lane.variant, form)?;
+        let native = self.native(&mut natives, lane.program(form))?;
         native.set.resize(arguments.len(), None);
         for (index, set) in arguments.iter().enumerate() {
             let known = native.set[index];
@@ -234,7 +210,7 @@ impl Kernel {
         let context = &self.program.context;
         let Place { domain, real, .. } = &context.places[place];
         let mut natives = self.natives();
-        let native = self.native(&mut natives, *domain, 0, Form::Whole)?;
+        let native = self.native(&mut natives, ProgramKey::first(*domain))?;
         let table = context.domains[*domain].table;
         Ok((native.kernel.handle(), table, real.id))
     }
@@ -395,7 +371,7 @@ pub unsafe extern "C" fn set_kernel_arg(
         // The driver knows whether size and value are right.
         let lane = kernel.program.context.lane_for_questions(place);
         let mut natives = kernel.natives();
-        let native = kernel.native(&mut natives, domain, 0, Form::Whole)?;
+        let native = kernel.native(&mut natives, ProgramKey::first(domain))?;
         set_native(&lane, native.kernel.handle(), index as usize, &argument)?;
         let mut args = kernel.args();
         let number = args[index as usize]

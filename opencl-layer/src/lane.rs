@@ -8,6 +8,7 @@ use opencl_sys::{CL_FALSE, cl_command_queue, cl_event};
 
 use crate::call::{Call, Waits};
 use crate::domain::Own;
+use crate::form::{Form, ProgramKey};
 use crate::native::Native;
 use crate::status::{Fallible, check, driver};
 
@@ -28,6 +29,15 @@ pub struct Lane {
 unsafe impl Send for Lane {}
 
 impl Lane {
+    /// The program of which it runs kernels in a form.
+    pub fn program(&self, form: Form) -> ProgramKey {
+        ProgramKey {
+            domain: self.domain,
+            variant: self.variant,
+            form,
+        }
+    }
+
     /// Has the commands start that the queue has got.
     pub fn flush(&self) -> Fallible<()> {
         check(driver!(self.table, clFlush(self.queue)))
@@ -74,11 +84,9 @@ impl Lane {
 
     fn standing_for(&self, event: cl_event, parts: Vec<Arc<Native>>) -> Arc<Native> {
         let own = Own::new(event, self.table.clReleaseEvent);
-        let native = Native::new(self.table, own, self.domain, self.queue);
-        Arc::new(Native {
-            clock: self.clock,
-            parts,
-            ..native
-        })
+        let mut native = Native::new(self.table, Arc::new(own), self.domain, self.queue);
+        native.clock = self.clock;
+        native.parts = parts;
+        Arc::new(native)
     }
 }

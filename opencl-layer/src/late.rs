@@ -9,10 +9,11 @@ use std::sync::Arc;
 use libc::c_void;
 use opencl_sys::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, cl_int, cl_mem};
 
-use crate::call::{OwnQueue, Waits};
+use crate::call::Waits;
 use crate::context::Context;
 use crate::lane::Lane;
 use crate::native::{Native, UserEvent, when_all_ended};
+use crate::own_queue::OwnQueue;
 use crate::process_end::while_alive;
 use crate::status::Fallible;
 use crate::worker::WRITES;
@@ -36,18 +37,17 @@ pub fn write(
     write: LateWrite,
     before: &[Arc<Native>],
 ) -> Fallible<Arc<Native>> {
-    let (domain, own) = (context.domain(place), &context.places[place]);
     let mut lane = context.lane_for_questions(place);
-    lane.queue = match own.late.get() {
+    lane.queue = match context.places[place].late.get() {
         Some(queue) => queue.handle(),
         None => {
             // Only one command at a time is given to drivers, so nobody else makes it.
-            let made = OwnQueue::new(domain, own.real.id)?;
-            own.late.get_or_init(|| made).handle()
+            let made = OwnQueue::new(context.site(place))?;
+            context.places[place].late.get_or_init(|| made).handle()
         }
     };
-    let user = UserEvent::new(domain)?;
-    let end = Native::of_user(&user, lane.domain)?;
+    let user = UserEvent::new(context.domain(place))?;
+    let end = Native::of_user(&user, lane.domain);
     let (failed, waited) = (Arc::clone(&end), before.to_vec());
     when_all_ended(before, move || {
         WRITES.run(move || {

@@ -12,8 +12,9 @@ use crate::form::Form;
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set};
 use crate::lane::Lane;
+use crate::mem::Mem;
 use crate::queue::Queue;
-use crate::records::{DivisionRecord, KernelRecord};
+use crate::records::{self, DivisionRecord, KernelRecord, numbers};
 use crate::shape::{Shape, ShapeOf};
 use crate::status::Fallible;
 
@@ -37,8 +38,8 @@ impl Launch {
     /// What is known of launches like it.
     pub fn record(&self) -> &Arc<KernelRecord> {
         self.record.get_or_init(|| {
-            let records = &self.kernel.records;
-            records.of(&self.shape, self.sizes(), || self.key())
+            let numbers = numbers(&self.shape, self.sizes());
+            (self.kernel.records).of(numbers, |_, _| records::of(self.key()))
         })
     }
 
@@ -66,28 +67,29 @@ impl Launch {
         )
     }
 
-    /// The arguments that are buffers.
-    pub fn buffers(&self) -> impl Iterator<Item = usize> + '_ {
-        let arguments = self.arguments.iter().enumerate();
-        let buffers = arguments.filter(|(_, set)| matches!(set.argument, Argument::Mem(_)));
-        buffers.map(|(index, _)| index)
-    }
-
-    /// The arguments that are buffers which it may write.
-    pub fn writes(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The arguments that are memory objects.
+    pub fn mems(&self) -> impl Iterator<Item = (usize, &Ref<Mem>)> + Clone {
         let arguments = self.arguments.iter().enumerate();
         arguments.filter_map(|(index, set)| match &set.argument {
-            Argument::Mem(mem) if mem.flags & CL_MEM_READ_ONLY == 0 => {
-                self.kernel.may_write(index).then_some(index)
-            }
+            Argument::Mem(mem) => Some((index, mem)),
             _ => None,
         })
     }
 
+    /// Whether it may write a memory object, which is an argument.
+    pub fn may_write(&self, (index, mem): (usize, &Ref<Mem>)) -> bool {
+        mem.flags & CL_MEM_READ_ONLY == 0 && self.kernel.accesses.writes[index]
+    }
+
+    /// The arguments that are memory objects which it may write.
+    pub fn writes(&self) -> impl Iterator<Item = (usize, &Ref<Mem>)> {
+        self.mems().filter(|argument| self.may_write(*argument))
+    }
+
     /// Whether it reads what it may write.
     pub fn iterates(&self) -> bool {
-        let separate_groups = self.kernel.separate_groups();
-        self.writes().any(|index| separate_groups.reads[index])
+        let reads = &self.kernel.accesses.reads;
+        self.writes().any(|(index, _)| reads[index])
     }
 
     /// Whether a place's driver has built its program.

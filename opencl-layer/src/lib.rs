@@ -22,9 +22,9 @@
 //! | `command`, `event`, `launch`, `kernel` | What programs ask for. |
 //! | `records` | What is known of launches, in this process and before. |
 //! | `argument`, `program`, `sampler`, `mem`, `queue`, `context`, `platform`, `device` | OpenCL's objects. One of ours has an object of each driver that needs one. |
-//! | `scheduling`, `version`, `answer`, `kept`, `handle` | The objects that programs hold by pointer, and what they say. |
+//! | `scheduling`, `version`, `answer`, `kept`, `known`, `handle` | The objects that programs hold by pointer, and what they say. |
 //! | `boundary`, `process_end`, `ending`, `worker` | The C boundary, threads, and the end of objects and of the process. |
-//! | `clock`, `lane`, `transit`, `host_memory`, `pinned`, `variant`, `call`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
+//! | `clock`, `lane`, `transit`, `host_memory`, `pinned`, `own_queue`, `variant`, `call`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
 //! | `own_time`, `settings`, `cut`, `form`, `shape`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
 //!
 //! # Locks
@@ -100,6 +100,7 @@ mod image_transfer;
 mod issue;
 mod kept;
 mod kernel;
+mod known;
 mod lane;
 mod late;
 mod launch;
@@ -110,6 +111,7 @@ mod map;
 mod mem;
 mod native;
 mod order;
+mod own_queue;
 mod own_time;
 mod pinned;
 mod platform;

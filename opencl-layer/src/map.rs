@@ -211,10 +211,7 @@ pub unsafe extern "C" fn enqueue_unmap_mem_object(
 ) -> cl_int {
     let asked = Asked::new(CL_COMMAND_UNMAP_MEM_OBJECT, count, events, event);
     let work = |queue: &Ref<Queue>| {
-        let mem = Ref::<Mem>::of(handle)?;
-        if mem.context != queue.context {
-            return Err(CL_INVALID_CONTEXT);
-        }
+        let mem = Mem::of(&queue.context, handle, |_| true)?;
         let mapped = {
             let mut maps = mem.maps.lock();
             let index = maps.iter().position(|map| map.address == address as usize);

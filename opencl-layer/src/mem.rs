@@ -175,6 +175,29 @@ impl Mem {
         mem
     }
 
+    /// An object of a context and of the right kind.
+    pub fn of(
+        context: &Ref<Context>,
+        handle: cl_mem,
+        is_right: impl FnOnce(&Self) -> bool,
+    ) -> Fallible<Ref<Self>> {
+        let mem = Ref::<Self>::of(handle)?;
+        match (is_right(&mem), mem.context == *context) {
+            (false, _) => Err(CL_INVALID_MEM_OBJECT),
+            (_, false) => Err(CL_INVALID_CONTEXT),
+            _ => Ok(mem),
+        }
+    }
+
+    /// The flags of a part of it, or of an image in it: its own hold where these have none.
+    pub fn inherited(&self, flags: cl_mem_flags) -> cl_mem_flags {
+        let sets = [ACCESS, HOST_ACCESS].into_iter();
+        sets.fold(flags, |flags, set| match flags & set {
+            0 => flags | self.flags & set,
+            _ => flags,
+        })
+    }
+
     /// Refuses what the host does, if it may do nothing or the flags have `refused`.
     pub fn check_host_access(&self, refused: cl_mem_flags) -> Fallible<()> {
         match self.flags & (refused | CL_MEM_HOST_NO_ACCESS) {
@@ -313,11 +336,6 @@ impl Mem {
 }
 
 impl Context {
-    /// Notes a buffer that shows its bytes in the program's memory.
-    pub fn view(&self, mem: &Ref<Mem>) {
-        self.viewed.add(mem);
-    }
-
     /// The buffers that show their bytes in the program's memory.
     pub fn viewed(&self) -> Vec<Ref<Mem>> {
         let mut mems = self.viewed.alive();
@@ -333,7 +351,7 @@ fn host_memory(context: &Context, flags: cl_mem_flags, size: usize) -> Fallible<
     let gpu = (0..context.places.len()).find(is_gpu);
     let pinned = gpu
         .filter(|_| flags & CL_MEM_ALLOC_HOST_PTR != 0)
-        .and_then(|gpu| Pinned::new(context.domain(gpu), context.places[gpu].real.id, size).ok());
+        .and_then(|gpu| Pinned::new(context.site(gpu), size).ok());
     match pinned {
         Some(pinned) => Ok(HostMemory::pinned(pinned)),
         None => HostMemory::new(size),
@@ -362,6 +380,14 @@ impl Drop for Mem {
             let _ = native.wait();
         }
         copies.mems.clear();
+    }
+}
+
+/// The flags of a memory object that kernels may read and write, unless they say otherwise.
+pub fn with_access(flags: cl_mem_flags) -> cl_mem_flags {
+    match flags & ACCESS {
+        0 => flags | CL_MEM_READ_WRITE,
+        _ => flags,
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Native {
     pub parts: Vec<Arc<Native>>,
     /// The code of a failure that the event does not have; 0 if there is none.
     failure: AtomicI32,
-    _own: Own,
+    _own: Arc<Own>,
 }
 
 // SAFETY: drivers' handles may be used by every thread.
@@ -47,7 +47,7 @@ impl Native {
     /// Owns an event of a queue, or a user event.
     pub fn new(
         table: &'static cl_icd_dispatch,
-        event: Own,
+        event: Arc<Own>,
         domain: usize,
         queue: cl_command_queue,
     ) -> Self {
@@ -65,9 +65,9 @@ impl Native {
     }
 
     /// The end of a user event of a domain.
-    pub fn of_user(user: &UserEvent, domain: usize) -> Fallible<Arc<Self>> {
-        let native = Self::new(user.table, user.share()?.own, domain, ptr::null_mut());
-        Ok(Arc::new(native))
+    pub fn of_user(user: &UserEvent, domain: usize) -> Arc<Self> {
+        let own = Arc::clone(&user.own);
+        Arc::new(Self::new(user.table, own, domain, ptr::null_mut()))
     }
 
     /// Notes that what it stands for has failed. To be called before the event ends.
@@ -96,7 +96,7 @@ impl Native {
             return Ok(user.event());
         }
         let user = UserEvent::new(inner)?;
-        let (event, twin) = (user.event(), user.share()?);
+        let (event, twin) = (user.event(), user.clone());
         bridges.push((domain, user));
         drop(bridges);
         if !self.queue.is_null() {
@@ -219,30 +219,22 @@ pub fn when_all_ended(natives: &[Arc<Native>], then: impl FnOnce() + Send + 'sta
 }
 
 /// A user event of a driver.
+#[derive(Clone)]
 pub struct UserEvent {
     table: &'static cl_icd_dispatch,
-    own: Own,
+    own: Arc<Own>,
 }
 
 impl UserEvent {
     pub fn new(domain: &Domain) -> Fallible<Self> {
         let table = domain.table;
         let event = driver_object!(table, clCreateUserEvent(domain.context))?;
-        let own = Own::new(event, table.clReleaseEvent);
+        let own = Arc::new(Own::new(event, table.clReleaseEvent));
         Ok(Self { table, own })
     }
 
     fn event(&self) -> cl_event {
         self.own.handle()
-    }
-
-    /// Another owner of the same event.
-    fn share(&self) -> Fallible<Self> {
-        check(driver!(self.table, clRetainEvent(self.event())))?;
-        Ok(Self {
-            table: self.table,
-            own: Own::new(self.event(), self.table.clReleaseEvent),
-        })
     }
 
     /// Ends it well. Drivers disagree on user events that fail (PoCL never ends commands

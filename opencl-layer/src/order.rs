@@ -67,15 +67,25 @@ pub fn brought(
     lane: &Lane,
     mut before: Vec<Arc<Native>>,
 ) -> Fallible<Waits> {
-    let mut arriving = Vec::new();
-    for used in command.uses.iter().filter(|used| used.reads) {
-        arriving.extend(
-            used.mem
-                .bring(queue, state, &used.range, lane.place, &before)?,
-        );
+    before.extend(bring(queue, state, command, lane.place, &before)?);
+    queue.context.waits(lane.domain, before)
+}
+
+/// Brings what a command at a place reads to where it has its bytes, after `before`. The result
+/// is what must end before they are there.
+pub fn bring(
+    queue: &Queue,
+    state: &mut State,
+    command: &Command,
+    place: usize,
+    before: &[Arc<Native>],
+) -> Fallible<Vec<Arc<Native>>> {
+    let mut copies = Vec::new();
+    for used in command.reads() {
+        let to = used.place(&queue.context, place);
+        copies.extend(used.mem.bring(queue, state, &used.range, to, before)?);
     }
-    before.extend(arriving);
-    queue.context.waits(lane.domain, &before)
+    Ok(copies)
 }
 
 /// What must end before the hidden copies of a command. They go to other queues of the

@@ -5,10 +5,11 @@
 
 use std::ptr;
 
-use opencl_sys::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_TRUE, cl_device_id};
+use opencl_sys::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_TRUE};
 
-use crate::call::{OwnQueue, enqueue};
-use crate::domain::{Domain, Own};
+use crate::call::enqueue;
+use crate::domain::Own;
+use crate::own_queue::{OwnQueue, Site};
 use crate::status::{Fallible, driver_object};
 
 /// Pinned memory, which is mapped as long as it lives.
@@ -24,13 +25,15 @@ unsafe impl Send for Pinned {}
 
 impl Pinned {
     /// So many bytes, pinned for all devices of a driver's context.
-    pub fn new(domain: &Domain, device: cl_device_id, size: usize) -> Fallible<Self> {
-        let mem = domain.buffer(CL_MEM_ALLOC_HOST_PTR, size, ptr::null_mut())?;
-        let queue = OwnQueue::new(domain, device)?;
+    pub fn new(site: Site, size: usize) -> Fallible<Self> {
+        let mem = site
+            .domain
+            .buffer(CL_MEM_ALLOC_HOST_PTR, size, ptr::null_mut())?;
+        let (table, queue) = (site.domain.table, OwnQueue::new(site)?);
         let (access, none, event) = (CL_MAP_READ | CL_MAP_WRITE, ptr::null(), ptr::null_mut());
         let (at, of) = (queue.handle(), mem.handle());
         let address = driver_object!(
-            domain.table,
+            table,
             clEnqueueMapBuffer(at, of, CL_TRUE, access, 0, size, 0, none, event)
         )?;
         let address = address.cast();

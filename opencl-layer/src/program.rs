@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::device::Device;
 use crate::domain::Own;
 use crate::drivers;
-use crate::form::Form;
+use crate::form::ProgramKey;
 use crate::handle::{Ref, kind};
 use crate::lock::{Guard, Mutex, PROGRAM};
 use crate::status::{Fallible, driver};
@@ -24,7 +24,7 @@ pub mod info;
 mod text;
 
 use text::Facts;
-pub use text::SeparateGroups;
+pub use text::{Accesses, SeparateGroups};
 
 type Built = unsafe extern "C" fn(cl_program, *mut c_void);
 
@@ -63,10 +63,16 @@ struct State {
 }
 
 impl State {
+    /// It is built or compiled with other options.
+    fn begin(&mut self, options: &CStr) {
+        self.options = options.to_owned();
+        (self.included, self.identity, self.facts) = (None, None, None);
+    }
+
     /// The driver's program of a domain, as it was first made.
     fn first(&self, domain: usize) -> Fallible<&Native> {
         let mut natives = self.natives.iter();
-        let native = natives.find(|native| native.is(domain, 0, Form::Whole));
+        let native = natives.find(|native| native.key == ProgramKey::first(domain));
         native.ok_or(CL_INVALID_PROGRAM_EXECUTABLE)
     }
 
@@ -78,10 +84,7 @@ impl State {
 }
 
 struct Native {
-    domain: usize,
-    /// Queues of a driver that confuses launches of one program have unlike variants.
-    variant: u32,
-    form: Form,
+    key: ProgramKey,
     program: Own,
     /// The driver's devices that it is for.
     ids: Vec<cl_device_id>,
@@ -92,16 +95,10 @@ struct Native {
 }
 
 impl Native {
-    fn is(&self, domain: usize, variant: u32, form: Form) -> bool {
-        self.domain == domain && self.variant == variant && self.form == form
-    }
-
     /// A program that a driver has made.
-    fn new(domain: usize, program: Own, ids: Vec<cl_device_id>) -> Self {
+    fn new(key: ProgramKey, program: Own, ids: Vec<cl_device_id>) -> Self {
         Self {
-            domain,
-            variant: 0,
-            form: Form::Whole,
+            key,
             program,
             built: Vec::new(),
             last: ids.clone(),
@@ -125,7 +122,10 @@ impl Native {
 
     /// What its driver says of it in words, such as the bytes of its binaries.
     fn words(&self, context: &Context, what: cl_program_info) -> Fallible<Vec<usize>> {
-        let (table, program) = (context.domains[self.domain].table, self.program.handle());
+        let (table, program) = (
+            context.domains[self.key.domain].table,
+            self.program.handle(),
+        );
         drivers::words(|size, value, needed| {
             driver!(table, clGetProgramInfo(program, what, size, value, needed))
         })
@@ -159,8 +159,8 @@ impl Program {
         let devices = context.devices.clone();
         let program = Self::new(context, devices, Origin::Source(text));
         for domain in 0..program.context.domains.len() {
-            let (native, ids) = (program.create(domain, Form::Whole)?, program.ids(domain));
-            let native = Native::new(domain, native, ids);
+            let key = ProgramKey::first(domain);
+            let native = Native::new(key, program.create(key)?, program.ids(domain));
             program.state().natives.push(native);
         }
         Ok(program)
@@ -174,7 +174,7 @@ impl Program {
         is_built: bool,
     ) -> Self {
         let natives = natives.into_iter().map(|(domain, program, ids)| {
-            let mut native = Native::new(domain, program, ids);
+            let mut native = Native::new(ProgramKey::first(domain), program, ids);
             if is_built {
                 native.built.clone_from(&native.ids);
             }
@@ -190,12 +190,12 @@ impl Program {
     }
 
     /// The driver's program with the source text in a form.
-    fn create(&self, domain: usize, form: Form) -> Fallible<Own> {
+    fn create(&self, key: ProgramKey) -> Fallible<Own> {
         let Origin::Source(text) = &self.origin else {
             return Err(CL_INVALID_PROGRAM_EXECUTABLE);
         };
-        let text = [form.preamble().as_bytes(), text.as_bytes()].concat();
-        self.context.domains[domain].program(&text)
+        let text = [key.form.preamble().as_bytes(), text.as_bytes()].concat();
+        self.context.domains[key.domain].program(&text)
     }
 
     /// The driver's program of a domain, as it was first made.
@@ -212,67 +212,57 @@ impl Program {
         }
     }
 
-    /// Whether a driver's program for a queue with this variant was built in a form.
-    pub fn has(&self, domain: usize, variant: u32, form: Form) -> bool {
+    /// Whether a driver's program was built.
+    pub fn has(&self, key: ProgramKey) -> bool {
         let state = self.state();
         let mut natives = state.natives.iter();
-        natives.any(|native| native.is(domain, variant, form))
+        natives.any(|native| native.key == key)
     }
 
-    /// Builds a driver's program for a queue with this variant, in a form, while others
-    /// may use the program.
-    pub fn prepare(&self, domain: usize, variant: u32, form: Form) -> Fallible<()> {
-        if self.has(domain, variant, form) {
-            return self.executable(domain, variant, form).map(drop);
+    /// Builds a driver's program while others may use the program.
+    pub fn prepare(&self, key: ProgramKey) -> Fallible<()> {
+        if self.has(key) {
+            return self.executable(key).map(drop);
         }
         let (options, ids) = {
             let state = self.state();
-            (state.options.clone(), state.built_for(domain))
+            (state.options.clone(), state.built_for(key.domain))
         };
-        let native = self.built(domain, variant, form, &options, ids)?;
+        let native = self.built(key, &options, ids)?;
         let result = native.executable().map(drop);
         let mut state = self.state();
-        let known = state.natives.iter().any(|n| n.is(domain, variant, form));
+        let known = state.natives.iter().any(|native| native.key == key);
         if state.options == options && !known {
             state.natives.push(native);
         }
         result
     }
 
-    fn built(
-        &self,
-        domain: usize,
-        variant: u32,
-        form: Form,
-        options: &CStr,
-        ids: Vec<cl_device_id>,
-    ) -> Fallible<Native> {
-        let program = self.create(domain, form)?;
+    fn built(&self, key: ProgramKey, options: &CStr, ids: Vec<cl_device_id>) -> Fallible<Native> {
+        let program = self.create(key)?;
         let mut options = options.to_bytes().to_vec();
-        options.extend(format!(" -DPDAWL_QUEUE={variant}").bytes());
+        options.extend(format!(" -DPDAWL_QUEUE={}", key.variant).bytes());
         let options = CString::new(options).map_err(|_| CL_INVALID_BUILD_OPTIONS)?;
-        let built = self.context.domains[domain].build(program.handle(), &ids, &options);
-        let mut native = Native::new(domain, program, ids);
-        (native.variant, native.form) = (variant, form);
+        let built = self.context.domains[key.domain].build(program.handle(), &ids, &options);
+        let mut native = Native::new(key, program, ids);
         if built.is_ok() {
             native.built.clone_from(&native.ids);
         }
         Ok(native)
     }
 
-    /// The driver's built program for a queue with this variant, in a form.
-    pub fn executable(&self, domain: usize, variant: u32, form: Form) -> Fallible<cl_program> {
-        let variant = match self.origin {
-            Origin::Source(_) => variant,
-            Origin::Opaque => 0,
-        };
+    /// The driver's built program.
+    pub fn executable(&self, mut key: ProgramKey) -> Fallible<cl_program> {
+        if let Origin::Opaque = self.origin {
+            key.variant = 0;
+        }
         let mut state = self.state();
         let mut natives = state.natives.iter();
-        if let Some(native) = natives.find(|native| native.is(domain, variant, form)) {
+        if let Some(native) = natives.find(|native| native.key == key) {
             return native.executable();
         }
-        let ids = state.built_for(domain);
-        let native = self.built(domain, variant, form, &state.options, ids)?;
+        let ids = state.built_for(key.domain);
+        let native = self.built(key, &state.options, ids)?;
         let executable = native.executable();
         state.natives.push(native);
         executable
@@ -286,7 +276,7 @@ impl Program {
         );
         let state = self.state();
         let mut natives = state.natives.iter();
-        natives.any(|native| native.domain == domain && native.built.contains(&id))
+        natives.any(|native| native.key.domain == domain && native.built.contains(&id))
     }
 
     /// The driver's devices of a domain that this program is for.
@@ -329,19 +319,14 @@ impl Program {
         if state.kernels > 0 {
             return Err(CL_INVALID_OPERATION);
         }
-        state.options = options.to_owned();
-        state.identity = None;
-        state.facts = None;
-        state.included = match &self.origin {
-            Origin::Source(text) => {
-                text::included(&text.to_string_lossy(), &options.to_string_lossy())
-            }
-            Origin::Opaque => None,
-        };
+        state.begin(options);
+        if let Origin::Source(text) = &self.origin {
+            state.included = text::included(&text.to_string_lossy(), &options.to_string_lossy());
+        }
         // Other variants were built with other options.
-        (state.natives).retain(|native| native.variant == 0 && native.form == Form::Whole);
+        (state.natives).retain(|native| native.key == ProgramKey::first(native.key.domain));
         let work = |job: &Job| {
-            let domain = &self.context.domains[job.native.domain];
+            let domain = &self.context.domains[job.native.key.domain];
             domain.build(job.native.program.handle(), &job.ids, options)
         };
         let begin = Instant::now();
@@ -361,13 +346,10 @@ impl Program {
         devices: &[Ref<Device>],
         work: impl Fn(&Job) -> Fallible<()> + Sync,
     ) -> Vec<Done> {
-        let wanted = |id: &cl_device_id| {
-            let mut members = devices.iter().flat_map(|device| &device.members);
-            members.any(|member| member.id == *id)
-        };
         let mut jobs = Vec::new();
         for (index, native) in natives.iter().enumerate() {
-            let ids: Vec<_> = native.ids.iter().copied().filter(wanted).collect();
+            let ids = native.ids.iter().copied();
+            let ids: Vec<_> = ids.filter(|id| stands_for(devices, *id)).collect();
             if !ids.is_empty() {
                 jobs.push(Job { index, native, ids });
             }
@@ -397,12 +379,10 @@ impl Program {
     ) -> Fallible<()> {
         for device in devices {
             let has = |id: cl_device_id| {
-                let mut places = self.context.places.iter();
-                let place = places.find(|place| place.real.id == id);
-                let domain = place.map(|place| place.domain);
+                let domain = self.context.domain_of(id);
                 let result = results
                     .iter()
-                    .find(|(index, ..)| Some(natives[*index].domain) == domain);
+                    .find(|(index, ..)| Some(natives[*index].key.domain) == domain);
                 result.map_or(Err(CL_INVALID_PROGRAM), |(.., result)| *result)
             };
             let results = device.members.iter().map(|member| has(member.id));
@@ -418,11 +398,14 @@ impl Program {
 /// The driver's devices of a domain that are members of some devices.
 fn ids(context: &Context, domain: usize, devices: &[Ref<Device>]) -> Vec<cl_device_id> {
     let places = context.places.iter().filter(|place| place.domain == domain);
-    let wanted = |id: &cl_device_id| {
-        let mut members = devices.iter().flat_map(|device| &device.members);
-        members.any(|member| member.id == *id)
-    };
-    places.map(|place| place.real.id).filter(wanted).collect()
+    let ids = places.map(|place| place.real.id);
+    ids.filter(|id| stands_for(devices, *id)).collect()
+}
+
+/// Whether a driver's device is a member of some devices.
+fn stands_for(devices: &[Ref<Device>], id: cl_device_id) -> bool {
+    let mut members = devices.iter().flat_map(|device| &device.members);
+    members.any(|member| member.id == id)
 }
 
 /// A program's index, the devices for which it was built or compiled, and the result.

@@ -282,11 +282,6 @@ impl Queue {
 }
 
 impl Context {
-    /// Remembers a queue.
-    pub fn add_queue(&self, queue: &Ref<Queue>) {
-        self.queues.add(queue);
-    }
-
     /// Its queues that are alive.
     pub fn queues(&self) -> Vec<Ref<Queue>> {
         let mut queues = self.queues.alive();

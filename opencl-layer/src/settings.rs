@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::LazyLock;
 
 use opencl_sys::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, cl_device_type};
@@ -106,23 +107,17 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         }
     }
     if let Some(map) = variable("PDAWL_MAP") {
-        let places: Result<Vec<usize>, _> =
-            map.split(',').map(|place| place.trim().parse()).collect();
-        match places {
-            Ok(places) => {
+        match list(&map) {
+            Some(places) => {
                 settings.policy = format!("map {map}");
                 (settings.map, settings.mapping) = (places, Mapping::Off);
             }
-            Err(_) => complain("PDAWL_MAP", &map, "lists of numbers, such as 0,1"),
+            None => complain("PDAWL_MAP", &map, "lists of numbers, such as 0,1"),
         }
     }
     if let Some(shares) = variable("PDAWL_SHARES") {
-        let weights: Result<Vec<f64>, _> = shares
-            .split(',')
-            .map(|share| share.trim().parse())
-            .collect();
-        match weights {
-            Ok(weights) if weights.iter().all(|w| *w >= 0.0 && w.is_finite()) => {
+        match list::<f64>(&shares) {
+            Some(weights) if weights.iter().all(|w| *w >= 0.0 && w.is_finite()) => {
                 settings.shares = weights;
             }
             _ => complain("PDAWL_SHARES", &shares, "lists of weights, such as 3,1"),
@@ -149,10 +144,13 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         }
     }
     if let Some(names) = variable("PDAWL_DEVICES") {
-        settings.devices = names
-            .split(',')
-            .map(|name| name.trim().to_owned())
-            .collect();
+        settings.devices = list(&names).unwrap_or_default();
     }
     settings
+}
+
+/// The values of a list; `None` if one is not understood.
+fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    let values = text.split(',').map(|value| value.trim().parse().ok());
+    values.collect()
 }

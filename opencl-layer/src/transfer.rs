@@ -17,14 +17,9 @@ use crate::submit::{Asked, enqueue};
 
 /// A buffer of a queue's context.
 pub fn buffer_of(queue: &Queue, handle: cl_mem) -> Fallible<Ref<Mem>> {
-    let mem = Ref::<Mem>::of(handle)?;
-    if mem.kind != CL_MEM_OBJECT_BUFFER {
-        return Err(CL_INVALID_MEM_OBJECT);
-    }
-    if mem.context != queue.context {
-        return Err(CL_INVALID_CONTEXT);
-    }
-    Ok(mem)
+    Mem::of(&queue.context, handle, |mem| {
+        mem.kind == CL_MEM_OBJECT_BUFFER
+    })
 }
 
 /// A buffer of a queue's context, and a range within it.
@@ -150,14 +145,24 @@ pub unsafe extern "C" fn enqueue_fill_buffer(
     unsafe { enqueue(queue, asked, work) }
 }
 
+/// Where a box begins, and the pitches of what it lies in.
+type Corner = (*const usize, usize, usize);
+
 /// Reads or writes a box of a buffer.
-fn box_work(
+///
+/// # Safety
+/// The lists are null or have three numbers.
+unsafe fn box_work(
     queue: &Queue,
     handle: cl_mem,
-    (rect, host): (Rect, Rect),
-    pointer: *const c_void,
-    reads: bool,
+    ((origin, row, slice), (host_origin, host_row, host_slice)): (Corner, Corner),
+    region: *const usize,
+    (pointer, reads): (*const c_void, bool),
 ) -> Fallible<Work> {
+    // SAFETY: promised by the caller.
+    let rect = unsafe { Rect::new(origin, region, row, slice)? };
+    // SAFETY: as above.
+    let host = unsafe { Rect::new(host_origin, region, host_row, host_slice)? };
     let mem = buffer_of(queue, handle)?;
     let (used, refused) = match reads {
         true => (Use::read(&mem, rect.within(&mem)?), CL_MEM_HOST_WRITE_ONLY),
@@ -206,11 +211,10 @@ pub unsafe extern "C" fn enqueue_read_buffer_rect(
 ) -> cl_int {
     let asked = Asked::new(CL_COMMAND_READ_BUFFER_RECT, count, events, event).blocking(blocking);
     let work = |queue: &Ref<Queue>| {
+        let host = (host_origin, host_row, host_slice);
+        let corners = ((origin, row, slice), host);
         // SAFETY: OpenCL's promises about the lists.
-        let rect = unsafe { Rect::new(origin, region, row, slice)? };
-        // SAFETY: as above.
-        let host = unsafe { Rect::new(host_origin, region, host_row, host_slice)? };
-        box_work(queue, handle, (rect, host), to, true)
+        unsafe { box_work(queue, handle, corners, region, (to.cast_const(), true)) }
     };
     // SAFETY: OpenCL's promises about the events.
     unsafe { enqueue(queue, asked, work) }
@@ -235,11 +239,10 @@ pub unsafe extern "C" fn enqueue_write_buffer_rect(
 ) -> cl_int {
     let asked = Asked::new(CL_COMMAND_WRITE_BUFFER_RECT, count, events, event).blocking(blocking);
     let work = |queue: &Ref<Queue>| {
+        let host = (host_origin, host_row, host_slice);
+        let corners = ((origin, row, slice), host);
         // SAFETY: OpenCL's promises about the lists.
-        let rect = unsafe { Rect::new(origin, region, row, slice)? };
-        // SAFETY: as above.
-        let host = unsafe { Rect::new(host_origin, region, host_row, host_slice)? };
-        box_work(queue, handle, (rect, host), from, false)
+        unsafe { box_work(queue, handle, corners, region, (from, false)) }
     };
     // SAFETY: OpenCL's promises about the events.
     unsafe { enqueue(queue, asked, work) }

@@ -7,11 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use opencl_sys::cl_device_id;
-
-use crate::domain::Domain;
 use crate::lock::{Mutex, TRANSIT};
 use crate::native::Native;
+use crate::own_queue::Site;
 use crate::pinned::Pinned;
 use crate::status::Fallible;
 
@@ -42,8 +40,7 @@ impl Transit {
     /// to the users. `None` if there is no room for so many.
     pub fn through<T>(
         &self,
-        domain: &Domain,
-        device: cl_device_id,
+        site: Site,
         size: usize,
         copy: impl FnOnce(*mut u8, &mut VecDeque<Arc<Native>>) -> Fallible<T>,
     ) -> Fallible<Option<T>> {
@@ -56,7 +53,7 @@ impl Transit {
                 if all + new > MOST {
                     return Ok(None);
                 }
-                let Ok(memory) = Pinned::new(domain, device, new) else {
+                let Ok(memory) = Pinned::new(site, new) else {
                     return Ok(None);
                 };
                 pieces.push(Piece {

@@ -3,11 +3,12 @@
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{Context, Notify};
+use super::Context;
 use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::device::Device;
 use crate::device_profile;
+use crate::domain::Notify;
 use crate::ending::Ended;
 use crate::handle::{self, Ref};
 use crate::platform;

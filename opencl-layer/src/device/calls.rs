@@ -13,86 +13,86 @@ use crate::version;
 /// `clGetDeviceInfo`.
 impl Answers for Device {
     fn answer(device: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
-        info(device, what, answer)
-    }
-}
-
-fn info(device: &Ref<Device>, what: cl_device_info, answer: Answer) -> Fallible<()> {
-    let pass = |answer: Answer, member: &RealDevice| {
-        answer.pass(|size, value, needed| member.ask(what, size, value, needed))
-    };
-    match what {
-        CL_DEVICE_TYPE => answer.value(device.kind),
-        CL_DEVICE_PLATFORM => answer.value(platform().handle()),
-        CL_DEVICE_NAME => answer.text(&device.label()),
-        CL_DEVICE_VENDOR => answer.text(&device.vendor()),
-        CL_DEVICE_VERSION => answer.text(concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION"))),
-        CL_DEVICE_OPENCL_C_VERSION => answer.text("OpenCL C 1.2 pdawl"),
-        CL_DEVICE_EXTENSIONS => answer.text(&device.extensions()),
-        CL_DEVICE_PARENT_DEVICE => answer.handle(device.parent.as_ref()),
-        CL_DEVICE_REFERENCE_COUNT => match device.parent {
-            Some(_) => answer.value(device.users()),
-            None => answer.value::<cl_uint>(1),
-        },
-        CL_DEVICE_PARTITION_MAX_SUB_DEVICES
-        | CL_DEVICE_PARTITION_PROPERTIES
-        | CL_DEVICE_PARTITION_AFFINITY_DOMAIN
-        | CL_DEVICE_PARTITION_TYPE
-            if device.members.len() == 1 =>
-        {
-            pass(answer, &device.members[0])
+        let pass = |answer: Answer, member: &RealDevice| {
+            answer.pass(|size, value, needed| member.ask(what, size, value, needed))
+        };
+        match what {
+            CL_DEVICE_TYPE => answer.value(device.kind),
+            CL_DEVICE_PLATFORM => answer.value(platform().handle()),
+            CL_DEVICE_NAME => answer.text(&device.label()),
+            CL_DEVICE_VENDOR => answer.text(&device.vendor()),
+            CL_DEVICE_VERSION => {
+                answer.text(concat!("OpenCL 1.2 pdawl ", env!("CARGO_PKG_VERSION")))
+            }
+            CL_DEVICE_OPENCL_C_VERSION => answer.text("OpenCL C 1.2 pdawl"),
+            CL_DEVICE_EXTENSIONS => answer.text(&device.extensions()),
+            CL_DEVICE_PARENT_DEVICE => answer.handle(device.parent.as_ref()),
+            CL_DEVICE_REFERENCE_COUNT => match device.parent {
+                Some(_) => answer.value(device.users()),
+                None => answer.value::<cl_uint>(1),
+            },
+            CL_DEVICE_PARTITION_MAX_SUB_DEVICES
+            | CL_DEVICE_PARTITION_PROPERTIES
+            | CL_DEVICE_PARTITION_AFFINITY_DOMAIN
+            | CL_DEVICE_PARTITION_TYPE
+                if device.members.len() == 1 =>
+            {
+                pass(answer, &device.members[0])
+            }
+            CL_DEVICE_PARTITION_MAX_SUB_DEVICES => answer.value::<cl_uint>(0),
+            CL_DEVICE_PARTITION_PROPERTIES => answer.value::<cl_device_partition_property>(0),
+            CL_DEVICE_PARTITION_AFFINITY_DOMAIN => answer.value::<cl_bitfield>(0),
+            CL_DEVICE_PARTITION_TYPE => answer.list::<cl_device_partition_property>(&[]),
+            CL_DEVICE_BUILT_IN_KERNELS => answer.text(""),
+            CL_DEVICE_QUEUE_PROPERTIES => answer.value(device.common(what)?),
+            CL_DEVICE_SINGLE_FP_CONFIG
+            | CL_DEVICE_DOUBLE_FP_CONFIG
+            | CL_DEVICE_HALF_FP_CONFIG
+            | CL_DEVICE_EXECUTION_CAPABILITIES => answer.value(device.common(what)?),
+            CL_DEVICE_GLOBAL_MEM_SIZE
+            | CL_DEVICE_MAX_MEM_ALLOC_SIZE
+            | CL_DEVICE_LOCAL_MEM_SIZE
+            | CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => answer.value(device.least::<cl_ulong>(what)?),
+            CL_DEVICE_MAX_WORK_GROUP_SIZE
+            | CL_DEVICE_MAX_PARAMETER_SIZE
+            | CL_DEVICE_PRINTF_BUFFER_SIZE => answer.value(device.least::<usize>(what)?),
+            CL_DEVICE_MAX_CONSTANT_ARGS
+            | CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF
+            | CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE
+            | CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF
+            | CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
+            | CL_DEVICE_AVAILABLE
+            | CL_DEVICE_COMPILER_AVAILABLE
+            | CL_DEVICE_LINKER_AVAILABLE
+            | CL_DEVICE_ENDIAN_LITTLE
+            | CL_DEVICE_HOST_UNIFIED_MEMORY => answer.value(device.least::<cl_uint>(what)?),
+            CL_DEVICE_MEM_BASE_ADDR_ALIGN | CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => {
+                answer.value(device.most::<cl_uint>(what)?)
+            }
+            // Images live at the first member that has them.
+            CL_DEVICE_IMAGE_SUPPORT
+            | CL_DEVICE_MAX_READ_IMAGE_ARGS
+            | CL_DEVICE_MAX_WRITE_IMAGE_ARGS
+            | CL_DEVICE_MAX_SAMPLERS
+            | CL_DEVICE_IMAGE2D_MAX_WIDTH
+            | CL_DEVICE_IMAGE2D_MAX_HEIGHT
+            | CL_DEVICE_IMAGE3D_MAX_WIDTH
+            | CL_DEVICE_IMAGE3D_MAX_HEIGHT
+            | CL_DEVICE_IMAGE3D_MAX_DEPTH
+            | CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
+            | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => {
+                let members = &device.members;
+                let member = members.iter().find(|one| one.has_images());
+                pass(answer, member.unwrap_or(&members[0]))
+            }
+            CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),
+            CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
+                answer.value(device.most::<usize>(what)?)
+            }
+            CL_DEVICE_EXTENSIONS_WITH_VERSION => version::extensions(answer, &device.extensions()),
+            0x104C..=0x1075 => version::of_device(what, answer),
+            _ => pass(answer, &device.members[0]),
         }
-        CL_DEVICE_PARTITION_MAX_SUB_DEVICES => answer.value::<cl_uint>(0),
-        CL_DEVICE_PARTITION_PROPERTIES => answer.value::<cl_device_partition_property>(0),
-        CL_DEVICE_PARTITION_AFFINITY_DOMAIN => answer.value::<cl_bitfield>(0),
-        CL_DEVICE_PARTITION_TYPE => answer.list::<cl_device_partition_property>(&[]),
-        CL_DEVICE_BUILT_IN_KERNELS => answer.text(""),
-        CL_DEVICE_QUEUE_PROPERTIES => answer.value(device.common(what)?),
-        CL_DEVICE_SINGLE_FP_CONFIG
-        | CL_DEVICE_DOUBLE_FP_CONFIG
-        | CL_DEVICE_HALF_FP_CONFIG
-        | CL_DEVICE_EXECUTION_CAPABILITIES => answer.value(device.common(what)?),
-        CL_DEVICE_GLOBAL_MEM_SIZE
-        | CL_DEVICE_MAX_MEM_ALLOC_SIZE
-        | CL_DEVICE_LOCAL_MEM_SIZE
-        | CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => answer.value(device.least::<cl_ulong>(what)?),
-        CL_DEVICE_MAX_WORK_GROUP_SIZE
-        | CL_DEVICE_MAX_PARAMETER_SIZE
-        | CL_DEVICE_PRINTF_BUFFER_SIZE => answer.value(device.least::<usize>(what)?),
-        CL_DEVICE_MAX_CONSTANT_ARGS
-        | CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF
-        | CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE
-        | CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF
-        | CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
-        | CL_DEVICE_AVAILABLE
-        | CL_DEVICE_COMPILER_AVAILABLE
-        | CL_DEVICE_LINKER_AVAILABLE
-        | CL_DEVICE_ENDIAN_LITTLE
-        | CL_DEVICE_HOST_UNIFIED_MEMORY => answer.value(device.least::<cl_uint>(what)?),
-        CL_DEVICE_MEM_BASE_ADDR_ALIGN | CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => {
-            answer.value(device.most::<cl_uint>(what)?)
-        }
-        // Images live at the first member that has them.
-        CL_DEVICE_IMAGE_SUPPORT
-        | CL_DEVICE_MAX_READ_IMAGE_ARGS
-        | CL_DEVICE_MAX_WRITE_IMAGE_ARGS
-        | CL_DEVICE_MAX_SAMPLERS
-        | CL_DEVICE_IMAGE2D_MAX_WIDTH
-        | CL_DEVICE_IMAGE2D_MAX_HEIGHT
-        | CL_DEVICE_IMAGE3D_MAX_WIDTH
-        | CL_DEVICE_IMAGE3D_MAX_HEIGHT
-        | CL_DEVICE_IMAGE3D_MAX_DEPTH
-        | CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
-        | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => {
-            let members = &device.members;
-            let member = members.iter().find(|one| one.has_images());
-            pass(answer, member.unwrap_or(&members[0]))
-        }
-        CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),
-        CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => answer.value(device.most::<usize>(what)?),
-        CL_DEVICE_EXTENSIONS_WITH_VERSION => version::extensions(answer, &device.extensions()),
-        0x104C..=0x1075 => version::of_device(what, answer),
-        _ => pass(answer, &device.members[0]),
     }
 }
 

@@ -10,10 +10,9 @@ use pdawl::graph::spec::source::Divisible;
 use super::examine::{Compared, Question, refused};
 use super::fill::Numbers;
 use super::prepare::Programs;
-use super::trial::{Device, Given, Source, Trial};
+use super::trial::{Given, Source, Trial};
 use crate::argument::Argument;
 use crate::command::Command;
-use crate::context::Context;
 use crate::cut::{Cut, local_size};
 use crate::handle::Ref;
 use crate::kernel::Set;
@@ -51,15 +50,15 @@ pub fn ask(
         options,
         kernel: launch.kernel.name.clone(),
     };
-    let mut trial = Trial::new(device(context, place), source, Vec::new())?;
+    let mut trial = Trial::new(context.site(place), source, Vec::new())?;
     for (index, set) in launch.arguments.iter().enumerate() {
         let given = match &set.argument {
             Argument::Mem(mem) => {
-                let memory = Arc::new(trial.memory(mem.size)?);
+                let memory = Arc::new(trial.queue.memory(mem.size)?);
                 let (original, copy) = (mem.at(place)?, memory.mem());
                 let call = lane.call(&list, ptr::null_mut());
                 call.copy((original, 0), (copy, 0), mem.size)?;
-                let written = launch.writes().any(|other| other == index);
+                let written = launch.writes().any(|(other, _)| other == index);
                 Given::Buffer {
                     copy: memory,
                     written,
@@ -107,13 +106,6 @@ pub fn ask(
     }
 }
 
-fn device(context: &Context, place: usize) -> Device {
-    Device {
-        domain: context.domain(place).clone(),
-        id: context.places[place].real.id,
-    }
-}
-
 /// The devices whose results must be compared with those of a place.
 fn compared(queue: &Queue, place: usize) -> Option<Compared> {
     if !settings().exact {
@@ -121,10 +113,7 @@ fn compared(queue: &Queue, place: usize) -> Option<Compared> {
     }
     let context = &queue.context;
     let others = (0..context.places.len()).filter(|other| *other != place);
-    let peer = |other: usize| {
-        let profile = context.places[other].profile.clone();
-        (profile, device(context, other))
-    };
+    let peer = |other: usize| (context.places[other].profile.clone(), context.site(other));
     Some(Compared {
         own: context.places[place].profile.clone(),
         others: others.map(peer).collect(),
@@ -132,9 +121,8 @@ fn compared(queue: &Queue, place: usize) -> Option<Compared> {
 }
 
 fn question(launch: &Launch, trial: Trial, compared: Option<Compared>) -> Question {
-    let separate_groups = launch.kernel.separate_groups();
     let iterates = launch.iterates();
-    let (numbers, merges) = match &separate_groups.division {
+    let (numbers, merges) = match launch.kernel.separate_groups() {
         Ok(division) => {
             let numbers = replaceable(launch, division);
             let merges = merging(launch, division, (iterates, &numbers));
@@ -161,7 +149,7 @@ fn question(launch: &Launch, trial: Trial, compared: Option<Compared>) -> Questi
 fn replaceable(launch: &Launch, division: &Divisible) -> Vec<Option<Numbers>> {
     let numbers = |(index, set): (usize, &Set)| {
         let is_read = match &set.argument {
-            Argument::Mem(_) => launch.kernel.separate_groups().reads[index],
+            Argument::Mem(_) => launch.kernel.accesses.reads[index],
             Argument::Bytes(_) => true,
             _ => false,
         };
@@ -196,7 +184,7 @@ fn merging(
     let mut arguments = launch.arguments.iter().enumerate();
     arguments.find_map(|(index, set)| {
         let what = match &set.argument {
-            Argument::Mem(_) if launch.kernel.separate_groups().reads[index] => "data",
+            Argument::Mem(_) if launch.kernel.accesses.reads[index] => "data",
             // What is fixed is part of the key.
             Argument::Bytes(_) if !division.fixed.contains(&index) => "value",
             _ => return None,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use opencl_sys::cl_uint;
 
 use super::fill::Numbers;
-use super::trial::{Built, Memory, Trial};
+use crate::own_queue::{Built, Memory, OwnQueue};
 use crate::shape::Shape;
 use crate::status::Fallible;
 
@@ -17,7 +17,7 @@ const PIECE: usize = 16;
 
 /// Kernels that work on bytes.
 pub struct Bytes<'a> {
-    trial: &'a Trial,
+    queue: &'a OwnQueue,
     differ: Built<'a>,
     merge: Built<'a>,
     turn: Built<'a>,
@@ -27,16 +27,16 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Kernels at the device of a trial, with slots for what they find.
-    pub fn new(trial: &'a Trial, slots: usize) -> Fallible<Self> {
-        let differ = trial.program(include_str!("bytes.cl").as_bytes(), c"", c"differ")?;
+    /// Kernels at a queue's device, with slots for what they find.
+    pub fn new(queue: &'a OwnQueue, slots: usize) -> Fallible<Self> {
+        let differ = queue.program(include_str!("bytes.cl").as_bytes(), c"", c"differ")?;
         let bytes = Self {
-            trial,
+            queue,
             merge: differ.other(c"merge")?,
             turn: differ.other(c"turn")?,
             fill: differ.other(c"fill")?,
             differ,
-            found: trial.memory(slots * size_of::<cl_uint>())?,
+            found: queue.memory(slots * size_of::<cl_uint>())?,
         };
         bytes.forget()?;
         Ok(bytes)
@@ -60,7 +60,7 @@ impl<'a> Bytes<'a> {
 
     /// A buffer with each byte turned over.
     pub fn turned(&self, from: &Memory) -> Fallible<Memory> {
-        let to = self.trial.memory(from.bytes)?;
+        let to = self.queue.memory(from.bytes)?;
         let given = [At(from), At(&to), Size(from.bytes)];
         run(&self.turn, &given, from.bytes.div_ceil(PIECE))?;
         Ok(to)
@@ -68,7 +68,7 @@ impl<'a> Bytes<'a> {
 
     /// A buffer of numbers, which are the same for each seed.
     pub fn filled(&self, bytes: usize, numbers: Numbers, seed: u64) -> Fallible<Memory> {
-        let to = self.trial.memory(bytes)?;
+        let to = self.queue.memory(bytes)?;
         let (size, head, shift) = numbers.form();
         let (shift, one) = (Slot(shift as usize), Slot(size));
         let given = [At(&to), Size(bytes), one, Long(head), shift, Long(seed)];
@@ -78,14 +78,14 @@ impl<'a> Bytes<'a> {
 
     /// The first slot in which something was found, after a wait for all that was begun.
     pub fn first_found(&self) -> Fallible<Option<usize>> {
-        let found = self.trial.read(&self.found)?;
+        let found = self.queue.read(&self.found)?;
         let mut slots = found.chunks(size_of::<cl_uint>());
         Ok(slots.position(|slot| slot.iter().any(|byte| *byte != 0)))
     }
 
     /// Forgets what was found.
     pub fn forget(&self) -> Fallible<()> {
-        self.trial.write(&self.found, &vec![0; self.found.bytes])
+        self.queue.write(&self.found, &vec![0; self.found.bytes])
     }
 }
 

@@ -17,17 +17,17 @@ impl Launch {
         self.division.get_or_init(|| {
             let record = self.record();
             let deciding = deciding(self, self.kernel.separate_groups());
-            record.divisions.of(deciding, |deciding| {
+            record.divisions.of(deciding, |deciding, _| {
                 let key = begin(record) + &text(deciding);
                 let kept = verdict::kept(&key, self);
-                DivisionRecord::new(key, Cut::all(&self.shape), kept)
+                Arc::new(DivisionRecord::new(key, Cut::all(&self.shape), kept))
             })
         })
     }
 }
 
 fn deciding(launch: &Launch, separate_groups: &SeparateGroups) -> Deciding {
-    let Ok(division) = &separate_groups.division else {
+    let Ok(division) = separate_groups else {
         return Deciding::new();
     };
     let iterates = launch.iterates();

@@ -28,9 +28,10 @@ use pdawl::profile::kernels::{Agreeing, Division as Verdict};
 
 use super::bytes::Bytes;
 use super::fill::{Numbers, Random};
-use super::trial::{Built, Device, Given, Memory, Trial};
+use super::trial::{Given, Trial};
 use crate::cut::Cut;
 use crate::form::Form;
+use crate::own_queue::{Built, Memory, Site};
 use crate::shape::Shape;
 use crate::status::Fallible;
 
@@ -57,7 +58,7 @@ pub struct Question {
 /// and driver share.
 pub struct Compared {
     pub own: String,
-    pub others: Vec<(String, Device)>,
+    pub others: Vec<(String, Site)>,
 }
 
 /// Contents of buffers, by argument, at the device.
@@ -86,12 +87,13 @@ impl Question {
             .map(|(index, copy, _)| (index, copy.clone()))
             .collect();
         let work = trial.buffers().filter(|(.., written)| *written);
-        let work = work.map(|(index, copy, _)| Ok((index, Arc::new(trial.memory(copy.bytes)?))));
+        let work =
+            work.map(|(index, copy, _)| Ok((index, Arc::new(trial.queue.memory(copy.bytes)?))));
         let work = work.collect::<Fallible<Contents>>()?;
         let examination = Examination {
             question: self,
             trial,
-            bytes: Bytes::new(trial, 2 * work.len())?,
+            bytes: Bytes::new(&trial.queue, 2 * work.len())?,
             base,
             work,
         };
@@ -161,8 +163,8 @@ impl Examination<'_> {
         self.load(plain, &self.base)?;
         plain.launch(&self.question.whole)?;
         let copied = |(index, memory): &(usize, Arc<Memory>)| {
-            let copy = self.trial.memory(memory.bytes)?;
-            self.trial.copy(memory, &copy, 0..memory.bytes)?;
+            let copy = self.trial.queue.memory(memory.bytes)?;
+            self.trial.queue.copy(memory, &copy, 0..memory.bytes)?;
             Ok((*index, Arc::new(copy)))
         };
         self.work.iter().map(copied).collect()
@@ -170,10 +172,10 @@ impl Examination<'_> {
 
     /// The seconds of work at the device.
     fn seconds(&self, work: impl FnOnce() -> Fallible<()>) -> Fallible<f64> {
-        self.trial.finish()?;
+        self.trial.queue.finish()?;
         let begin = Instant::now();
         work()?;
-        self.trial.finish()?;
+        self.trial.queue.finish()?;
         Ok(begin.elapsed().as_secs_f64())
     }
 
@@ -183,7 +185,7 @@ impl Examination<'_> {
         for (index, memory) in contents {
             match of(&self.work, *index) {
                 Some(work) => {
-                    self.trial.copy(memory, work, 0..memory.bytes)?;
+                    self.trial.queue.copy(memory, work, 0..memory.bytes)?;
                     built.set_memory(*index, work)?;
                 }
                 None => built.set_memory(*index, memory)?,
@@ -202,21 +204,21 @@ impl Examination<'_> {
 
     /// Whether another device has the same results, on the program's contents and on
     /// others.
-    fn agrees(&self, peer: &Device) -> Fallible<bool> {
+    fn agrees(&self, peer: &Site) -> Fallible<bool> {
         let peer = self.trial.at(peer)?;
         let (here, there) = (self.trial.build(Form::Whole)?, peer.build(Form::Whole)?);
         for round in 0..=OTHERS {
             let contents = self.contents(&here, (round, true))?;
             self.set_scalars(&there, (round, true))?;
             for ((_, from), (_, to, _)) in contents.iter().zip(peer.buffers()) {
-                peer.write(to, &self.trial.read(from)?)?;
+                peer.queue.write(to, &self.trial.queue.read(from)?)?;
             }
             self.load(&here, &contents)?;
             here.launch(&self.question.whole)?;
             there.launch(&self.question.whole)?;
             let written = peer.buffers().filter(|(.., written)| *written);
             for ((_, work), (_, other, _)) in self.work.iter().zip(written) {
-                if self.trial.read(work)? != peer.read(other)? {
+                if self.trial.queue.read(work)? != peer.queue.read(other)? {
                     return Ok(false);
                 }
             }
@@ -230,9 +232,9 @@ impl Examination<'_> {
         let contents = self.contents(built, (0, false))?;
         let mut together = Contents::new();
         for (index, work) in &self.work {
-            let all = self.trial.memory(work.bytes)?;
+            let all = self.trial.queue.memory(work.bytes)?;
             if let Some(base) = of(&self.base, *index) {
-                self.trial.copy(base, &all, 0..all.bytes)?;
+                self.trial.queue.copy(base, &all, 0..all.bytes)?;
             }
             together.push((*index, Arc::new(all)));
         }
@@ -319,7 +321,7 @@ impl Examination<'_> {
                         if round == 0 {
                             self.bytes.differ(work, result, slice.clone(), 2 * at)?;
                         }
-                        self.trial.copy(before, work, slice)?;
+                        self.trial.queue.copy(before, work, slice)?;
                     }
                     self.bytes.differ(work, before, 0..work.bytes, 2 * at + 1)?;
                 }

@@ -3,6 +3,8 @@
 //! A kernel that adds zero or multiplies by one writes what is there already. On numbers
 //! without such meaning, every store changes something.
 
+use pdawl::graph::spec::scalar::{Base, ElementType};
+
 /// What a value is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
@@ -15,16 +17,12 @@ pub enum Numbers {
 impl Numbers {
     /// The numbers of an OpenCL type, if they are known.
     pub fn of(type_name: &str) -> Option<Self> {
-        let scalar = type_name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let words: Vec<&str> = scalar.split_whitespace().collect();
-        match words.as_slice() {
-            ["float"] => Some(Self::Float),
-            ["double"] => Some(Self::Double),
-            ["char" | "uchar" | "bool"] | [_, "char"] => Some(Self::Whole(1)),
-            ["short" | "ushort"] | [_, "short"] => Some(Self::Whole(2)),
-            ["int" | "uint" | "unsigned" | "signed"] | [_, "int"] => Some(Self::Whole(4)),
-            ["long" | "ulong" | "size_t" | "ptrdiff_t"] | [_, "long"] => Some(Self::Whole(8)),
-            _ => None,
+        let base = type_name.parse::<ElementType>().ok()?.base;
+        match base {
+            Base::Float => Some(Self::Float),
+            Base::Double => Some(Self::Double),
+            Base::Half | Base::Struct => None,
+            base => Some(Self::Whole(base.bytes() as usize)),
         }
     }
 

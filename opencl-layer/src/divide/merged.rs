@@ -12,7 +12,7 @@ use opencl_sys::CL_OUT_OF_RESOURCES;
 
 use super::examine::refused;
 use super::parts::Divided;
-use crate::call::{Call, OwnQueue};
+use crate::call::Call;
 use crate::form::Form;
 use crate::handle::Ref;
 use crate::host_memory::HostMemory;
@@ -20,6 +20,7 @@ use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::{Native, UserEvent, when_all_ended};
+use crate::own_queue::OwnQueue;
 use crate::process_end::while_alive;
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
@@ -45,11 +46,11 @@ impl Divided<'_> {
     pub fn merged(&self, queue: &Ref<Queue>, state: &mut State) -> Fallible<Arc<Native>> {
         let context = &queue.context;
         let launched = self.launched(queue, state, false)?;
-        let written = self.command.uses.iter().filter(|used| used.writes);
-        let mems: Vec<Ref<Mem>> = written.map(|used| used.mem.clone()).collect();
+        let written = self.command.writes().map(|used| used.mem.clone());
+        let mems: Vec<Ref<Mem>> = written.collect();
         let (mut results, mut natives) = (Vec::new(), Vec::new());
         for (lane, part) in launched.lanes.iter().zip(&launched.natives) {
-            let list = context.waits(lane.domain, std::slice::from_ref(part))?;
+            let list = context.waits(lane.domain, vec![Arc::clone(part)])?;
             let mut own = Vec::new();
             for mem in &mems {
                 let memory = HostMemory::new(mem.size)?;
@@ -63,8 +64,8 @@ impl Divided<'_> {
         let lane = launched.lanes[0];
         let domain = &context.domains[lane.domain];
         let user = UserEvent::new(domain)?;
-        let end = Native::of_user(&user, lane.domain)?;
-        let list = context.waits(lane.domain, std::slice::from_ref(&end))?;
+        let end = Native::of_user(&user, lane.domain);
+        let list = context.waits(lane.domain, vec![end])?;
         let joined = lane.joined(&list, launched.natives.clone())?;
         for mem in &mems {
             mem.merged_until(&(0..mem.size), &joined);
@@ -149,7 +150,7 @@ impl Merge {
         self.entry.tell(refused(why));
         let context = &self.launch.kernel.program.context;
         let domain = context.domain(self.place);
-        let queue = OwnQueue::new(domain, context.places[self.place].real.id)?;
+        let queue = OwnQueue::new(context.site(self.place))?;
         let mut lane = context.lane_for_questions(self.place);
         lane.queue = queue.handle();
         lane.variant = match domain.program_per_queue {

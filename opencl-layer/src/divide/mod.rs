@@ -194,7 +194,7 @@ pub fn issue(
 
 /// Why a launch is not divided whatever an examination tells, if there is a reason.
 fn refusal<'a>(queue: &Queue, command: &Command, launch: &'a Launch) -> Option<&'a str> {
-    if let Err(why) = &launch.kernel.separate_groups().division {
+    if let Err(why) = launch.kernel.separate_groups() {
         return Some(why);
     }
     let refusal = (launch.refusal)

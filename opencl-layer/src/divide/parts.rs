@@ -52,7 +52,7 @@ impl Divided<'_> {
         blocks: &Range<usize>,
         slices: bool,
     ) -> Range<usize> {
-        let reads = self.launch.kernel.separate_groups().reads[index];
+        let reads = self.launch.kernel.accesses.reads[index];
         let slice = self.cut.slice(used.mem.size, blocks);
         match slice {
             Some(slice) if slices && used.writes && !reads => slice,
@@ -74,8 +74,8 @@ impl Divided<'_> {
     /// The uses of the command, with the positions of their arguments.
     fn uses(&self) -> impl Iterator<Item = (usize, &Use)> {
         // A launch has a use for each buffer among its arguments, in their order.
-        let buffers = self.launch.buffers();
-        buffers.zip(&self.command.uses)
+        let mems = self.launch.mems().map(|(index, _)| index);
+        mems.zip(&self.command.uses)
     }
 
     /// The bytes that a part needs and its place does not have.
@@ -105,7 +105,7 @@ impl Divided<'_> {
             before.push(own);
         }
         if !slices {
-            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+            for used in self.command.writes() {
                 used.mem.define(&used.range);
             }
         }
@@ -120,21 +120,20 @@ impl Divided<'_> {
         }
         if !slices {
             // The bytes that all parts begin with stay at the host.
-            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+            for used in self.command.writes() {
                 used.mem
                     .bring(queue, state, &used.range, host, &before[0])?;
             }
         }
-        let leaving = self.uses().filter(|(_, used)| used.writes);
-        let leaving: Vec<Arc<Native>> = leaving
-            .flat_map(|(_, used)| used.mem.arriving(&used.range, host))
-            .collect();
+        let leaving = self.command.writes();
+        let leaving = leaving.flat_map(|used| used.mem.arriving(&used.range, host));
+        let leaving: Vec<Arc<Native>> = leaving.collect();
         let mut natives = Vec::new();
         let form = self.cut.form();
         for (index, ((_, blocks), lane)) in self.parts.iter().zip(&lanes).enumerate() {
             let all = before[index].iter().chain(&arriving[index]).chain(&leaving);
             let all: Vec<Arc<Native>> = all.cloned().collect();
-            let list = context.waits(lane.domain, &all)?;
+            let list = context.waits(lane.domain, all)?;
             let shape = self.cut.part(blocks);
             let range = |call: &Call| self.launch.range(lane, form, &shape, &[], call);
             natives.push(own_time::driver(|| lane.given(&list, range))?);
@@ -146,14 +145,14 @@ impl Divided<'_> {
     pub fn sliced(&self, queue: &Queue, state: &mut State) -> Fallible<Arc<Native>> {
         let launched = self.launched(queue, state, true)?;
         for (place, blocks) in &self.parts {
-            for (_, used) in self.uses().filter(|(_, used)| used.writes) {
+            for used in self.command.writes() {
                 if let Some(slice) = self.cut.slice(used.mem.size, blocks) {
                     used.mem.written(&slice, *place);
                 }
             }
         }
         let lane = launched.lanes[0];
-        let list = queue.context.waits(lane.domain, &launched.natives)?;
+        let list = queue.context.waits(lane.domain, launched.natives.clone())?;
         let joined = lane.joined(&list, launched.natives.clone())?;
         self.ends(queue, state, &launched, &joined)?;
         Ok(joined)

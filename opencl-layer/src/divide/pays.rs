@@ -68,8 +68,7 @@ pub fn where_to_examine(
         let is_worth = run * gain > OVERHEAD && times * copies <= gain * record.spent();
         return is_worth.then_some(idle);
     }
-    let written = command.uses.iter().filter(|used| used.writes);
-    let bytes: usize = written.map(|used| used.mem.size).sum();
+    let bytes: usize = command.writes().map(|used| used.mem.size).sum();
     let pass = bytes as f64 / PASSED[usize::from(!is_cpu(default_place))];
     let contents = 2.0 + f64::from(u8::from(launch.iterates()));
     let each = |each: [f64; 2]| each[0] + contents * each[1];
@@ -129,8 +128,7 @@ pub fn parts(
         longest = longest.max(work + copies(*place, missing) + OVERHEAD);
     }
     if merges {
-        let written = command.uses.iter().filter(|used| used.writes);
-        let written: u64 = written.map(|used| used.mem.size as u64).sum();
+        let written: u64 = command.writes().map(|used| used.mem.size as u64).sum();
         // The bytes that all begin with go to the host, those of each part too, and the
         // result goes back to a place.
         for (place, _) in &parts {

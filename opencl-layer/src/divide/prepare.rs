@@ -8,6 +8,7 @@ use super::examine::refused;
 use crate::cut::Cut;
 use crate::form::Form;
 use crate::handle::Remembered;
+use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::process_end::while_alive;
 use crate::program::Program;
@@ -19,8 +20,7 @@ use crate::worker::EXAMINATIONS;
 /// The programs that the parts of a queue's launches need.
 pub struct Programs {
     program: Remembered<Program>,
-    /// Drivers, as indices, and variants.
-    wanted: Vec<(usize, u32)>,
+    lanes: Vec<Lane>,
 }
 
 impl Programs {
@@ -32,13 +32,9 @@ impl Programs {
         places: impl Iterator<Item = usize>,
     ) -> Fallible<Self> {
         let lanes = places.map(|place| queue.timed_lane(state, place));
-        let lanes: Vec<_> = lanes.collect::<Fallible<_>>()?;
         Ok(Self {
             program: launch.kernel.program.remember(),
-            wanted: lanes
-                .iter()
-                .map(|lane| (lane.domain, lane.variant))
-                .collect(),
+            lanes: lanes.collect::<Fallible<_>>()?,
         })
     }
 
@@ -47,13 +43,13 @@ impl Programs {
         let Some(form) = form(cuts, &verdict) else {
             return verdict;
         };
-        for (domain, variant) in &self.wanted {
+        for lane in &self.lanes {
             // Nobody launches kernels of a program that is gone. This keeps none alive but
             // for a moment.
             let Some(program) = self.program.get() else {
                 return verdict;
             };
-            if let Err(code) = program.prepare(*domain, *variant, form) {
+            if let Err(code) = program.prepare(lane.program(form)) {
                 return refused(&format!(
                     "its program cannot be built for parts: code {code}"
                 ));
@@ -85,7 +81,7 @@ pub fn lacking(
     };
     let mut is_built = |place: usize| {
         let lane = queue.timed_lane(state, place);
-        lane.is_ok_and(|lane| (launch.kernel.program).has(lane.domain, lane.variant, form))
+        lane.is_ok_and(|lane| launch.kernel.program.has(lane.program(form)))
     };
     let places = places.iter().copied();
     places.filter(|place| !is_built(*place)).collect()

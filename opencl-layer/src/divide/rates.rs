@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::native::Native;
 use crate::queue::Queue;
 use crate::queue::State;
-use crate::records::{DivisionRecord, KernelRecord, duration};
+use crate::records::{DivisionRecord, KernelRecord, note_ended};
 
 /// A part that runs, whose time is to be noted.
 pub struct PartTiming {
@@ -30,16 +30,8 @@ pub fn runs(state: &mut State, part: PartTiming) {
 /// Notes the times of parts that have ended, and forgets these.
 pub fn note(queue: &Queue, state: &mut State) {
     let Running(timings) = state.kept.of();
-    timings.retain(|timing| match timing.native.execution_status() {
-        Ok(status) if status > 0 => true,
-        Ok(0) => {
-            if let Ok(seconds) = duration(&timing.native) {
-                timing.ended(queue, seconds);
-            }
-            false
-        }
-        _ => false,
-    });
+    let native = |part: &PartTiming| Arc::clone(&part.native);
+    note_ended(timings, native, |part, seconds| part.ended(queue, seconds));
 }
 
 impl PartTiming {

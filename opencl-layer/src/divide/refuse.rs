@@ -43,16 +43,8 @@ pub fn reason(
 
 /// Two arguments that share bytes, one of which is written.
 fn overlap(launch: &Launch) -> Option<String> {
-    let mems = || {
-        let arguments = launch.arguments.iter().enumerate();
-        arguments.filter_map(|(index, set)| match &set.argument {
-            Argument::Mem(mem) => Some((index, mem)),
-            _ => None,
-        })
-    };
-    for written in launch.writes() {
-        for (index, mem) in mems() {
-            let (_, other) = mems().find(|(other, _)| *other == written)?;
+    for (written, other) in launch.writes() {
+        for (index, mem) in launch.mems() {
             if index != written && mem.overlaps(0..mem.size, other, 0..other.size) {
                 return Some(format!(
                     "arguments {} and {} share bytes",

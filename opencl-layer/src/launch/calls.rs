@@ -7,30 +7,16 @@ use libc::c_void;
 use opencl_sys::*;
 
 use super::Launch;
-use crate::argument::Argument;
 use crate::call::enqueue as give;
 use crate::command::{Use, Work};
 use crate::handle::{self, Ref};
-use crate::kernel::{Kernel, Set};
+use crate::kernel::Kernel;
 use crate::lock::{Mutex, NATIVE_KERNEL};
 use crate::mem::Mem;
 use crate::queue::Queue;
 use crate::shape::Shape;
 use crate::status::Fallible;
 use crate::submit::{Asked, enqueue};
-
-/// The bytes that a launch uses. A kernel may write a part of what it may write, so that
-/// is read as well.
-fn uses(kernel: &Kernel, arguments: &[Set]) -> Vec<Use> {
-    let of = |(index, set): (usize, &Set)| match &set.argument {
-        Argument::Mem(mem) => {
-            let writes = mem.flags & CL_MEM_READ_ONLY == 0 && kernel.may_write(index);
-            Some(Use::whole(mem, writes))
-        }
-        _ => None,
-    };
-    arguments.iter().enumerate().filter_map(of).collect()
-}
 
 /// `clEnqueueNDRangeKernel`.
 pub unsafe extern "C" fn enqueue_nd_range_kernel(
@@ -53,10 +39,6 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
         // SAFETY: OpenCL's promises about the lists.
         let shape = unsafe { Shape::new(dimensions, offset, global, local)? };
         let arguments = kernel.arguments()?;
-        let uses = match queue.context.is_single() {
-            true => Vec::new(),
-            false => uses(&kernel, &arguments),
-        };
         let launch = Launch {
             shapes: kernel.shapes(),
             kernel,
@@ -75,6 +57,14 @@ pub unsafe extern "C" fn enqueue_nd_range_kernel(
                 launch.kernel.check_shape(&shape, place)?;
             }
         }
+        let uses = match queue.context.is_single() {
+            true => Vec::new(),
+            false => {
+                // A kernel may write a part of what it may write, so that is read as well.
+                let used = |(index, mem)| Use::whole(mem, launch.may_write((index, mem)));
+                launch.mems().map(used).collect()
+            }
+        };
         Ok(Work::launch(uses, launch))
     };
     // SAFETY: OpenCL's promises about the events.

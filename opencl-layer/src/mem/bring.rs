@@ -103,11 +103,10 @@ impl Mem {
         to: usize,
     ) -> Fallible<()> {
         let pins = self.pins(from, to);
-        let (domain, pinning) = (self.context.domain(pins), &self.context.places[pins]);
+        let domain = self.context.places[pins].domain;
         let ring = range.len().min(SLOTS * PIECE);
-        let written = self.context.transits[pinning.domain].through(
-            domain,
-            pinning.real.id,
+        let written = self.context.transits[domain].through(
+            self.context.site(pins),
             ring,
             |pinned, users| {
                 let mut written: Vec<(Range<usize>, Arc<Native>)> = Vec::new();
@@ -204,7 +203,7 @@ impl Mem {
         let mut before = by.before.to_vec();
         before.extend_from_slice(after);
         before.extend(self.copies().arriving_at(range, place));
-        let waits = self.context.waits(lane.domain, &before)?;
+        let waits = self.context.waits(lane.domain, before)?;
         let native = lane.given(&waits, |call| give(call, mem))?;
         report::moved(by.state, &lane, range.len(), to_host, &native);
         Ok(native)

@@ -3,7 +3,7 @@
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{ACCESS, HOST_ACCESS, HOST_POINTER, HostView, Mem, check_flags};
+use super::{ACCESS, HOST_ACCESS, HOST_POINTER, HostView, Mem, check_flags, with_access};
 use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::context::Context;
@@ -34,10 +34,7 @@ pub unsafe extern "C" fn create_buffer(
         {
             return Err(CL_INVALID_BUFFER_SIZE);
         }
-        let flags = match flags & ACCESS {
-            0 => flags | CL_MEM_READ_WRITE,
-            _ => flags,
-        };
+        let flags = with_access(flags);
         // SAFETY: OpenCL's promise about the host pointer.
         let mut mem = unsafe { Mem::buffer(context, flags, size, host)? };
         if mem.context.shows_host() && flags & CL_MEM_USE_HOST_PTR != 0 {
@@ -45,7 +42,7 @@ pub unsafe extern "C" fn create_buffer(
         }
         let mem = Ref::new(mem);
         if mem.view.is_some() {
-            mem.context.view(&mem);
+            mem.context.viewed.add(&mem);
         }
         Ok(mem.give())
     };
@@ -78,10 +75,6 @@ pub unsafe extern "C" fn create_sub_buffer(
         if end.is_none_or(|end| end > parent.size) {
             return Err(CL_INVALID_VALUE);
         }
-        let inherit = |flags: cl_mem_flags, set: cl_mem_flags| match flags & set {
-            0 => flags | parent.flags & set,
-            _ => flags,
-        };
         let wider =
             |has: cl_mem_flags, asks: cl_mem_flags| parent.flags & has != 0 && flags & asks != 0;
         if flags & !(ACCESS | HOST_ACCESS) != 0
@@ -107,7 +100,7 @@ pub unsafe extern "C" fn create_sub_buffer(
         if !parent.context.devices.iter().any(aligned) {
             return Err(CL_MISALIGNED_SUB_BUFFER_OFFSET);
         }
-        let inherited = inherit(inherit(flags, ACCESS), HOST_ACCESS) | parent.flags & HOST_POINTER;
+        let inherited = parent.inherited(flags) | parent.flags & HOST_POINTER;
         let part = Ref::new(Mem::part(&parent, inherited, region.origin, region.size));
         if part.context.is_single() {
             // Its driver says now what it thinks of the origin.

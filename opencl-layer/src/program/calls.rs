@@ -137,11 +137,8 @@ pub unsafe extern "C" fn create_program_with_binary(
             members.filter(|(_, id)| known.insert(*id)).collect();
         let mut natives = Vec::new();
         for domain in 0..context.domains.len() {
-            let of_domain = |id: cl_device_id| {
-                let mut places = context.places.iter();
-                places.any(|place| place.real.id == id && place.domain == domain)
-            };
-            let chosen = members.iter().copied().filter(|(_, id)| of_domain(*id));
+            let own = |(_, id): &(_, cl_device_id)| context.domain_of(*id) == Some(domain);
+            let chosen = members.iter().copied().filter(own);
             let (own, ids): (Vec<usize>, Vec<cl_device_id>) = chosen.unzip();
             if own.is_empty() {
                 continue;

@@ -32,24 +32,21 @@ impl Program {
         if state.kernels > 0 || !matches!(self.origin, Origin::Source(_)) {
             return Err(CL_INVALID_OPERATION);
         }
-        state.options = options.to_owned();
         // Included files are programs, or what the driver finds: their text is not known.
-        state.included = None;
-        state.identity = None;
-        state.facts = None;
+        state.begin(options);
         let inputs = Inputs {
             by_domain: by_domain.into_iter().collect::<Fallible<_>>()?,
             names: names.to_vec(),
         };
         let work = |job: &Job| {
             let (count, ids, text) = (job.ids.len() as cl_uint, job.ids.as_ptr(), options.as_ptr());
-            let (headers, mut names) = inputs.of(job.native.domain);
+            let (headers, mut names) = inputs.of(job.native.key.domain);
             let number = headers.len() as cl_uint;
             let (headers, names) = match number {
                 0 => (ptr::null(), ptr::null_mut()),
                 _ => (headers.as_ptr(), names.as_mut_ptr()),
             };
-            let table = self.context.domains[job.native.domain].table;
+            let table = self.context.domains[job.native.key.domain].table;
             let (program, none) = (job.native.program.handle(), ptr::null_mut());
             check(driver!(
                 table,

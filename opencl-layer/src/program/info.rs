@@ -15,12 +15,8 @@ use crate::status::{Fallible, check, driver};
 /// Where a device's program is: its first member's domain, and the member.
 fn first_member(program: &Program, device: &Device) -> Fallible<(usize, cl_device_id)> {
     let id = device.members[0].id;
-    let place = program
-        .context
-        .places
-        .iter()
-        .find(|place| place.real.id == id);
-    Ok((place.ok_or(CL_INVALID_DEVICE)?.domain, id))
+    let domain = program.context.domain_of(id);
+    Ok((domain.ok_or(CL_INVALID_DEVICE)?, id))
 }
 
 /// The binary of a device's first member, as its driver gives it.

@@ -1,6 +1,6 @@
 //! What a program's text tells, with the files that it includes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use pdawl_profiler::file::bounded;
 use super::{Origin, Program, State};
 
 use crate::drivers::RealDevice;
-use crate::lock::{Mutex, SEPARATE_GROUPS};
+use crate::known::Known;
+use crate::lock::SEPARATE_GROUPS;
 
 /// Bytes of an included file, at most.
 const MOST_INCLUDED: u64 = 16 << 20;
@@ -31,7 +32,7 @@ pub(super) struct Facts {
     /// Whether files are included that were not read.
     includes: bool,
     /// By kernel.
-    separate_groups: Mutex<HashMap<CString, Arc<SeparateGroups>>, SEPARATE_GROUPS>,
+    separate_groups: Known<CString, SeparateGroups, SEPARATE_GROUPS>,
 }
 
 /// A text as a compiler sees it.
@@ -49,13 +50,19 @@ impl Reading {
     }
 }
 
-/// What a kernel's text tells of running its groups separately.
-pub struct SeparateGroups {
-    /// Why they must not, or what decides which bytes they write.
-    pub division: Result<Divisible, String>,
+/// How a kernel uses memory, as its text tells. All that may be is taken to be so without one.
+#[derive(Default)]
+pub struct Accesses {
     /// By argument: whether the kernel may read through it.
     pub reads: Vec<bool>,
+    /// By argument: whether it may write through it.
+    pub writes: Vec<bool>,
+    /// Whether its groups may wait for one another: by atomics or volatile memory.
+    pub waits: bool,
 }
+
+/// What decides which bytes a kernel's groups write, or why they must not run separately.
+pub type SeparateGroups = Result<Divisible, String>;
 
 impl Facts {
     fn of(text: &str, options: &str, targets: &[Target]) -> Self {
@@ -78,7 +85,7 @@ impl Facts {
             language: language.map(str::to_owned),
             volatile: text.contains("volatile"),
             includes: includes(text),
-            separate_groups: Mutex::default(),
+            separate_groups: Known::default(),
         }
     }
 
@@ -152,50 +159,34 @@ impl Program {
     /// arguments.
     pub fn separate_groups(&self, kernel: &CStr, count: usize) -> Arc<SeparateGroups> {
         let facts = self.facts();
-        let mut known = facts.separate_groups.lock();
-        if let Some(separate_groups) = known.get(kernel) {
-            return Arc::clone(separate_groups);
-        }
-        let infos = facts.kernel(kernel, count);
-        let reads = |index: usize| {
-            let mut accesses = infos.iter().map(|info| info.accesses[index]);
-            accesses.any(|access| access.read || access.guessed)
-        };
-        let separate_groups = Arc::new(match infos.is_empty() {
-            false => SeparateGroups {
-                division: facts.division(kernel),
-                reads: (0..count).map(reads).collect(),
-            },
-            true => SeparateGroups {
-                division: Err("its program's text has no such kernel that can be read".to_owned()),
-                reads: Vec::new(),
-            },
-        });
-        known.insert(kernel.to_owned(), Arc::clone(&separate_groups));
-        separate_groups
+        (facts.separate_groups).of(kernel.to_owned(), |kernel, _| {
+            Arc::new(match facts.kernel(kernel, count).is_empty() {
+                false => facts.division(kernel),
+                true => Err("its program's text has no such kernel that can be read".to_owned()),
+            })
+        })
     }
 
-    /// By argument of a kernel: whether it may write through it.
-    pub fn written_by(&self, kernel: &CStr, count: usize) -> Vec<bool> {
+    /// How a kernel of so many arguments uses memory.
+    pub fn accesses(&self, kernel: &CStr, count: usize) -> Accesses {
         let facts = self.facts();
         let infos = facts.kernel(kernel, count);
         let whole = facts.is_certain();
-        let writes = |index: usize| {
-            let is_written = |info: &&KernelInfo| {
-                let (parameter, access) = (&info.parameters[index], &info.accesses[index]);
-                !parameter.read_only && (access.written || !whole)
-            };
-            infos.is_empty() || infos.iter().any(is_written)
+        let may = |does: &dyn Fn(&KernelInfo) -> bool| {
+            infos.is_empty() || infos.iter().any(|info| does(info))
         };
-        (0..count).map(writes).collect()
-    }
-
-    /// Whether a kernel's groups may wait for one another.
-    pub fn may_wait(&self, kernel: &CStr, count: usize) -> bool {
-        let facts = self.facts();
-        let infos = facts.kernel(kernel, count);
-        let waits = infos.is_empty() || infos.iter().any(|info| info.atomics);
-        waits || facts.volatile || !facts.is_certain()
+        let reads =
+            |index: usize| may(&|info| info.accesses[index].read || info.accesses[index].guessed);
+        let writes = |index: usize| {
+            may(&|info| {
+                !info.parameters[index].read_only && (info.accesses[index].written || !whole)
+            })
+        };
+        Accesses {
+            reads: (0..count).map(reads).collect(),
+            writes: (0..count).map(writes).collect(),
+            waits: facts.volatile || !whole || may(&|info| info.atomics),
+        }
     }
 
     /// What the compilers of its devices may define. PoCL compiles OpenCL C 3.0 without an

@@ -50,7 +50,7 @@ pub fn create(
         return Err(CL_INVALID_QUEUE_PROPERTIES);
     }
     let queue = Ref::new(Queue::new(context, device, properties)?);
-    queue.context.add_queue(&queue);
+    queue.context.queues.add(&queue);
     report::made(&queue);
     Ok(queue.give())
 }

@@ -5,31 +5,26 @@
 //! record of a launch by numbers ([`Records`]), and each record is made once.
 //!
 //! * `store` is the machine's file, and `timing` notes the times of launches that have ended.
-//! * `entry` has what is known of dividing launches, which `entries` finds, and `figures` what
-//!   became of them.
+//! * `entry` has what is known of dividing launches, and `figures` what became of them.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::panic;
 use std::sync::{Arc, LazyLock};
 
 use pdawl::profile::kernels::KernelKey;
 
-use crate::handle::AddressHasher;
-use crate::lock::{Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
+use crate::known::Known;
+use crate::lock::{ENTRIES, Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
 use crate::process_end;
 use crate::shape::Shape;
 
-mod entries;
 mod entry;
 mod figures;
 pub mod store;
 mod timing;
 
-pub use entries::{Deciding, Entries};
 pub use entry::DivisionRecord;
 pub use figures::{UNKNOWN, Why};
-pub use timing::{Timing, duration, note};
+pub use timing::{Timing, note, note_ended};
 
 /// Times of a kernel at a device that are wanted before only those launches are timed
 /// whose number in the process is a power of two and not small: what takes times is
@@ -45,7 +40,7 @@ pub struct KernelRecord {
     /// The seconds that its launches have taken in earlier runs.
     spent_before: f64,
     /// What is known of dividing its launches.
-    pub divisions: Entries,
+    pub divisions: Known<Deciding, DivisionRecord, ENTRIES>,
     state: Mutex<State, RECORD>,
 }
 
@@ -109,15 +104,13 @@ impl State {
     }
 }
 
-type ByKey = HashMap<KernelKey, Arc<KernelRecord>>;
-
-fn all_by_key() -> Guard<'static, ByKey, RECORDS> {
-    static ALL: LazyLock<Mutex<ByKey, RECORDS>> = LazyLock::new(|| {
+fn all() -> &'static Known<KernelKey, KernelRecord, RECORDS> {
+    static ALL: LazyLock<Known<KernelKey, KernelRecord, RECORDS>> = LazyLock::new(|| {
         // SAFETY: the function may be called when the process ends.
         unsafe { libc::atexit(save) };
-        Mutex::default()
+        Known::default()
     });
-    ALL.lock()
+    &ALL
 }
 
 extern "C" fn save() {
@@ -125,29 +118,23 @@ extern "C" fn save() {
         return;
     }
     let _ = panic::catch_unwind(|| {
-        let all: Vec<Arc<KernelRecord>> = all_by_key().values().map(Arc::clone).collect();
-        let spent = all
-            .iter()
-            .map(|record| (record.key.clone(), record.spent_here()));
+        let all = all().all().into_iter();
+        let spent = all.map(|record| (record.key.clone(), record.spent_here()));
         store::save(spent.collect());
     });
 }
 
 /// The record of a key.
 pub fn of(key: KernelKey) -> Arc<KernelRecord> {
-    let mut all = all_by_key();
-    if let Some(known) = all.get(&key) {
-        return Arc::clone(known);
-    }
-    let record = Arc::new(KernelRecord {
-        number: all.len(),
-        spent_before: store::spent_before(&key),
-        divisions: Entries::default(),
-        state: Mutex::default(),
-        key: key.clone(),
-    });
-    all.insert(key, Arc::clone(&record));
-    record
+    all().of(key, |key, number| {
+        Arc::new(KernelRecord {
+            number,
+            spent_before: store::spent_before(key),
+            divisions: Known::default(),
+            state: Mutex::default(),
+            key: key.clone(),
+        })
+    })
 }
 
 impl KernelRecord {
@@ -211,34 +198,16 @@ impl KernelRecord {
     }
 }
 
-/// The records of one kernel's launches, by the numbers that tell their keys apart.
-#[derive(Default)]
-pub struct Records(Mutex<ByNumbers, KERNEL_RECORDS>);
+/// The records of one kernel's launches, by the [`numbers`] that tell their keys apart.
+pub type Records = Known<Vec<usize>, KernelRecord, KERNEL_RECORDS>;
 
-type ByNumbers = HashMap<Vec<usize>, Arc<KernelRecord>, BuildHasherDefault<AddressHasher>>;
-
-impl Records {
-    /// The record of a launch of the kernel with arguments of these sizes. Its key is made if
-    /// it is the first such launch.
-    pub fn of(
-        &self,
-        shape: &Shape,
-        sizes: impl Iterator<Item = usize>,
-        key: impl FnOnce() -> KernelKey,
-    ) -> Arc<KernelRecord> {
-        let numbers = numbers(shape, sizes);
-        let mut known = self.0.lock();
-        if let Some(record) = known.get(&numbers) {
-            return Arc::clone(record);
-        }
-        let record = of(key());
-        known.insert(numbers, Arc::clone(&record));
-        record
-    }
-}
+/// What of a launch decides which bytes it writes, beside its key, by argument: a value, or
+/// that there is none. A null pointer is thus distinguished from a buffer of as many
+/// bytes as a pointer.
+pub type Deciding = Vec<(usize, Option<Arc<[u8]>>)>;
 
 /// All of a kernel's launch that its key is made of.
-fn numbers(shape: &Shape, sizes: impl Iterator<Item = usize>) -> Vec<usize> {
+pub fn numbers(shape: &Shape, sizes: impl Iterator<Item = usize>) -> Vec<usize> {
     let (global, local) = (&shape.global, shape.local.as_deref().unwrap_or_default());
     // The first two tell where the others belong.
     let mut numbers = vec![global.len(), local.len()];

@@ -18,21 +18,31 @@ pub struct Timing {
 
 /// Notes the times of launches that have ended, and forgets these launches.
 pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
-    timings.retain(|timing| match timing.native.execution_status() {
-        Ok(status) if status > 0 => true,
-        Ok(0) => {
-            if let Ok(seconds) = duration(&timing.native) {
-                let place = &queue.context.places[timing.place];
-                timing.record.took(&place.profile, seconds);
-            }
-            false
+    let native = |timing: &Timing| Arc::clone(&timing.native);
+    note_ended(timings, native, |timing, seconds| {
+        let place = &queue.context.places[timing.place];
+        timing.record.took(&place.profile, seconds);
+    });
+}
+
+/// Notes the seconds of what has ended, and forgets it. What failed tells nothing.
+pub fn note_ended<T>(
+    running: &mut Vec<T>,
+    native: impl Fn(&T) -> Arc<Native>,
+    note: impl Fn(&T, f64),
+) {
+    running.retain(|one| {
+        let native = native(one);
+        let status = native.execution_status();
+        if let (Ok(0), Ok(seconds)) = (status, duration(&native)) {
+            note(one, seconds);
         }
-        _ => false,
+        status.is_ok_and(|status| status > 0)
     });
 }
 
 /// The seconds that a command took on its device.
-pub fn duration(native: &Native) -> Fallible<f64> {
+fn duration(native: &Native) -> Fallible<f64> {
     let start = native.device_time(CL_PROFILING_COMMAND_START)?;
     let end = native.device_time(CL_PROFILING_COMMAND_END)?;
     Ok(end.saturating_sub(start) as f64 * 1e-9)

@@ -32,16 +32,6 @@ use crate::settings::settings;
 
 use queue::Counts;
 
-/// Whether anything is noted.
-fn is_on() -> bool {
-    settings().reports()
-}
-
-/// Whether the times of all commands are noted.
-fn traces() -> bool {
-    settings().traces()
-}
-
 /// What the process did, beside what each queue did.
 struct Report {
     pid: u32,
@@ -82,7 +72,7 @@ impl Report {
 
 /// The process has asked for the platform, which has these devices.
 pub fn begin(devices: &[RealDevice]) {
-    if !is_on() {
+    if !settings().reports() {
         return;
     }
     let described = devices.iter().map(|device| Device {
@@ -97,7 +87,7 @@ pub fn begin(devices: &[RealDevice]) {
 
 /// A queue was made.
 pub fn made(made: &Queue) {
-    if is_on() {
+    if settings().reports() {
         let mut report = report();
         let counts = Counts::new(report.queues.len(), &made.context);
         let counts = Arc::new(Mutex::new(counts));
@@ -113,7 +103,7 @@ struct QueueRecord(Option<Arc<Mutex<Counts, COUNTS>>>);
 
 /// The counts of a queue, for a short time.
 fn counts(state: &mut State) -> Option<Guard<'_, Counts, COUNTS>> {
-    match is_on() {
+    match settings().reports() {
         true => state.kept.of::<QueueRecord>().0.as_deref().map(Mutex::lock),
         false => None,
     }
@@ -123,7 +113,7 @@ fn counts(state: &mut State) -> Option<Guard<'_, Counts, COUNTS>> {
 pub fn issued(state: &mut State, command: &Command, lane: &Lane, native: Option<&Arc<Native>>) {
     if let Some(mut counts) = counts(state) {
         counts.issued(command, lane.place);
-        if let Some(native) = native.filter(|_| traces()) {
+        if let Some(native) = native.filter(|_| settings().traces()) {
             counts.pending(spans::of(command), lane.place, native);
         }
     }
@@ -137,18 +127,13 @@ pub fn moved(state: &mut State, lane: &Lane, bytes: usize, to_host: bool, native
             true => (device, "host".to_owned()),
             false => ("host".to_owned(), device),
         };
-        if traces() {
-            let kind = if to_host {
-                CommandKind::Read
-            } else {
-                CommandKind::Write
+        if settings().traces() {
+            let kind = match to_host {
+                true => CommandKind::Read,
+                false => CommandKind::Write,
             };
-            let bytes = bytes as u64;
-            counts.pending(
-                spans::SpanCommand::new(kind, "moved", bytes),
-                lane.place,
-                native,
-            );
+            let span = spans::untimed(kind, "moved", bytes as u64);
+            counts.pending(span, lane.place, native);
         }
         drop(counts);
         let mut report = report();
@@ -159,12 +144,12 @@ pub fn moved(state: &mut State, lane: &Lane, bytes: usize, to_host: bool, native
 
 /// A sample of a kernel has ended.
 pub fn sampled(queue: &Queue, key: &KernelKey, place: usize, native: &Arc<Native>) {
-    if !is_on() {
+    if !settings().reports() {
         return;
     }
     let device = queue.context.places[place].real.name.clone();
     let mut report = report();
-    if traces() {
+    if settings().traces() {
         report.spans.sample(&device, native);
     }
     *report.samples.entry((key.clone(), device)).or_default() += 1;
@@ -179,7 +164,7 @@ pub fn predicted(state: &mut State, seconds: f64) {
 
 /// The program has waited for the queue.
 pub fn synchronised(queue: &Ref<Queue>) {
-    if !is_on() {
+    if !settings().reports() {
         return;
     }
     let ended = match counts(&mut queue.state()) {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pdawl::report::exec;
+use pdawl::trace::Span;
 
 use crate::command::Command;
 use crate::context::Context;
 use crate::native::Native;
 
 use super::kernels::Launches;
-use super::spans::{self, Pending, Span, SpanCommand};
+use super::spans::{self, Ended, Pending};
 
 /// The counts of a queue. They outlive it.
 pub struct Counts {
@@ -81,9 +82,9 @@ impl Counts {
         }
     }
 
-    pub fn pending(&mut self, what: SpanCommand, place: usize, native: &Arc<Native>) {
+    pub fn pending(&mut self, span: Span, place: usize, native: &Arc<Native>) {
         if spans::has_room(self.pending.len()) {
-            self.pending.push(Pending::new(what, place, native));
+            self.pending.push(Pending::new(span, place, native));
         }
     }
 
@@ -92,8 +93,8 @@ impl Counts {
         self.epoch.predicted = Some((seconds, from.unwrap_or_else(Instant::now)));
     }
 
-    /// Ends the epoch. Returns the spans of commands that have ended.
-    pub fn synchronised(&mut self) -> Vec<Span> {
+    /// Ends the epoch. Returns the commands that have ended.
+    pub fn synchronised(&mut self) -> Vec<Ended> {
         let epoch = std::mem::take(&mut self.epoch);
         if let (Some(began), Some(place), true) = (epoch.began, self.place, epoch.has_launch) {
             let seconds = began.elapsed().as_secs_f64();
@@ -107,15 +108,13 @@ impl Counts {
             }
         }
         let mut ended = Vec::new();
-        let pending = std::mem::take(&mut self.pending);
-        for pending in pending {
-            match pending.span(self.number, &self.devices[pending.place].name) {
-                Some(Ok(span)) => ended.push(span),
-                // It failed, or has no times.
-                Some(Err(())) => {}
-                None => self.pending.push(pending),
-            }
-        }
+        self.pending.retain(|pending| {
+            let has_ended = pending.ended(self.number, &self.devices[pending.place].name);
+            let runs = has_ended.is_none();
+            // What failed, or has no times, is forgotten.
+            ended.extend(has_ended.and_then(Result::ok));
+            runs
+        });
         ended
     }
 

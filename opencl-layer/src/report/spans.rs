@@ -4,7 +4,6 @@
 //! function returns, so the least difference between the host's clock then and the
 //! driver's time of queueing is how much a device's clock is behind.
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use opencl_sys::{
 };
 use pdawl::codelet::Name;
 use pdawl::runtime::CommandKind;
-use pdawl::trace::{self, Trace};
+use pdawl::trace::{Span, Trace};
 
 use crate::command::Command;
 use crate::native::Native;
@@ -30,44 +29,45 @@ pub fn has_room(kept: usize) -> bool {
     kept < MOST
 }
 
-/// What a command is.
-#[derive(Clone)]
-pub struct SpanCommand {
-    kind: CommandKind,
-    label: Name,
-    bytes: u64,
-}
-
-impl SpanCommand {
-    pub fn new(kind: CommandKind, label: impl Into<Name>, bytes: u64) -> Self {
-        let label = label.into();
-        Self { kind, label, bytes }
+/// A span of a command, whose times are not known yet.
+pub fn untimed(kind: CommandKind, label: impl Into<Name>, bytes: u64) -> Span {
+    Span {
+        device: 0,
+        queue: 0,
+        kind,
+        label: label.into(),
+        codelet: None,
+        step: 0,
+        units: 0..0,
+        ready: 0,
+        queued: 0,
+        submitted: 0,
+        started: 0,
+        ended: 0,
+        bytes,
+        workers: None,
     }
 }
 
 /// A command of the program's.
-pub fn of(command: &Command) -> SpanCommand {
+pub fn of(command: &Command) -> Span {
     if let Some(launch) = command.launch() {
         let name = launch.kernel.name.to_string_lossy();
-        return SpanCommand::new(CommandKind::Launch, Name::Shared(name.into()), 0);
+        return untimed(CommandKind::Launch, Name::Shared(name.into()), 0);
     }
-    let bytes = command
-        .uses
-        .iter()
-        .map(|used| used.range.len() as u64)
-        .max()
-        .unwrap_or(0);
-    match command.kind {
-        CL_COMMAND_READ_BUFFER => SpanCommand::new(CommandKind::Read, "read", bytes),
-        CL_COMMAND_WRITE_BUFFER => SpanCommand::new(CommandKind::Write, "write", bytes),
-        CL_COMMAND_COPY_BUFFER => SpanCommand::new(CommandKind::Copy, "copy", bytes),
-        _ => SpanCommand::new(CommandKind::Copy, "other", bytes),
-    }
+    let bytes = command.uses.iter().map(|used| used.range.len() as u64);
+    let (kind, label) = match command.kind {
+        CL_COMMAND_READ_BUFFER => (CommandKind::Read, "read"),
+        CL_COMMAND_WRITE_BUFFER => (CommandKind::Write, "write"),
+        CL_COMMAND_COPY_BUFFER => (CommandKind::Copy, "copy"),
+        _ => (CommandKind::Copy, "other"),
+    };
+    untimed(kind, label, bytes.max().unwrap_or(0))
 }
 
 /// A command that may not have ended.
 pub struct Pending {
-    what: SpanCommand,
+    span: Span,
     pub place: usize,
     native: Arc<Native>,
     /// When its enqueueing function had returned.
@@ -75,67 +75,46 @@ pub struct Pending {
 }
 
 impl Pending {
-    pub fn new(what: SpanCommand, place: usize, native: &Arc<Native>) -> Self {
+    pub fn new(span: Span, place: usize, native: &Arc<Native>) -> Self {
         let native = Arc::clone(native);
         Self {
-            what,
+            span,
             place,
             native,
             host: host_now(),
         }
     }
 
-    /// Its span; `None` while it runs, an error if there is none.
-    pub fn span(&self, queue: usize, device: &str) -> Option<Result<Span, ()>> {
+    /// What has ended; `None` while it runs, an error if it has no times.
+    pub fn ended(&self, queue: usize, device: &str) -> Option<Result<Ended, ()>> {
         match self.native.execution_status() {
             Ok(status) if status > 0 => None,
-            Ok(0) => Some(Span::of(
-                &self.what,
-                queue,
-                device,
-                &self.native,
-                Some(self.host),
-            )),
+            Ok(0) => {
+                let mut span = self.span.clone();
+                span.queue = queue;
+                Some(Ended::of(span, device, &self.native, Some(self.host)))
+            }
             _ => Some(Err(())),
         }
     }
 }
 
-/// A command that has ended.
-pub struct Span {
-    what: SpanCommand,
-    queue: usize,
+/// A command that has ended, with times by its device's clock.
+pub struct Ended {
+    span: Span,
     device: String,
-    /// Queued, submitted, started and ended by the device's clock.
-    times: [u64; 4],
     host: Option<u64>,
 }
 
-impl Span {
-    fn of(
-        what: &SpanCommand,
-        queue: usize,
-        device: &str,
-        native: &Native,
-        host: Option<u64>,
-    ) -> Result<Self, ()> {
-        let whats = [
-            CL_PROFILING_COMMAND_QUEUED,
-            CL_PROFILING_COMMAND_SUBMIT,
-            CL_PROFILING_COMMAND_START,
-            CL_PROFILING_COMMAND_END,
-        ];
-        let mut times = [0; 4];
-        for (time, what) in times.iter_mut().zip(whats) {
-            *time = native.device_time(what).map_err(drop)?;
-        }
-        Ok(Self {
-            what: what.clone(),
-            queue,
-            device: device.to_owned(),
-            times,
-            host,
-        })
+impl Ended {
+    fn of(mut span: Span, device: &str, native: &Native, host: Option<u64>) -> Result<Self, ()> {
+        let time = |what| native.device_time(what).map_err(drop);
+        span.queued = time(CL_PROFILING_COMMAND_QUEUED)?;
+        span.submitted = time(CL_PROFILING_COMMAND_SUBMIT)?;
+        span.started = time(CL_PROFILING_COMMAND_START)?;
+        span.ended = time(CL_PROFILING_COMMAND_END)?;
+        let device = device.to_owned();
+        Ok(Self { span, device, host })
     }
 }
 
@@ -147,18 +126,31 @@ fn host_now() -> u64 {
 /// The spans of the process.
 #[derive(Default)]
 pub struct Spans {
+    /// With times by the devices' clocks.
     spans: Vec<Span>,
+    devices: Vec<String>,
+    /// By device: what must be added to its times, if it is known.
+    behind: Vec<Option<i128>>,
     pub lost: u64,
-    /// By device: what must be added to its times.
-    behind: HashMap<String, i128>,
 }
 
 impl Spans {
-    pub fn add(&mut self, ended: Vec<Span>) {
-        for span in ended {
-            if let Some(host) = span.host {
-                let behind = i128::from(host) - i128::from(span.times[0]);
-                let least = self.behind.entry(span.device.clone()).or_insert(behind);
+    pub fn add(&mut self, ended: Vec<Ended>) {
+        for Ended {
+            mut span,
+            device,
+            host,
+        } in ended
+        {
+            let known = self.devices.iter().position(|other| *other == device);
+            span.device = known.unwrap_or_else(|| {
+                self.devices.push(device);
+                self.behind.push(None);
+                self.devices.len() - 1
+            });
+            if let Some(host) = host {
+                let behind = i128::from(host) - i128::from(span.queued);
+                let least = self.behind[span.device].get_or_insert(behind);
                 *least = behind.min(*least);
             }
             match has_room(self.spans.len()) {
@@ -170,49 +162,33 @@ impl Spans {
 
     /// Adds a sample that has ended.
     pub fn sample(&mut self, device: &str, native: &Native) {
-        let what = SpanCommand::new(CommandKind::Launch, "sample", 0);
-        self.add(
-            Span::of(&what, SAMPLES, device, native, None)
-                .into_iter()
-                .collect(),
-        );
+        let mut span = untimed(CommandKind::Launch, "sample", 0);
+        span.queue = SAMPLES;
+        self.add(Ended::of(span, device, native, None).into_iter().collect());
     }
 
     /// The trace. Samples have the queue after the last.
     pub fn trace(&self, queues: usize) -> Trace {
-        let mut devices: Vec<String> = Vec::new();
-        let mut spans = Vec::new();
-        for span in &self.spans {
-            let device = devices.iter().position(|device| *device == span.device);
-            let device = device.unwrap_or_else(|| {
-                devices.push(span.device.clone());
-                devices.len() - 1
-            });
-            let behind = self.behind.get(&span.device).copied().unwrap_or(0);
-            let at = |index: usize| {
-                u64::try_from((i128::from(span.times[index]) + behind).max(0)).unwrap_or(u64::MAX)
+        let spans = self.spans.iter().map(|span| {
+            let behind = self.behind[span.device].unwrap_or(0);
+            let at = |time: u64| {
+                let time = (i128::from(time) + behind).max(0);
+                u64::try_from(time).unwrap_or(u64::MAX)
             };
-            spans.push(trace::Span {
-                device,
+            Span {
                 queue: span.queue.min(queues),
-                kind: span.what.kind,
-                label: span.what.label.clone(),
-                codelet: None,
-                step: 0,
-                units: 0..0,
                 // When a command became ready is not known.
-                ready: at(2),
-                queued: at(0),
-                submitted: at(1),
-                started: at(2),
-                ended: at(3),
-                bytes: span.what.bytes,
-                workers: None,
-            });
-        }
+                ready: at(span.started),
+                queued: at(span.queued),
+                submitted: at(span.submitted),
+                started: at(span.started),
+                ended: at(span.ended),
+                ..span.clone()
+            }
+        });
         Trace {
-            devices,
-            spans,
+            devices: self.devices.clone(),
+            spans: spans.collect(),
             ..Trace::default()
         }
     }

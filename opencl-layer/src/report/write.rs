@@ -89,7 +89,9 @@ fn executable() -> String {
 /// How launches of a kernel were divided: one entry for all that is alike.
 fn division(kernel: &KernelRecord) -> Vec<Division> {
     let mut all: Vec<(Division, BTreeMap<String, u64>)> = Vec::new();
-    for entry in kernel.divisions.all() {
+    let mut entries = kernel.divisions.all();
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
+    for entry in entries {
         let figures = entry.figures();
         let is_unknown = figures.whole == Some(UNKNOWN);
         let whole = figures.whole.map(|why| why.to_string());
@@ -102,23 +104,20 @@ fn division(kernel: &KernelRecord) -> Vec<Division> {
                 ("merged", Some(*axis), Some(reason.clone()))
             }
         };
-        let known = all.iter_mut().find(|(known, _)| {
+        let known = all.iter().position(|(known, _)| {
             known.verdict == verdict && known.axis == axis && known.reason == reason
         });
-        let (one, groups) = match known {
-            Some(known) => known,
-            None => {
-                let one = Division {
-                    verdict: verdict.to_owned(),
-                    reason,
-                    axis,
-                    ..Division::default()
-                };
-                all.push((one, BTreeMap::new()));
-                let last = all.len() - 1;
-                &mut all[last]
-            }
-        };
+        let index = known.unwrap_or_else(|| {
+            let one = Division {
+                verdict: verdict.to_owned(),
+                reason,
+                axis,
+                ..Division::default()
+            };
+            all.push((one, BTreeMap::new()));
+            all.len() - 1
+        });
+        let (one, groups) = &mut all[index];
         one.divided += figures.divided;
         one.clashes += figures.clashes;
         for (device, count) in figures.groups {

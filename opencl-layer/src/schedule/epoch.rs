@@ -21,7 +21,7 @@ pub struct Epoch {
 }
 
 /// How an epoch uses a memory object.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct EpochUse {
     /// Its handle: an epoch keeps no object alive.
     pub mem: usize,
@@ -74,10 +74,7 @@ impl Epoch {
         let index = index.unwrap_or_else(|| {
             self.uses.push(EpochUse {
                 mem: handle,
-                read: false,
-                written: false,
-                upload: false,
-                download: false,
+                ..EpochUse::default()
             });
             self.uses.len() - 1
         });

@@ -280,7 +280,7 @@ fn place_of_transfer(queue: &Queue, state: &mut State, command: &Command) -> usi
     }
     // Of the places that have all that is read, the queue's own is best.
     let has_all = |place: usize| {
-        let mut reads = command.uses.iter().filter(|used| used.reads);
+        let mut reads = command.reads();
         reads.all(|used| used.mem.is_valid(&used.range, place))
     };
     let mut places = queue.places.iter().copied();
@@ -408,16 +408,14 @@ fn issue_first(queue: &Ref<Queue>, state: &mut State) {
     let Some(first) = plan(state).recorded.pop_front() else {
         return;
     };
-    match place_and_issue(queue, state, &first.command, true) {
-        Ok(Some(native)) => Event::issued(&first.event, native),
-        Ok(None) => Event::failed(&first.event, CL_OUT_OF_RESOURCES),
-        Err(code) => Event::failed(&first.event, negative(code)),
+    let native = place_and_issue(queue, state, &first.command, true);
+    match native.and_then(|native| native.ok_or(CL_OUT_OF_RESOURCES)) {
+        Ok(native) => Event::issued(&first.event, native),
+        Err(code) => {
+            Event::end(&first.event, code.min(-1));
+        }
     }
     plan(state).done.push(first);
-}
-
-fn negative(code: cl_int) -> cl_int {
-    code.min(-1)
 }
 
 /// Gives all recorded commands to drivers. Waits for samples, without a lock.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_TYPE_CPU, CL_MEM_READ_WRITE, cl_uint};
 
-use crate::argument::Argument;
 use crate::command::Command;
 use crate::domain::Own;
 use crate::form::Form;
@@ -21,7 +20,7 @@ use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
 use crate::queue::{Queue, State};
-use crate::records::{KernelRecord, duration};
+use crate::records::{KernelRecord, note_ended};
 use crate::report;
 use crate::status::Fallible;
 
@@ -66,7 +65,7 @@ pub fn begin(
     launch: &Launch,
 ) -> Vec<Sample> {
     // Groups that wait for others would wait for ever in a part of the range.
-    if command.fixed_place().is_some() || launch.kernel.may_wait() {
+    if command.fixed_place().is_some() || launch.kernel.accesses.waits {
         return Vec::new();
     }
     let record = launch.record();
@@ -155,13 +154,7 @@ fn start(
     let list = order::brought(queue, state, command, &lane, before)?;
     let mut copies = Vec::new();
     let mut replaced = Vec::new();
-    for (index, set) in launch.arguments.iter().enumerate() {
-        let Argument::Mem(mem) = &set.argument else {
-            continue;
-        };
-        if !launch.kernel.may_write(index) {
-            continue;
-        }
+    for (index, mem) in launch.writes() {
         let copy = (context.domain(place)).buffer(CL_MEM_READ_WRITE, mem.size, ptr::null_mut())?;
         replaced.push((index, copy.handle()));
         let call = lane.call(&list, ptr::null_mut());
@@ -216,18 +209,11 @@ fn part(
 
 /// Whether all samples have ended; notes the times of those that have.
 pub fn all_ended(queue: &Queue, samples: &mut Vec<Sample>) -> bool {
-    samples.retain(|sample| match sample.native.execution_status() {
-        Ok(status) if status > 0 => true,
-        Ok(0) => {
-            if let Ok(seconds) = duration(&sample.native) {
-                let place = &queue.context.places[sample.place];
-                sample.record.took(&place.profile, seconds * sample.scale);
-                report::sampled(queue, &sample.record.key, sample.place, &sample.native);
-            }
-            false
-        }
-        // A sample that failed tells nothing.
-        _ => false,
+    let native = |sample: &Sample| Arc::clone(&sample.native);
+    note_ended(samples, native, |sample, seconds| {
+        let place = &queue.context.places[sample.place];
+        sample.record.took(&place.profile, seconds * sample.scale);
+        report::sampled(queue, &sample.record.key, sample.place, &sample.native);
     });
     samples.is_empty()
 }
