@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::cl_int;
+use opencl_sys::{CL_INVALID_VALUE, cl_int};
 
 use crate::boundary::status;
 use crate::dispatch;
@@ -201,6 +201,52 @@ pub unsafe fn list<T: Kind>(count: u32, handles: *const *mut c_void) -> Fallible
     // SAFETY: the caller promises so many handles.
     let handles = unsafe { std::slice::from_raw_parts(handles, count as usize) };
     handles.iter().map(|handle| Ref::of(*handle)).collect()
+}
+
+/// The pairs of a list that ends in 0.
+///
+/// # Safety
+/// `list` is null or ends in 0.
+pub unsafe fn pairs<T: Copy + PartialEq + From<bool>>(list: *const T) -> Vec<(T, T)> {
+    let mut pairs = Vec::new();
+    if list.is_null() {
+        return pairs;
+    }
+    let (mut at, end) = (list, T::from(false));
+    // SAFETY: the list has not ended yet, and a value follows each key.
+    while unsafe { *at } != end {
+        // SAFETY: as above.
+        unsafe {
+            pairs.push((*at, *at.add(1)));
+            at = at.add(2);
+        }
+    }
+    pairs
+}
+
+/// Gives a program objects in a list of its own, if it wants them, and their number.
+///
+/// # Safety
+/// `list` is null or has room for `entries` handles; `count` is null or valid.
+pub unsafe fn give_all<T: Kind>(
+    number: usize,
+    (entries, list, count): (u32, *mut *mut c_void, *mut u32),
+    make: impl FnOnce() -> Fallible<Vec<Ref<T>>>,
+) -> Fallible<()> {
+    if !list.is_null() {
+        if (entries as usize) < number {
+            return Err(CL_INVALID_VALUE);
+        }
+        for (index, object) in make()?.iter().enumerate() {
+            // SAFETY: promised by the caller.
+            unsafe { *list.add(index) = object.give() };
+        }
+    }
+    if !count.is_null() {
+        // SAFETY: promised by the caller.
+        unsafe { *count = number as u32 };
+    }
+    Ok(())
 }
 
 /// The handles of some objects of one kind, which the list does not keep alive.

@@ -71,13 +71,16 @@ struct Native {
 
 impl Kernel {
     pub fn new(program: Ref<Program>, name: CString) -> Fallible<Self> {
+        let places = 0..program.context.places.len();
+        let group_limits = places.clone().map(|_| OnceLock::new());
+        let built = places.map(|place| program.is_built_for(place));
         program.count_kernels(1);
         let mut kernel = Self {
             count: 0,
             takes: Vec::new(),
             accesses: Accesses::default(),
-            built: Vec::new(),
-            group_limits: Vec::new(),
+            built: built.collect(),
+            group_limits: group_limits.collect(),
             records: Records::default(),
             name,
             args: Mutex::default(),
@@ -86,27 +89,16 @@ impl Kernel {
             separate_groups: OnceLock::new(),
             program,
         };
-        let places = 0..kernel.program.context.places.len();
-        kernel.group_limits = places.clone().map(|_| OnceLock::new()).collect();
-        let built = places.map(|place| kernel.program.is_built_for(place));
-        kernel.built = built.collect();
-        let domain = kernel.program.context.places[kernel.any_place()?].domain;
-        let table = kernel.program.context.domains[domain].table;
-        let (count, takes): (cl_uint, Vec<Takes>);
-        {
-            let mut natives = kernel.natives();
-            let native = kernel.native(&mut natives, ProgramKey::first(domain))?;
-            let (kernel, what) = (native.kernel.handle(), CL_KERNEL_NUM_ARGS);
-            count = number(|size, value, needed| {
-                driver!(table, clGetKernelInfo(kernel, what, size, value, needed))
-            })?;
-            let takes_one = |index| Takes::of(table, kernel, index);
-            takes = (0..count).map(takes_one).collect();
-        }
-        kernel.takes = takes;
+        let (native, table, _) = kernel.to_ask(kernel.any_place()?)?;
+        let what = CL_KERNEL_NUM_ARGS;
+        let count: cl_uint = number(|size, value, needed| {
+            driver!(table, clGetKernelInfo(native, what, size, value, needed))
+        })?;
+        let takes = (0..count).map(|index| Takes::of(table, native, index));
+        kernel.takes = takes.collect();
         kernel.count = count as usize;
         kernel.accesses = kernel.program.accesses(&kernel.name, kernel.count);
-        *kernel.args() = vec![None; count as usize];
+        *kernel.args() = vec![None; kernel.count];
         Ok(kernel)
     }
 

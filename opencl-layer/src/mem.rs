@@ -391,20 +391,21 @@ pub fn with_access(flags: cl_mem_flags) -> cl_mem_flags {
     }
 }
 
+/// Whether flags are known, those for access and some others, and do not contradict each other.
+fn are_consistent(flags: cl_mem_flags, others: cl_mem_flags) -> bool {
+    let one_of = |set: cl_mem_flags| (flags & set).count_ones() <= 1;
+    flags & !(ACCESS | HOST_ACCESS | others) == 0 && one_of(ACCESS) && one_of(HOST_ACCESS)
+}
+
 /// Checks the flags of a memory object.
 pub fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
-    let one_of = |flags: cl_mem_flags, set: cl_mem_flags| (flags & set).count_ones() <= 1;
     let pointer = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR) != 0;
-    if flags & !(ACCESS | HOST_POINTER | HOST_ACCESS) != 0
-        || !one_of(flags, ACCESS)
-        || !one_of(flags, HOST_ACCESS)
-        || (flags & CL_MEM_USE_HOST_PTR != 0
-            && flags & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR) != 0)
-    {
+    let other = flags & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR) != 0;
+    if !are_consistent(flags, HOST_POINTER) || (flags & CL_MEM_USE_HOST_PTR != 0 && other) {
         return Err(CL_INVALID_VALUE);
     }
-    if pointer == host.is_null() {
-        return Err(CL_INVALID_HOST_PTR);
+    match pointer == host.is_null() {
+        true => Err(CL_INVALID_HOST_PTR),
+        false => Ok(()),
     }
-    Ok(())
 }

@@ -5,29 +5,9 @@ use libc::c_void;
 use opencl_sys::*;
 
 use crate::boundary::object;
+use crate::handle::pairs;
 use crate::status::Fallible;
 use crate::{image, mem, queue, sampler};
-
-/// The pairs of a list that ends in 0.
-///
-/// # Safety
-/// `list` is null or ends in 0.
-pub unsafe fn pairs<T: Copy + PartialEq + From<bool>>(list: *const T) -> Vec<(T, T)> {
-    let mut pairs = Vec::new();
-    if list.is_null() {
-        return pairs;
-    }
-    let (mut at, end) = (list, T::from(false));
-    // SAFETY: the list has not ended yet, and a value follows each key.
-    while unsafe { *at } != end {
-        // SAFETY: as above.
-        unsafe {
-            pairs.push((*at, *at.add(1)));
-            at = at.add(2);
-        }
-    }
-    pairs
-}
 
 /// `clCreateCommandQueueWithProperties`.
 pub unsafe extern "C" fn create_command_queue_with_properties(

@@ -75,9 +75,6 @@ pub fn settings() -> &'static Settings {
 /// Reads the settings. What is not understood is said and left out: an OpenCL program
 /// must not fail for it, and `pdawl exec` has checked its own.
 fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
-    let complain = |name: &str, value: &str, known: &str| {
-        eprintln!("pdawl: {name}={value} is not understood and has no effect; known are {known}");
-    };
     let mut settings = Settings {
         policy: "auto-fit".to_owned(),
         mapping: Mapping::AutoFit,
@@ -91,20 +88,16 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
         report: variable("PDAWL_REPORT").map(PathBuf::from),
         trace: variable("PDAWL_TRACE").map(PathBuf::from),
     };
-    if let Some(name) = variable("PDAWL_POLICY") {
-        settings.policy.clone_from(&name);
-        match name.as_str() {
-            "off" => settings.mapping = Mapping::Off,
-            "round-robin" => settings.mapping = Mapping::RoundRobin,
-            "auto-fit" => settings.mapping = Mapping::AutoFit,
-            "divide" => settings.division = Division::IfItPays,
-            "divide:equal" => settings.division = Division::Equal,
-            _ => {
-                settings.policy = "auto-fit".to_owned();
-                let known = "off, round-robin, auto-fit, divide, divide:equal";
-                complain("PDAWL_POLICY", &name, known);
-            }
-        }
+    let policies = [
+        ("off", (Mapping::Off, Division::None)),
+        ("round-robin", (Mapping::RoundRobin, Division::None)),
+        ("auto-fit", (Mapping::AutoFit, Division::None)),
+        ("divide", (Mapping::AutoFit, Division::IfItPays)),
+        ("divide:equal", (Mapping::AutoFit, Division::Equal)),
+    ];
+    if let Some((name, policy)) = chosen(&variable, "PDAWL_POLICY", &policies) {
+        settings.policy = name;
+        (settings.mapping, settings.division) = policy;
     }
     if let Some(map) = variable("PDAWL_MAP") {
         match list(&map) {
@@ -123,12 +116,9 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
             _ => complain("PDAWL_SHARES", &shares, "lists of weights, such as 3,1"),
         }
     }
-    if let Some(exact) = variable("PDAWL_EXACT") {
-        match exact.as_str() {
-            "1" => settings.exact = true,
-            "0" | "" => {}
-            _ => complain("PDAWL_EXACT", &exact, "0, 1"),
-        }
+    let answers = [("0", false), ("1", true)];
+    if let Some((_, exact)) = chosen(&variable, "PDAWL_EXACT", &answers) {
+        settings.exact = exact;
     }
     if let Some(count) = variable("PDAWL_VIRTUAL") {
         match count.parse() {
@@ -136,12 +126,9 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
             _ => complain("PDAWL_VIRTUAL", &count, "1 to 64"),
         }
     }
-    if let Some(kind) = variable("PDAWL_DEVICE_TYPE") {
-        match kind.as_str() {
-            "gpu" => settings.device_type = CL_DEVICE_TYPE_GPU,
-            "cpu" => settings.device_type = CL_DEVICE_TYPE_CPU,
-            _ => complain("PDAWL_DEVICE_TYPE", &kind, "gpu, cpu"),
-        }
+    let kinds = [("gpu", CL_DEVICE_TYPE_GPU), ("cpu", CL_DEVICE_TYPE_CPU)];
+    if let Some((_, kind)) = chosen(&variable, "PDAWL_DEVICE_TYPE", &kinds) {
+        settings.device_type = kind;
     }
     if let Some(names) = variable("PDAWL_DEVICES") {
         settings.devices = list(&names).unwrap_or_default();
@@ -153,4 +140,23 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Settings {
 fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     let values = text.split(',').map(|value| value.trim().parse().ok());
     values.collect()
+}
+
+/// The name and the value that a variable chooses.
+fn chosen<T: Copy>(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &str,
+    known: &[(&str, T)],
+) -> Option<(String, T)> {
+    let value = variable(name).filter(|value| !value.is_empty())?;
+    if let Some((_, chosen)) = known.iter().find(|(name, _)| *name == value) {
+        return Some((value, *chosen));
+    }
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    complain(name, &value, &names.join(", "));
+    None
+}
+
+fn complain(name: &str, value: &str, known: &str) {
+    eprintln!("pdawl: {name}={value} is not understood and has no effect; known are {known}");
 }

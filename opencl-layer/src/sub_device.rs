@@ -8,7 +8,7 @@ use opencl_sys::*;
 use crate::boundary::status;
 use crate::device::Device;
 use crate::drivers::RealDevice;
-use crate::handle::Ref;
+use crate::handle::{self, Ref};
 use crate::status::{check, driver};
 
 /// `clCreateSubDevices`.
@@ -33,36 +33,29 @@ pub unsafe extern "C" fn create_sub_devices(
             table,
             clCreateSubDevices(id, properties, 0, none, &mut parts)
         ))?;
-        if !devices.is_null() {
-            if entries < parts {
-                return Err(CL_INVALID_VALUE);
-            }
+        let make = || {
             let mut ids = vec![ptr::null_mut(); parts as usize];
             let (list, none) = (ids.as_mut_ptr(), ptr::null_mut());
             check(driver!(
                 table,
                 clCreateSubDevices(id, properties, parts, list, none)
             ))?;
-            for (index, id) in ids.into_iter().enumerate() {
+            let part = |(index, id)| {
                 let part = RealDevice {
                     id,
                     name: format!("{}.{index}", member.name),
                     ..member.clone()
                 };
-                let part = Ref::new(Device {
+                Ref::new(Device {
                     members: vec![part],
                     kind: device.kind,
                     parent: Some(device.clone()),
-                });
-                // SAFETY: the list has room for `entries` handles.
-                unsafe { *devices.add(index) = part.give() };
-            }
-        }
-        if !count.is_null() {
-            // SAFETY: OpenCL's promise about the count.
-            unsafe { *count = parts };
-        }
-        Ok(())
+                })
+            };
+            Ok(ids.into_iter().enumerate().map(part).collect())
+        };
+        // SAFETY: OpenCL's promises about the list and the number.
+        unsafe { handle::give_all(parts as usize, (entries, devices, count), make) }
     })
 }
 

@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::device_profile;
 use crate::domain::Notify;
 use crate::ending::Ended;
+use crate::handle::pairs;
 use crate::handle::{self, Ref};
 use crate::platform;
 use crate::scheduling;
@@ -22,19 +23,8 @@ use crate::status::Fallible;
 /// `list` is null or ends in 0.
 unsafe fn properties(list: *const cl_context_properties) -> Fallible<Vec<cl_context_properties>> {
     let mut all = Vec::new();
-    if list.is_null() {
-        return Ok(all);
-    }
-    let mut at = list;
-    loop {
-        // SAFETY: the list has not ended yet.
-        let key = unsafe { *at };
-        if key == 0 {
-            all.push(0);
-            return Ok(all);
-        }
-        // SAFETY: a value follows each key.
-        let value = unsafe { *at.add(1) };
+    // SAFETY: promised by the caller.
+    for (key, value) in unsafe { pairs(list) } {
         let twice = all.chunks(2).any(|pair| pair[0] == key);
         match key {
             _ if twice => return Err(CL_INVALID_PROPERTY),
@@ -45,9 +35,9 @@ unsafe fn properties(list: *const cl_context_properties) -> Fallible<Vec<cl_cont
             _ => return Err(CL_INVALID_PROPERTY),
         }
         all.extend([key, value]);
-        // SAFETY: as above.
-        at = unsafe { at.add(2) };
     }
+    all.extend((!list.is_null()).then_some(0));
+    Ok(all)
 }
 
 /// `clCreateContext`.

@@ -3,7 +3,7 @@
 use libc::c_void;
 use opencl_sys::*;
 
-use super::{ACCESS, HOST_ACCESS, HOST_POINTER, HostView, Mem, check_flags, with_access};
+use super::{HOST_ACCESS, HOST_POINTER, HostView, Mem, are_consistent, check_flags, with_access};
 use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::context::Context;
@@ -75,20 +75,17 @@ pub unsafe extern "C" fn create_sub_buffer(
         if end.is_none_or(|end| end > parent.size) {
             return Err(CL_INVALID_VALUE);
         }
-        let wider =
-            |has: cl_mem_flags, asks: cl_mem_flags| parent.flags & has != 0 && flags & asks != 0;
-        if flags & !(ACCESS | HOST_ACCESS) != 0
-            || (flags & ACCESS).count_ones() > 1
-            || (flags & HOST_ACCESS).count_ones() > 1
-            || wider(CL_MEM_READ_ONLY, CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY)
-            || wider(CL_MEM_WRITE_ONLY, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY)
-            || wider(CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY)
-            || wider(CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_READ_ONLY)
-            || wider(
-                CL_MEM_HOST_NO_ACCESS,
-                CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY,
-            )
-        {
+        let wider = [
+            (CL_MEM_READ_ONLY, CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY),
+            (CL_MEM_WRITE_ONLY, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY),
+            (CL_MEM_HOST_READ_ONLY, CL_MEM_HOST_WRITE_ONLY),
+            (CL_MEM_HOST_WRITE_ONLY, CL_MEM_HOST_READ_ONLY),
+            (CL_MEM_HOST_NO_ACCESS, HOST_ACCESS),
+        ];
+        let is_wider = |(has, asks): &(cl_mem_flags, cl_mem_flags)| {
+            parent.flags & has != 0 && flags & asks & !has != 0
+        };
+        if !are_consistent(flags, 0) || wider.iter().any(is_wider) {
             return Err(CL_INVALID_VALUE);
         }
         let aligned = |device: &Ref<Device>| {

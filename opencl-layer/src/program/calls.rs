@@ -108,17 +108,11 @@ pub unsafe extern "C" fn create_program_with_binary(
 ) -> cl_program {
     let make = || {
         let context = Ref::<Context>::of(context)?;
-        if count == 0 || devices.is_null() || lengths.is_null() || binaries.is_null() {
+        if count == 0 || lengths.is_null() || binaries.is_null() {
             return Err(CL_INVALID_VALUE);
         }
         // SAFETY: OpenCL's promise about the list.
-        let devices = unsafe { handle::list::<Device>(count, devices)? };
-        if devices
-            .iter()
-            .any(|device| !context.devices.contains(device))
-        {
-            return Err(CL_INVALID_DEVICE);
-        }
+        let devices = unsafe { chosen(&context.devices, count, devices)? };
         // A binary is for a device's first member, and for others of the same model.
         let members = devices.iter().enumerate().flat_map(|(index, device)| {
             let first = &device.members[0];
@@ -135,6 +129,12 @@ pub unsafe extern "C" fn create_program_with_binary(
         let mut known = HashSet::new();
         let members: Vec<(usize, cl_device_id)> =
             members.filter(|(_, id)| known.insert(*id)).collect();
+        let tell = |index: usize, code: cl_int| {
+            if !statuses.is_null() {
+                // SAFETY: OpenCL's promise about the statuses.
+                unsafe { *statuses.add(index) = code };
+            }
+        };
         let mut natives = Vec::new();
         for domain in 0..context.domains.len() {
             let own = |(_, id): &(_, cl_device_id)| context.domain_of(*id) == Some(domain);
@@ -147,12 +147,8 @@ pub unsafe extern "C" fn create_program_with_binary(
             let empty =
                 |i: &usize| unsafe { *lengths.add(*i) == 0 || (*binaries.add(*i)).is_null() };
             if own.iter().any(empty) {
-                if !statuses.is_null() {
-                    for index in own.iter().filter(|i| empty(i)) {
-                        // SAFETY: OpenCL's promise about the statuses.
-                        unsafe { *statuses.add(*index) = CL_INVALID_VALUE };
-                    }
-                }
+                let empty = own.iter().filter(|i| empty(i));
+                empty.for_each(|index| tell(*index, CL_INVALID_VALUE));
                 return Err(CL_INVALID_VALUE);
             }
             // SAFETY: as above.
@@ -168,12 +164,8 @@ pub unsafe extern "C" fn create_program_with_binary(
                 table,
                 clCreateProgramWithBinary(inner, number, list, sizes, data, said)
             );
-            if !statuses.is_null() {
-                for (index, notified) in own.iter().zip(notified) {
-                    // SAFETY: OpenCL's promise about the statuses.
-                    unsafe { *statuses.add(*index) = notified };
-                }
-            }
+            let told = own.iter().zip(notified);
+            told.for_each(|(index, code)| tell(*index, code));
             let made = Own::new(made?, table.clReleaseProgram);
             natives.push((domain, made, ids));
         }
@@ -273,21 +265,13 @@ pub unsafe extern "C" fn create_kernels_in_program(
         if names.is_empty() {
             return Err(CL_INVALID_PROGRAM_EXECUTABLE);
         }
-        if !kernels.is_null() {
-            if (entries as usize) < names.len() {
-                return Err(CL_INVALID_VALUE);
-            }
-            for (index, name) in names.iter().enumerate() {
-                let name = CString::new(*name).map_err(|_| CL_INVALID_KERNEL_NAME)?;
-                let kernel = Ref::new(Kernel::new(program.clone(), name)?);
-                // SAFETY: the list has room for `entries` handles.
-                unsafe { *kernels.add(index) = kernel.give() };
-            }
-        }
-        if !count.is_null() {
-            // SAFETY: OpenCL's promise.
-            unsafe { *count = names.len() as cl_uint };
-        }
-        Ok(())
+        let kernel = |name: &&str| {
+            let name = CString::new(*name).map_err(|_| CL_INVALID_KERNEL_NAME)?;
+            Ok(Ref::new(Kernel::new(program.clone(), name)?))
+        };
+        let wanted = (entries, kernels, count);
+        let make = || names.iter().map(kernel).collect();
+        // SAFETY: OpenCL's promises about the list and the number.
+        unsafe { handle::give_all(names.len(), wanted, make) }
     })
 }

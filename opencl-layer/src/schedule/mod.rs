@@ -204,12 +204,13 @@ pub fn place_and_issue(
         Some(launch) => place_of_launch(queue, state, command, launch),
         None => place_of_transfer(queue, state, command),
     };
-    if let Some(launch) = launch.filter(|_| queue.fits())
+    let launch = launch.filter(|_| queue.fits());
+    if let Some(launch) = launch
         && let Some(divided) = divide::issue(queue, state, command, launch)
     {
         return divided.map(Some);
     }
-    let timed = launch.filter(|_| queue.fits()).and_then(|launch| {
+    let timed = launch.and_then(|launch| {
         let (record, device) = (launch.record(), &queue.context.places[place].profile);
         record.wants_time(device).then_some(record)
     });
@@ -217,8 +218,7 @@ pub fn place_and_issue(
         Some(_) => queue.timed_lane(state, place)?,
         None => queue.lane(state, place)?,
     };
-    let is_undecided = |launch: &&Launch| divide::is_undecided(queue, command, launch);
-    let undecided = launch.filter(|_| queue.fits()).filter(is_undecided);
+    let undecided = launch.filter(|launch| divide::is_undecided(queue, command, launch));
     let with_event = with_event || timed.is_some() || undecided.is_some();
     let native = issue(queue, state, command, lane, with_event)?;
     if let (Some(record), Some(native)) = (timed, &native) {

@@ -6,9 +6,9 @@ use opencl_sys::*;
 
 use super::{AUTO_DYNAMIC, AUTO_STATIC, MAPPED, OFF, QUEUE_PROPERTIES, is_consistent};
 use crate::boundary::status;
-use crate::device::Device;
-use crate::handle::{self, Ref};
+use crate::handle::Ref;
 use crate::kernel::Kernel;
+use crate::program::calls::chosen;
 use crate::queue::Queue;
 use crate::schedule;
 use crate::shape::ShapeOf;
@@ -56,13 +56,14 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
 ) -> cl_int {
     status(|| {
         let kernel = Ref::<Kernel>::of(handle)?;
-        if count == 0 || devices.is_null() {
+        let context = &kernel.program.context;
+        if count == 0 {
             return Err(CL_INVALID_VALUE);
         }
         // SAFETY: the header's promises about the lists, which are OpenCL's.
         let (devices, shape) = unsafe {
             (
-                handle::list::<Device>(count, devices)?,
+                chosen(&context.devices, count, devices)?,
                 ShapeOf::new(dimensions, offset, global, local)?,
             )
         };
@@ -72,13 +73,6 @@ pub unsafe extern "C" fn set_kernel_work_group_info(
         }
         if shape.local.iter().flatten().any(|items| *items == 0) {
             return Err(CL_INVALID_WORK_GROUP_SIZE);
-        }
-        let context = &kernel.program.context;
-        if devices
-            .iter()
-            .any(|device| !context.devices.contains(device))
-        {
-            return Err(CL_INVALID_DEVICE);
         }
         // Launches only name the kernel, and would fail where nobody knows why.
         let places = || devices.iter().flat_map(|device| context.places_of(device));
