@@ -10,7 +10,7 @@ use crate::drivers;
 use crate::handle::{Ref, Remembered};
 use crate::mem::Mem;
 use crate::sampler::Sampler;
-use crate::status::{Fallible, driver};
+use crate::status::{Fallible, asking};
 
 /// An argument.
 #[derive(Clone)]
@@ -62,14 +62,8 @@ pub enum Takes {
 impl Takes {
     /// Asks a driver.
     pub fn of(table: &cl_icd_dispatch, kernel: cl_kernel, index: cl_uint) -> Self {
-        let ask = |what: cl_kernel_arg_info| {
-            move |size: usize, value: *mut c_void, needed: *mut usize| {
-                driver!(
-                    table,
-                    clGetKernelArgInfo(kernel, index, what, size, value, needed)
-                )
-            }
-        };
+        let ask =
+            |what: cl_kernel_arg_info| asking!(table, clGetKernelArgInfo(kernel, index, what));
         let kind = drivers::text(ask(CL_KERNEL_ARG_TYPE_NAME));
         let space = drivers::number(ask(CL_KERNEL_ARG_ADDRESS_QUALIFIER));
         let Some(space) = space.ok().filter(|_| !kind.is_empty()) else {

@@ -17,7 +17,7 @@ use opencl_sys::{
 };
 
 use crate::dispatch::GetPlatforms;
-use crate::status::{Fallible, check, driver};
+use crate::status::{Fallible, asking, check, driver};
 
 type GetAddress = unsafe extern "C" fn(*const c_char) -> *mut c_void;
 
@@ -203,12 +203,10 @@ fn platforms(get: GetPlatforms) -> Vec<Driver> {
     let drivers = ids.map(|platform| {
         // SAFETY: an object of an ICD begins with its table.
         let table = unsafe { &**platform.cast::<*const cl_icd_dispatch>() };
-        let name = text(|size, value, needed| {
-            driver!(
-                table,
-                clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, value, needed)
-            )
-        });
+        let name = text(asking!(
+            table,
+            clGetPlatformInfo(platform, CL_PLATFORM_NAME)
+        ));
         Driver {
             table,
             platform,

@@ -1,6 +1,5 @@
 //! Events as programs see them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -189,24 +188,11 @@ impl Event {
 
 /// Has the driver tell when its event gets there.
 fn forward(event: &Ref<Event>, native: &Native, asked: Asked) {
-    let data = Box::into_raw(Box::new((event.clone(), asked)));
-    let set = driver!(
-        native.table,
-        clSetEventCallback(native.event, asked.when, Some(reached), data.cast())
-    );
-    if set != CL_SUCCESS {
-        // SAFETY: the driver did not take the pointer.
-        let (event, asked) = *unsafe { Box::from_raw(data) };
-        call_back(event, asked, set);
+    let event = event.clone();
+    let task = move |status| call_back(event, asked, status);
+    if let Err((code, task)) = native.tell(asked.when, Box::new(task)) {
+        task(code);
     }
-}
-
-unsafe extern "C" fn reached(_event: cl_event, status: cl_int, data: *mut c_void) {
-    let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the box that `forward` gave away; drivers call once.
-        let (event, asked) = *unsafe { Box::from_raw(data.cast::<(Ref<Event>, Asked)>()) };
-        call_back(event, asked, status);
-    }));
 }
 
 /// Calls the program on a thread that holds no lock and that no driver needs.

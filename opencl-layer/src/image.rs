@@ -1,5 +1,5 @@
-//! Images. An image lives at one place of its context; `placement` sends whatever uses
-//! it there. The driver of that place checks formats and sizes.
+//! Images. An image lives at one place of its context; `Command::fixed_place` sends whatever
+//! uses it there. The driver of that place checks formats and sizes.
 
 use libc::c_void;
 use opencl_sys::*;
@@ -11,7 +11,7 @@ use crate::domain::Own;
 use crate::drivers::number;
 use crate::handle::Ref;
 use crate::mem::{Image, Mem, check_flags, with_access};
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::{Fallible, asking, check, driver, driver_object};
 
 /// # Safety
 /// As OpenCL promises about the pointers.
@@ -54,16 +54,11 @@ unsafe fn create(
         clCreateImage(inner, flags, format, &raw const description, host)
     )?;
     let own = Own::new(native, table.clReleaseMemObject);
-    let size = number(|size, value, needed| {
-        driver!(
-            table,
-            clGetMemObjectInfo(native, CL_MEM_SIZE, size, value, needed)
-        )
-    })?;
-    let element = number(|size, value, needed| {
-        let what = CL_IMAGE_ELEMENT_SIZE;
-        driver!(table, clGetImageInfo(native, what, size, value, needed))
-    })?;
+    let size = number(asking!(table, clGetMemObjectInfo(native, CL_MEM_SIZE)))?;
+    let element = number(asking!(
+        table,
+        clGetImageInfo(native, CL_IMAGE_ELEMENT_SIZE)
+    ))?;
     let flags = match &buffer {
         Some(buffer) => buffer.inherited(flags),
         None => with_access(flags),
@@ -198,8 +193,6 @@ impl Answers<Images> for Mem {
             return answer.handle(mem.parent.as_ref().map(|(buffer, _)| buffer));
         }
         let (table, native) = (mem.context.domain(only_place).table, mem.at(only_place)?);
-        answer.pass(|size, value, needed| {
-            driver!(table, clGetImageInfo(native, what, size, value, needed))
-        })
+        answer.pass(asking!(table, clGetImageInfo(native, what)))
     }
 }

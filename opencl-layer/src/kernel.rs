@@ -22,7 +22,7 @@ use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
 use crate::program::{Accesses, Program, SeparateGroups};
 use crate::records::Records;
 use crate::shape::{Shape, ShapeOf};
-use crate::status::{Fallible, check, driver};
+use crate::status::{Fallible, asking, check, driver};
 
 /// A kernel.
 pub struct Kernel {
@@ -91,9 +91,7 @@ impl Kernel {
         };
         let (native, table, _) = kernel.to_ask(kernel.any_place()?)?;
         let what = CL_KERNEL_NUM_ARGS;
-        let count: cl_uint = number(|size, value, needed| {
-            driver!(table, clGetKernelInfo(native, what, size, value, needed))
-        })?;
+        let count: cl_uint = number(asking!(table, clGetKernelInfo(native, what)))?;
         let takes = (0..count).map(|index| Takes::of(table, native, index));
         kernel.takes = takes.collect();
         kernel.count = count as usize;
@@ -266,12 +264,7 @@ impl Kernel {
         what: cl_kernel_work_group_info,
     ) -> Fallible<T> {
         let (native, table, id) = self.to_ask(place)?;
-        number(|size, value, needed| {
-            driver!(
-                table,
-                clGetKernelWorkGroupInfo(native, id, what, size, value, needed)
-            )
-        })
+        number(asking!(table, clGetKernelWorkGroupInfo(native, id, what)))
     }
 
     /// A place whose driver has built the program.
@@ -391,9 +384,7 @@ impl Answers for Kernel {
             CL_KERNEL_PROGRAM => answer.value(kernel.program.handle()),
             CL_KERNEL_ATTRIBUTES => {
                 let (native, table, _) = kernel.to_ask(kernel.any_place()?)?;
-                answer.pass(|size, value, needed| {
-                    driver!(table, clGetKernelInfo(native, what, size, value, needed))
-                })
+                answer.pass(asking!(table, clGetKernelInfo(native, what)))
             }
             _ => Err(CL_INVALID_VALUE),
         }

@@ -16,7 +16,7 @@ use opencl_sys::{
 use crate::domain::{Domain, Own};
 use crate::drivers::number;
 use crate::lock::{BRIDGES, Mutex, ONCE_ALL_ENDED};
-use crate::status::{Fallible, check, driver, driver_object};
+use crate::status::{Fallible, asking, check, driver, driver_object};
 
 /// An event of a driver. Queues of other drivers wait for a user event of theirs, which
 /// is set when this one ends.
@@ -102,7 +102,7 @@ impl Native {
         if !self.queue.is_null() {
             check(driver!(self.table, clFlush(self.queue)))?;
         }
-        match self.tell(Box::new(move || twin.complete())) {
+        match self.tell(CL_COMPLETE, Box::new(move |_| twin.complete())) {
             Ok(()) => Ok(event),
             Err((code, _)) => Err(code),
         }
@@ -111,12 +111,7 @@ impl Native {
     /// The execution status: a negative code after a failure.
     pub fn execution_status(&self) -> Fallible<cl_int> {
         let what = CL_EVENT_COMMAND_EXECUTION_STATUS;
-        let status = number::<cl_int>(|size, value, needed| {
-            driver!(
-                self.table,
-                clGetEventInfo(self.event, what, size, value, needed)
-            )
-        })?;
+        let status = number::<cl_int>(asking!(self.table, clGetEventInfo(self.event, what)))?;
         Ok(match self.failed() {
             Err(code) if status <= 0 => code,
             _ => status,
@@ -130,12 +125,10 @@ impl Native {
 
     /// A time of the event, by its device's clock.
     pub fn device_time(&self, what: cl_profiling_info) -> Fallible<cl_ulong> {
-        number(|size, value, needed| {
-            driver!(
-                self.table,
-                clGetEventProfilingInfo(self.event, what, size, value, needed)
-            )
-        })
+        number(asking!(
+            self.table,
+            clGetEventProfilingInfo(self.event, what)
+        ))
     }
 
     /// A time of the event, by the common clock: if it stands for several, when the last of
@@ -156,31 +149,33 @@ impl Native {
     /// Runs a task when it has ended, on a driver's thread. Returns false if the driver
     /// refuses; then it never runs.
     pub fn when_ended(&self, task: impl FnOnce() + Send + 'static) -> bool {
-        self.tell(Box::new(task)).is_ok()
+        self.tell(CL_COMPLETE, Box::new(move |_| task())).is_ok()
     }
 
     /// As [`Self::when_ended`], with the execution status. A driver that refuses is waited
     /// for.
     pub fn then(self: &Arc<Self>, task: impl FnOnce(cl_int) + Send + 'static) {
         let native = Arc::clone(self);
-        let task = move || {
+        let task = move |_| {
             task(
                 native
                     .execution_status()
                     .unwrap_or_else(|code| code.min(-1)),
             )
         };
-        if let Err((_, task)) = self.tell(Box::new(task)) {
+        if let Err((code, task)) = self.tell(CL_COMPLETE, Box::new(task)) {
             let _ = self.wait();
-            task();
+            task(code);
         }
     }
 
-    fn tell(&self, task: Task) -> Result<(), (cl_int, Task)> {
+    /// Runs a task with the status when it has got so far, on a driver's thread. A driver that
+    /// refuses gives it back, with the code.
+    pub fn tell(&self, when: cl_int, task: Task) -> Result<(), (cl_int, Task)> {
         let data = Box::into_raw(Box::new(task));
         let set = driver!(
             self.table,
-            clSetEventCallback(self.event, CL_COMPLETE, Some(run_task), data.cast())
+            clSetEventCallback(self.event, when, Some(run_task), data.cast())
         );
         match set {
             opencl_sys::CL_SUCCESS => Ok(()),
@@ -244,12 +239,12 @@ impl UserEvent {
     }
 }
 
-type Task = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce(cl_int) + Send>;
 
-unsafe extern "C" fn run_task(_event: cl_event, _status: cl_int, data: *mut c_void) {
+unsafe extern "C" fn run_task(_event: cl_event, status: cl_int, data: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the box that `tell` gave away; drivers call once.
         let task = unsafe { Box::from_raw(data.cast::<Task>()) };
-        task();
+        task(status);
     }));
 }

@@ -16,7 +16,7 @@ use crate::drivers;
 use crate::form::ProgramKey;
 use crate::handle::{Ref, kind};
 use crate::lock::{Guard, Mutex, PROGRAM};
-use crate::status::{Fallible, driver};
+use crate::status::{Fallible, asking};
 
 pub mod calls;
 pub mod compile;
@@ -126,9 +126,7 @@ impl Native {
             context.domains[self.key.domain].table,
             self.program.handle(),
         );
-        drivers::words(|size, value, needed| {
-            driver!(table, clGetProgramInfo(program, what, size, value, needed))
-        })
+        drivers::words(asking!(table, clGetProgramInfo(program, what)))
     }
 
     fn executable(&self) -> Fallible<cl_program> {

@@ -9,7 +9,7 @@ use crate::boundary::object;
 use crate::context::Context;
 use crate::domain::{Domain, Own};
 use crate::handle::{Ref, kind};
-use crate::status::{Fallible, driver, driver_object};
+use crate::status::{Fallible, asking, driver_object};
 
 /// A sampler.
 pub struct Sampler {
@@ -70,12 +70,12 @@ impl Answers for Sampler {
         match what {
             CL_SAMPLER_REFERENCE_COUNT => answer.value(sampler.users()),
             CL_SAMPLER_CONTEXT => answer.value(sampler.context.handle()),
-            _ => answer.pass(|size, value, needed| {
+            _ => {
                 let table = sampler.context.domains[sampler.main].table;
                 let native = sampler.natives[sampler.main].as_ref();
                 let native = native.map_or(ptr::null_mut(), Own::handle);
-                driver!(table, clGetSamplerInfo(native, what, size, value, needed))
-            }),
+                answer.pass(asking!(table, clGetSamplerInfo(native, what)))
+            }
         }
     }
 }

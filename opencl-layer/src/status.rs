@@ -48,4 +48,14 @@ macro_rules! driver_object {
     }};
 }
 
-pub(crate) use {driver, driver_object};
+/// A question to a driver, whose function takes the size and the address of the answer and where
+/// the size of all of it goes after the arguments.
+macro_rules! asking {
+    ($table:expr, $name:ident($($argument:expr),* $(,)?)) => {
+        move |size, value, needed| {
+            $crate::status::driver!($table, $name($($argument,)* size, value, needed))
+        }
+    };
+}
+
+pub(crate) use {asking, driver, driver_object};

@@ -10,7 +10,7 @@ use crate::answer::{Answer, Answers};
 use crate::boundary::status;
 use crate::device::Device;
 use crate::handle::Ref;
-use crate::status::{Fallible, check, driver};
+use crate::status::{Fallible, asking, check, driver};
 
 /// Where a device's program is: its first member's domain, and the member.
 fn first_member(program: &Program, device: &Device) -> Fallible<(usize, cl_device_id)> {
@@ -79,9 +79,7 @@ impl Answers for Program {
                     .ok_or(CL_INVALID_PROGRAM_EXECUTABLE)?;
                 let table = program.context.domains[native].table;
                 let native = program.native(native)?;
-                answer.pass(|size, value, needed| {
-                    driver!(table, clGetProgramInfo(native, what, size, value, needed))
-                })
+                answer.pass(asking!(table, clGetProgramInfo(native, what)))
             }
             _ => Err(CL_INVALID_VALUE),
         }
