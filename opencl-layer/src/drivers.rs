@@ -52,33 +52,24 @@ unsafe impl Send for RealDevice {}
 unsafe impl Sync for RealDevice {}
 
 impl RealDevice {
-    /// Asks its driver, as `clGetDeviceInfo` does.
-    pub fn ask(
-        &self,
-        what: cl_uint,
-        size: usize,
-        value: *mut c_void,
-        needed: *mut usize,
-    ) -> cl_int {
-        driver!(
-            self.driver.table,
-            clGetDeviceInfo(self.id, what, size, value, needed)
-        )
+    /// A question to its driver, as `clGetDeviceInfo` has them.
+    pub fn asking(&self, what: cl_uint) -> impl Ask {
+        asking!(self.driver.table, clGetDeviceInfo(self.id, what))
     }
 
     /// A number that its driver says.
     pub fn number<T: Copy + Default>(&self, what: cl_uint) -> Fallible<T> {
-        number(|size, value, needed| self.ask(what, size, value, needed))
+        number(self.asking(what))
     }
 
     /// A text that its driver says.
     pub fn text(&self, what: cl_uint) -> String {
-        text(|size, value, needed| self.ask(what, size, value, needed))
+        text(self.asking(what))
     }
 
     /// Numbers or other bytes that its driver says.
     pub fn bytes(&self, what: cl_uint) -> Fallible<Vec<u8>> {
-        bytes(|size, value, needed| self.ask(what, size, value, needed))
+        bytes(self.asking(what))
     }
 
     /// Whether it has images.

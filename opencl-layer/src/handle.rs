@@ -18,7 +18,7 @@ use opencl_sys::{CL_INVALID_VALUE, cl_int};
 
 use crate::boundary::status;
 use crate::dispatch;
-use crate::lock::{Guard, HANDLES, Mutex, REGISTRY};
+use crate::lock::{HANDLES, Mutex, REGISTRY};
 use crate::status::Fallible;
 
 /// A kind of object: what its handle points to, and where handles are looked up.
@@ -254,20 +254,16 @@ pub unsafe fn give_all<T: Kind>(
 pub struct Handles(Mutex<Vec<usize>, HANDLES>);
 
 impl Handles {
-    fn lock(&self) -> Guard<'_, Vec<usize>, HANDLES> {
-        self.0.lock()
-    }
-
     /// Adds an object, and forgets those that are gone.
     pub fn add<T: Kind>(&self, object: &Ref<T>) {
-        let mut handles = self.lock();
+        let mut handles = self.0.lock();
         handles.retain(|handle| T::registry().has(*handle));
         handles.push(object.handle() as usize);
     }
 
     /// Those that are alive. A handle may be that of a later object.
     pub fn alive<T: Kind>(&self) -> Vec<Ref<T>> {
-        let handles = self.lock().clone();
+        let handles = self.0.lock().clone();
         let alive = handles.into_iter();
         alive
             .filter_map(|handle| Ref::of(handle as *mut c_void).ok())

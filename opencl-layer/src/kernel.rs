@@ -18,7 +18,7 @@ use crate::drivers::number;
 use crate::form::{Form, ProgramKey};
 use crate::handle::{Ref, kind};
 use crate::lane::Lane;
-use crate::lock::{ARGUMENTS, Guard, KERNEL, Mutex, SHAPES};
+use crate::lock::{ARGUMENTS, KERNEL, Mutex, SHAPES};
 use crate::program::{Accesses, Program, SeparateGroups};
 use crate::records::Records;
 use crate::shape::{Shape, ShapeOf};
@@ -96,16 +96,8 @@ impl Kernel {
         kernel.takes = takes.collect();
         kernel.count = count as usize;
         kernel.accesses = kernel.program.accesses(&kernel.name, kernel.count);
-        *kernel.args() = vec![None; kernel.count];
+        *kernel.args.lock() = vec![None; kernel.count];
         Ok(kernel)
-    }
-
-    fn args(&self) -> Guard<'_, Vec<Option<(u64, Kept)>>, ARGUMENTS> {
-        self.args.lock()
-    }
-
-    fn natives(&self) -> Guard<'_, Vec<Native>, KERNEL> {
-        self.natives.lock()
     }
 
     /// Sets the shape of launches at a place.
@@ -131,7 +123,7 @@ impl Kernel {
     /// # Errors
     /// `CL_INVALID_KERNEL_ARGS` if some are not.
     pub fn arguments(&self) -> Fallible<Vec<Set>> {
-        let args = self.args();
+        let args = self.args.lock();
         let set = |arg: &Option<(u64, Kept)>| {
             let (number, kept) = arg.as_ref()?;
             Some(Set {
@@ -173,7 +165,7 @@ impl Kernel {
         replaced: &[(usize, cl_mem)],
         call: impl FnOnce(cl_kernel) -> Fallible<T>,
     ) -> Fallible<T> {
-        let mut natives = self.natives();
+        let mut natives = self.natives.lock();
         let native = self.native(&mut natives, lane.program(form))?;
         native.set.resize(arguments.len(), None);
         for (index, set) in arguments.iter().enumerate() {
@@ -199,7 +191,7 @@ impl Kernel {
     ) -> Fallible<(cl_kernel, &'static cl_icd_dispatch, cl_device_id)> {
         let context = &self.program.context;
         let Place { domain, real, .. } = &context.places[place];
-        let mut natives = self.natives();
+        let mut natives = self.natives.lock();
         let native = self.native(&mut natives, ProgramKey::first(*domain))?;
         let table = context.domains[*domain].table;
         Ok((native.kernel.handle(), table, real.id))
@@ -324,8 +316,8 @@ pub unsafe extern "C" fn clone_kernel(handle: cl_kernel, code: *mut cl_int) -> c
     let make = || {
         let kernel = Ref::<Kernel>::of(handle)?;
         let copy = Kernel::new(kernel.program.clone(), kernel.name.clone())?;
-        let args = kernel.args().clone();
-        *copy.args() = args;
+        let args = kernel.args.lock().clone();
+        *copy.args.lock() = args;
         let shapes = kernel.shapes.lock().clone();
         *copy.shapes.lock() = shapes;
         Ok(Ref::new(copy).give())
@@ -355,10 +347,10 @@ pub unsafe extern "C" fn set_kernel_arg(
         let domain = kernel.program.context.places[place].domain;
         // The driver knows whether size and value are right.
         let lane = kernel.program.context.lane_for_questions(place);
-        let mut natives = kernel.natives();
+        let mut natives = kernel.natives.lock();
         let native = kernel.native(&mut natives, ProgramKey::first(domain))?;
         set_native(&lane, native.kernel.handle(), index as usize, &argument)?;
-        let mut args = kernel.args();
+        let mut args = kernel.args.lock();
         let number = args[index as usize]
             .as_ref()
             .map_or(0, |(number, _)| number + 1);

@@ -26,8 +26,8 @@ pub fn watch() {
     }
 }
 
-/// How many objects are alive, by kind.
-fn alive() -> Vec<(&'static str, usize)> {
+/// How many objects are alive, by kind, in words.
+fn alive() -> Vec<String> {
     let own = platform().devices.len();
     let numbers = [
         ("contexts", Context::registry().count()),
@@ -42,9 +42,8 @@ fn alive() -> Vec<(&'static str, usize)> {
             Device::registry().count().saturating_sub(own),
         ),
     ];
-    numbers
-        .into_iter()
-        .filter(|(_, number)| *number > 0)
+    let left = numbers.into_iter().filter(|(_, number)| *number > 0);
+    left.map(|(kind, number)| format!("{number} {kind}"))
         .collect()
 }
 
@@ -58,10 +57,7 @@ extern "C" fn print() {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    let left: Vec<String> = alive()
-        .into_iter()
-        .map(|(kind, number)| format!("{number} {kind}"))
-        .collect();
+    let left = alive();
     match left.is_empty() {
         true => eprintln!("pdawl: no objects are left"),
         false => eprintln!("pdawl: objects are left: {}", left.join(", ")),

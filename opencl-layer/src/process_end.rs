@@ -13,7 +13,7 @@ use std::{fs, process, thread};
 
 use opencl_sys::{CL_RUNNING, cl_int};
 
-use crate::lock::{Condvar, Guard, Mutex, OWN};
+use crate::lock::{Condvar, Mutex, OWN};
 use crate::native::Native;
 
 /// What this library does on its own.
@@ -67,10 +67,6 @@ const BEHIND_EVENTS: Duration = Duration::from_secs(1);
 /// The time between looks at what has changed.
 const LOOK: Duration = Duration::from_millis(2);
 
-fn own() -> Guard<'static, Own, OWN> {
-    STATE.lock()
-}
-
 /// Goes when the thread ends, which for the main thread is when the process does.
 struct Last(Cell<()>);
 
@@ -113,7 +109,7 @@ fn end() {
         return;
     }
     let began = Instant::now();
-    let mut own = own();
+    let mut own = STATE.lock();
     own.ends = true;
     while own.running > 0 {
         own = LESS.wait_for(own, LOOK);
@@ -143,7 +139,7 @@ fn end() {
 /// Does something that drivers must live for. Every call of a driver on a thread of ours is in
 /// one. Once the process ends, this waits for that.
 pub fn while_alive<T>(work: impl FnOnce() -> T) -> T {
-    let mut own = own();
+    let mut own = STATE.lock();
     while own.ends {
         own = LESS.wait_for(own, LOOK);
         if own.ends && main_thread_left() {
@@ -170,7 +166,7 @@ struct Running;
 
 impl Drop for Running {
     fn drop(&mut self) {
-        own().running -= 1;
+        STATE.lock().running -= 1;
         LESS.notify_all();
     }
 }
@@ -186,11 +182,11 @@ fn main_thread_left() -> bool {
 pub fn waits_for(native: &Arc<Native>) {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch_exit);
-    let before = std::mem::take(&mut own().commands);
+    let before = std::mem::take(&mut STATE.lock().commands);
     // A driver is asked without the lock.
     let (mut left, ended): (Vec<_>, Vec<_>) =
         before.into_iter().partition(|native| native.is_pending());
     drop(ended);
     left.push(Arc::clone(native));
-    own().commands.append(&mut left);
+    STATE.lock().commands.append(&mut left);
 }

@@ -7,10 +7,9 @@ pub type Fallible<T> = Result<T, cl_int>;
 
 /// Turns a driver's status code into a result.
 pub fn check(code: cl_int) -> Fallible<()> {
-    if code == CL_SUCCESS {
-        Ok(())
-    } else {
-        Err(code)
+    match code {
+        CL_SUCCESS => Ok(()),
+        code => Err(code),
     }
 }
 
@@ -35,12 +34,12 @@ macro_rules! driver_object {
             Some(function) => {
                 // SAFETY: as for `driver!`; `code` is written during the call.
                 let made = unsafe { function($($argument,)* &mut code) };
-                if code == opencl_sys::CL_SUCCESS && !made.is_null() {
-                    Ok(made)
-                } else if code == opencl_sys::CL_SUCCESS {
-                    Err(opencl_sys::CL_OUT_OF_RESOURCES)
-                } else {
-                    Err(code)
+                match code {
+                    opencl_sys::CL_SUCCESS if made.is_null() => {
+                        Err(opencl_sys::CL_OUT_OF_RESOURCES)
+                    }
+                    opencl_sys::CL_SUCCESS => Ok(made),
+                    code => Err(code),
                 }
             }
             None => Err(opencl_sys::CL_INVALID_OPERATION),

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::lock::{Guard, Mutex, VARIANTS};
+use crate::lock::{Mutex, VARIANTS};
 use crate::native::Native;
 
 /// The numbers of one context: whether a queue has each, and what must end before another
@@ -28,19 +28,15 @@ enum Owner {
 }
 
 impl Variants {
-    fn numbers(&self) -> Guard<'_, Vec<Owner>, VARIANTS> {
-        self.0.lock()
-    }
-
     /// Takes the lowest free number.
     pub fn take(&self) -> u32 {
-        take(&mut self.numbers())
+        take(&mut self.0.lock())
     }
 
     /// Takes the number of all queues that launch nothing but what the program does: that of
     /// the program as it was first built, unless another queue has it.
     pub fn take_whole(&self) -> u32 {
-        let mut numbers = self.numbers();
+        let mut numbers = self.0.lock();
         if let Some(Owner::Whole) = numbers.first() {
             return 0;
         }
@@ -53,7 +49,7 @@ impl Variants {
 
     /// Gives a number back, for use after `last` has ended.
     pub fn give_back(&self, number: u32, last: Option<Arc<Native>>) {
-        match self.numbers().get_mut(number as usize) {
+        match self.0.lock().get_mut(number as usize) {
             None | Some(Owner::Whole) => {}
             Some(owner) => *owner = last.map_or(Owner::Nobody, Owner::Ends),
         }

@@ -4,7 +4,7 @@ use opencl_sys::*;
 
 use super::Device;
 use crate::answer::{Answer, Answers};
-use crate::drivers::{self, RealDevice};
+use crate::drivers;
 use crate::handle::Ref;
 use crate::platform::platform;
 use crate::status::Fallible;
@@ -13,9 +13,6 @@ use crate::version;
 /// `clGetDeviceInfo`.
 impl Answers for Device {
     fn answer(device: &Ref<Self>, what: cl_uint, answer: Answer) -> Fallible<()> {
-        let pass = |answer: Answer, member: &RealDevice| {
-            answer.pass(|size, value, needed| member.ask(what, size, value, needed))
-        };
         match what {
             CL_DEVICE_TYPE => answer.value(device.kind),
             CL_DEVICE_PLATFORM => answer.value(platform().handle()),
@@ -37,7 +34,7 @@ impl Answers for Device {
             | CL_DEVICE_PARTITION_TYPE
                 if device.members.len() == 1 =>
             {
-                pass(answer, &device.members[0])
+                answer.pass(device.members[0].asking(what))
             }
             CL_DEVICE_PARTITION_MAX_SUB_DEVICES => answer.value::<cl_uint>(0),
             CL_DEVICE_PARTITION_PROPERTIES => answer.value::<cl_device_partition_property>(0),
@@ -83,7 +80,7 @@ impl Answers for Device {
             | CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => {
                 let members = &device.members;
                 let member = members.iter().find(|one| one.has_images());
-                pass(answer, member.unwrap_or(&members[0]))
+                answer.pass(member.unwrap_or(&members[0]).asking(what))
             }
             CL_DEVICE_MAX_WORK_ITEM_SIZES => answer.list(&work_item_sizes(device)?),
             CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
@@ -91,7 +88,7 @@ impl Answers for Device {
             }
             CL_DEVICE_EXTENSIONS_WITH_VERSION => version::extensions(answer, &device.extensions()),
             0x104C..=0x1075 => version::of_device(what, answer),
-            _ => pass(answer, &device.members[0]),
+            _ => answer.pass(device.members[0].asking(what)),
         }
     }
 }
@@ -101,9 +98,7 @@ fn work_item_sizes(device: &Device) -> Fallible<Vec<usize>> {
     let dimensions = device.least::<cl_uint>(CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS)? as usize;
     let mut least = vec![usize::MAX; dimensions];
     for member in &device.members {
-        let sizes = drivers::words(|size, value, needed| {
-            member.ask(CL_DEVICE_MAX_WORK_ITEM_SIZES, size, value, needed)
-        })?;
+        let sizes = drivers::words(member.asking(CL_DEVICE_MAX_WORK_ITEM_SIZES))?;
         for (least, size) in least.iter_mut().zip(sizes) {
             *least = size.min(*least);
         }

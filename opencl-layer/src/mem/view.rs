@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::lock::{Guard, Mutex, VIEW};
+use crate::lock::{Mutex, VIEW};
 use crate::native::Native;
 
 /// What a buffer in a program's memory has more.
@@ -14,13 +14,9 @@ pub struct HostView {
 }
 
 impl HostView {
-    fn writers(&self) -> Guard<'_, Vec<(Range<usize>, Arc<Native>)>, VIEW> {
-        self.writers.lock()
-    }
-
     /// Notes a command that writes a range.
     pub fn written(&self, range: Range<usize>, native: &Arc<Native>) {
-        let mut writers = self.writers();
+        let mut writers = self.writers.lock();
         // What is written again is brought with the later command's bytes.
         writers.retain(|(other, _)| other.start < range.start || range.end < other.end);
         writers.push((range, Arc::clone(native)));
@@ -28,7 +24,7 @@ impl HostView {
 
     /// The ranges whose writers have all ended; they are forgotten.
     pub fn take_ended(&self) -> Vec<Range<usize>> {
-        let mut writers = self.writers();
+        let mut writers = self.writers.lock();
         let has_ended = |native: &Native| native.execution_status().is_ok_and(|status| status <= 0);
         let (mut ended, mut running): (Vec<_>, Vec<_>) =
             writers.drain(..).partition(|(_, native)| has_ended(native));
