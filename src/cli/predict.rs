@@ -130,7 +130,7 @@ fn loaded(product: &Product, format: Format) -> Result<Matrix, Failure> {
 }
 
 fn product(product: &Product, matrix: Matrix) -> Asked<'_> {
-    Box::new(|budget| WorkloadRequest::Spmv(product.clone(), matrix).prepare(budget))
+    Box::new(|budget| WorkloadRequest::Spmv(Box::new(product.clone()), matrix).prepare(budget))
 }
 
 fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Failure> {

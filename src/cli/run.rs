@@ -328,7 +328,10 @@ impl<W: clap::Args> Divided<W> {
         let load = |options: &Options, stop: &AtomicBool| {
             let memory = options.machine.host_memory.map(|size| size.0);
             let matrix = product.load(memory, options.format, stop)?;
-            Ok(WorkloadRequest::Spmv(product.keeping(keeps), matrix))
+            Ok(WorkloadRequest::Spmv(
+                Box::new(product.keeping(keeps)),
+                matrix,
+            ))
         };
         let over_nodes = || cluster::sparse::prepare(product, self.options.format);
         self.run(given, load, over_nodes)

@@ -18,7 +18,7 @@ use super::spec::kernel::KernelTask;
 pub enum WorkloadRequest {
     Stencil(Grid),
     /// A product and its loaded matrix.
-    Spmv(Product, Matrix),
+    Spmv(Box<Product>, Matrix),
     /// A user's kernel and its data, which were checked.
     Kernel(Box<KernelTask>),
 }
@@ -43,7 +43,7 @@ impl WorkloadRequest {
             }
             Self::Spmv(product, matrix) => {
                 let spmv = product.spmv(matrix, budget)?;
-                Ok(PreparedWorkload::Spmv(product, Box::new(spmv)))
+                Ok(PreparedWorkload::Spmv(*product, Box::new(spmv)))
             }
             Self::Kernel(kernel) => {
                 kernel.fits(budget)?;
