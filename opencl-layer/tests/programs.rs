@@ -42,14 +42,16 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/opencl-layer")
 }
 
-/// Compiles C sources into a file of the target folder. Tests of one process run at once, and
-/// another process may run the same ones, so that the file appears when it is whole.
+/// Compiles C sources into a file of the target folder. Tests of one process run at once, of which
+/// two may want the same file, and another process may run the same ones, so that the file appears
+/// when it is whole.
 fn compiled(name: &str, sources: &[PathBuf], options: &[&str]) -> PathBuf {
     let folder = target().join("opencl-programs");
     fs::create_dir_all(&folder).expect("the target folder can be written");
+    let thread = std::thread::current().id();
     let (target, part) = (
         folder.join(name),
-        folder.join(format!("{name}.{}", std::process::id())),
+        folder.join(format!("{name}.{}.{thread:?}", std::process::id())),
     );
     let mut cc = Command::new("cc");
     cc.args(["-Wall", "-Wextra", "-I"])
