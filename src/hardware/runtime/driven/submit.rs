@@ -134,7 +134,7 @@ fn parts<D: Driver>(
     let is_series = matches!(command, Command::Series(_));
     let refusal = match is_series {
         true if parts.is_empty() => Some("it is a series of no commands"),
-        true if parts.iter().any(is_whole) => Some("it has a series within a series, or a graph"),
+        true if parts.iter().any(is_whole) => Some("one of its commands is a series or a graph"),
         _ => None,
     };
     if let Some(why) = refusal {
