@@ -78,7 +78,7 @@ schemas! {
     prediction::PredictionReport => "pdawl-predict/1",
     profile::ProfileReport => "pdawl-profile/1",
     training::TrainingReport => "pdawl-train/2",
-    model::ListReport => "pdawl-modelling/1",
+    model::ListReport => "pdawl-models/1",
     model::AdaptReport => "pdawl-model-adapt/1",
     matrix::MatrixReport => "pdawl-matrix/1",
     spec::SpecReport => "pdawl-spec/1",

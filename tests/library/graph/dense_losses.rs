@@ -90,7 +90,7 @@ impl<'a> Case<'a> {
             checked.numbers > 0 && checked.wrong == 0,
             "{what}: {checked:?}"
         );
-        ran.last.outcome
+        ran.runs.last.outcome
     }
 }
 
