@@ -158,7 +158,7 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
         ("matmul --size 4294967295 --machine k40", "of host memory"),
         (
             "matmul --size 3000 --tile 1 --machine k40",
-            "take sizes with 1 to 10000000",
+            "27000000000 tasks are too many",
         ),
         (
             "matmul --size 4294967295 --devices host:1",
