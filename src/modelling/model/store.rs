@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn models_of_a_measured_machine_can_be_imported() {
         for (name, codelet) in [("h200", "stencil5-f64"), ("h200-spmv", "spmv-f64")] {
-            let file = format!("{}/models/{name}.json", env!("CARGO_MANIFEST_DIR"));
+            let file = format!("{}/../../models/{name}.json", env!("CARGO_MANIFEST_DIR"));
             let bundle = Bundle::read(file.as_ref()).expect("a model");
             assert!(!bundle.simulated);
             // Single runs of a machine that others share are as far off.

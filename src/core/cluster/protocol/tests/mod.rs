@@ -212,7 +212,7 @@ fn whatever_befalls_nodes_all_come_to_one_verdict() {
             any,
             ..Faults::default()
         };
-        all = all.and(run_all(spread, faults, 10_000..12_000));
+        all = all.and(run_all(spread, faults, 10_000..12_500));
     }
     assert_eq!(all.right + all.ended, 10_000, "{all:?}");
     assert!(all.right > 5000 && all.ended > 1000, "{all:?}");

@@ -152,7 +152,7 @@ fn every_source_is_a_codelets() {
         .map(|(codelet, _)| codelet.opencl.as_ref().expect("it has a kernel"))
         .map(|opencl| opencl.source.file().to_owned())
         .collect();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels");
     let files = std::fs::read_dir(folder).expect("the project's kernels");
     let files: BTreeSet<String> = files
         .map(|file| {
