@@ -91,7 +91,7 @@ fn a_series_is_refused_with_the_launch_that_cannot_be() {
         (Vec::new(), "no commands"),
         (
             vec![Command::Series(launches(Memory::Host(region.id), &[4]))],
-            "within a series",
+            "a series or a graph",
         ),
     ] {
         let command = Command::Series(launches);
