@@ -1,16 +1,16 @@
 //! The command line, with one file for each subcommand. Nothing else prints.
 //!
-//! * [`args`], [`grid`], [`product`], [`size`] and [`integer`] are what
-//!   users type; a [`workload`] is prepared from it.
-//! * [`machine_session`] opens the devices that a command runs on, real or
-//!   simulated; [`session`] is a workload on them; [`this_machine`] looks at the
+//! * `args`, `grid`, `product`, `size` and `integer` are what
+//!   users type; a `workload` is prepared from it.
+//! * `machine_session` opens the devices that a command runs on, real or
+//!   simulated; `session` is a workload on them; `this_machine` looks at the
 //!   machine that the program runs on.
-//! * [`output`] writes files whole or not at all, and [`paths`] refuses an output that
-//!   would overwrite another file of the command. [`files`] are traces and charts, and
-//!   [`saved_report`] reports a file that was saved.
-//! * [`place`] refuses the options that do nothing where a workload runs.
-//! * [`terminal`] prints, [`interrupt`] handles Ctrl-C, [`failure`] is the error type
-//!   of commands, and [`invocation`] records how a file was made.
+//! * `output` writes files whole or not at all, and `paths` refuses an output that
+//!   would overwrite another file of the command. `files` are traces and charts, and
+//!   `saved_report` reports a file that was saved.
+//! * `place` refuses the options that do nothing where a workload runs.
+//! * `terminal` prints, `interrupt` handles Ctrl-C, `failure` is the error type
+//!   of commands, and `invocation` records how a file was made.
 //!
 //! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted, 143
 //! and 129 ended by SIGTERM and SIGHUP. `exec` returns the status of its program.

@@ -177,7 +177,7 @@ pub fn superstep(dimensions: Dimensions, precision: Precision, rule: Rule) -> Co
 /// The codelet that computes so many steps and finds the largest change of the last one.
 ///
 /// Its arguments are those of [`superstep()`], and after these `changes`, as
-/// [`changes()`](self()) has it.
+/// [`changes()`] has it.
 pub fn superstep_changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> Codelet {
     Codelet {
         name: format!("{}-changes", name(dimensions, precision, rule)).into(),

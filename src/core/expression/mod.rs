@@ -7,8 +7,8 @@
 //! tighter than a sign before it. Names are tokens: a symbol `m` does not affect
 //! another one `m1`. Integers have 64 bits, and an overflow is an error.
 //!
-//! * `token` splits the text, `parse` makes a tree of it, `value` is the arithmetic,
-//!   [`function`] the functions; an [`ExpressionError`] has its position.
+//! * `parse` splits the text and makes a tree of it, `value` has the arithmetic and the functions;
+//!   an [`ExpressionError`] has its position.
 //!
 //! This folder is pure; it knows neither specifications nor kernels.
 //!

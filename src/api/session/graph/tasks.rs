@@ -246,7 +246,7 @@ impl Task {
     /// The same on GPUs: a kernel of a source in OpenCL C, which gets the data in the order of
     /// [`Self::reads`], then those of [`Self::writes`], and runs over so many work-items.
     ///
-    /// It is examined first, as in [`crate::Session::launch`]; a kernel whose data decide which
+    /// It is examined first, as in [`Session::launch`](crate::session::Session::launch); a kernel whose data decide which
     /// memory it touches is refused where it would run in this process.
     pub fn kernel(self, source: &str, kernel: &str, items: &[usize]) -> Self {
         let range = NdRange::new(items.to_vec());

@@ -18,7 +18,7 @@ pub struct Bands<'a> {
     pub workload: &'a dyn Divisible,
     pub supersteps: Supersteps,
     /// End when a step changes at most this; see
-    /// [`Options`](crate::engine::corun::Options::tolerance).
+    /// `Options::tolerance` of a co-run.
     pub tolerance: Option<f64>,
     /// The rows of the result that the node has which computed some units.
     pub rows: &'a RowsOf,
@@ -64,7 +64,7 @@ impl BandsWorkload {
     }
 
     /// The same until a step changes at most this; see
-    /// [`Options`](crate::engine::corun::Options::tolerance).
+    /// `Options::tolerance` of a co-run.
     pub fn until(self, tolerance: Option<f64>) -> Self {
         Self { tolerance, ..self }
     }

@@ -5,7 +5,7 @@
 //! carried and what stays with OpenCL.
 //!
 //! * [`discover()`] lists devices, or says why there are none (`discover`).
-//! * `backend` serves the machine of queues and completions ([`super::driven`]): `device` holds
+//! * `backend` serves the machine of queues and completions (`driven`): `device` holds
 //!   an open device, `copy` and `launch` enqueue commands, `graph` many launches at once.
 //! * `serve` enqueues a launch by our kernels or by CUDA's libraries (`library`), whichever
 //!   was faster.

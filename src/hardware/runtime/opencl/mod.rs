@@ -7,7 +7,7 @@
 //!   [`examine_loader`] describes the loader (`loader`).
 //! * [`open()`] opens a selection of them: `partition` decides on sub-devices, `open` makes one
 //!   context for each platform, `device` holds an open device, and `backend` serves the machine
-//!   of queues and completions ([`super::driven`]).
+//!   of queues and completions (`driven`).
 //! * `queue` enqueues transfers and `launch` kernels, which `program` compiles, within what a
 //!   device allows them: `kernel_limits`. `queue_program` gives each queue its own program where
 //!   a driver confuses them, and `repeat` saves the preparation of a launch that was made before.

@@ -15,7 +15,7 @@
 //! the faster one.
 //!
 //! What a device can do is in the machine file
-//! ([`DeviceRates`](crate::policy::auto_fit::DeviceRates)).
+//! ([`DeviceRates`](pdawl_core::policy::auto_fit::DeviceRates)).
 
 mod comparison;
 mod file;

@@ -28,10 +28,7 @@
 //! # assert_eq!((program.tasks(), program.spaces().len()), (1, 2));
 //! ```
 //!
-//! [`engine::cluster::Cluster`] runs it, and [`simulate_workload`] simulates it.
-//!
-//! [`engine::cluster::Cluster`]: crate::engine::cluster::Cluster
-//! [`simulate_workload`]: crate::engine::cluster::simulate::simulate_workload
+//! The engine's `cluster::Cluster` runs it, and `cluster::simulate::simulate_workload` simulates it.
 
 mod access;
 mod codelet;
