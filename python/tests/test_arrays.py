@@ -81,7 +81,7 @@ def test_wrong_arrays_are_named(session):
         (lambda: session.matmul(a, a.T.copy(), size=3), TypeError, "there is no option size"),
         (lambda: session.cholesky(a), ValueError, "square"),
         (lambda: session.cholesky(-np.eye(3)), ValueError, "not positive definite"),
-        (lambda: session.lu(np.zeros((3, 3))), pdawl.Error, "singular"),
+        (lambda: session.lu(np.zeros((3, 3))), ValueError, "singular"),
         (lambda: session.fft2(a), TypeError, "complex64"),
         (lambda: session.sort(np.ones(3)), TypeError, "float32"),
         (lambda: session.sort(np.ones(0, "f4")), ValueError, "at least one"),

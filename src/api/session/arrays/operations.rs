@@ -338,10 +338,11 @@ impl Session {
     }
 }
 
-/// A run that was stopped has no result.
+/// A run that was stopped has no result, nor has one of a matrix without factors.
 pub fn stopped(error: ClusterError) -> Error {
     match error {
         ClusterError::Interrupted => Error::Stopped,
+        ClusterError::Refused(why) => Error::Arguments(why),
         error => error.into(),
     }
 }
