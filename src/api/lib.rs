@@ -18,7 +18,7 @@ pub mod report;
 pub mod session;
 
 #[cfg(test)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "tests of several crates share it")]
 #[path = "../../tests/fixtures/graphs.rs"]
 mod graphs;
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub mod model;
 pub mod profile;
 
 #[cfg(test)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "tests of several crates share it")]
 #[path = "../../tests/fixtures/matrices.rs"]
 mod matrices;
 #[cfg(test)]
